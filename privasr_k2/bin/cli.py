@@ -1,0 +1,91 @@
+"""The door of every verb: flags of five kinds, one typed configuration, one readable error.
+
+``--in-*`` is read, ``--out-*`` written, ``--raw-*`` a corpus; ``--config FILE...`` and ``--set K=V...``
+make the configuration; ``--device --num-jobs --log-level`` cannot change a result. Only this module
+prints errors and sets exit codes: 2 for what the user can put right, 1 for anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from privasr_k2 import config
+from privasr_k2.errors import ConfigError, PrivasrError
+
+T = TypeVar("T")
+
+_DISK = {
+    errno.ENOSPC: ("room on the disk", "the disk is full", "free some space"),
+    errno.EDQUOT: ("room in the quota", "the quota is used up", "free some space"),
+    errno.EFBIG: ("a file size that is allowed", "the file-size limit", "raise it (ulimit -f)"),
+    errno.EROFS: ("a place to write", "a read-only file system", "choose another folder with --work-dir"),
+    errno.EACCES: ("permission", "permission denied", "choose another folder with --work-dir, or change its owner"),
+    errno.ENOENT: ("a file or folder", "nothing", "correct the name, or run the stage that writes it"),
+    errno.EISDIR: ("a file", "a folder", "correct the name"),
+    errno.ENOTDIR: ("a folder", "a file", "correct the name"),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise ConfigError(self.prog, "the options of --help", message, f"python -m privasr_k2.bin.{self.prog} --help")
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """A parser whose help is the module's docstring; abbreviations are not accepted."""
+    made = _Parser(
+        prog=Path(sys.argv[0]).stem,
+        description=doc,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    made.add_argument("--num-jobs", type=int, default=1, help="processes or threads; changes no result")
+    return made
+
+
+def add_config(made: argparse.ArgumentParser) -> None:
+    """Add ``--config FILE...`` and ``--set K=V...``, read by :func:`load`."""
+    made.add_argument("--config", type=Path, nargs="*", default=[], metavar="FILE", help="YAML layers, the last one winning")
+    made.add_argument("--set", nargs="*", default=[], metavar="K=V", help="single values, after all files")
+
+
+def add_device(made: argparse.ArgumentParser) -> None:
+    """Add ``--device auto|cpu|cuda|cuda:N``."""
+    made.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+
+
+def load(cls: type[T], args: argparse.Namespace) -> T:
+    """The configuration that ``--config`` and ``--set`` make."""
+    return config.load(cls, args.config, args.set)
+
+
+def parse(made: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parse the command line and set up logging."""
+    args = made.parse_args()
+    logging.basicConfig(level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    return args
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a verb; errors become one message and an exit code."""
+    try:
+        main()
+    except PrivasrError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        expected, found, way_out = _DISK[error.errno]
+        place = error.filename or "while writing the output"
+        print(f"error: {PrivasrError(place, expected, found, way_out)}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

@@ -1,0 +1,95 @@
+"""Typed configuration from layers: repository defaults, then more particular files, then ``--set key=value``.
+
+A later layer replaces single values of an earlier one. The result is a frozen dataclass whose
+``__post_init__`` checks ranges. Defaults stand in YAML only, so a dataclass field has none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_text
+
+T = TypeVar("T")
+
+
+def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()) -> T:
+    """Build ``cls`` from YAML ``files`` and dotted ``key=value`` overrides, the last one winning.
+
+    Raises:
+        ConfigError: an unknown key (naming the layer and the nearest key), a value of another type or
+            out of range, or a key that no layer gives.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Training:
+    ...     lr: float
+    >>> load(Training, overrides=["lr=1e-5"])
+    Training(lr=1e-05)
+    """
+    merged = OmegaConf.structured(cls)
+    for where, layer in _layers(files, overrides):
+        try:
+            merged = OmegaConf.merge(merged, layer)
+        except ConfigKeyError as error:
+            raise ConfigError(
+                where, f"a key of {cls.__name__}", _first_line(error), "correct the key, or take it out"
+            ) from error
+        except OmegaConfBaseException as error:
+            key = getattr(error, "full_key", None)
+            raise ConfigError(
+                where, f"a value that fits {cls.__name__}.{key}", _first_line(error), "correct the value"
+            ) from error
+    try:
+        return OmegaConf.to_object(merged)  # type: ignore[return-value]
+    except MissingMandatoryValue as error:
+        raise ConfigError(
+            " + ".join(str(f) for f in files) or "--set",
+            f"every key of {cls.__name__}",
+            f"no value for {getattr(error, 'full_key', None) or _first_line(error)}",
+            "give it in a YAML layer or with --set key=value",
+        ) from error
+    except ValueError as error:  # a range check in __post_init__
+        places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
+        raise ConfigError(
+            " + ".join(places), f"values that {cls.__name__} allows", str(error), "correct the value"
+        ) from error
+
+
+def save(config: Any, path: Path) -> None:
+    """Write the resolved configuration beside what it made."""
+    write_text(path, yaml.safe_dump(_plain(dataclasses.asdict(config)), sort_keys=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterable[tuple[str, DictConfig]]:
+    for path in files:
+        try:
+            layer = OmegaConf.load(path)
+        except yaml.YAMLError as error:
+            raise ConfigError(path, "YAML", str(error).replace("\n", " "), "correct the file") from error
+        except FileNotFoundError as error:
+            raise ConfigError(path, "a YAML file", "nothing", "correct the name") from error
+        if not isinstance(layer, DictConfig):
+            raise ConfigError(path, "keys and values", "a list", "write 'key: value' lines")
+        yield str(path), layer
+    for item in overrides:
+        if "=" not in item:
+            raise ConfigError("--set", "key=value", repr(item), f"write --set {item}=VALUE")
+        yield f"--set {item}", OmegaConf.from_dotlist([item])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0].strip().rstrip(".")

@@ -1,0 +1,40 @@
+"""The errors a user is meant to read: where, what was expected, what was found, and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class PrivasrError(Exception):
+    """Something the user can put right.
+
+    Args:
+        place: the file (with ``:line`` where there is one), option or object at fault.
+        expected: what should have been there.
+        found: what was there instead.
+        way_out: what to do about it.
+
+    >>> print(DataError("lexicon.txt:2", "a word and its tokens", "'B'", "add the tokens"))
+    lexicon.txt:2: expected a word and its tokens, found 'B'
+      way out: add the tokens
+    """
+
+    def __init__(self, place: str | Path, expected: str, found: str, way_out: str) -> None:
+        self.place, self.expected, self.found, self.way_out = str(place), expected, found, way_out
+        super().__init__(f"{place}: expected {expected}, found {found}\n  way out: {way_out}")
+
+
+class ConfigError(PrivasrError):
+    """A configuration value or option that cannot be used."""
+
+
+class DataError(PrivasrError):
+    """A corpus, manifest, lexicon or text that is not as it should be."""
+
+
+class GraphError(PrivasrError):
+    """A language model, lexicon or graph that do not fit together."""
+
+
+class PrivacyError(PrivasrError):
+    """A release that would not be covered by what is claimed for it."""

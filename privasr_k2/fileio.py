@@ -1,0 +1,147 @@
+"""Reading text with line numbers in its errors, and writing files that are whole or not there at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """A temporary name beside ``path`` that takes its place when the block ends well.
+
+    Works for a file and for a directory (make it inside the block). If the block raises, or writes
+    nothing, what stood at ``path`` stays as it was and the temporary is removed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     with atomic_path(Path(d) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     (Path(d) / "a.txt").read_text()
+    'whole'
+    """
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix stays last: writers such as gzip and lhotse choose the format by it.
+    temporary = final.with_name(f".{uuid.uuid4().hex[:8]}.tmp.{final.name}")
+    try:
+        yield temporary
+        if temporary.is_dir():
+            _replace_directory(temporary, final)
+        else:
+            _flush_to_disk(temporary)
+            temporary.replace(final)
+    finally:
+        remove_tree(temporary)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file or a directory; nothing happens where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _replace_directory(temporary: Path, final: Path) -> None:
+    old = final.with_name(f".{uuid.uuid4().hex[:8]}.old.{final.name}")
+    if final.exists():
+        final.replace(old)
+    try:
+        temporary.replace(final)
+    except OSError:
+        if old.exists():
+            old.replace(final)
+        raise
+    remove_tree(old)
+
+
+def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:
+    """Open UTF-8 text for reading (``r``) or writing (``w``), gzipped where the name ends in ``.gz``."""
+    path = Path(path)
+    if path.suffix == ".gz":
+        # A fixed time and no name in the header: the same text gives the same bytes.
+        if mode == "w":
+            raw = gzip.GzipFile(filename="", mode="wb", fileobj=path.open("wb"), mtime=0)
+            return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        return gzip.open(path, mode + "t", encoding="utf-8")  # type: ignore[return-value]
+    return path.open(mode, encoding="utf-8", newline="\n" if mode == "w" else None)  # type: ignore[return-value]
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file without their line ends, numbered from 1.
+
+    Raises:
+        DataError: a line is not UTF-8 or the gzip stream is broken, with its number.
+    """
+    path, number = Path(path), 0
+    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+    try:
+        with opened as file:
+            for number, line in enumerate(file, start=1):
+                yield number, line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}:{number}",
+            "UTF-8 text",
+            f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}",
+            f"convert it, for example: iconv -f latin1 -t utf-8 {path}",
+        ) from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise DataError(
+            f"{path}:{number + 1}", "a whole gzip file", str(error), "make or copy it again"
+        ) from error
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write ``text`` atomically."""
+    with atomic_path(path) as temporary, open_text(temporary, "w") as file:
+        file.write(text)
+
+
+def read_json(path: str | Path) -> Any:
+    """A JSON file's value."""
+    text = "\n".join(line for _, line in read_lines(path))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}", "JSON", error.msg, "repair or remake the file") from error
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write a value as indented JSON, atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The records of a JSON Lines file; blank lines are skipped."""
+    for number, line in read_lines(path):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(
+                    f"{path}:{number}", "one JSON object", error.msg, "repair or remake the file"
+                ) from error
+
+
+def write_jsonl(path: str | Path, records: Iterable[dict[str, Any]]) -> None:
+    """Write records as JSON Lines, atomically."""
+    with atomic_path(path) as temporary, open_text(temporary, "w") as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
