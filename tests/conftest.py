@@ -1,0 +1,54 @@
+"""What all tests share: the repository, the real data where there is any, and what a machine may lack."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure() -> None:
+    """Shell scripts that tests start use the interpreter that the tests run in, and install nothing."""
+    os.environ["PRIVASR_ENV"] = "current"
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+
+@pytest.fixture(scope="session")
+def repo_root() -> Path:
+    """The checkout's root."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data; the test is left out where there is none."""
+    folder = _shared_data()
+    if folder is None:
+        pytest.skip("no real data: set PRIVASR_SHARED_DATA")
+    return folder
+
+
+def _shared_data() -> Path | None:
+    named = os.environ.get("PRIVASR_SHARED_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    return folder.resolve() if folder.is_dir() else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out, with a reason, the tests whose marker names something that is not here."""
+    reasons = {
+        "k2": None if importlib.util.find_spec("k2") else "k2 is not installed",
+        "slurm": None if shutil.which("sbatch") else "no Slurm here (sbatch is not on the PATH)",
+        "shared_data": None if _shared_data() else "no real data: set PRIVASR_SHARED_DATA",
+    }
+    for item in items:
+        for marker, reason in reasons.items():
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))

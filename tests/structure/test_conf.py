@@ -1,0 +1,103 @@
+"""Every YAML file of defaults loads into the dataclass that uses it, and gives all of its values."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: The dataclass that a configuration's name stands for; a new conf/<name>.yaml has to be entered here.
+CONFIGS = {
+    "mini": "privasr_k2.corpora.mini:MiniConfig",
+    "ami": "privasr_k2.corpora.ami:AmiConfig",
+    "features": "privasr_k2.data.features:FeatureConfig",
+    "lang": "privasr_k2.graph.build_lang:LangConfig",
+    "lm_ngram": "privasr_k2.lm.train:NgramConfig",
+    "graph": "privasr_k2.graph.hlg:GraphConfig",
+    "am_ctc": "privasr_k2.am.ctc:CtcConfig",
+    "decode": "privasr_k2.decoding.jobs:DecodeConfig",
+    "score": "privasr_k2.scoring.results:ScoreOptions",
+}
+
+#: Folders of layers above conf/*.yaml, each with files of the same names (docs/design.md).
+LAYERS = ("conf/*/**/*.yaml", "egs/*/conf/**/*.yaml")
+
+
+def resolve(name: str) -> type[Any]:
+    """The dataclass of a configuration's name."""
+    module, _, cls = CONFIGS[name].partition(":")
+    return getattr(importlib.import_module(module), cls)
+
+
+def nested(cls: type[Any]) -> list[type[Any]]:
+    """A dataclass and all that its fields hold."""
+    found = [cls]
+    for hint in typing.get_type_hints(cls).values():
+        for inner in (hint, *typing.get_args(hint)):
+            if dataclasses.is_dataclass(inner) and isinstance(inner, type):
+                found += nested(inner)
+    return found
+
+
+BASES = sorted((ROOT / "conf").glob("*.yaml"))
+ABOVE = sorted(path for pattern in LAYERS for path in ROOT.glob(pattern))
+
+
+def label(path: Path) -> str:
+    """A test's name: the file's path in the repository."""
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_configuration_has_its_defaults(name: str) -> None:
+    assert (ROOT / "conf" / f"{name}.yaml").exists()
+
+
+@pytest.mark.parametrize("path", BASES, ids=label)
+def test_defaults_load(path: Path) -> None:
+    assert path.stem in CONFIGS, f"enter {path.stem} in CONFIGS of {Path(__file__).name}"
+    config.load(resolve(path.stem), [path])
+
+
+@pytest.mark.parametrize("path", ABOVE, ids=label)
+def test_layers_load_upon_their_defaults(path: Path) -> None:
+    assert path.stem in CONFIGS, f"{label(path)} is a layer of no conf/{path.stem}.yaml"
+    config.load(resolve(path.stem), [ROOT / "conf" / f"{path.stem}.yaml", path])
+
+
+@pytest.mark.parametrize("path", BASES, ids=label)
+def test_every_key_has_a_comment(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    bare = [
+        line
+        for above, line in zip(["", *lines], lines, strict=False)
+        if line[:1].isalpha() and not line.endswith(":") and "#" not in line and not above.startswith("#")
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_defaults_stand_in_yaml_only(name: str) -> None:
+    for cls in nested(resolve(name)):
+        assert cls.__dataclass_params__.frozen, f"{cls.__name__} is not frozen"
+        given = [
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        ]
+        assert given == [], f"defaults of {cls.__name__} belong in conf/"
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_unknown_key_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="unknown_key"):
+        config.load(resolve(name), [ROOT / "conf" / f"{name}.yaml"], ["unknown_key=1"])
