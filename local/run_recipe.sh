@@ -1,0 +1,38 @@
+# Sourced by run.sh and egs/*/run.sh after their settings, with the recipe and its options as arguments.
+# shellcheck shell=bash disable=SC1090,SC1091,SC2034,SC2154
+
+_recipes=$PRIVASR_ROOT/local/recipes
+if [[ ! -f $_recipes/${1-}.sh ]]; then
+  {
+    echo "usage: $0 RECIPE [--option value]...   (RECIPE --help tells the recipe's options)"
+    for _file in "$_recipes"/*.sh; do echo "  $(basename "$_file" .sh):$(sed -n '1s/^#//p' "$_file")"; done
+  } >&2
+  exit 2
+fi
+recipe=$1
+shift
+
+# A corpus's own paths start from its folder, wherever the work is done.
+_home=$PWD
+if [[ -z $corpus_conf ]]; then corpus_conf=$_home/conf; fi
+if [[ -z $work_dir ]]; then work_dir=$_home; fi
+if [[ -n $corpus_dir && $corpus_dir != /* ]]; then corpus_dir=$_home/$corpus_dir; fi
+if [[ -z ${definition-} ]]; then definition=$PRIVASR_ROOT/privasr_k2/corpora/$corpus.py; fi
+command_line="./run.sh ${corpus_name:-$corpus} $recipe"
+
+. cmd.sh
+. stage.sh
+. "$_recipes/$recipe.sh" "$@"
+
+case $size in
+  tiny | small | paper) ;;
+  *) _stop "--size" "tiny, small or paper" "'$size'" "correct the value" ;;
+esac
+mkdir -p "$work_dir"
+cd "$work_dir" || exit 2
+python3 -m privasr_k2.recipe.run --plan <(printf '%s\0' "${_plan[@]}") --root "$PRIVASR_ROOT" --first "$stage" \
+  --last "$stop_stage" --nj "$nj" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"
+if [[ $dry_run == false && -n $report && -f $report ]]; then
+  echo
+  cat "$report"
+fi

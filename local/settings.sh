@@ -1,0 +1,41 @@
+# Sourced by run.sh and egs/*/run.sh: the settings that every corpus and recipe has, each an option of the
+# command line (--some-name VALUE or --some_name VALUE). A corpus sets its own after this file.
+#
+# What to run:
+#   --stage N --stop-stage M    only stages N to M; what they need must be there and up to date
+#   --dry-run true              check the wiring, list what each stage reads and writes, run nothing
+#   --force true                run stages although they are up to date
+#   --verify true               do not trust times and sizes: read every file again
+#   --wait false                fail when another run is at work in the same folder, instead of waiting
+#   --config FILE               options from a file: lines 'name=value', comments after #; before the command line
+# Where and how:
+#   --corpus-dir DIR            the corpus; never written to
+#   --work-dir DIR              where data/ and exp/ go (default: egs/CORPUS, or egs/user/NAME for your own)
+#   --nj N                      jobs at once
+#   --cmd 'slurm OPTIONS'       run everything there, instead of what local/cmd.sh says; or 'local'
+#   --device auto|cpu|cuda|cuda:N
+# What is built:
+#   --size tiny|small|paper     tiny for tests, small for two cores, paper for the papers' own numbers
+#   --units phone|char|bpe_N    what the acoustic model predicts
+#   --feature fbank|mfcc|given|auto   --speed-perturb true: three speeds of every training utterance
+#   --lm-text FILE              further text for the language model;  --arpa FILE  a language model ready made
+#   --corpus-options 'K=V ...'  options that only your corpus has
+#   --lexicon FILE              a pronunciation lexicon in place of the corpus's own
+#   --allow-pipes true          data: and own corpora: run the commands in a wav.scp (if you trust who wrote them)
+# shellcheck shell=bash disable=SC2034
+
+stage=0 stop_stage=9999 dry_run=false force=false verify=false wait=true config=''
+corpus_dir='' work_dir='' nj=$(nproc) cmd='' device=auto
+size=small units=phone feature=fbank speed_perturb=false lm_text='' arpa='' lexicon=''
+
+corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
+corpus_options=''   # NAME=VALUE words for prepare_corpus
+corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ beside its run.sh
+report=''           # set by a recipe: the file that is shown at the end
+
+# Options whose values are paths: relative ones mean the folder that the command was given in.
+path_options='config corpus_dir work_dir lm_text arpa lexicon am_model am_tokens ledger'
+# Options that cannot change a result, and so are no part of $command_line.
+run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd'
+# Variables that are not options.
+not_options='root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line'

@@ -1,0 +1,39 @@
+# Sourced before a recipe:
+#
+#   stage NUMBER "what it does" [JOB=1:N] [--cmd "$train_cmd"] VERB --in-X PATH... --out-Y PATH... \
+#     [--raw-Z PATH...] $(layers NAME) [--set K=V...] [--device D] [--num-jobs N]
+#
+# only declares: run_recipe.sh hands all stages to one process (privasr_k2.recipe.run), which checks how they fit
+# together before any of them runs. In an array, JOB stands for the job's number wherever it is written.
+# shellcheck shell=bash disable=SC2154
+
+_plan=()
+_space=$'\x1f'   # stands for a blank in the paths that layers prints, as its output is split into words
+
+stage() {
+  local words=("$@")
+  if [[ $# -ge 2 ]]; then
+    # An array goes where decoding goes, unless it says otherwise with --cmd; anything else where short work goes.
+    local launcher=$default_cmd
+    if [[ ${3-} == JOB=* ]]; then launcher=$decode_cmd; fi
+    words=("$1" "$2" --cmd "$launcher" "${@:3}")
+  fi
+  words=("${words[@]//$_space/ }")
+  _plan+=("${#words[@]}" "${words[@]}")
+}
+
+# layers NAME: --config and the YAML files that set NAME's values, the later ones winning: the repository's, this
+# recipe's, this corpus's, and where --size is not small the size's and the corpus's for that size. Files that do not
+# exist are left out.
+layers() {
+  local file found=() root=$PRIVASR_ROOT/conf
+  local files=("$root/$1.yaml" "$root/$recipe/$1.yaml" "$corpus_conf/$1.yaml")
+  case $size in
+    tiny) files+=("$root/tiny/$1.yaml" "$corpus_conf/tiny/$1.yaml") ;;
+    paper) files+=("$root/paper/$recipe/$1.yaml" "$corpus_conf/paper/$1.yaml") ;;
+  esac
+  for file in "${files[@]}"; do
+    if [[ -f $file ]]; then found+=("${file// /$_space}"); fi
+  done
+  if [[ ${#found[@]} -gt 0 ]]; then echo "--config ${found[*]}"; fi
+}

@@ -1,0 +1,166 @@
+"""What the outputs of a task depend on: its command and the content of what it reads.
+
+Content hashes are kept in a cache file by size, time of change and inode, so that a second look at a large
+folder costs one ``stat`` a file. The source of a verb is *not* part of a fingerprint: who mends a
+log message must not wait for a week of training again. ``--force true`` runs stages whose code matters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path
+from privasr_k2.recipe.plan import NEUTRAL, Task, without
+from privasr_k2.recipe.wiring import Wiring
+
+_BLOCK = 1 << 20
+# A file that was written this short a time ago may be written again with no other time of change.
+_SETTLED_NS = 1_000_000_000
+
+
+class HashCache:
+    """Content hashes of files and folders, remembered by (size, mtime_ns, inode).
+
+    Args:
+        file: where the hashes are kept between runs; may not exist.
+        work_dir: relative paths start here.
+        verify: hash again, whatever is remembered.
+    """
+
+    def __init__(self, file: Path, work_dir: Path, *, verify: bool = False) -> None:
+        self._file, self._work_dir = file, work_dir
+        self._known: dict[str, list] = {}
+        self._seen: set[str] = set()
+        self._changed = False
+        if not verify:
+            try:
+                self._known = json.loads(file.read_text())
+            except (OSError, ValueError):  # absent or damaged: everything is hashed again
+                self._known = {}
+
+    def digest(self, path: str) -> str | None:
+        """Hash of a file's content, or of the names and contents in a folder; None where there is nothing.
+
+        Names that start with a dot, and the ``log`` folder that stands beside ``.stages``, do not count.
+        """
+        full = os.path.join(self._work_dir, path)
+        try:
+            stat = os.stat(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if os.path.isdir(full):
+            return self._folder(path, ())
+        return self._file_digest(path, stat)
+
+    def save(self) -> None:
+        """Write the cache, without the files that are gone."""
+        if not self._changed:
+            return
+        kept = {
+            path: entry
+            for path, entry in self._known.items()
+            if path in self._seen or os.path.exists(os.path.join(self._work_dir, path))
+        }
+        with atomic_path(self._file) as temporary:
+            temporary.write_text(json.dumps(kept))
+        self._changed = False
+
+    def _folder(self, path: str, above: tuple[tuple[int, int], ...]) -> str:
+        full = os.path.join(self._work_dir, path)
+        stat = os.stat(full)
+        here = (stat.st_dev, stat.st_ino)
+        inner: list[tuple[str, str]] = []
+        if here not in above:  # a link to a folder above would never end
+            with os.scandir(full) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+            has_stamps = any(entry.name == ".stages" for entry in entries)
+            for entry in entries:
+                if entry.name.startswith(".") or (has_stamps and entry.name == "log"):
+                    continue
+                child = f"{path}/{entry.name}"
+                if entry.is_dir():
+                    inner.append((entry.name, self._folder(child, (*above, here))))
+                elif entry.is_file():
+                    inner.append((entry.name, self._file_digest(child, entry.stat())))
+                elif entry.is_symlink():
+                    inner.append((entry.name, f"a link to nothing: {os.readlink(entry)}"))
+        return hashlib.sha256(json.dumps(inner).encode()).hexdigest()
+
+    def _file_digest(self, path: str, stat: os.stat_result) -> str:
+        state = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+        self._seen.add(path)
+        entry = self._known.get(path)
+        if entry is not None and entry[:3] == state:
+            return entry[3]
+        digest = _hash_file(os.path.join(self._work_dir, path))
+        if time.time_ns() - stat.st_mtime_ns > _SETTLED_NS:
+            self._known[path] = [*state, digest]
+            self._changed = True
+        return digest
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What the outputs of a task depend on.
+
+    Attributes:
+        command: verb and flags without neutral ones and without the names of the configuration files; the
+            repository's and the work folder's own paths shortened, so that a moved clone is still up to date.
+        configs: the configuration files with their hashes, in order.
+        inputs: what is read with its hashes.
+    """
+
+    command: tuple[str, ...]
+    configs: tuple[tuple[str, str], ...]
+    inputs: tuple[tuple[str, str], ...]
+
+    @property
+    def digest(self) -> str:
+        """One hash of all of it. Of a configuration file the content counts, not the name."""
+        parts = [self.command, [digest for _, digest in self.configs], self.inputs]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def fingerprint(task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str, str]) -> Fingerprint:
+    """The fingerprint of a task whose inputs all exist.
+
+    Args:
+        shorten: beginnings of paths and what stands for them in fingerprints, the longer ones first.
+
+    Raises:
+        DataError: an input is not there.
+    """
+
+    def short(word: str) -> str:
+        for beginning, stands_for in shorten.items():
+            word = word.replace(beginning, stands_for)
+        return word
+
+    def hashed(paths: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((short(path), _existing(cache, path)) for path in paths)
+
+    command = tuple(short(word) for word in without(task.argv, "--config", *NEUTRAL))
+    return Fingerprint(command, hashed(task.configs), hashed((*task.inputs, *wiring.hashed_raws(task))))
+
+
+def _existing(cache: HashCache, path: str) -> str:
+    digest = cache.digest(path)
+    if digest is None:
+        raise DataError(
+            path, "a file or a folder", "nothing", "run the stage that writes it, or correct the path"
+        )
+    return digest
+
+
+def _hash_file(path: str) -> str:
+    hasher = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            hasher.update(block)
+    return hasher.hexdigest()

@@ -1,0 +1,307 @@
+"""Run the commands of a stage: as local processes, or as a Slurm job array (``sbatch --wait --array``)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import remove_tree, write_text
+
+_PR_SET_PDEATHSIG = 1
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_GRACE_SECONDS = 10.0
+_SHARED_FILES_SECONDS = 10.0  # how long a network file system may hide a file that another node has written
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command to run.
+
+    Attributes:
+        job: number in the array; 1 where there is no array.
+        argv: the program and its arguments.
+        log: file that takes its output, with a line before (the command) and one after (exit code and time).
+        keep_log: add to the log of the attempt that is being continued.
+    """
+
+    job: int
+    argv: tuple[str, ...]
+    log: Path
+    keep_log: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended.
+
+    Attributes:
+        code: its exit code; minus the signal's number where one killed it; None where nothing is known of it.
+        seconds: wall time.
+    """
+
+    command: Command
+    code: int | None
+    seconds: float
+
+
+def argv_of(argv: Sequence[str]) -> tuple[str, ...]:
+    """A bare verb is a module of ``privasr_k2.bin``; anything with a slash is run as it is."""
+    verb, *rest = argv
+    return tuple(argv) if "/" in verb else (sys.executable, "-m", f"privasr_k2.bin.{verb}", *rest)
+
+
+def run_local(
+    commands: Sequence[Command],
+    *,
+    at_once: int,
+    work_dir: Path,
+    lock: int | None = None,
+    tick: Callable[[int], None] = lambda done: None,
+) -> Iterator[Ended]:
+    """Run commands as processes of this machine, each in a session of its own; yield each as it ends.
+
+    The kernel kills them when this process dies, in whatever way. If this generator is left early (an
+    exception, Ctrl-C), they are asked to end and, after ten seconds, made to.
+
+    Args:
+        at_once: how many run at the same time; with more than one, each is given one thread.
+        lock: a descriptor for them to inherit.
+        tick: called now and then with the number of commands that have ended.
+    """
+    waiting, running, done = list(reversed(commands)), dict[subprocess.Popen, tuple[Command, float]](), 0
+    environment = dict(os.environ)
+    if at_once > 1 and len(commands) > 1:
+        environment = {**dict.fromkeys(_ONE_THREAD, "1"), **environment}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                command = waiting.pop()
+                process = _start(command, environment, work_dir, lock)
+                running[process] = (command, time.monotonic())
+            process = _next_ended(running, tick, done)
+            command, started = running.pop(process)
+            ended = Ended(command, process.returncode, time.monotonic() - started)
+            _write_last_line(ended)
+            done += 1
+            yield ended
+    finally:
+        _stop(list(running))
+
+
+def run_slurm(
+    commands: Sequence[Command],
+    options: Sequence[str],
+    *,
+    is_array: bool,
+    work_dir: Path,
+    say: Callable[[str], None],
+) -> list[Ended]:
+    """Run commands as one Slurm job (an array where ``is_array``) and wait for its end.
+
+    Each task writes its exit code beside the script, so that the ones that failed can be told; a task
+    that left none was killed by Slurm (time, memory) or by its user.
+
+    Args:
+        options: further options of ``sbatch``.
+        say: takes the message with the job's number.
+
+    Raises:
+        ConfigError: ``sbatch`` is not there or does not accept the job.
+    """
+    folder = work_dir / ".stages" / "slurm"
+    remove_tree(folder)
+    folder.mkdir(parents=True)
+    script = folder / "script.sh"
+    write_text(script, _script(commands, folder, work_dir))
+    log = commands[0].log
+    for command in commands:
+        _first_lines(command)
+    pattern = str(log.with_name(f"%a{log.suffix}") if is_array else log)
+    array = [f"--array={','.join(str(command.job) for command in commands)}"] if is_array else []
+    argv = [
+        *("sbatch", "--wait", "--parsable", "--open-mode=append", f"--job-name={job_name(work_dir)}"),
+        *(f"--chdir={work_dir}", f"--output={_escape(pattern, is_array)}", *array, *options, str(script)),
+    ]
+    started = time.monotonic()
+    try:
+        submitted = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=_tie(),
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise ConfigError("sbatch", "Slurm on this machine", "no such program", "use --cmd local") from error
+    number = ""
+    try:
+        assert submitted.stdout is not None
+        number = submitted.stdout.readline().strip().split(";")[0]
+        if number:
+            say(f"Slurm job {number}")
+        _, problem = submitted.communicate()
+    finally:
+        if submitted.returncode is None:  # interrupted
+            if number:
+                subprocess.run(["scancel", number], check=False)
+            _stop([submitted])
+    if not number:
+        raise ConfigError(
+            "sbatch", "a job that Slurm accepts", problem.strip(), f"correct --cmd, or {script}"
+        )
+    codes = _codes(folder, [command.job for command in commands])
+    seconds = time.monotonic() - started
+    ended = [Ended(command, code, seconds) for command, code in zip(commands, codes, strict=True)]
+    for each in ended:
+        _write_last_line(each)
+    return ended
+
+
+def cancel_slurm(work_dir: Path, say: Callable[[str], None]) -> None:
+    """Cancel what a killed run has left in Slurm's queue for this work folder, and wait until it is gone."""
+    name = job_name(work_dir)
+    say("cancelling the Slurm jobs that a killed run has left")
+    try:
+        subprocess.run(["scancel", f"--name={name}"], check=True, capture_output=True, text=True)
+        while subprocess.run(
+            ["squeue", "--noheader", f"--name={name}"], check=True, capture_output=True, text=True
+        ).stdout.strip():
+            time.sleep(0.5)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise ConfigError(
+            "scancel",
+            "Slurm, where a killed run may still have jobs",
+            str(error),
+            "run it where Slurm can be reached",
+        ) from error
+
+
+def job_name(work_dir: Path) -> str:
+    """The name of all Slurm jobs of one work folder."""
+    return "privasr-" + hashlib.sha256(str(work_dir).encode()).hexdigest()[:10]
+
+
+def die_with_parent(number: int) -> None:
+    """Let the kernel send this process the signal ``number`` when its parent dies (Linux only)."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
+def _start(
+    command: Command, environment: dict[str, str], work_dir: Path, lock: int | None
+) -> subprocess.Popen:
+    _first_lines(command)
+    with command.log.open("a") as log:
+        return subprocess.Popen(
+            command.argv,
+            cwd=work_dir,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=() if lock is None else (lock,),
+            preexec_fn=_tie(),
+        )
+
+
+def _tie() -> Callable[[], None] | None:
+    """Let the kernel kill a child when this process dies (Linux only); made before the fork, run after it."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl, parent = ctypes.CDLL(None, use_errno=True).prctl, os.getpid()
+
+    def tie() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return tie
+
+
+def _next_ended(
+    running: dict[subprocess.Popen, tuple[Command, float]], tick: Callable[[int], None], done: int
+) -> subprocess.Popen:
+    pause = 0.001
+    while True:
+        for process in running:
+            if process.poll() is not None:
+                return process
+        tick(done)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 0.2)
+
+
+def _stop(processes: Sequence[subprocess.Popen]) -> None:
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - time.monotonic()))
+        _signal(process, signal.SIGKILL)  # what is left of its group, too
+        process.wait()
+
+
+def _signal(process: subprocess.Popen, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _first_lines(command: Command) -> None:
+    command.log.parent.mkdir(parents=True, exist_ok=True)
+    with command.log.open("a" if command.keep_log else "w") as log:
+        log.write(f"# {datetime.now().isoformat(timespec='seconds')}\n# {shlex.join(command.argv)}\n")
+
+
+def _write_last_line(ended: Ended) -> None:
+    code = "no exit code: it was killed" if ended.code is None else f"code {ended.code}"
+    with ended.command.log.open("a") as log:
+        log.write(f"# ended with {code} after {ended.seconds:.1f} s\n")
+
+
+def _script(commands: Sequence[Command], folder: Path, work_dir: Path) -> str:
+    cases = "".join(f"  {command.job}) {shlex.join(command.argv)} ;;\n" for command in commands)
+    only = commands[0].job
+    one_thread = (
+        "".join(f"export {name}=${{{name}:-1}}\n" for name in _ONE_THREAD) if len(commands) > 1 else ""
+    )
+    return (
+        "#!/usr/bin/env bash\n"
+        f"job=${{SLURM_ARRAY_TASK_ID:-{only}}}\n{one_thread}"
+        f"cd {shlex.quote(str(work_dir))} || exit 1\n"
+        f"case $job in\n{cases}esac\ncode=$?\n"
+        f"codes={shlex.quote(str(folder))}\n"
+        'echo $code > "$codes/$job.new" && mv "$codes/$job.new" "$codes/$job.code"\nexit $code\n'
+    )
+
+
+def _escape(pattern: str, is_array: bool) -> str:
+    """Double every percent sign of a Slurm file name but the one of ``%a``."""
+    if not is_array:
+        return pattern.replace("%", "%%")
+    folder, name = os.path.split(pattern)
+    return os.path.join(folder.replace("%", "%%"), name)
+
+
+def _codes(folder: Path, jobs: Sequence[int]) -> list[int | None]:
+    files = [folder / f"{job}.code" for job in jobs]
+    deadline = time.monotonic() + _SHARED_FILES_SECONDS
+    while not all(file.exists() for file in files) and time.monotonic() < deadline:
+        os.listdir(folder)  # makes a network file system look again
+        time.sleep(0.2)
+    return [int(file.read_text()) if file.exists() else None for file in files]

@@ -1,0 +1,100 @@
+"""One run at a time in a work folder, and nothing left at work there by a run that was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from privasr_k2.errors import ConfigError
+
+
+@contextmanager
+def hold(folder: Path, *, wait: bool, say: Callable[[str], None]) -> Iterator[int]:
+    """Hold the two locks of a work folder, and yield the descriptor of the one that children inherit.
+
+    ``lock`` is held by the run itself. ``lock.children`` is held by the processes that it starts, too: when
+    the run is killed, whatever has it open was left behind. A new run ends those before it touches anything.
+
+    Args:
+        folder: the folder ``.stages`` of the work folder; the lock files stay there.
+        wait: wait for another run to end; else raise.
+        say: takes the message that something is waited for.
+
+    Raises:
+        ConfigError: another run holds the lock and ``wait`` is not set.
+    """
+    with _locked(folder / "lock") as (descriptor, is_free):
+        if not is_free:
+            holder = _holder(folder / "lock")
+            if not wait:
+                raise ConfigError(
+                    folder.parent,
+                    "no other run in this folder",
+                    holder,
+                    "wait for it, or give another --work-dir",
+                )
+            say(f"waiting for another run in {folder.parent}: {holder} (--wait false fails instead)")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        me = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now().isoformat(timespec="seconds"),
+        }
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(me).encode(), 0)
+        with _locked(folder / "lock.children") as (inherited, is_free):
+            if not is_free:
+                left = _processes_with(folder / "lock.children")
+                numbers = ", ".join(map(str, left)) or "on another machine: it is waited for"
+                say(f"ending what a killed run has left at work here (process {numbers})")
+                for number in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(number, signal.SIGKILL)
+                fcntl.flock(inherited, fcntl.LOCK_EX)
+            yield inherited
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[tuple[int, bool]]:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        is_free = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            is_free = False
+        yield descriptor, is_free
+    finally:
+        os.close(descriptor)
+
+
+def _holder(file: Path) -> str:
+    try:
+        other = json.loads(file.read_text())
+        return f"process {other['pid']} on {other['host']} since {other['since']}"
+    except (OSError, ValueError, KeyError):
+        return "one that has only begun"
+
+
+def _processes_with(file: Path) -> list[int]:
+    """The other processes of this machine that have ``file`` open, as far as ``/proc`` shows them."""
+    wanted = file.stat()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        if entry.name == str(os.getpid()):
+            continue
+        with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
+            for descriptor in (entry / "fd").iterdir():
+                opened = descriptor.stat()
+                if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
+                    found.append(int(entry.name))
+                    break
+    return found

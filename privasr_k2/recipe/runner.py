@@ -1,0 +1,261 @@
+"""Bring the stages of a recipe up to date, in order."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.errors import DataError
+from privasr_k2.recipe import launch, stamps
+from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
+from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.recipe.wiring import Wiring, ancestors, reads_of
+
+_TAIL_LINES = 15
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``--stage``, ``--stop-stage``, ``--force`` and ``--nj`` ask for.
+
+    Attributes:
+        first, last: numbers of the stages to bring up to date, both included.
+        force: run them although they are up to date.
+        at_once: how many jobs of an array run at the same time on this machine.
+    """
+
+    first: int
+    last: int
+    force: bool
+    at_once: int
+
+
+class Runner:
+    """The stages of one recipe in one work folder.
+
+    Args:
+        stages: all stages, in order, also those that are not asked for.
+        wiring: theirs, checked.
+        work_dir: absolute path of the folder in which they run.
+        shorten: see :func:`privasr_k2.recipe.fingerprint.fingerprint`.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        wiring: Wiring,
+        cache: HashCache,
+        *,
+        options: Options,
+        work_dir: Path,
+        shorten: dict[str, str],
+    ) -> None:
+        self._stages, self._wiring, self._cache = stages, wiring, cache
+        self._options, self._work_dir, self._shorten = options, work_dir, shorten
+        self._selected = [stage for stage in stages if options.first <= stage.number <= options.last]
+
+    def check_earlier(self) -> None:
+        """Refuse to run on what stages that are not asked for have left undone or out of date.
+
+        Raises:
+            DataError: naming the stage that is asked for, what it needs, and the stage to run again.
+        """
+        asked = {stage.index for stage in self._selected}
+        for earlier in ancestors(self._wiring, self._selected):
+            if earlier.index in asked:
+                continue
+            reasons, brought = self._why_not_fresh(earlier)
+            if reasons and not brought:
+                self._refuse(earlier, reasons[0])
+            if brought:
+                _say(f"{earlier.label} ... no record of it: its outputs are used as they are")
+
+    def run(self, lock: int | None) -> None:
+        """Run what is asked for and not up to date.
+
+        Args:
+            lock: the descriptor of the work folder's lock, for local processes to hold too.
+
+        Raises:
+            DataError: a stage failed; the last lines of its log have been shown.
+        """
+        for stage in self._selected:
+            surplus = stamps.remove_surplus(stage, self._work_dir)
+            if surplus:
+                _say(f"{stage.label} ... removed {', '.join(surplus)}: the array has become smaller")
+            stale = self._stale(stage)
+            if stale:
+                self._run_tasks(stage, stale, lock)
+            else:
+                _say(f"{stage.label} ... up to date")
+
+    def show(self) -> None:
+        """Print what each stage reads and writes, and whether it would run; run nothing."""
+        would_run: dict[int, Stage] = {}
+        for stage in self._stages:
+            _say(stage.label)
+            reads = dict.fromkeys(path for task in stage.tasks for path in reads_of(task))
+            writes = [path for task in stage.tasks for path in task.outputs]
+            _say(f"    reads  {' '.join(reads) or '-'}")
+            _say(f"    writes {' '.join(writes)}")
+            before = [
+                w for w in {w.index: w for _, w in self._wiring.needs(stage)}.values() if w.index in would_run
+            ]
+            if before:
+                would_run[stage.index] = stage
+                status = f"runs after {before[0].label}"
+            elif self._options.force and stage in self._selected:
+                would_run[stage.index] = stage
+                status = "runs: --force true"
+            else:
+                reasons, _ = self._why_not_fresh(stage)
+                status = f"runs: {'; '.join(reasons)}" if reasons else "up to date"
+                if reasons:
+                    would_run[stage.index] = stage
+            _say(f"    {status}" + ("" if stage in self._selected else " (not asked for)"))
+
+    def _stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
+        found = []
+        for task in stage.tasks:
+            now = fingerprint(task, self._wiring, self._cache, self._shorten)
+            where = stamps.places(stage, task, self._work_dir)
+            state = stamps.state(where, task, now, self._cache)
+            if self._options.force or not state.fresh:
+                found.append((task, now, state.reasons or ("--force true",)))
+            else:
+                stamps.tidy(where, task, self._work_dir)
+        return found
+
+    def _why_not_fresh(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
+        for task in stage.tasks:
+            gone = [path for path in reads_of(task) if self._cache.digest(path) is None]
+            if gone:
+                return (f"{gone[0]} is not there",), False
+            now = fingerprint(task, self._wiring, self._cache, self._shorten)
+            state = stamps.state(stamps.places(stage, task, self._work_dir), task, now, self._cache)
+            complete = all(self._cache.digest(path) is not None for path in task.outputs)
+            if not state.fresh:
+                return state.reasons, state.brought and complete
+        return (), False
+
+    def _refuse(self, earlier: Stage, reason: str) -> None:
+        absent = [
+            (stage, path, writer)
+            for stage in self._selected
+            for path, writer in self._wiring.needs(stage)
+            if writer.number < self._options.first and self._cache.digest(path) is None
+        ]
+        way_out = f"run from there: --stage {earlier.number}"
+        if absent:
+            stage, path, writer = absent[0]
+            if writer is not earlier:
+                way_out = f"run from --stage {earlier.number}, the first that is not up to date ({reason})"
+            raise DataError(stage.label, f"{path}, which {writer.label} writes", "nothing there", way_out)
+        raise DataError(
+            self._selected[0].label,
+            f"the outputs of {earlier.label} up to date",
+            f"that they are not: {reason}",
+            way_out,
+        )
+
+    def _run_tasks(
+        self, stage: Stage, stale: Sequence[tuple[Task, Fingerprint, tuple[str, ...]]], lock: int | None
+    ) -> None:
+        where = {task.job: stamps.places(stage, task, self._work_dir) for task, _, _ in stale}
+        log = where[stale[0][0].job].log
+        name = self._relative(log.parent if stage.is_array else log)
+        jobs = f"{len(stale)} of {len(stage.tasks)} jobs, " if stage.is_array else ""
+        _say(f"{stage.label} ... {jobs}{stale[0][2][0]}; log in {name}")
+        attempts = [stamps.read_record(where[task.job].attempt) for task, _, _ in stale]
+        if any(attempt is not None and attempt.get("launcher") == "slurm" for attempt in attempts):
+            launch.cancel_slurm(self._work_dir, _say)
+        commands: dict[int, tuple[Task, Fingerprint]] = {}
+        moved = {}
+        queue = []
+        for (task, now, _), attempt in zip(stale, attempts, strict=True):
+            continued = (
+                not self._options.force and attempt is not None and attempt["fingerprint"] == now.digest
+            )
+            moved[task.job] = stamps.begin(
+                where[task.job],
+                task,
+                now,
+                launcher=stage.launcher[0],
+                forced=self._options.force,
+                work_dir=self._work_dir,
+            )
+            job = task.job if task.job is not None else 1
+            commands[job] = task, now
+            queue.append(launch.Command(job, launch.argv_of(task.argv), where[task.job].log, continued))
+        started = time.monotonic()
+        failed: list[launch.Ended] = []
+        for ended in self._launch(stage, queue, lock, started):
+            task, now = commands[ended.command.job]
+            if ended.code == 0:
+                stamps.end(where[task.job], stage, task, now, self._cache, ended.seconds)
+                stamps.tidy(where[task.job], task, self._work_dir)
+            else:
+                stamps.restore(where[task.job], moved[task.job])
+                failed.append(ended)
+        if failed:
+            self._report(stage, failed)
+        _say(f"{stage.label} ... done in {time.monotonic() - started:.1f} s")
+
+    def _launch(
+        self, stage: Stage, queue: Sequence[launch.Command], lock: int | None, started: float
+    ) -> Iterable[launch.Ended]:
+        kind, *options = stage.launcher
+        if kind == "slurm":
+            return launch.run_slurm(
+                queue, options, is_array=stage.is_array, work_dir=self._work_dir, say=_say
+            )
+        return launch.run_local(
+            queue,
+            at_once=self._options.at_once,
+            work_dir=self._work_dir,
+            lock=lock,
+            tick=_progress(queue, started),
+        )
+
+    def _report(self, stage: Stage, failed: Sequence[launch.Ended]) -> None:
+        first = failed[0]
+        lines = first.command.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+        print("\n".join(lines), file=sys.stderr)
+        logs = ", ".join(self._relative(ended.command.log) for ended in failed)
+        found = "killed before it could tell" if first.code is None else f"exit code {first.code}"
+        if stage.is_array:
+            jobs = ", ".join(str(ended.command.job) for ended in failed)
+            plural = "job" if len(failed) == 1 else "jobs"
+            found = f"{plural} {jobs} of {len(stage.tasks)} failed ({found})"
+        raise DataError(stage.label, "exit code 0", found, f"read {logs}, put it right, and run again")
+
+    def _relative(self, path: Path) -> str:
+        return str(path.relative_to(self._work_dir))
+
+
+def _say(message: str) -> None:
+    print(message, flush=True)
+
+
+def _progress(queue: Sequence[launch.Command], started: float) -> Callable[[int], None]:
+    """On a terminal: seconds, jobs that have ended and the last line of the first log, in place."""
+    last = [started]
+
+    def tick(done: int) -> None:
+        now = time.monotonic()
+        if not sys.stdout.isatty() or now - last[0] < 1.0:
+            return
+        last[0] = now
+        with queue[0].log.open("rb") as log:
+            log.seek(max(0, log.seek(0, 2) - 500))
+            lines = log.read().decode(errors="replace").replace("\r", "\n").split("\n")
+        text = next((line for line in reversed(lines) if line.strip()), "")
+        jobs = f" {done} of {len(queue)} jobs |" if len(queue) > 1 else ""
+        width = shutil.get_terminal_size().columns - 1
+        print(f"  {now - started:.0f} s |{jobs} {text}"[:width].ljust(width), end="\r", flush=True)
+
+    return tick

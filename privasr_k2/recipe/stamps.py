@@ -1,0 +1,246 @@
+"""Stamps: what is written beside the outputs of a task about how they were made.
+
+For an output ``exp/x/am`` the stamp is ``exp/x/.stages/am.json`` and the log ``exp/x/log/am.log``; for
+an array with the output ``exp/x/decode/JOB.jsonl`` they are ``exp/x/.stages/decode.JOB.jsonl/3.json`` and
+``exp/x/log/decode.JOB.jsonl/3.log``. The format stands in ``docs/formats.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import privasr_k2
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import remove_tree, write_json
+from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
+from privasr_k2.recipe.plan import Stage, Task
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the stamp, the record of the attempt and the log of one task are."""
+
+    stamp: Path
+    attempt: Path
+    log: Path
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of a task's outputs before it runs.
+
+    Attributes:
+        fresh: they are there, whole, and what the command and the inputs of now would give.
+        reasons: why not; empty where ``fresh``.
+        brought: they are there, but no stage has written them: somebody put them there.
+    """
+
+    fresh: bool
+    reasons: tuple[str, ...] = ()
+    brought: bool = False
+
+
+def places(stage: Stage, task: Task, work_dir: Path) -> Places:
+    """The files that belong to a task."""
+    parts = Path(stage.patterns[0]).parts
+    if task.job is None:
+        folder, name = work_dir.joinpath(*parts[:-1]), parts[-1]
+        stem = folder / ".stages" / name
+        log = folder / "log" / f"{name}.log"
+    else:
+        first = next(i for i, part in enumerate(parts) if "JOB" in part)
+        # A folder that holds the outputs of an array is read as a whole: stamps stand outside of it.
+        depth = max(first - 1, 0) if first == len(parts) - 1 else first
+        folder, name = work_dir.joinpath(*parts[:depth]), ".".join(parts[depth:])
+        stem = folder / ".stages" / name / str(task.job)
+        log = folder / "log" / name / f"{task.job}.log"
+    return Places(stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".attempt.json"), log)
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """A stamp or an attempt; None where there is none, or one that is damaged."""
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and "fingerprint" in record else None
+
+
+def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> State:
+    """Whether the outputs of a task are up to date, and if not, why."""
+    stamp = read_record(where.stamp)
+    missing = [path for path in task.outputs if cache.digest(path) is None]
+    if stamp is None:
+        if where.attempt.exists():
+            return State(False, ("was begun and did not end",))
+        if where.stamp.exists():
+            return State(False, (f"{where.stamp} is damaged",))
+        brought = len(missing) < len(task.outputs)
+        return State(False, ("there is no record of it",) if brought else ("has not run yet",), brought)
+    reasons = [f"{path} is not there" for path in missing]
+    if stamp["fingerprint"] != now.digest:
+        reasons += _differences(stamp, now) or ["its record has another format"]
+    for path, digest in stamp.get("outputs", {}).items():
+        if path not in missing and cache.digest(path) != digest:
+            reasons.append(f"{path} was changed after it was written")
+    return State(not reasons, tuple(reasons))
+
+
+def begin(
+    where: Places, task: Task, now: Fingerprint, *, launcher: str, forced: bool, work_dir: Path
+) -> list[tuple[Path, Path]]:
+    """Make the outputs of a task ready for a new attempt and record it.
+
+    An attempt with the same fingerprint is continued from whatever it has left. Outputs of any other are
+    moved aside.
+
+    Returns:
+        (output, where it was moved to) of what was moved, for :func:`restore`.
+
+    Raises:
+        DataError: something stands in an output's place that no stage wrote, and ``forced`` is not set.
+    """
+    attempt = read_record(where.attempt)
+    complete = read_record(where.stamp)
+    remove_temporaries(where.stamp)
+    remove_temporaries(where.attempt)
+    for output in task.outputs:
+        remove_temporaries(work_dir / output)
+    moved: list[tuple[Path, Path]] = []
+    if attempt is None or forced or attempt["fingerprint"] != now.digest:
+        for path in (work_dir / output for output in task.outputs):
+            if not os.path.lexists(path):
+                continue
+            if attempt is None and complete is None and not where.stamp.exists() and not forced:
+                raise DataError(
+                    path,
+                    "nothing, or what this stage wrote earlier",
+                    "something that no stage has written",
+                    "move it away, or replace it with --force true",
+                )
+            aside = path.with_name(f".{uuid.uuid4().hex[:8]}.old.{path.name}")
+            path.rename(aside)
+            moved.append((path, aside))
+    where.log.parent.mkdir(parents=True, exist_ok=True)
+    (work_dir / task.outputs[0]).parent.mkdir(parents=True, exist_ok=True)
+    write_json(
+        where.attempt,
+        {"fingerprint": now.digest, "launcher": launcher, "begun": _now(), "host": socket.gethostname()},
+    )
+    return moved
+
+
+def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCache, seconds: float) -> None:
+    """Write the stamp of a task that ended well, last of all.
+
+    Raises:
+        DataError: it did not write all of its outputs.
+    """
+    outputs = {path: cache.digest(path) for path in task.outputs}
+    for path, digest in outputs.items():
+        if digest is None:
+            raise DataError(
+                f"{stage.label}", f"the output {path}", "nothing, though it ended well", f"see {where.log}"
+            )
+    record = {
+        "fingerprint": now.digest,
+        "version": privasr_k2.__version__,
+        "title": stage.title,
+        "number": stage.number,
+        "command": now.command,
+        "configs": now.configs,
+        "inputs": now.inputs,
+        "outputs": outputs,
+        "seconds": round(seconds, 3),
+        "ended": _now(),
+        "host": socket.gethostname(),
+    }
+    write_json(where.stamp, record)
+
+
+def restore(where: Places, moved: list[tuple[Path, Path]]) -> None:
+    """After a failure: put back what was moved aside, if the new attempt has left nothing in its place."""
+    if moved and not any(os.path.lexists(path) for path, _ in moved):
+        for path, aside in moved:
+            aside.rename(path)
+        where.attempt.unlink(missing_ok=True)
+    else:
+        for _, aside in moved:
+            remove_tree(aside)
+
+
+def tidy(where: Places, task: Task, work_dir: Path) -> None:
+    """After a stamp was written: remove what was moved aside, and last the record of the attempt.
+
+    A run that is killed before the end of this is made good by the next one.
+    """
+    if where.attempt.exists():
+        for output in task.outputs:
+            remove_temporaries(work_dir / output)
+        where.attempt.unlink()
+
+
+def remove_surplus(stage: Stage, work_dir: Path) -> list[str]:
+    """Remove what jobs beyond the array of now have left (an array of eight that has become one of four).
+
+    A later stage that reads the whole folder would read them too. Only outputs that a stamp names go.
+
+    Returns:
+        The outputs that were removed.
+    """
+    if not stage.is_array:
+        return []
+    wanted = {str(task.job) for task in stage.tasks}
+    removed: list[str] = []
+    for file in sorted(places(stage, stage.tasks[0], work_dir).stamp.parent.glob("*.json")):
+        job = file.name.split(".")[0]
+        if job in wanted:
+            continue
+        for path in (pattern.replace("JOB", job) for pattern in stage.patterns):
+            remove_tree(work_dir / path)
+            removed.append(path)
+        file.unlink()
+    return removed
+
+
+def remove_temporaries(output: Path) -> None:
+    """Remove what killed verbs have left of ``fileio.atomic_path``, beside and inside an output."""
+    if output.parent.is_dir():
+        for path in output.parent.glob(f".*.{output.name}"):
+            if _TEMPORARY.fullmatch(path.name) and path.name[14:] == output.name:
+                remove_tree(path)
+    if output.is_dir() and not output.is_symlink():
+        for path in [path for path in output.rglob(".*") if _TEMPORARY.fullmatch(path.name)]:
+            remove_tree(path)
+
+
+def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
+    found: list[str] = []
+    old, new = list(stamp.get("command", [])), list(now.command)
+    if old != new:
+        gone, come = [w for w in old if w not in new], [w for w in new if w not in old]
+        found.append(
+            f"the command changed: {' '.join(gone) or '(nothing)'} -> {' '.join(come) or '(nothing)'}"
+        )
+    before = {path: digest for path, digest in stamp.get("configs", [])}
+    after = dict(now.configs)
+    if [digest for _, digest in stamp.get("configs", [])] != [digest for _, digest in now.configs]:
+        names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+        found += [f"{path} changed" for path in names] or ["the order of its --config files changed"]
+    before = {path: digest for path, digest in stamp.get("inputs", [])}
+    found += [f"{path} changed" for path, digest in now.inputs if path in before and before[path] != digest]
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# ./run.sh [CORPUS [RECIPE]] [--option value]...
+#
+#   ./run.sh                                  the synthetic corpus mini, all recipes
+#   ./run.sh mini ctc                         one recipe
+#   ./run.sh librispeech ctc --corpus-dir D   a corpus that you have
+#   ./run.sh path/to/my_corpus.py ctc         a corpus that you have described in one file (docs/new_corpus.md)
+#   ./run.sh data:DIR ctc                     a Kaldi data directory, or a folder of lhotse manifests
+#
+# CORPUS is a folder of egs/, your own corpus file, or data:DIR. No RECIPE: all recipes. No CORPUS: mini.
+# shellcheck disable=SC1091,SC2034,SC2154
+set -euo pipefail
+caller=$PWD
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+
+# All recipes in the order in which their results build on each other.
+recipes=()
+for name in ctc rescore classlm fmp fedlm pate dpsgd; do
+  if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
+done
+
+usage() {
+  sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p;}' "$root/run.sh"
+  printf '\ncorpora:\n'
+  local file
+  for file in "$root"/egs/*/run.sh; do echo "  $(basename "$(dirname "$file")"):$(sed -n '2s/^#//p' "$file")"; done
+  printf '\nrecipes (RECIPE --help tells its own options):\n'
+  for name in "${recipes[@]}"; do echo "  $name:$(sed -n '1s/^#//p' "$root/local/recipes/$name.sh")"; done
+  printf '\noptions of all recipes:\n'
+  sed -n '4,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p;}' "$root/local/settings.sh"
+}
+
+stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
+
+corpus=mini
+case ${1-} in
+  -h | --help) usage; exit 0 ;;
+  --* | '') ;;
+  *) corpus=$1; shift ;;
+esac
+
+if [[ -z ${1-} || $1 == --* ]]; then   # no recipe: all of them, one after the other
+  if [[ ${1-} == --help ]]; then usage; exit 0; fi
+  summary=() failed=0
+  for name in "${recipes[@]}"; do
+    echo "=== $corpus $name"
+    started=$SECONDS result='done' code=0
+    "$root/run.sh" "$corpus" "$name" "$@" || code=$?
+    if [[ $code -ge 128 ]]; then exit "$code"; fi   # interrupted
+    if [[ $code -ne 0 ]]; then result=FAILED failed=1; fi
+    summary+=("$(printf '%-8s %-6s %5d s' "$name" "$result" $((SECONDS - started)))")
+  done
+  printf '\n=== %s\n' "$corpus"
+  printf '%s\n' "${summary[@]}"
+  exit "$failed"
+fi
+
+[[ -f $root/local/recipes/$1.sh ]] || stop "./run.sh $corpus" "a recipe: ${recipes[*]}" "'$1'" "./run.sh --help"
+
+if [[ $corpus != *.py && $corpus != data:* ]]; then
+  [[ $corpus =~ ^[A-Za-z0-9_-]+$ && -f $root/egs/$corpus/run.sh ]] || stop "./run.sh" \
+    "a corpus: $(cd "$root/egs" && printf '%s ' */run.sh | sed 's,/run.sh,,g')or FILE.py, or data:DIR" "'$corpus'" "./run.sh --help"
+  exec "$root/egs/$corpus/run.sh" "$@"
+fi
+
+# A user's own corpus: its file or folder is read and never written to; the work goes to egs/user/NAME.
+. "$root/path.sh"
+. settings.sh
+own=${corpus#data:}
+[[ $own == /* ]] || own=$caller/$own
+[[ -e $own ]] || stop "./run.sh $corpus" "a file or folder" "nothing" "correct the path"
+own=$(realpath "$own")
+corpus_name=$corpus feature=auto allow_pipes=false corpus_settings=allow_pipes
+if [[ $corpus == data:* ]]; then
+  corpus=data_dir corpus_dir=$own definition=$root/privasr_k2/corpora/data_dir.py corpus_conf=$own/conf
+else
+  corpus=own_corpus definition=$own corpus_conf=$(dirname "$own")/conf
+fi
+name=$(basename "$own" .py)
+work_dir=$root/egs/user/$name
+cd "$root"
+unset -v name own recipes   # they would be options
+. run_recipe.sh

@@ -1,0 +1,180 @@
+"""A work folder, small verbs and a way to run declared stages, for the tests of the stage runner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Writes to every --out-* what it reads and was told, line by line; notes in runs.txt that it ran.
+#: --set fail=1 ends with code 3, gate=FILE waits for FILE before writing, folder=1 writes folders,
+#: slowly=N writes in two steps into the folder itself, N seconds apart, and continues from what is there.
+COPY = r"""#!/usr/bin/env bash
+declare -A set=(); ins=(); outs=(); flag=
+words=("$@")
+for word in "$@"; do
+  case $word in
+    --*) flag=$word ;;
+    *) case $flag in
+         --in-*|--config) ins+=("$word") ;; --out-*) outs+=("$word") ;;
+         --set) set[${word%%=*}]=${word#*=} ;;
+       esac ;;
+  esac
+done
+echo "${outs[0]}" >> runs.txt
+echo "threads ${OMP_NUM_THREADS-unset}"
+if [[ -n ${set[gate]-} ]]; then while [[ ! -e ${set[gate]} ]]; do sleep 0.02; done; fi
+read_all() {
+  for i in "${ins[@]}"; do if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi; done
+  echo "value=${set[value]-}"
+}
+for out in "${outs[@]}"; do
+  if [[ -n ${set[slowly]-} ]]; then
+    mkdir -p "$out"
+    [[ -e $out/first ]] || read_all > "$out/first"
+    sleep "${set[slowly]}"
+    { cat "$out/first"; echo second; } > "$out/.0badcafe.tmp.second"
+    mv "$out/.0badcafe.tmp.second" "$out/second"
+  elif [[ -n ${set[folder]-} ]]; then
+    mkdir -p "$out"; read_all > "$out/content"
+  elif [[ -z ${set[write_nothing]-} ]]; then
+    mkdir -p "$(dirname "$out")"
+    read_all > "$(dirname "$out")/.12345678.tmp.$(basename "$out")"
+    [[ -z ${set[pause_after]-} ]] || sleep "${set[pause_after]}"
+    if [[ -n ${set[fail]-} ]]; then echo "this went wrong"; exit 3; fi
+    mv "$(dirname "$out")/.12345678.tmp.$(basename "$out")" "$out"
+  fi
+done
+if [[ -n ${set[fail]-} ]]; then echo "this went wrong"; exit 3; fi
+exit 0
+"""
+
+
+@dataclass
+class Tree:
+    """A work folder with the verb ``./copy`` and a list of declared stages."""
+
+    path: Path
+    stages: list[list[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write("copy", COPY)
+        (self.path / "copy").chmod(0o755)
+        self.write("runs.txt", "")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the work folder."""
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / name).write_text(text)
+
+    def read(self, name: str) -> str:
+        """Read a file of the work folder."""
+        return (self.path / name).read_text()
+
+    def stage(self, number: int, title: str, *words: str) -> None:
+        """Declare a stage; the verb is ``./copy`` where the words do not say otherwise."""
+        words_before = [word for word in words[:3] if word.startswith("JOB=")]
+        rest = list(words[len(words_before) :])
+        if "--cmd" in rest[:1]:
+            words_before, rest = [*words_before, *rest[:2]], rest[2:]
+        if not rest or rest[0].startswith("--"):
+            rest = ["./copy", *rest]
+        self.stages.append([str(number), title, *words_before, *rest])
+
+    def plan(self) -> bytes:
+        """The declared stages as ``local/stage.sh`` would collect them."""
+        words = [word for stage in self.stages for word in (str(len(stage)), *stage)]
+        return b"".join(word.encode() + b"\0" for word in words)
+
+    def command(self, *options: str) -> list[str]:
+        """The command that runs the declared stages."""
+        plan = self.path.with_name(self.path.name + ".plan")
+        plan.write_bytes(self.plan())
+        return [
+            sys.executable,
+            "-m",
+            "privasr_k2.recipe.run",
+            "--plan",
+            str(plan),
+            "--root",
+            str(ROOT),
+            *options,
+        ]
+
+    def run(self, *options: str, code: int = 0) -> str:
+        """Run the declared stages; the two outputs together."""
+        done = subprocess.run(
+            self.command(*options), cwd=self.path, env=environment(), capture_output=True, text=True
+        )
+        text = done.stdout + done.stderr
+        assert done.returncode == code, text
+        assert "Traceback" not in text, text
+        return text
+
+    def start(self, *options: str) -> subprocess.Popen:
+        """Begin to run the declared stages."""
+        return subprocess.Popen(
+            self.command(*options),
+            cwd=self.path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def ran(self) -> list[str]:
+        """The first outputs of the verbs that ran since the last call, in order."""
+        names = self.read("runs.txt").split()
+        self.write("runs.txt", "")
+        return names
+
+    def contents(self) -> dict[str, bytes]:
+        """Everything under data/ and exp/ but stamps, logs and names with a dot."""
+        return {
+            str(file.relative_to(self.path)): file.read_bytes()
+            for top in ("data", "exp")
+            for file in sorted((self.path / top).rglob("*"))
+            if file.is_file()
+            and not any(part.startswith(".") or part == "log" for part in file.relative_to(self.path).parts)
+        }
+
+
+def environment() -> dict[str, str]:
+    """That of this process, with the repository to import from and no number of threads."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
+def kill(process: subprocess.Popen) -> None:
+    """SIGKILL to the process alone, as the kernel does when memory runs out."""
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def chain(tree: Tree) -> Tree:
+    """Four stages: data -> (a folder) features -> model (in two steps) -> table."""
+    tree.write("corpus.txt", "words\n")
+    tree.write("model.yaml", "lr: 1\n")
+    tree.stage(0, "data", "--in-corpus", "corpus.txt", "--out-data", "data/d.txt")
+    tree.stage(1, "features", "--in-data", "data/d.txt", "--out-dir", "data/feats", "--set", "folder=1")
+    tree.stage(
+        2,
+        "model",
+        "--in-feats",
+        "data/feats",
+        "--config",
+        "model.yaml",
+        "--out-dir",
+        "exp/m/am",
+        "--set",
+        "slowly=0",
+    )
+    tree.stage(3, "table", "--in-model", "exp/m/am", "--out-table", "exp/m/RESULTS.md")
+    return tree

@@ -1,0 +1,252 @@
+"""run.sh, egs/*/run.sh and local/*.sh: options, paths, layers and help, with a small recipe of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.stage_tools import COPY, ROOT
+
+TOY = """\
+# A recipe for tests: two stages.
+#
+# Options: number, scale, several, flag, word.
+number=3 scale=0.5 several='1 10' flag=false word=some
+am_model='' place='' value='' line=''
+. parse_options.sh
+exp=exp/toy_$word
+stage 0 "data of $corpus" "$PRIVASR_ROOT/copy" --in-x "$PRIVASR_ROOT/x" \\
+  ${corpus_dir:+--raw-corpus "$corpus_dir"} --out-data data/d \\
+  --set "value=number=$number scale=$scale several=$several flag=$flag $corpus_options"
+report=$exp/RESULTS.md
+stage 1 "table" "$PRIVASR_ROOT/copy" --in-data data/d $(layers toy) --out-report "$report" \\
+  --set "value=$command_line" --device "$device"
+"""
+CORPUS = """\
+#!/usr/bin/env bash
+# A corpus for tests.
+set -euo pipefail
+caller=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")"
+. ../../path.sh && . settings.sh
+corpus=little
+corpus_dir=corpus users='' corpus_settings=users
+. run_recipe.sh
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The shell files of the repository, with one corpus and one recipe for tests."""
+    made = tmp_path / "clone"
+    shutil.copytree(ROOT / "local", made / "local", ignore=shutil.ignore_patterns("recipes"))
+    for name in ("run.sh", "path.sh"):
+        shutil.copy(ROOT / name, made / name)
+    (made / "local/recipes").mkdir()
+    (made / "local/recipes/ctc.sh").write_text(TOY)
+    (made / "egs/little/corpus").mkdir(parents=True)
+    (made / "egs/little/run.sh").write_text(CORPUS)
+    (made / "egs/little/run.sh").chmod(0o755)
+    (made / "copy").write_text(COPY)
+    (made / "copy").chmod(0o755)
+    (made / "x").write_text("x\n")
+    for name in ("toy", "ctc/toy", "tiny/toy", "paper/ctc/toy"):
+        (made / f"conf/{name}.yaml").parent.mkdir(parents=True, exist_ok=True)
+        (made / f"conf/{name}.yaml").write_text(f"{name}\n")
+    return made
+
+
+def run(root: Path, *words: str, code: int = 0, cwd: Path | None = None) -> str:
+    """Run ./run.sh; both outputs together."""
+    done = subprocess.run(
+        [root / "run.sh", *words],
+        cwd=cwd or root,
+        env={**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == code, text
+    return text
+
+
+def data(root: Path, work: str = "egs/little") -> str:
+    """What stage 0 has written."""
+    return (root / work / "data/d").read_text()
+
+
+def report(root: Path, work: str = "egs/little", word: str = "some") -> str:
+    """What stage 1 has written."""
+    return (root / work / f"exp/toy_{word}/RESULTS.md").read_text()
+
+
+def test_runs_and_shows_the_report_at_the_end(root: Path) -> None:
+    said = run(root, "little", "ctc")
+    assert said.endswith(report(root))
+    assert "number=3 scale=0.5 several=1 10 flag=false" in data(root)
+    assert run(root, "little", "ctc").count("up to date") == 2
+
+
+def test_options_of_both_spellings(root: Path) -> None:
+    words = [
+        "--number",
+        "-4",
+        "--scale",
+        "1e-5",
+        "--several",
+        "2 20 200",
+        "--flag",
+        "true",
+        "--stop_stage",
+        "0",
+    ]
+    said = run(root, "little", "ctc", *words, "--users", "300")
+    assert "number=-4 scale=1e-5 several=2 20 200 flag=true  users=300" in data(root)
+    assert "table" not in said
+    run(root, "little", "ctc", "--stage", "1", "--stop-stage", "1", *words[:8], "--users", "300")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--nubmer", "3"], ["--nubmer", "did you mean --number?"]),
+        (["--numb er", "3"], ["--numb er"]),
+        (["--number"], ["--number: expected a value"]),
+        (["--number", "--flag", "true"], ["--number: expected a value, found the option --flag"]),
+        (["--number=3"], ["write --number '3'"]),
+        (["number", "3"], ["--name value"]),
+        (["--number", "3.5"], ["a whole number", "'3.5'"]),
+        (["--number", "3 4"], ["a whole number", "'3 4'"]),
+        (["--number", ""], ["a whole number"]),
+        (["--scale", "fast"], ["a number", "'fast'"]),
+        (["--several", "1 x"], ["'x'"]),
+        (["--flag", "yes"], ["true or false", "'yes'"]),
+        (["--stage", "two"], ["a whole number"]),
+        (["--PATH", "/tmp"], ["an option that exists"]),
+        (["--corpus", "other"], ["an option that exists"]),
+        (["--size", "huge"], ["tiny, small or paper"]),
+        (["--config", "no/such/file"], ["no/such/file"]),
+        (["--config"], ["a value"]),
+        (["--cmd", "qsub"], ["'local', or 'slurm'"]),
+        (["--corpus-dir", "no/such/corpus"], ["no/such/corpus", "nothing there"]),
+    ],
+)
+def test_bad_options(root: Path, words: list[str], parts: list[str]) -> None:
+    said = run(root, "little", "ctc", *words, code=2)
+    for part in ["error: ", "way out: ", *parts]:
+        assert part in said
+    assert not (root / "egs/little/data").exists()
+
+
+def test_config_file_comes_before_the_command_line(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "my.conf").write_text(
+        "# a comment\n\nnumber = 7   # seven\n--several '5 6'\nscale=2\r\nflag=true"
+    )
+    run(root, "little", "ctc", "--number", "8", "--config", "my.conf", cwd=tmp_path)
+    assert "number=8 scale=2 several=5 6 flag=true" in data(root)
+    (tmp_path / "my.conf").write_text("number=7\nnubmer=8\n")
+    assert "my.conf:2" in run(root, "little", "ctc", "--config", "my.conf", cwd=tmp_path, code=2)
+    (tmp_path / "my.conf").write_text("number\n")
+    assert "my.conf:1" in run(root, "little", "ctc", "--config", "my.conf", cwd=tmp_path, code=2)
+    (tmp_path / "my.conf").write_text("word=$(touch hacked)\n")
+    run(root, "little", "ctc", "--config", "my.conf", "--dry-run", "true", cwd=tmp_path)
+    assert list(tmp_path.rglob("hacked")) == []
+
+
+def test_relative_paths_mean_the_callers_folder(root: Path, tmp_path: Path) -> None:
+    caller = tmp_path / "here"
+    (caller / "my corpus").mkdir(parents=True)
+    run(root, "little", "ctc", "--corpus-dir", "my corpus", "--work-dir", "my work", cwd=caller)
+    assert (caller / "my work/exp/toy_some/RESULTS.md").exists()
+    assert not (root / "egs/little/data").exists()
+    assert list((caller / "my corpus").iterdir()) == []
+    # Another spelling of the same folder is the same corpus.
+    again = run(
+        root, "little", "ctc", "--corpus-dir", str(caller / "my corpus"), "--work-dir", "my work", cwd=caller
+    )
+    assert "stage 0 (data of little) ... up to date" in again
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("small", ["toy", "ctc/toy", "corpus"]),
+        ("tiny", ["toy", "ctc/toy", "tiny/toy", "corpus", "corpus tiny"]),
+        ("paper", ["toy", "ctc/toy", "paper/ctc/toy", "corpus"]),
+    ],
+)
+def test_layers(root: Path, size: str, expected: list[str]) -> None:
+    (root / "egs/little/conf/tiny").mkdir(parents=True)
+    (root / "egs/little/conf/toy.yaml").write_text("corpus\n")
+    (root / "egs/little/conf/tiny/toy.yaml").write_text("corpus tiny\n")
+    run(root, "little", "ctc", "--size", size)
+    layers = report(root).splitlines()
+    assert [
+        line
+        for line in layers
+        if line in {"toy", "ctc/toy", "tiny/toy", "paper/ctc/toy", "corpus", "corpus tiny"}
+    ]
+    assert layers[2:-1] == expected
+
+
+def test_the_command_in_the_table_has_what_changes_results(root: Path) -> None:
+    run(root, "little", "ctc", "--nj", "3", "--word", "it's", "--device", "cpu", "--wait", "false")
+    assert "value=./run.sh little ctc --word 'it'\\''s'" in report(root, word="it's")
+
+
+def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
+    own = tmp_path / "my things"
+    (own / "conf").mkdir(parents=True)
+    (own / "mine.py").write_text("")
+    (own / "conf/toy.yaml").write_text("mine\n")
+    before = sorted(own.rglob("*"))
+    run(root, "my things/mine.py", "ctc", cwd=tmp_path)
+    assert report(root, "egs/user/mine").splitlines()[2:-1] == ["toy", "ctc/toy", "mine"]
+    assert sorted(own.rglob("*")) == before  # nothing is written there
+    run(root, "data:my things", "ctc", "--work-dir", "w", cwd=tmp_path)
+    assert (tmp_path / "w/data/d").exists()
+    assert "nothing" in run(root, "no/such.py", "ctc", code=2)
+
+
+def test_all_recipes_and_a_summary(root: Path) -> None:
+    (root / "local/recipes/fmp.sh").write_text(TOY.replace("toy_", "fmp_") + "false\n")
+    said = run(root, "little", "--size", "tiny", code=1)
+    assert "=== little ctc" in said
+    assert "=== little fmp" in said
+    assert "ctc      done" in said
+    assert "fmp      FAILED" in said
+
+
+def test_help_and_usage(root: Path) -> None:
+    said = run(root, "--help")
+    assert "little: A corpus for tests." in said
+    assert "ctc: A recipe for tests: two stages." in said
+    assert "--stop-stage" in said
+    assert run(root, "little", "ctc", "--help") == "".join(line[2:] or "\n" for line in _comment())
+    assert "a recipe: ctc" in run(root, "little", "ctcc", code=2)
+    assert "little" in run(root, "litle", "ctc", code=2)
+    assert not (root / "egs/little/data").exists()
+
+
+def _comment() -> list[str]:
+    return [line for line in TOY.splitlines(keepends=True) if line.startswith("#")]
+
+
+def test_the_environment_sets_no_option(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("units", "char")
+    monkeypatch.setenv("stage", "5")
+    monkeypatch.setenv("report", "/etc/passwd")
+    assert "root:" not in run(root, "little", "ctc")
+    assert "number=3" in data(root)
+
+
+def test_every_corpus_has_a_short_run_file() -> None:
+    files = sorted(ROOT.glob("egs/*/run.sh"))
+    assert {file.parent.name for file in files} >= {"mini", "librispeech", "timit", "ami"}
+    for file in files:
+        assert os.access(file, os.X_OK)
+        assert len(file.read_text().splitlines()) <= 14

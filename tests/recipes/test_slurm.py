@@ -1,0 +1,178 @@
+"""Arrays on a real Slurm cluster of one node, made for the tests and taken down after them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.stage_tools import Tree, kill
+
+DAEMONS = ("slurmctld", "slurmd", "munged")
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.skipif(
+        os.geteuid() != 0
+        or not all(shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") for name in DAEMONS),
+        reason="a test cluster needs root, slurmctld, slurmd and munged (Debian: slurm-wlm, munge)",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cluster of this machine; SLURM_CONF points to it. Yields its folder."""
+    folder = Path("/run/privasr-slurm-" + str(os.getpid()))  # short: munge's socket, and not world-writable
+    folder.mkdir(mode=0o755)
+    host = socket.gethostname().split(".")[0]
+    (folder / "key").write_bytes(os.urandom(128))
+    (folder / "key").chmod(0o400)
+    ports = [_free_port() for _ in range(2)]
+    (folder / "slurm.conf").write_text(
+        f"ClusterName=test\nSlurmctldHost={host}(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\n"
+        f"SlurmctldPort={ports[0]}\nSlurmdPort={ports[1]}\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge\n"
+        f"CryptoType=crypto/munge\nStateSaveLocation={folder}/state\nSlurmdSpoolDir={folder}/spool\n"
+        f"SlurmctldPidFile={folder}/slurmctld.pid\nSlurmdPidFile={folder}/slurmd.pid\n"
+        "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nReturnToService=2\nMpiDefault=none\n"
+        "SchedulerType=sched/builtin\nSchedulerParameters=batch_sched_delay=0,sched_interval=1\n"
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nJobAcctGatherType=jobacct_gather/none\n"
+        f"NodeName={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN\n"
+        f"PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP\n"
+    )
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    before = os.environ.copy()
+    os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
+    os.environ["PATH"] += ":/usr/sbin"
+    munged = ["munged", "--foreground", "--force", f"--socket={folder}/munge", f"--key-file={folder}/key"]
+    munged += [
+        f"--pid-file={folder}/munged.pid",
+        f"--log-file={folder}/munged.log",
+        f"--seed-file={folder}/seed",
+    ]
+    daemons = []
+    try:
+        for command in (munged, ["slurmctld", "-D"], ["slurmd", "-D"]):
+            with (folder / f"{command[0]}.out").open("w") as log:
+                daemons.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+            time.sleep(0.5)
+        _wait_until_idle(folder)
+        yield folder
+    finally:
+        for daemon in reversed(daemons):
+            daemon.send_signal(signal.SIGTERM)
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(folder)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_idle(folder: Path) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        done = subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True)
+        if done.stdout.strip() == "idle":
+            return
+        time.sleep(0.3)
+    logs = "\n".join(f"== {log.name}\n{log.read_text()[-2000:]}" for log in folder.glob("*.out"))
+    pytest.fail(f"the cluster did not start: {done.stdout}{done.stderr}\n{logs}")
+
+
+@pytest.fixture
+def tree(cluster: Path, tmp_path: Path) -> Tree:
+    """A work folder with an array of four jobs, the third of which fails, and a single stage after it."""
+    made = Tree(tmp_path / "work folder")
+    made.write(
+        "sometimes", '#!/usr/bin/env bash\n[[ $4 != */3 ]] || { echo bad shard; exit 4; }\nexec ./copy "$@"\n'
+    )
+    (made.path / "sometimes").chmod(0o755)
+    for job in (1, 2, 3, 4):
+        made.write(f"shards/{job}", f"shard {job}\n")
+    made.stage(
+        *(
+            6,
+            "decode",
+            "JOB=1:4",
+            "--cmd",
+            "slurm --time 5",
+            "./sometimes",
+            "--out-hyps",
+            "exp/decode/JOB.txt",
+        ),
+        *("--in-shard", "shards/JOB", "--set", "value=JOB"),
+    )
+    made.stage(7, "score", "--cmd", "slurm", "./copy", "--in-hyps", "exp/decode", "--out-score", "exp/score")
+    return made
+
+
+def test_an_array_with_a_failing_task(tree: Tree) -> None:
+    said = tree.run(code=2)
+    assert "job 3 of 4 failed (exit code 4)" in said
+    assert "bad shard" in said
+    assert "exp/log/decode.JOB.txt/3.log" in said
+    assert sorted(tree.ran()) == [f"exp/decode/{job}.txt" for job in (1, 2, 4)]
+    assert "# ended with code 0" in tree.read("exp/log/decode.JOB.txt/2.log")
+    tree.write("sometimes", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
+    said = tree.run()
+    assert "1 of 4 jobs" in said
+    assert tree.ran() == ["exp/decode/3.txt", "exp/score"]
+    assert tree.read("exp/score").count("shard") == 4
+    assert tree.run().count("up to date") == 2
+
+
+def test_options_that_slurm_refuses(tree: Tree) -> None:
+    tree.stages[0][4] = "slurm --partition nowhere"
+    said = tree.run(code=2)
+    assert "nowhere" in said or "partition" in said
+    assert "way out: correct --cmd" in said
+
+
+def test_jobs_of_a_killed_run_are_cancelled(tree: Tree) -> None:
+    tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
+    process = tree.start("--last", "6")
+    deadline = time.monotonic() + 30
+    while not (tree.path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    kill(process)
+    assert _queue() != ""
+    tree.write("sometimes", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
+    began = time.monotonic()
+    assert "cancelling the Slurm jobs" in tree.run("--last", "6")
+    assert time.monotonic() - began < 60
+    assert _queue() == ""
+
+
+def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
+    tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
+    process = tree.start("--last", "6")
+    deadline = time.monotonic() + 30
+    while not (tree.path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    deadline = time.monotonic() + 20
+    while _queue() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert _queue() == ""
+
+
+def _queue() -> str:
+    return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout.strip()

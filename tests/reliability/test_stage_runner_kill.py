@@ -1,0 +1,123 @@
+"""SIGKILL at any moment, and run again: the outputs are those of a run that was never killed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.stage_tools import Tree, chain, environment, kill
+
+pytestmark = pytest.mark.reliability
+
+
+def recipe(tree: Tree) -> Tree:
+    """Files, folders, a folder that is continued, and an array; each verb takes some tens of milliseconds."""
+    chain(tree)
+    tree.stages[2][-1] = "slowly=0.05"
+    tree.stages[3] += ["--set", "pause_after=0.03"]
+    tree.stage(
+        *(4, "array", "JOB=1:3", "--in-data", "data/d.txt", "--out-x", "exp/m/part/JOB.txt"),
+        *("--set", "pause_after=0.03", "value=JOB"),
+    )
+    tree.stage(5, "all", "--in-parts", "exp/m/part", "--out-all", "exp/m/all")
+    return tree
+
+
+def leftovers(tree: Tree) -> list[str]:
+    """Temporaries and attempts that are still there."""
+    return [p.name for p in tree.path.rglob(".*") if ".tmp." in p.name or ".old." in p.name] + [
+        p.name for p in tree.path.rglob("*.attempt.json")
+    ]
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    whole = recipe(Tree(tmp_path / "whole"))
+    began = time.monotonic()
+    whole.run("--nj", "2")
+    seconds = time.monotonic() - began
+    rng = random.Random(20220919)
+    survived = 0
+    for number in range(8):
+        tree = recipe(Tree(tmp_path / f"killed_{number}"))
+        for _ in range(3):
+            process = tree.start("--nj", "2")
+            time.sleep(rng.uniform(0.05, seconds))
+            survived += process.poll() is not None
+            kill(process)
+        tree.run("--nj", "2")
+        assert tree.contents() == whole.contents()
+        assert leftovers(tree) == []
+        assert tree.run().count("up to date") == 6
+    assert survived < 20  # most of the 24 attempts were killed on the way
+
+
+def test_killed_on_the_way_to_another_configuration(tmp_path: Path) -> None:
+    """What an earlier configuration has left is never continued with a later one."""
+    whole = recipe(Tree(tmp_path / "whole"))
+    whole.write("model.yaml", "lr: 2\n")
+    whole.run()
+    rng = random.Random(20220920)
+    for number in range(5):
+        tree = recipe(Tree(tmp_path / f"killed_{number}"))
+        tree.run()
+        for text in ("lr: 3\n", "lr: 1\n", "lr: 2\n"):
+            tree.write("model.yaml", text)
+            process = tree.start()
+            time.sleep(rng.uniform(0.15, 0.4))
+            kill(process)
+        tree.run()
+        assert tree.contents() == whole.contents()
+
+
+def test_no_child_outlives_a_killed_runner(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "work")
+    tree.write("endless", "#!/usr/bin/env bash\necho $$ > child\nexec sleep 60\n")
+    (tree.path / "endless").chmod(0o755)
+    tree.stage(0, "endless", "./endless", "--in-x", "copy", "--out-y", "data/y")
+    process = tree.start()
+    while not (tree.path / "child").exists() or not tree.read("child"):
+        time.sleep(0.02)
+    child = Path("/proc") / tree.read("child").strip()
+    assert child.exists()
+    kill(process)
+    deadline = time.monotonic() + 5
+    while (
+        child.exists() and "Z (zombie)" not in (child / "status").read_text() and time.monotonic() < deadline
+    ):
+        time.sleep(0.02)
+    assert not child.exists() or "Z (zombie)" in (child / "status").read_text()
+
+
+def test_a_new_run_ends_what_a_killed_verb_has_started(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "work")
+    tree.write("forks", "#!/usr/bin/env bash\n(sleep 3; echo late > late) &\ntouch begun\nsleep 60\n")
+    (tree.path / "forks").chmod(0o755)
+    tree.stage(0, "forks", "./forks", "--in-x", "copy", "--out-y", "data/y")
+    process = tree.start()
+    while not (tree.path / "begun").exists():
+        time.sleep(0.02)
+    kill(process)
+    tree.write("forks", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
+    assert "ending what a killed run has left" in tree.run()
+    time.sleep(3.2)
+    assert not (tree.path / "late").exists()
+
+
+def test_killed_with_its_shell(tmp_path: Path) -> None:
+    """The runner ends when the shell that has started it is killed."""
+    tree = chain(Tree(tmp_path / "work"))
+    tree.stages[2][-1] = "slowly=60"
+    shell = subprocess.Popen(
+        ["bash", "-c", '"$@"; true', "bash", *tree.command()], cwd=tree.path, env=environment()
+    )
+    while not (tree.path / "exp/m/am/first").exists():
+        time.sleep(0.02)
+    kill(shell)
+    tree.stages[2][-1] = "slowly=0"
+    began = time.monotonic()
+    tree.run()
+    assert time.monotonic() - began < 20

@@ -1,0 +1,83 @@
+"""Local processes: bound, logs, exit codes, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.recipe import launch
+
+
+def command(folder: Path, job: int, script: str) -> launch.Command:
+    return launch.Command(job, ("/bin/sh", "-c", script), folder / "log" / f"{job}.log")
+
+
+def test_codes_logs_and_order_of_ending(tmp_path: Path) -> None:
+    commands = [command(tmp_path, job, f"echo out; echo err >&2; exit {job}") for job in (0, 1, 2)]
+    ended = list(launch.run_local(commands, at_once=2, work_dir=tmp_path))
+    assert sorted((each.command.job, each.code) for each in ended) == [(0, 0), (1, 1), (2, 2)]
+    lines = (tmp_path / "log/2.log").read_text().splitlines()
+    assert lines[1] == "# /bin/sh -c 'echo out; echo err >&2; exit 2'"
+    assert lines[2:4] == ["out", "err"]
+    assert lines[4].startswith("# ended with code 2 after ")
+
+
+def test_a_signal_is_minus_its_number(tmp_path: Path) -> None:
+    (ended,) = launch.run_local([command(tmp_path, 1, "kill -9 $$")], at_once=1, work_dir=tmp_path)
+    assert ended.code == -9
+
+
+def test_the_log_of_a_continued_attempt_is_kept(tmp_path: Path) -> None:
+    first = command(tmp_path, 1, "echo first")
+    list(launch.run_local([first], at_once=1, work_dir=tmp_path))
+    again = launch.Command(1, ("/bin/echo", "second"), first.log, keep_log=True)
+    list(launch.run_local([again], at_once=1, work_dir=tmp_path))
+    assert "first\n" in first.log.read_text()
+    assert "second\n" in first.log.read_text()
+
+
+@pytest.mark.parametrize(("at_once", "expected"), [(1, "unset"), (2, "1")])
+def test_one_thread_each_where_jobs_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, expected: str
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    commands = [command(tmp_path, job, "echo threads ${OMP_NUM_THREADS-unset}") for job in (1, 2)]
+    list(launch.run_local(commands, at_once=at_once, work_dir=tmp_path))
+    assert f"threads {expected}\n" in (tmp_path / "log/1.log").read_text()
+
+
+def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:
+    commands = [command(tmp_path, 1, "true"), command(tmp_path, 2, "sleep 60 & echo $! > child; wait")]
+    running = launch.run_local(commands, at_once=2, work_dir=tmp_path)
+    next(running)
+    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+        time.sleep(0.01)
+    running.close()
+    status = Path("/proc") / (tmp_path / "child").read_text().strip() / "status"
+    deadline = time.monotonic() + 5
+    while status.exists() and "Z (zombie)" not in status.read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not status.exists() or "Z (zombie)" in status.read_text()
+
+
+def test_verbs_and_programs() -> None:
+    assert launch.argv_of(["score", "--x"]) == (sys.executable, "-m", "privasr_k2.bin.score", "--x")
+    assert launch.argv_of(["./own.sh", "--x"]) == ("./own.sh", "--x")
+
+
+def test_the_script_of_a_slurm_array_quotes(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    odd = "a b'c\"d$e*"
+    commands = [launch.Command(job, ("/bin/echo", odd, str(job)), folder / "l") for job in (2, 5)]
+    script = folder / "script.sh"
+    script.write_text(launch._script(commands, folder, folder))
+    done = os.popen(f"SLURM_ARRAY_TASK_ID=5 bash '{script}'").read()
+    assert done == f"{odd} 5\n"
+    assert (folder / "5.code").read_text() == "0\n"
+    assert launch._escape("/a%b/%a.log", is_array=True) == "/a%%b/%a.log"
+    assert launch._escape("/a%b/c.log", is_array=False) == "/a%%b/c.log"

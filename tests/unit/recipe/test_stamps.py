@@ -1,0 +1,42 @@
+"""Where stamps and logs stand, and what is taken for a temporary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.recipe import plan, stamps
+
+
+@pytest.mark.parametrize(
+    ("declared", "stamp", "log"),
+    [
+        ("--out-x exp/a/am", "exp/a/.stages/am.json", "exp/a/log/am.log"),
+        ("--out-x top", ".stages/top.json", "log/top.log"),
+        ("JOB=3:3 --out-x exp/a/d/JOB.txt", "exp/a/.stages/d.JOB.txt/3.json", "exp/a/log/d.JOB.txt/3.log"),
+        ("JOB=3:3 --out-x exp/JOB/am", "exp/.stages/JOB.am/3.json", "exp/log/JOB.am/3.log"),
+        ("JOB=3:3 --out-x JOB.txt", ".stages/JOB.txt/3.json", "log/JOB.txt/3.log"),
+    ],
+)
+def test_places(declared: str, stamp: str, log: str) -> None:
+    words = ["0", "t", *declared.replace("--out", "./v --out").split()]
+    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(words)), *words)).encode(), "/w")
+    where = stamps.places(stage, stage.tasks[0], Path("/w"))
+    assert (str(where.stamp), str(where.log)) == (f"/w/{stamp}", f"/w/{log}")
+    assert where.attempt == where.stamp.with_suffix(".attempt.json")
+
+
+def test_only_the_temporaries_of_an_output_are_removed(tmp_path: Path) -> None:
+    kept = [".01234567.tmp.ab", "b.tmp", ".b", ".0123456.tmp.b", ".01234567.new.b", "a/.hidden"]
+    gone = [".01234567.tmp.b", ".89abcdef.old.b"]
+    for name in (*kept, *gone):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    inside = tmp_path / "b/deep/.01234567.tmp.x"
+    inside.parent.mkdir(parents=True)
+    inside.write_text("")
+    stamps.remove_temporaries(tmp_path / "b")
+    assert all((tmp_path / name).exists() for name in kept)
+    assert not any((tmp_path / name).exists() for name in gone)
+    assert not inside.exists()
