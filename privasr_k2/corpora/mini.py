@@ -1,0 +1,257 @@
+"""The corpus ``mini``: a voice assistant with users that do not exist, made on the spot; all synthetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from privasr_k2 import config
+from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
+from privasr_k2.corpora.mini_names import KINDS, Name, public_list
+from privasr_k2.corpora.mini_text import Sentence
+from privasr_k2.corpora.mini_users import Habits, User
+from privasr_k2.corpora.voices import SAMPLING_RATE, Ranges, Spoken, draw_voices, plan, speak
+from privasr_k2.fileio import write_json, write_text
+
+if TYPE_CHECKING:
+    from lhotse import CutSet, MonoCut
+
+
+@dataclass(frozen=True)
+class PartSize:
+    """A part: its share of the users, relative to the other parts' shares, and utterances for each user."""
+
+    share: float
+    utterances: int
+
+    def __post_init__(self) -> None:
+        if self.share <= 0 or self.utterances < 1:
+            raise ValueError(
+                f"share must be above 0 and utterances at least 1, got {self.share} and {self.utterances}"
+            )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts. No user is in two of them."""
+
+    train: PartSize
+    adapt: PartSize
+    dev: PartSize
+    test: PartSize
+
+
+@dataclass(frozen=True)
+class NamesPerUser:
+    """How many names of each kind a user knows."""
+
+    PER: int
+    LOC: int
+    ORG: int
+    MISC: int
+
+    def __post_init__(self) -> None:
+        for kind in KINDS:
+            if getattr(self, kind) < 2:  # a sentence can name two of a kind
+                raise ValueError(f"names.{kind} must be at least 2, got {getattr(self, kind)}")
+
+
+@dataclass(frozen=True)
+class MiniConfig:
+    """All that decides what the corpus is; ``conf/mini.yaml`` says what the values mean.
+
+    Attributes:
+        seed: of everything.
+        users: at least 4, one for each part.
+        public_factor: names on a public list over the most that any part can use.
+        parts, names, habits, speech: see there.
+    """
+
+    seed: int
+    users: int
+    public_factor: int
+    parts: Parts
+    names: NamesPerUser
+    habits: Habits
+    speech: Ranges
+
+    def __post_init__(self) -> None:
+        if self.users < len(fields(Parts)):
+            raise ValueError(
+                f"users must be at least {len(fields(Parts))}, one for each part, got {self.users}"
+            )
+        if self.public_factor < 1:
+            raise ValueError(f"public_factor must be at least 1, got {self.public_factor}")
+
+
+def users_per_part(users: int, parts: Parts) -> dict[str, int]:
+    """How many of ``users`` each part gets: one at least, the rest by largest remainder."""
+    shares = {field.name: getattr(parts, field.name).share for field in fields(parts)}
+    rest = users - len(shares)
+    exact = {part: rest * share / sum(shares.values()) for part, share in shares.items()}
+    counts = {part: 1 + math.floor(value) for part, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda part: math.floor(exact[part]) - exact[part])
+    for part in by_remainder[: users - sum(counts.values())]:
+        counts[part] += 1
+    return counts
+
+
+def public_lists(settings: MiniConfig) -> dict[str, list[Name]]:
+    """Kind -> public list: drawn from the seed and sizes alone, before there are users."""
+    most_users = max(users_per_part(settings.users, settings.parts).values())
+    return {
+        kind: public_list(
+            kind, settings.public_factor * most_users * getattr(settings.names, kind), settings.seed
+        )
+        for kind in KINDS
+    }
+
+
+def write_texts(
+    settings: MiniConfig, public: Mapping[str, list[Name]]
+) -> dict[str, dict[str, list[Sentence]]]:
+    """Part -> user -> what the user says, in the order of time."""
+    counts = {kind: getattr(settings.names, kind) for kind in KINDS}
+    texts: dict[str, dict[str, list[Sentence]]] = {}
+    number = 0
+    for part, size in users_per_part(settings.users, settings.parts).items():
+        texts[part] = {}
+        for _ in range(size):
+            user = User(f"user{number:04d}", settings.seed, settings.habits, public, counts)
+            texts[part][user.id] = list(user.sentences(getattr(settings.parts, part).utterances))
+            number += 1
+    return texts
+
+
+def read(given: CorpusInput) -> dict[str, CutSet]:
+    """Make the corpus in ``given.out_dir``: ``audio/*.flac``, ``public_lists/*.txt`` and ``mini.json``.
+
+    ``given.config_files`` and ``given.options`` (dotted keys, as ``users`` or ``parts.train.utterances``)
+    make a :class:`MiniConfig`. The texts depend on it alone; so do the bytes of audio on one machine.
+    """
+    from lhotse import CutSet
+
+    overrides = [f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS]
+    settings = config.load(MiniConfig, given.config_files, overrides)
+    public = public_lists(settings)
+    texts = write_texts(settings, public)
+    voices = dict(
+        zip((user for part in texts.values() for user in part), draw_voices(settings.users, settings.seed))
+    )
+    sentences = {
+        f"{user}-{number:04d}": (part, user, sentence)
+        for part, users in texts.items()
+        for user, said in users.items()
+        for number, sentence in enumerate(said)
+    }
+    lines = [(id_, sentence.text, voices[user]) for id_, (_, user, sentence) in sentences.items()]
+    spoken = speak(plan(lines, settings.speech, settings.seed), given.out_dir / "audio", given.num_jobs)
+    for kind, names in public.items():
+        path = given.out_dir / "public_lists" / f"{kind.lower()}.txt"
+        write_text(path, "".join(name.text + "\n" for name in names))
+    write_json(given.out_dir / "mini.json", describe(texts, public, spoken))
+    cuts = [(sentences[one.id][0], _cut(one, *sentences[one.id])) for one in spoken]
+    return {part: CutSet.from_cuts(cut for of, cut in cuts if of == part) for part in texts}
+
+
+def _cut(spoken: Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:
+    from lhotse import AudioSource, MonoCut, Recording, SupervisionSegment
+
+    recording = Recording(
+        id=spoken.id,
+        sources=[AudioSource(type="file", channels=[0], source=str(spoken.path))],
+        sampling_rate=SAMPLING_RATE,
+        num_samples=spoken.num_samples,
+        duration=spoken.duration,
+    )
+    supervision = SupervisionSegment(
+        id=spoken.id,
+        recording_id=spoken.id,
+        start=0.0,
+        duration=spoken.duration,
+        text=sentence.text,
+        speaker=user,
+        language="English",
+        custom={"cased": sentence.text, "entities": [list(entity) for entity in sentence.entities]},
+    )
+    return MonoCut(
+        id=spoken.id,
+        start=0.0,
+        duration=spoken.duration,
+        channel=0,
+        recording=recording,
+        supervisions=[supervision],
+        custom={"part": part, "synthetic": True},
+    )
+
+
+def describe(
+    texts: Mapping[str, Mapping[str, list[Sentence]]], public: Mapping[str, list[Name]], spoken: list[Spoken]
+) -> dict[str, Any]:
+    """What the corpus holds, as plain values for ``mini.json``.
+
+    For each part: users, utterances, hours, words, different words; share of running words that train does
+    not hold (``new_words``); for each kind of name mentions, different names, and of the different names the
+    shares that are on the public list (``on_public_list``) and that train does not use (``new``); ``None``
+    where there are no names.
+    """
+    durations = {one.id.split("-")[0]: 0.0 for one in spoken}
+    for one in spoken:
+        durations[one.id.split("-")[0]] += one.duration
+    train_words = {
+        word for said in texts["train"].values() for sentence in said for word in _words(sentence.text)
+    }
+    train_names = _names(texts["train"])
+    parts = {}
+    for part, users in texts.items():
+        words = [word for said in users.values() for sentence in said for word in _words(sentence.text)]
+        names = _names(users)
+        parts[part] = {
+            "users": len(users),
+            "utterances": sum(len(said) for said in users.values()),
+            "hours": round(sum(durations[user] for user in users) / 3600.0, 4),
+            "words": len(words),
+            "different_words": len(set(words)),
+            "new_words": round(sum(word not in train_words for word in words) / len(words), 4),
+            "names": {
+                kind: {
+                    "mentions": len(names[kind]),
+                    "different": len(set(names[kind])),
+                    "on_public_list": _share(set(names[kind]), {name.text for name in public[kind]}),
+                    "new": _share(set(names[kind]), set(names[kind]) - set(train_names[kind])),
+                }
+                for kind in KINDS
+            },
+        }
+    all_test = {(kind, name) for kind, mentioned in _names(texts["test"]).items() for name in mentioned}
+    all_public = {(kind, name.text) for kind, names in public.items() for name in names}
+    return {
+        "label": "synthetic",
+        "speech": "espeak-ng voices with made-up noise and reverberation; no human speaks",
+        "public_lists": {kind: len(names) for kind, names in public.items()},
+        "test_names_on_public_lists": _share(all_test, all_public),
+        "parts": parts,
+    }
+
+
+def _words(text: str) -> list[str]:
+    return CORPUS.normalize(text).split()
+
+
+def _names(users: Mapping[str, list[Sentence]]) -> dict[str, list[str]]:
+    mentioned: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for said in users.values():
+        for sentence in said:
+            words = sentence.text.split()
+            for first, end, kind in sentence.entities:
+                mentioned[kind].append(" ".join(words[first:end]).rstrip(".,?"))
+    return mentioned
+
+
+def _share(of: set[Any], inside: set[Any]) -> float | None:
+    return round(len(of & inside) / len(of), 4) if of else None
+
+
+CORPUS = Corpus(name="mini", read=read, sampling_rate=SAMPLING_RATE, synthetic=True)

@@ -1,0 +1,131 @@
+"""The users of the corpus ``mini``: whom they know, where they go, and how they like to put things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.corpora.mini_names import KINDS, Name, own_name, zipf_index
+from privasr_k2.corpora.mini_text import Sentence, compose
+from privasr_k2.corpora.mini_words import INTENTS, WORDS
+from privasr_k2.errors import ConfigError
+from privasr_k2.randomness import stream
+
+_MAX_TRIES = 50  # to say something that was not said before
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How strongly users differ.
+
+    Attributes:
+        habit: exponent of the Zipf distribution over a user's alternatives and names, in an order of the
+            user's own; 0 is no preference.
+        popularity: exponent of the Zipf distribution by which users come to know names of the public lists.
+        coverage: share of a user's names that are on the public lists, 0 to 1.
+        intents: how many kinds of request there are, 1 to 20.
+        words: how many items of each word list are used, the first ones; at least 2.
+    """
+
+    habit: float
+    popularity: float
+    coverage: float
+    intents: int
+    words: int
+
+    def __post_init__(self) -> None:
+        if self.habit < 0 or self.popularity < 0:
+            raise ValueError(
+                f"habit and popularity must be at least 0, got {self.habit} and {self.popularity}"
+            )
+        if not 0 <= self.coverage <= 1:
+            raise ValueError(f"coverage must be from 0 to 1, got {self.coverage}")
+        if not 1 <= self.intents <= len(INTENTS):
+            raise ValueError(f"intents must be from 1 to {len(INTENTS)}, got {self.intents}")
+        if self.words < 2:
+            raise ValueError(f"words must be at least 2, got {self.words}")
+
+
+class User:
+    """One user. What is drawn depends on ``seed`` and ``id`` alone, so that other users change nothing.
+
+    Args:
+        id: the user's name in the corpus.
+        seed: of the corpus.
+        habits: how strongly users differ.
+        public: kind -> public list.
+        counts: kind -> how many names the user knows.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        seed: int,
+        habits: Habits,
+        public: Mapping[str, Sequence[Name]],
+        counts: Mapping[str, int],
+    ) -> None:
+        self.id, self._seed, self._habits = id, seed, habits
+        self._orders: dict[tuple[str, int], np.ndarray] = {}
+        self._generator = stream(seed, "user", id, "speech")
+        self.names = {kind: self._get_to_know(kind, public[kind], counts[kind]) for kind in KINDS}
+
+    def _get_to_know(self, kind: str, public: Sequence[Name], count: int) -> list[Name]:
+        generator, known = stream(self._seed, "user", self.id, kind), frozenset(name.text for name in public)
+        names: dict[str, Name] = {}
+        offset, missing = generator.random(), 1.0 - self._habits.coverage
+        for _ in range(1000 * count):
+            if len(names) == count:
+                break
+            # Spread evenly from a random start on: each user's share is as near as can be to the wanted one.
+            is_own = int((len(names) + 1) * missing + offset) > int(len(names) * missing + offset)
+            if is_own:
+                name = own_name(kind, known, generator)
+            else:
+                name = public[zipf_index(len(public), self._habits.popularity, generator)]
+            names.setdefault(name.text, name)
+        if len(names) < count:
+            raise ConfigError(
+                f"names of {kind}", f"{count} for a user", str(len(names)), "make public_factor larger"
+            )
+        drawn = list(names.values())
+        return [drawn[i] for i in generator.permutation(count)]
+
+    def choose(self, what: str, count: int) -> int:
+        """An index below ``count`` by the user's taste: Zipf's law in an order that is the user's own."""
+        if what in WORDS:
+            count = min(count, self._habits.words)
+        if (what, count) not in self._orders:
+            self._orders[what, count] = stream(self._seed, "user", self.id, "taste", what).permutation(count)
+        return int(self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)])
+
+    def sentences(self, count: int) -> Iterator[Sentence]:
+        """What the user says, in the order of time; repeats only where nothing else is found."""
+        said: set[str] = set()
+        for _ in range(count):
+            for _ in range(_MAX_TRIES):
+                sentence = self._say()
+                if sentence.text not in said:
+                    break
+            said.add(sentence.text)
+            yield sentence
+
+    def _say(self) -> Sentence:
+        # dict order is that of the file: the first kinds of request are those of a small corpus.
+        intent = list(INTENTS)[self.choose("intent", self._habits.intents)]
+        number = self.choose(intent, len(INTENTS[intent]))
+        used: set[str] = set()
+
+        def name_of(kind: str) -> Name:
+            for _ in range(_MAX_TRIES):
+                name = self.names[kind][
+                    zipf_index(len(self.names[kind]), self._habits.habit, self._generator)
+                ]
+                if name.text not in used:  # "from Ashford to Ashford" makes no sense
+                    break
+            used.add(name.text)
+            return name
+
+        return compose(intent, number, self.choose, name_of)

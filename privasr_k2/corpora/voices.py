@@ -1,0 +1,293 @@
+"""Synthetic speech for corpora: as many voices as wanted, each utterance in a room with a noise of its own.
+
+:func:`draw_voices` makes the speakers, :func:`plan` says how each line is to sound, :func:`speak` writes FLAC
+files in parallel. The bytes depend on the jobs alone, not on their order nor on the number of processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from privasr_k2.corpora import noise as acoustics
+from privasr_k2.corpora.espeak import SAMPLING_RATE as ESPEAK_RATE
+from privasr_k2.corpora.espeak import Espeak, espeak
+from privasr_k2.errors import DataError
+from privasr_k2.randomness import stream
+
+SAMPLING_RATE = 16000
+
+# Accents by how often they are drawn, and the variants of espeak-ng that are understood well: no whisper,
+# no robots, none that clips.
+ACCENTS = {
+    "en-us": 0.55,
+    "en-us-nyc": 0.1,
+    "en-gb-x-rp": 0.15,
+    "en-gb-scotland": 0.08,
+    "en-gb-x-gbclan": 0.06,
+    "en-029": 0.06,
+}
+VARIANTS = (
+    *(
+        "m1",
+        "m2",
+        "m3",
+        "m4",
+        "m5",
+        "m6",
+        "m7",
+        "m8",
+        "f1",
+        "f2",
+        "f3",
+        "f4",
+        "f5",
+        "Alex",
+        "Alicia",
+        "Annie",
+        "Denis",
+    ),
+    *("Diogo", "Henrique", "Hugo", "Lee", "Michael", "Mike", "Nguyen", "adam", "anika", "aunty", "belinda"),
+    *("benjamin", "boris", "david", "edward2", "ian", "linda", "marcelo", "max", "michel", "miguel", "pablo"),
+    *("quincy", "rob", "robert", "shelby", "steph", "travis", "victor", "zac"),
+)
+
+
+_LABEL = "synthetic speech made with espeak-ng"
+
+
+@dataclass(frozen=True)
+class Voice:
+    """A speaker: espeak-ng's voice name, words per minute, base pitch and pitch range (0 to 99)."""
+
+    name: str
+    rate: int
+    pitch: int
+    pitch_range: int
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """From what the conditions of an utterance are drawn, uniformly; every pair is (lowest, highest).
+
+    Attributes:
+        snr_db: speech over noise, in decibels.
+        t60: reverberation time in seconds, 0 to 1.
+        wet: energy of the reverberation relative to the direct path, 0 to 1.
+        peak_db: level of the loudest sample relative to full scale, at most 0.
+        silence: seconds before and after the speech, each.
+        babble: share of utterances with babble noise; the others get white or pink noise.
+    """
+
+    snr_db: tuple[float, float]
+    t60: tuple[float, float]
+    wet: tuple[float, float]
+    peak_db: tuple[float, float]
+    silence: tuple[float, float]
+    babble: float
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("snr_db", -20.0, 100.0),
+            ("t60", 0.0, 1.0),
+            ("wet", 0.0, 1.0),
+            ("peak_db", -60.0, 0.0),
+            ("silence", 0.0, 10.0),
+        ):
+            pair = getattr(self, name)
+            if len(pair) != 2 or not least <= pair[0] <= pair[1] <= most:
+                raise ValueError(
+                    f"{name} must be two numbers from {least:g} to {most:g} in order, got {pair}"
+                )
+        if not 0.0 <= self.babble <= 1.0:
+            raise ValueError(f"babble must be from 0 to 1, got {self.babble}")
+
+
+@dataclass(frozen=True)
+class SpeakJob:
+    """One utterance to be spoken.
+
+    Attributes:
+        id: of the utterance; names the file, ``<id>.flac``.
+        text: what is said.
+        voice: who says it.
+        noise: ``white``, ``pink`` or ``babble``.
+        talkers: what is said in the background and by whom; only for babble.
+        snr_db, t60, wet, peak_db: as in :class:`Ranges`.
+        silence: seconds before and after the speech.
+        seed: of the noise, the impulse response and espeak-ng's own random numbers.
+    """
+
+    id: str
+    text: str
+    voice: Voice
+    noise: str
+    talkers: tuple[tuple[str, Voice], ...]
+    snr_db: float
+    t60: float
+    wet: float
+    peak_db: float
+    silence: tuple[float, float]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A file that was written: its utterance, its path and its length in samples of :data:`SAMPLING_RATE`."""
+
+    id: str
+    path: Path
+    num_samples: int
+
+    @property
+    def duration(self) -> float:
+        """In seconds."""
+        return self.num_samples / SAMPLING_RATE
+
+
+def draw_voices(count: int, seed: int) -> list[Voice]:
+    """``count`` speakers. No two share accent and variant as long as there are enough of them.
+
+    >>> voices = draw_voices(48, seed=1)
+    >>> len({voice.name for voice in voices}), voices[:2] == draw_voices(2, seed=1)
+    (48, True)
+    """
+    accents, taken, voices = list(ACCENTS), set(), []
+    for number in range(count):
+        generator = stream(seed, "voice", number)
+        name = ""
+        for _ in range(100):
+            accent = accents[generator.choice(len(accents), p=list(ACCENTS.values()))]
+            name = f"{accent}+{VARIANTS[generator.integers(len(VARIANTS))]}"
+            if name not in taken:
+                break
+        taken.add(name)
+        rate, pitch = int(generator.integers(145, 196)), int(generator.integers(30, 71))
+        voices.append(Voice(name, rate=rate, pitch=pitch, pitch_range=int(generator.integers(30, 71))))
+    return voices
+
+
+def plan(lines: Sequence[tuple[str, str, Voice]], ranges: Ranges, seed: int) -> list[SpeakJob]:
+    """A job for each (id, text, voice): conditions drawn from ``ranges``, babble from three other lines.
+
+    The conditions of an utterance depend on ``seed`` and its id; who babbles depends on the other lines too.
+    """
+    jobs = []
+    for id_, text, voice in lines:
+        generator = stream(seed, "conditions", id_)
+        uniform = {
+            name: float(generator.uniform(*getattr(ranges, name)))
+            for name in ("snr_db", "t60", "wet", "peak_db")
+        }
+        silence = tuple(float(s) for s in generator.uniform(*ranges.silence, size=2))
+        kind = "babble" if generator.random() < ranges.babble else str(generator.choice(["white", "pink"]))
+        others = generator.integers(len(lines), size=3) if kind == "babble" else ()
+        jobs.append(
+            SpeakJob(
+                id=id_,
+                text=text,
+                voice=voice,
+                noise=kind,
+                talkers=tuple(lines[other][1:] for other in others),
+                silence=(silence[0], silence[1]),
+                seed=int(generator.integers(1 << 31)),
+                **uniform,
+            )
+        )
+    return jobs
+
+
+def speak(jobs: Sequence[SpeakJob], out_dir: Path, num_jobs: int) -> list[Spoken]:
+    """Speak every job into ``out_dir/<id>.flac`` (16 kHz, one channel, 16 bits).
+
+    Args:
+        jobs: with ids that differ.
+        out_dir: made where it is missing.
+        num_jobs: processes; the files are the same for any number.
+
+    Returns:
+        what was written, in the order of ``jobs``.
+
+    Raises:
+        DataError: two jobs have one id, or a voice or text that cannot be spoken.
+    """
+    ids = {job.id for job in jobs}
+    if len(ids) < len(jobs):
+        raise DataError(
+            out_dir, "utterance ids that differ", f"{len(jobs) - len(ids)} twice", "give each its own"
+        )
+    out_dir.mkdir(parents=True, exist_ok=True)
+    if num_jobs <= 1 or len(jobs) < 2 * num_jobs:
+        return _speak_all(jobs, out_dir)
+    # Many small parts keep the processes busy to the end; spawn, as fork is unsafe beside threads.
+    size = min(50, -(-len(jobs) // num_jobs))
+    parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(num_jobs, len(parts)), mp_context=context) as pool:
+        spoken = list(pool.map(_speak_all, parts, [out_dir] * len(parts)))
+    return [one for part in spoken for one in part]
+
+
+def _speak_all(jobs: Sequence[SpeakJob], out_dir: Path) -> list[Spoken]:
+    import soundfile
+
+    spoken = []
+    with espeak() as synthesizer:
+        for job in jobs:
+            samples, path = render(job, synthesizer), out_dir / f"{job.id}.flac"
+            with soundfile.SoundFile(path, "w", SAMPLING_RATE, 1, "PCM_16", format="FLAC") as file:
+                file.comment = _LABEL
+                file.write(samples)
+            spoken.append(Spoken(job.id, path, len(samples)))
+    return spoken
+
+
+def render(job: SpeakJob, synthesizer: Espeak) -> np.ndarray:
+    """The samples of a job: int16, (count,), at :data:`SAMPLING_RATE`."""
+    generator = stream(job.seed, "render")
+    before, after = (int(seconds * SAMPLING_RATE) for seconds in job.silence)
+    clean = _say(job.text, job.voice, job.seed, synthesizer)
+    # The ratio of speech to noise is that of the speech itself, silences at the ends left out.
+    noise_count = before + len(clean) + after
+    reverberant = acoustics.reverberate(
+        np.pad(clean, (before, after)),
+        t60=job.t60,
+        wet=job.wet,
+        sampling_rate=SAMPLING_RATE,
+        generator=generator,
+    )
+    if job.noise == "babble":
+        voices = [_say(text, voice, job.seed, synthesizer) for text, voice in job.talkers]
+        noise = acoustics.babble(voices, noise_count, generator)
+    else:
+        noise = {"white": acoustics.white_noise, "pink": acoustics.pink_noise}[job.noise](
+            noise_count, generator
+        )
+    silent_share_db = 10.0 * np.log10(noise_count / len(clean))
+    noisy = acoustics.add_noise(reverberant, noise, snr_db=job.snr_db - silent_share_db)
+    return np.round(acoustics.scale_to_peak(noisy, peak_db=job.peak_db) * 32767.0).astype(np.int16)
+
+
+def _say(text: str, voice: Voice, seed: int, synthesizer: Espeak) -> np.ndarray:
+    from scipy.signal import resample_poly
+
+    spoken = synthesizer.speak(
+        text, name=voice.name, rate=voice.rate, pitch=voice.pitch, pitch_range=voice.pitch_range, seed=seed
+    )
+    up, down = SAMPLING_RATE // 50, ESPEAK_RATE // 50
+    return acoustics.trim(resample_poly(spoken.astype(np.float64), up, down, window=_low_pass(up, down)))
+
+
+@cache
+def _low_pass(up: int, down: int) -> np.ndarray:
+    """The filter that ``resample_poly`` would design again for every utterance."""
+    from scipy.signal import firwin
+
+    most = max(up, down)
+    return firwin(20 * most + 1, 1.0 / most, window=("kaiser", 5.0))

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.corpora.base import CorpusInput
+from privasr_k2.corpora.mini import (
+    CORPUS,
+    MiniConfig,
+    Parts,
+    PartSize,
+    public_lists,
+    users_per_part,
+    write_texts,
+)
+from privasr_k2.errors import ConfigError
+
+pytest.importorskip("lhotse")
+pytest.importorskip("espeakng_loader")
+
+
+@pytest.fixture(scope="module")
+def layers() -> tuple[Path, Path]:
+    conf = Path(__file__).parents[3] / "conf"
+    return conf / "mini.yaml", conf / "tiny" / "mini.yaml"
+
+
+@pytest.fixture(scope="module")
+def tiny(layers: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+    out_dir = tmp_path_factory.mktemp("mini")
+    return out_dir, CORPUS.read(CorpusInput(None, out_dir, {}, layers, 1))
+
+
+def names_of(text: str, entities: list) -> set[tuple[str, str]]:
+    words = text.split()
+    return {(kind, " ".join(words[first:end]).rstrip(".,?")) for first, end, kind in entities}
+
+
+def test_tiny_has_three_to_five_minutes_and_no_user_in_two_parts(tiny):
+    _, cuts = tiny
+    assert list(cuts) == ["train", "adapt", "dev", "test"]
+    users = {part: {cut.supervisions[0].speaker for cut in of} for part, of in cuts.items()}
+    assert sum(map(len, users.values())) == len(set().union(*users.values())) == 8
+    minutes = sum(cut.duration for of in cuts.values() for cut in of) / 60
+    assert 3 <= minutes <= 5.5
+
+
+def test_audio_is_what_the_cut_says(tiny):
+    import soundfile
+
+    _, cuts = tiny
+    for part, of in cuts.items():
+        for cut in of:
+            assert cut.custom["part"] == part
+            samples, rate = soundfile.read(cut.recording.sources[0].source, dtype="int16")
+            assert (rate, samples.ndim, len(samples)) == (16000, 1, cut.recording.num_samples)
+            assert 0 < abs(samples.astype(int)).max() < 32767
+            assert 1.0 < cut.duration < 12.0
+            assert len(cut.load_audio()[0]) == len(samples)
+
+
+def test_normalization_keeps_the_number_of_words(tiny):
+    _, cuts = tiny
+    for of in cuts.values():
+        for cut in of:
+            text = cut.supervisions[0].text
+            assert (
+                text[0] == text[0].upper()
+                and text[-1] in ".?"
+                and text == cut.supervisions[0].custom["cased"]
+            )
+            assert len(CORPUS.normalize(text).split()) == len(text.split())
+
+
+def test_entities_name_what_they_span(layers):
+    settings = config.load(MiniConfig, layers[:1])
+    public = public_lists(settings)
+    named = [
+        (kind, name)
+        for said in write_texts(settings, public)["test"].values()
+        for sentence in said
+        for kind, name in names_of(sentence.text, list(sentence.entities))
+    ]
+    assert {kind for kind, _ in named} == {"PER", "LOC", "ORG", "MISC"}
+    on_list = sum(name in {n.text for n in public[kind]} for kind, name in set(named)) / len(set(named))
+    assert 0.7 <= on_list <= 0.9
+
+
+def test_public_lists_are_ten_times_what_any_part_uses_and_know_no_user(layers):
+    settings = config.load(MiniConfig, layers[:1])
+    public = public_lists(settings)
+    for users in write_texts(settings, public).values():
+        used = set().union(*(names_of(s.text, list(s.entities)) for said in users.values() for s in said))
+        for kind, names in public.items():
+            assert len({n.text for n in names}) == len(names) >= 10 * sum(k == kind for k, _ in used)
+    other_habits = config.load(MiniConfig, layers[:1], ["habits.coverage=0.1", "parts.train.utterances=3"])
+    assert public_lists(other_habits) == public
+
+
+def test_parts_differ_partly_in_their_names(tiny, layers):
+    settings = config.load(MiniConfig, layers[:1])
+    texts = write_texts(settings, public_lists(settings))
+    used = {
+        part: set().union(*(names_of(s.text, list(s.entities)) for said in users.values() for s in said))
+        for part, users in texts.items()
+    }
+    for part in ("adapt", "dev", "test"):
+        new = len(used[part] - used["train"]) / len(used[part])
+        assert 0.3 < new < 0.95, part
+
+
+def test_same_seed_same_bytes_whatever_the_number_of_processes(layers, tmp_path):
+    few = {f"parts.{part}.utterances": "2" for part in ("train", "adapt", "dev", "test")}
+    few["drop_empty"] = "true"  # an option of all corpora, not of this one
+    one, two = tmp_path / "one", tmp_path / "two"
+    for out_dir, num_jobs in ((one, 1), (two, 2)):
+        CORPUS.read(CorpusInput(None, out_dir, few, layers, num_jobs))
+    files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
+    assert len(files) == 8 * 2 + 4 + 1  # audio, public lists, mini.json
+    assert [path for path in files if (one / path).read_bytes() != (two / path).read_bytes()] == []
+
+
+def test_another_seed_other_texts(layers):
+    one, two = (
+        config.load(MiniConfig, layers, [f"seed={seed}", "parts.train.utterances=4"]) for seed in (1, 2)
+    )
+    assert write_texts(one, public_lists(one)) != write_texts(two, public_lists(two))
+
+
+def test_users_do_not_repeat_themselves_and_differ(layers):
+    settings = config.load(MiniConfig, layers[:1])
+    users = write_texts(settings, public_lists(settings))["train"]
+    assert all(len({s.text for s in said}) == len(said) for said in users.values())
+    # Words of one user's two halves are more alike than those of two users: habits can be learned.
+    halves = [
+        [{w for s in half for w in s.text.lower().split()} for half in (said[::2], said[1::2])]
+        for said in users.values()
+    ]
+    overlap = lambda a, b: len(a & b) / len(a | b)  # noqa: E731
+    own = sum(overlap(a, b) for a, b in halves) / len(halves)
+    others = sum(overlap(halves[i][0], halves[i - 1][1]) for i in range(len(halves))) / len(halves)
+    assert own > 1.25 * others
+
+
+def test_report_counts_and_says_synthetic(tiny):
+    out_dir, cuts = tiny
+    report = json.loads((out_dir / "mini.json").read_text())
+    assert report["label"] == "synthetic" and CORPUS.synthetic
+    for part, of in cuts.items():
+        said = [cut.supervisions[0] for cut in of]
+        assert report["parts"][part]["utterances"] == len(said)
+        assert report["parts"][part]["hours"] == pytest.approx(sum(s.duration for s in said) / 3600, abs=1e-4)
+        mentions = sum(of_kind["mentions"] for of_kind in report["parts"][part]["names"].values())
+        assert mentions == sum(len(s.custom["entities"]) for s in said)
+    for kind, count in report["public_lists"].items():
+        assert len((out_dir / "public_lists" / f"{kind.lower()}.txt").read_text().splitlines()) == count
+
+
+@pytest.mark.parametrize("users", [4, 5, 8, 48, 333])
+def test_users_per_part_sum_up_and_leave_no_part_empty(users):
+    sizes = users_per_part(users, Parts(*(PartSize(share, 1) for share in (0.6, 0.16, 0.1, 0.14))))
+    assert sum(sizes.values()) == users and min(sizes.values()) >= 1
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"users": "3"}, "users"),
+        ({"parts.dev.utterances": "0"}, "utterances"),
+        ({"habits.coverage": "2"}, "coverage"),
+        ({"speech.snr_db": "[9,3]"}, "snr_db"),
+        ({"user": "9"}, "user"),
+    ],
+)
+def test_settings_that_make_no_corpus_are_refused(layers, tmp_path, options, word):
+    with pytest.raises(ConfigError, match=word):
+        CORPUS.read(CorpusInput(None, tmp_path, options, layers, 1))
+    assert not (tmp_path / "audio").exists()
