@@ -1,0 +1,26 @@
+"""Compute acoustic features and store them once, or store those that come with the corpus.
+
+Reads the manifests of --in-manifests; writes cuts_<role>.jsonl.gz with features, and features.yaml, to
+--out-dir.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.data.features import FeatureConfig, compute
+
+
+def main() -> None:
+    """Parse and compute."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-manifests", type=Path, required=True, help="manifests folder")
+    made.add_argument("--out-dir", type=Path, required=True, help="features folder")
+    cli.add_config(made)
+    args = cli.parse(made)
+    compute(args.in_manifests, args.out_dir, cli.load(FeatureConfig, args), args.num_jobs)
+
+
+if __name__ == "__main__":
+    cli.run(main)

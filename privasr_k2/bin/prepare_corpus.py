@@ -1,0 +1,56 @@
+"""Write the manifests of a corpus, checked.
+
+Writes to --out-dir: cuts_<role>.jsonl.gz, corpus.json, and lexicon.txt and lm_text.txt.gz where there are
+any.
+Options of all corpora, with --set: drop_empty=true leaves out utterances without words,
+max_characters_per_second=30 is the densest text that is believed. The others belong to the corpus.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.corpora.base import CorpusInput, load_corpus
+from privasr_k2.corpora.prepare import prepare
+from privasr_k2.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, prepare, say what was found."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-definition", type=Path, required=True, help="a Python file that exports CORPUS")
+    made.add_argument("--raw-corpus", type=Path, help="the corpus; nothing is written there")
+    made.add_argument(
+        "--raw-lm-text", type=Path, nargs="*", default=[], help="text to take for language models"
+    )
+    made.add_argument("--raw-lexicon", type=Path, help="lexicon to take instead of the corpus's own")
+    made.add_argument("--out-dir", type=Path, required=True, help="manifests folder")
+    cli.add_config(made)
+    args = cli.parse(made)
+    given = CorpusInput(
+        raw_dir=args.raw_corpus,
+        out_dir=args.out_dir,
+        options=dict(_option(item) for item in args.set),
+        config_files=tuple(args.config),
+        num_jobs=args.num_jobs,
+    )
+    about = prepare(
+        load_corpus(args.in_definition), given, lm_text=args.raw_lm_text, lexicon=args.raw_lexicon
+    )
+    for role, of_role in about["roles"].items():
+        log.info("%s: %d utterances, %.2f h, %d speakers", role, *list(of_role.values())[:3])
+
+
+def _option(item: str) -> tuple[str, str]:
+    name, sign, value = item.partition("=")
+    if not sign:
+        raise ConfigError("--set", "key=value", repr(item), f"write --set {item}=VALUE")
+    return name, value
+
+
+if __name__ == "__main__":
+    cli.run(main)

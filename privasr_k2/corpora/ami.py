@@ -1,0 +1,237 @@
+"""The AMI meetings [Carletta et al. 2005], individual headsets: annotations as published, or tables of turns.
+
+Understood is a folder with
+
+- the manual annotations in their official layout (``words/``, ``segments/``,
+  ``corpusResources/meetings.xml``, ``namedEntities/``), with headset audio in
+  ``amicorpus/<meeting>/audio/<meeting>.Headset-<n>.wav`` or without;
+- ``turns.tsv.gz`` (meeting, split, turn, role, text): words in the order of turns, no times and no audio.
+
+dev and test are those of the full-corpus-ASR partition; no speaker is in two roles. Without audio the cuts
+are text only (``custom["text_only"]``), or ``speech=synthetic`` has them spoken: then corpus.json calls it
+synthetic.
+Numbers stand in ``conf/ami.yaml``.
+"""
+
+from __future__ import annotations
+
+import csv
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privasr_k2 import config
+from privasr_k2.corpora import voices
+from privasr_k2.corpora.ami_nxt import read_annotations
+from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
+from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
+from privasr_k2.data.users import hold_out
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_lines
+from privasr_k2.randomness import derive_seed, stream
+from privasr_k2.text.normalize import normalize_english, remove_markers
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+
+log = logging.getLogger(__name__)
+
+DEV_GROUPS = ("ES2011", "IS1008", "TS3004", "IB4001", "IB4002", "IB4003", "IB4004", "IB4010", "IB4011")
+TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
+MAX_SECONDS = 15.0
+"""A longer turn is cut at its punctuation."""
+_CLAUSE_END = frozenset(".?!,;:")
+
+
+@dataclass(frozen=True)
+class AmiConfig:
+    """What ``conf/ami.yaml`` holds; hours limit synthetic speech only."""
+
+    speech: str
+    adapt_fraction: float
+    seed: int
+    max_hours_train: float
+    max_hours_adapt: float
+    max_hours_dev: float
+    max_hours_test: float
+    conditions: voices.Ranges
+
+    def __post_init__(self) -> None:
+        if self.speech not in ("auto", "headset", "synthetic", "none"):
+            raise ValueError(f"speech must be auto, headset, synthetic or none, got {self.speech}")
+        if not 0 < self.adapt_fraction < 1:
+            raise ValueError(f"adapt_fraction must be above 0 and below 1, got {self.adapt_fraction}")
+        for role, hours in self.max_hours.items():
+            if not hours > 0:
+                raise ValueError(f"max_hours_{role} must be above 0, got {hours}")
+
+    @property
+    def max_hours(self) -> dict[str, float]:
+        """Role -> hours."""
+        return {
+            "train": self.max_hours_train,
+            "adapt": self.max_hours_adapt,
+            "dev": self.max_hours_dev,
+            "test": self.max_hours_test,
+        }
+
+
+def read(given: CorpusInput) -> dict[str, CutSet]:
+    """The cuts of ``train``, ``adapt``, ``dev`` and ``test``."""
+    raw_dir = given.folder().absolute()
+    overrides = [f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS]
+    options = config.load(AmiConfig, given.config_files, overrides)
+    if (raw_dir / "words").is_dir():
+        utterances = list(read_annotations(raw_dir, normalize_english, _part))
+    elif (raw_dir / "turns.tsv.gz").is_file():
+        utterances = list(_turns(raw_dir / "turns.tsv.gz"))
+    else:
+        raise DataError(
+            raw_dir,
+            "words/ and segments/ of the manual annotations, or turns.tsv.gz",
+            ", ".join(sorted(path.name for path in raw_dir.iterdir())[:8]) or "an empty folder",
+            "download ami_public_manual_1.6.2.zip from the corpus's page and unpack it there",
+        )
+    by_role = _roles(_with_speech(utterances, options, raw_dir), options)
+    if options.speech == "synthetic":
+        by_role = _speak(by_role, options, given.out_dir / "audio", given.num_jobs)
+    return {role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role}
+
+
+def _turns(path: Path) -> Iterator[Utterance]:
+    """Utterances of the table; a role within a group of meetings (ES2002a-d) is one person."""
+    rows = csv.reader((line for _, line in read_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
+    expected = ["meeting", "split", "turn", "role", "text"]
+    for number, row in enumerate(rows, start=1):
+        if number == 1 and row == expected:
+            continue
+        if number == 1 or len(row) != len(expected):
+            raise DataError(
+                f"{path}:{number}", f"the columns {' '.join(expected)}", repr(row), "mend the table"
+            )
+        meeting, _, turn, role, text = row
+        speaker = f"{_group(meeting)}_{role.replace(' ', '')}"
+        for piece, tokens in enumerate(split_turn(remove_markers(text).split())):
+            words = " ".join(tokens)
+            if normalize_english(words):
+                identity = f"{meeting}-{int(turn):04d}-{piece:02d}"
+                yield Utterance(identity, words, speaker, _part(meeting), place=f"{path}:{number}")
+
+
+def split_turn(tokens: Sequence[str]) -> list[list[str]]:
+    """Pieces of a turn that last about 15 s at most, cut after punctuation where there is any.
+
+    >>> [len(piece) for piece in split_turn(["word"] * 30 + ["."] + ["word"] * 30)]
+    [31, 30]
+    """
+    limit = MAX_SECONDS * CHARACTERS_PER_SECOND
+    pieces: list[list[str]] = []
+    current: list[str] = []
+    for token in tokens:
+        current.append(token)
+        # The last mark before the limit, or the limit itself in a stretch without marks.
+        if sum(map(len, current)) + len(current) > limit:
+            marks = [i for i, t in enumerate(current[:-1], start=1) if t[-1] in _CLAUSE_END]
+            cut = marks[-1] if marks else len(current) - 1
+            pieces.append(current[:cut] if cut else current)
+            current = current[cut:] if cut else []
+    return [*pieces, current] if current else pieces
+
+
+def _group(meeting: str) -> str:
+    """ES2002a -> ES2002."""
+    return re.sub(r"[a-z]$", "", meeting)
+
+
+def _part(meeting: str) -> str:
+    group = _group(meeting)
+    return "dev" if group in DEV_GROUPS else "test" if group in TEST_GROUPS else "train"
+
+
+def _with_speech(utterances: Sequence[Utterance], options: AmiConfig, raw_dir: Path) -> list[Utterance]:
+    """The utterances with headset audio, or all of them as text."""
+    if options.speech in ("synthetic", "none"):
+        return [replace(u, audio=None) for u in utterances]
+    there = {u.audio: u.audio is not None and u.audio.is_file() for u in utterances}
+    with_audio = [u for u in utterances if there[u.audio]]
+    if options.speech == "headset" and not with_audio:
+        raise DataError(
+            raw_dir / "amicorpus",
+            "<meeting>/audio/<meeting>.Headset-<n>.wav",
+            "none",
+            "download the headset audio, or choose --set speech=synthetic or speech=none",
+        )
+    if with_audio:
+        if len(with_audio) < len(utterances):
+            log.warning(
+                "%d of %d utterances have no headset audio and are left out",
+                len(utterances) - len(with_audio),
+                len(utterances),
+            )
+        return with_audio
+    log.warning("no headset audio: text only (--set speech=synthetic has the text spoken)")
+    return [replace(u, audio=None) for u in utterances]
+
+
+def _roles(utterances: Sequence[Utterance], options: AmiConfig) -> dict[str, list[Utterance]]:
+    """Utterances by role. Whole groups of meetings are held out; then nobody of theirs stays in train."""
+    by_role: dict[str, list[Utterance]] = {"train": [], "adapt": [], "dev": [], "test": []}
+    lengths: Counter[str] = Counter()
+    for utterance in utterances:
+        if utterance.part == "train":
+            lengths[_group(_meeting(utterance))] += len(utterance.text)
+    held = hold_out(lengths, fraction=options.adapt_fraction, at_least=1, seed=options.seed)
+    for utterance in utterances:
+        adapts = utterance.part == "train" and _group(_meeting(utterance)) in held
+        by_role["adapt" if adapts else utterance.part].append(utterance)
+    taken: set[str] = set()
+    for role in ("test", "dev", "adapt", "train"):
+        kept = [u for u in by_role[role] if u.speaker not in taken]
+        if len(kept) < len(by_role[role]):
+            log.warning(
+                "%s: %d utterances of speakers of other roles left out", role, len(by_role[role]) - len(kept)
+            )
+        by_role[role] = [replace(u, part=role) for u in kept]
+        taken |= {u.speaker for u in kept}
+    return by_role
+
+
+def _meeting(utterance: Utterance) -> str:
+    return utterance.id.partition("-")[0]
+
+
+def _speak(
+    by_role: Mapping[str, Sequence[Utterance]], options: AmiConfig, out_dir: Path, num_jobs: int
+) -> dict[str, list[Utterance]]:
+    """A voice for each person, and audio for as many utterances as the hours allow."""
+    speakers = sorted({u.speaker for of_role in by_role.values() for u in of_role})
+    voice_of = dict(zip(speakers, voices.draw_voices(len(speakers), options.seed)))
+    chosen = {
+        role: _sample(of_role, options.max_hours[role], role, options.seed)
+        for role, of_role in by_role.items()
+    }
+    for role, of_role in chosen.items():
+        lines = [(u.id, normalize_english(u.text), voice_of[u.speaker]) for u in of_role]
+        jobs = voices.plan(lines, options.conditions, derive_seed(options.seed, "ami", role))
+        spoken = voices.speak(jobs, out_dir / role, num_jobs)
+        chosen[role] = [replace(u, audio=file.path, synthetic=True) for u, file in zip(of_role, spoken)]
+    return chosen
+
+
+def _sample(utterances: Sequence[Utterance], hours: float, role: str, seed: int) -> list[Utterance]:
+    """Utterances drawn at random, in their own order, of about so many hours by their characters."""
+    left = hours * 3600 * CHARACTERS_PER_SECOND
+    chosen = []
+    for index in stream(seed, "hours", role).permutation(len(utterances)):
+        if left <= 0:
+            break
+        chosen.append(index)
+        left -= len(utterances[index].text)
+    return [utterances[index] for index in sorted(chosen)]
+
+
+CORPUS = Corpus(name="ami", read=read)

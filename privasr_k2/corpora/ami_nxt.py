@@ -1,0 +1,154 @@
+"""Reading AMI's manual annotations in their published form, the NITE XML toolkit's standoff files.
+
+``segments/<meeting>.<agent>.segments.xml`` names runs of words of ``words/<meeting>.<agent>.words.xml``;
+``namedEntities/<meeting>.<agent>.ne.xml`` names runs of words too, with a type of
+``ontologies/ne-types.xml``; ``corpusResources/meetings.xml`` says who an agent is and which headset they
+wore.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as xml
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.corpora.utterances import Utterance
+from privasr_k2.errors import DataError
+
+_ID = "{http://nite.sourceforge.net/}id"
+_CHILD = "{http://nite.sourceforge.net/}child"
+_POINTER = "{http://nite.sourceforge.net/}pointer"
+_HREF = re.compile(r"#id\(([^)]*)\)(?:\.\.id\(([^)]*)\))?")
+
+
+@dataclass(frozen=True)
+class _Agent:
+    speaker: str
+    headset: int
+
+
+def read_annotations(
+    raw_dir: Path, normalize: Callable[[str], str], part_of: Callable[[str], str]
+) -> Iterator[Utterance]:
+    """One utterance a segment that holds a word, with ``audio`` where the headset's file should be.
+
+    Args:
+        raw_dir: of the annotations.
+        normalize: a segment without words after it is left out.
+        part_of: meeting -> part.
+
+    ``custom["entities"]`` counts the blank-parted tokens of the text, in which marks stand apart from words.
+
+    Raises:
+        DataError: a file that is not XML, or names what is not there.
+    """
+    agents = _agents(raw_dir / "corpusResources" / "meetings.xml")
+    types = _entity_types(raw_dir / "ontologies" / "ne-types.xml")
+    for path in sorted((raw_dir / "segments").glob("*.segments.xml")):
+        meeting, agent = path.name.split(".")[:2]
+        if (meeting, agent) not in agents:
+            raise DataError(
+                path, f"agent {agent} of {meeting} in meetings.xml", "none", "complete the annotations"
+            )
+        who = agents[meeting, agent]
+        words = _Words(raw_dir / "words" / f"{meeting}.{agent}.words.xml")
+        entities = _entities(raw_dir / "namedEntities" / f"{meeting}.{agent}.ne.xml", words, types)
+        audio = raw_dir / "amicorpus" / meeting / "audio" / f"{meeting}.Headset-{who.headset}.wav"
+        for number, segment in enumerate(_parse(path).iter("segment")):
+            first, last = words.span(segment, path)
+            text, spans = words.text(first, last, entities)
+            if normalize(text):
+                yield Utterance(
+                    id=f"{meeting}-{agent}-{number:04d}",
+                    text=text,
+                    speaker=who.speaker,
+                    part=part_of(meeting),
+                    audio=audio,
+                    start=float(segment.get("transcriber_start", "0")),
+                    end=float(segment.get("transcriber_end", "0")),
+                    custom={"entities": spans} if entities is not None else {},
+                    place=f"{path}: {segment.get(_ID)}",
+                )
+
+
+def _parse(path: Path) -> xml.Element:
+    try:
+        return xml.parse(path).getroot()
+    except FileNotFoundError as error:
+        raise DataError(
+            path, "a file of the annotations", "nothing", "unpack the annotations again"
+        ) from error
+    except xml.ParseError as error:
+        raise DataError(
+            f"{path}:{error.position[0]}", "XML", str(error), "unpack the annotations again"
+        ) from error
+
+
+def _agents(path: Path) -> dict[tuple[str, str], _Agent]:
+    return {
+        (meeting.get("observation", ""), speaker.get("nxt_agent", "")): _Agent(
+            speaker.get("global_name", ""), int(speaker.get("channel", "0"))
+        )
+        for meeting in _parse(path).iter("meeting")
+        for speaker in meeting.iter("speaker")
+    }
+
+
+def _entity_types(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    return {node.get(_ID, ""): node.get("name", "").upper() for node in _parse(path).iter("ne-type")}
+
+
+class _Words:
+    """The words of one person in one meeting, in their order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Noises, gaps and broken words stand between the words as elements of their own.
+        self._nodes = list(_parse(path))
+        self._index = {node.get(_ID, ""): number for number, node in enumerate(self._nodes)}
+
+    def span(self, node: xml.Element, place: Path) -> tuple[int, int]:
+        """First and last (exclusive) of the elements that a node's children name."""
+        firsts, lasts = [], []
+        for child in node.iter(_CHILD):
+            match = _HREF.search(child.get("href", ""))
+            names = (match[1], match[2] or match[1]) if match else ("", "")
+            if names[0] not in self._index or names[1] not in self._index:
+                found = f"{child.get('href')!r} in {node.get(_ID)}"
+                raise DataError(place, f"words of {self.path.name}", found, "unpack the annotations again")
+            firsts.append(self._index[names[0]])
+            lasts.append(self._index[names[1]] + 1)
+        return (min(firsts), max(lasts)) if firsts else (0, 0)
+
+    def text(
+        self, first: int, last: int, entities: list[tuple[int, int, str]] | None
+    ) -> tuple[str, list[list[int | str]]]:
+        """Words and marks of a run, and its entities in tokens of that text."""
+        starts, tokens = {}, []
+        for number in range(first, last):
+            node = self._nodes[number]
+            starts[number] = len(tokens)
+            if node.tag == "w" and node.text:
+                tokens += node.text.split()
+        starts[last] = len(tokens)
+        inside = [(a, b, label) for a, b, label in entities or () if first <= a and b <= last]
+        spans: list[list[int | str]] = [[starts[a], starts[b], label] for a, b, label in inside]
+        return " ".join(tokens), [span for span in spans if span[0] != span[1]]
+
+
+def _entities(path: Path, words: _Words, types: dict[str, str]) -> list[tuple[int, int, str]] | None:
+    """Runs of words with their types; ``None`` where a meeting was not annotated."""
+    if not path.is_file():
+        return None
+    found = []
+    for node in _parse(path).iter("named-entity"):
+        first, last = words.span(node, path)
+        pointer = node.find(_POINTER)
+        match = _HREF.search(pointer.get("href", "")) if pointer is not None else None
+        if match is not None and first < last:
+            found.append((first, last, types.get(match[1], match[1])))
+    return found

@@ -1,0 +1,137 @@
+"""Data that somebody prepared already: Kaldi data directories, or lhotse manifests, as they are.
+
+Accepted is a folder with
+
+- ``train/``, ``test/`` and perhaps ``dev/``, ``adapt/``, ``pool/``, each a Kaldi data directory;
+- one Kaldi data directory, from which whole speakers become test and dev;
+- lhotse manifests: ``cuts_<role>.jsonl.gz``, or ``recordings_<role>.jsonl.gz`` with
+``supervisions_<role>.jsonl.gz``.
+
+Where there is no dev part, ``dev_fraction`` of train becomes it, by speakers. ``lexicon.txt`` in the folder
+is used.
+Options: ``allow_pipes=true`` (run the commands of ``wav.scp``), ``dev_fraction=0.09 test_fraction=0.1
+split_seed=0``, ``sampling_rate=16000`` (of given features; audio must have 16000 Hz).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privasr_k2.corpora.base import ROLES, Corpus, CorpusInput
+from privasr_k2.corpora.kaldi_dir import Pipes, is_kaldi_dir, read_kaldi_dir
+from privasr_k2.corpora.utterances import make_cuts
+from privasr_k2.data.users import hold_out
+from privasr_k2.errors import DataError
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+
+_SAFE_STORAGE = ("lilcom_chunky", "lilcom_files", "lilcom_hdf5", "numpy_files", "numpy_hdf5", "kaldiio")
+
+
+def read(given: CorpusInput) -> dict[str, CutSet]:
+    """The cuts of the roles that the folder holds, or that are split from it."""
+    given.refuse_unknown("dev_fraction", "test_fraction", "split_seed", "sampling_rate")
+    folder = given.folder().absolute()
+    seed = int(given.number("split_seed", 0))
+    dev_fraction, test_fraction = given.number("dev_fraction", 0.09), given.number("test_fraction", 0.1)
+    cuts = _lhotse_cuts(folder) or _kaldi_cuts(folder, given)
+    if "test" not in cuts:
+        cuts["train"], cuts["test"] = _split(cuts["train"], test_fraction, seed)
+    if "dev" not in cuts:
+        cuts["train"], cuts["dev"] = _split(cuts["train"], dev_fraction, seed)
+    return cuts
+
+
+def _split(cuts: CutSet, fraction: float, seed: int) -> tuple[CutSet, CutSet]:
+    seconds: Counter[str] = Counter()
+    for cut in cuts:
+        seconds[cut.supervisions[0].speaker] += cut.duration
+    held = hold_out(seconds, fraction=fraction, at_least=2 if len(seconds) > 4 else 1, seed=seed)
+    rest = cuts.filter(lambda cut: cut.supervisions[0].speaker not in held).to_eager()
+    return rest, cuts.filter(lambda cut: cut.supervisions[0].speaker in held).to_eager()
+
+
+def _kaldi_cuts(folder: Path, given: CorpusInput) -> dict[str, CutSet]:
+    parts = {role: folder / role for role in ROLES if is_kaldi_dir(folder / role)}
+    if not parts and is_kaldi_dir(folder):
+        parts = {"train": folder}
+    if "train" not in parts:
+        raise DataError(
+            folder,
+            "train/ with text, utt2spk and wav.scp or feats.scp, or lhotse's cuts_train.jsonl.gz",
+            ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "an empty folder",
+            "give the folder that holds them",
+        )
+    rate = int(given.number("sampling_rate", CORPUS.sampling_rate))
+    cuts = {}
+    for role, path in parts.items():
+        pipes = Pipes(given.flag("allow_pipes"), given.out_dir / "audio" / role, given.num_jobs)
+        utterances = read_kaldi_dir(path, part=role, pipes=pipes, sampling_rate=rate)
+        cuts[role] = make_cuts(utterances, given.num_jobs)
+    return cuts
+
+
+def _lhotse_cuts(folder: Path) -> dict[str, CutSet]:
+    from lhotse import CutSet, RecordingSet, SupervisionSet
+
+    cuts = {}
+    for role in ROLES:
+        whole = _first(folder, f"cuts_{role}.jsonl")
+        recordings, supervisions = (
+            _first(folder, f"recordings_{role}.jsonl"),
+            _first(folder, f"supervisions_{role}.jsonl"),
+        )
+        if whole is not None:
+            found = CutSet.from_jsonl(whole)
+        elif recordings is not None and supervisions is not None:
+            found = CutSet.from_manifests(
+                recordings=RecordingSet.from_jsonl(recordings),
+                supervisions=SupervisionSet.from_jsonl(supervisions),
+            )
+        else:
+            continue
+        cuts[role] = _plain_cuts(found, folder, role)
+    return cuts
+
+
+def _first(folder: Path, name: str) -> Path | None:
+    """The manifest with or without compression; lhotse's own recipes put the corpus's name in front."""
+    paths = [*sorted(folder.glob(f"{name}*")), *sorted(folder.glob(f"*_{name}*"))]
+    return next((path for path in paths if path.suffix in (".jsonl", ".gz")), None)
+
+
+def _plain_cuts(cuts: CutSet, folder: Path, role: str) -> CutSet:
+    """One cut a supervision, with absolute paths and a part."""
+    from lhotse import CutSet
+
+    made = []
+    for cut in cuts.trim_to_supervisions(keep_overlapping=False):
+        if cut.has_features and cut.features.storage_type not in _SAFE_STORAGE:
+            raise DataError(
+                f"{folder}: {cut.id}",
+                f"features stored as {', '.join(_SAFE_STORAGE)}",
+                f"{cut.features.storage_type}, which may hold pickles",
+                "store them again: cuts.copy_feats(LilcomChunkyWriter(...))",
+            )
+        supervision = cut.supervisions[0]
+        cut = cut.with_recording_path_prefix(folder) if cut.has_recording else cut
+        cut = cut.with_features_path_prefix(folder) if cut.has_features else cut
+        cut.custom = {
+            **(cut.custom or {}),
+            "part": (cut.custom or {}).get("part", role),
+            "place": supervision.id,
+        }
+        made.append(cut.with_id(supervision.id))
+    return CutSet.from_cuts(made)
+
+
+def lexicon(raw_dir: Path | None) -> Path | None:
+    """``lexicon.txt`` in the folder."""
+    path = raw_dir / "lexicon.txt" if raw_dir is not None else None
+    return path if path is not None and path.is_file() else None
+
+
+CORPUS = Corpus(name="data", read=read, lexicon=lexicon)

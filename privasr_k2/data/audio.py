@@ -1,0 +1,115 @@
+"""Looking at audio files: what their headers say, and whether the samples that they promise are there.
+
+Formats are those of libsndfile (WAV, FLAC, NIST SPHERE, Ogg, AIFF, ...); no other program is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+_TAIL_SECONDS = 0.5
+_UNKNOWN_SIZE = 0x7FFFF000
+"""What programs that write WAV into a pipe leave in the size field, or more."""
+
+
+@dataclass(frozen=True)
+class AudioHeader:
+    """What an audio file says of itself; ``problem`` is why it cannot be read, and then the numbers are 0."""
+
+    num_samples: int
+    sampling_rate: int
+    num_channels: int
+    problem: str | None = None
+
+
+def read_header(path: Path) -> AudioHeader:
+    """The header of one audio file. A file that cannot be read gives a header with a ``problem``."""
+    import soundfile
+
+    if not path.exists():
+        return AudioHeader(0, 0, 0, "no such file")
+    try:
+        info = soundfile.info(str(path))
+    except soundfile.LibsndfileError as error:
+        return AudioHeader(0, 0, 0, _why_unreadable(path, error))
+    if info.frames == 0:
+        return AudioHeader(0, 0, 0, "a file without samples")
+    return AudioHeader(info.frames, info.samplerate, info.channels)
+
+
+def read_headers(paths: Iterable[Path], num_jobs: int = 1) -> dict[Path, AudioHeader]:
+    """The headers of many files, each read once, by threads."""
+    unique = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(max(1, num_jobs)) as pool:
+        return dict(zip(unique, pool.map(read_header, unique)))
+
+
+def missing_samples(path: Path) -> str | None:
+    """Why the end of a file cannot be decoded, or ``None`` where all is well.
+
+    Only the last half second is decoded, and the sizes in the headers of WAV and SPHERE files are held
+    against the size of the file, so that a thousand hours are looked at in minutes.
+    """
+    import soundfile
+
+    short = _shorter_than_header(path)
+    if short is not None:
+        return short
+    try:
+        with soundfile.SoundFile(str(path)) as file:
+            tail = min(file.frames, int(_TAIL_SECONDS * file.samplerate))
+            file.seek(file.frames - tail)
+            decoded = len(file.read(tail, dtype="int16", always_2d=True))
+    except soundfile.LibsndfileError as error:
+        return f"a truncated or damaged file ({_reason(error)})"
+    return None if decoded == tail else f"a truncated file: {tail - decoded} samples are missing at its end"
+
+
+def _shorter_than_header(path: Path) -> str | None:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(1024)
+    promised = 0
+    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+        riff = int.from_bytes(head[4:8], "little")
+        promised = riff + 8 if riff < _UNKNOWN_SIZE else 0
+    elif head[:7] == b"NIST_1A":
+        fields = sphere_fields(head)
+        width = int(fields.get("sample_n_bytes", 2)) * int(fields.get("channel_count", 1))
+        if fields.get("sample_coding", "pcm") == "pcm":
+            promised = 1024 + int(fields.get("sample_count", 0)) * width
+    # One byte of padding at the end is often left out.
+    return f"a truncated file: {promised} bytes by its header, {size} there" if size + 1 < promised else None
+
+
+def sphere_fields(head: bytes) -> dict[str, str]:
+    """The fields of a NIST SPHERE header.
+
+    >>> sphere_fields(b"NIST_1A\\n   1024\\nsample_count -i 7\\nsample_coding -s3 pcm\\nend_head\\n")
+    {'sample_count': '7', 'sample_coding': 'pcm'}
+    """
+    fields = {}
+    for line in head.decode("ascii", errors="replace").splitlines()[2:]:
+        if line.strip() == "end_head":
+            break
+        name, _, rest = line.partition(" ")
+        _, _, value = rest.strip().partition(" ")
+        fields[name] = value.strip()
+    return fields
+
+
+def _why_unreadable(path: Path, error: Exception) -> str:
+    with path.open("rb") as file:
+        head = file.read(1024)
+    if not head:
+        return "an empty file"
+    if head[:7] == b"NIST_1A" and "shorten" in sphere_fields(head).get("sample_coding", ""):
+        return "SPHERE compressed with shorten: unpack it with 'w_decode -o pcm' or 'sph2pipe -f wav'"
+    return f"no readable audio ({_reason(error)})"
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "error_string", None) or str(error)).strip().rstrip(".")

@@ -1,0 +1,322 @@
+"""Acoustic features, as Kaldi defines them, through kaldi-native-fbank; stored once in lhotse's formats.
+
+Frames are 25 ms long and 10 ms apart, with Povey's window, no dither, and edges reflected, so that S samples
+give ``(S + shift / 2) // shift`` frames. Samples are floats in [-1, 1] and filters end 400 Hz below half the
+sampling rate: the features are those of lhotse's ``Fbank`` and icefall's recipes, up to rounding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from privasr_k2.data.manifests import load_cuts, roles, save_cuts
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import atomic_path, write_text
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+log = logging.getLogger(__name__)
+
+DIMENSIONS = {"fbank": 80, "mfcc": 40}
+FRAME_SHIFT = 0.01
+"""Seconds."""
+GIVEN_TICK_POWER = -12
+"""Of features whose scale nobody knows: they are kept to 1/8192."""
+SPEEDS = (0.9, 1.1)
+"""Factors of speed perturbation [Ko et al. 2015], besides 1."""
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """What ``conf/features.yaml`` holds.
+
+    Attributes:
+        kind: ``fbank``, ``mfcc``, ``given``, or ``auto``: given where the corpus has features and no audio,
+            otherwise fbank.
+        speed_perturb: whether train is stored at three speeds.
+        tick_power: computed values are stored in steps of ``2 ** tick_power``; -15 to -1.
+        cuts_per_file: utterances stored in one file.
+    """
+
+    kind: str
+    speed_perturb: bool
+    tick_power: int
+    cuts_per_file: int
+
+    def __post_init__(self) -> None:
+        if self.kind not in (*DIMENSIONS, "given", "auto"):
+            raise ValueError(f"kind must be fbank, mfcc, given or auto, got {self.kind}")
+        if not -15 <= self.tick_power <= -1:
+            raise ValueError(f"tick_power must be -15 to -1, got {self.tick_power}")
+        if self.cuts_per_file < 1:
+            raise ValueError(f"cuts_per_file must be at least 1, got {self.cuts_per_file}")
+        if self.kind == "given" and self.speed_perturb:
+            raise ValueError("speed_perturb must be false with kind=given, which has no audio, got true")
+
+
+def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.ndarray:
+    """Features of one signal.
+
+    Args:
+        samples: (S,) floats in [-1, 1].
+        sampling_rate: in Hz.
+        kind: ``fbank`` or ``mfcc``.
+
+    Returns:
+        (T, F) float32, T = (S + shift / 2) // shift with a shift of 10 ms.
+
+    >>> extract(np.zeros(16000, dtype=np.float32), 16000, "fbank").shape
+    (100, 80)
+    >>> extract(np.zeros(16000, dtype=np.float32), 16000, "mfcc").shape
+    (100, 40)
+    """
+    if kind not in DIMENSIONS:
+        raise ConfigError(
+            "kind", " or ".join(DIMENSIONS), repr(kind), "features of another kind come with the corpus"
+        )
+    if samples.ndim != 1:
+        raise DataError(
+            "samples", "one channel, (S,)", f"an array of shape {samples.shape}", "choose a channel"
+        )
+    computer = _computer(sampling_rate, kind)
+    computer.accept_waveform(sampling_rate, samples.tolist())
+    computer.input_finished()
+    frames = [computer.get_frame(t) for t in range(computer.num_frames_ready)]
+    return np.stack(frames) if frames else np.zeros((0, DIMENSIONS[kind]), dtype=np.float32)
+
+
+def _computer(sampling_rate: int, kind: str) -> Any:
+    import kaldi_native_fbank as knf
+
+    options = knf.FbankOptions() if kind == "fbank" else knf.MfccOptions()
+    options.frame_opts.samp_freq = sampling_rate
+    options.frame_opts.dither = 0.0
+    options.frame_opts.snip_edges = False
+    options.mel_opts.low_freq = 20.0
+    options.mel_opts.high_freq = -400.0
+    options.energy_floor = 1e-10
+    if kind == "fbank":
+        options.mel_opts.num_bins = DIMENSIONS[kind]
+        return knf.OnlineFbank(options)
+    options.mel_opts.num_bins = options.num_ceps = DIMENSIONS[kind]
+    options.use_energy = False
+    return knf.OnlineMfcc(options)
+
+
+def load_features(cut: Cut) -> np.ndarray:
+    """The stored features of a cut, (T, F) float32."""
+    if not cut.has_features:
+        raise DataError(cut.id, "a cut with features", "none", "read the cuts from data/feats_<kind>")
+    return np.asarray(cut.load_features(), dtype=np.float32)
+
+
+def compute(in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 1) -> dict[str, Any]:
+    """Compute and store the features of all roles of ``in_dir``; return what ``features.yaml`` holds.
+
+    ``out_dir`` appears when all is done. The result does not depend on ``num_jobs``.
+
+    Raises:
+        DataError: cuts without audio (or, with ``given``, without features); audio that cannot be decoded.
+    """
+    there = roles(in_dir)
+    if not there:
+        raise DataError(
+            in_dir,
+            "a folder of manifests",
+            "no cuts_<role>.jsonl.gz",
+            "run the stage that prepares the corpus",
+        )
+    if config.kind == "auto":
+        first = next(iter(load_cuts(in_dir, there[0], lazy=True)))
+        config = replace(config, kind="given" if first.has_features and not first.has_recording else "fbank")
+        log.info("%s features", config.kind)
+    dims: set[int] = set()
+    shifts: set[float] = set()
+    with atomic_path(out_dir) as folder, _pool(num_jobs) as pool:
+        folder.mkdir()
+        for role in there:
+            seen = Counter[str]()
+            stored = _stored(load_cuts(in_dir, role, lazy=True), folder, role, config, pool)
+            save_cuts(_counted(stored, seen, dims, shifts), folder, role)
+            hours = seen["frames"] * max(shifts, default=FRAME_SHIFT) / 3600
+            log.info("%s: %d cuts, %.2f h of features", role, seen["cuts"], hours)
+        if len(dims) != 1 or len(shifts) != 1:
+            raise DataError(
+                in_dir,
+                "features of one dimension and frame shift",
+                f"dimensions {sorted(dims)}, frame shifts {sorted(shifts)}",
+                "give features of one kind",
+            )
+        about = {
+            **asdict(config),
+            "dim": dims.pop(),
+            "frame_shift": shifts.pop(),
+            "sampling_rate": _sampling_rate(load_cuts(in_dir, there[0], lazy=True)),
+        }
+        write_text(folder / "features.yaml", yaml.safe_dump(about, sort_keys=False))
+    return about
+
+
+def _counted(cuts: Iterable[Cut], seen: Counter[str], dims: set[int], shifts: set[float]) -> Iterator[Cut]:
+    """Hand the cuts on and note what they hold, so that they are gone through once."""
+    for cut in cuts:
+        seen.update(cuts=1, frames=cut.features.num_frames)
+        dims.add(cut.features.num_features)
+        shifts.add(cut.features.frame_shift)
+        yield cut
+
+
+def _sampling_rate(cuts: CutSet) -> int:
+    first = next(iter(cuts))
+    return int(first.recording.sampling_rate if first.has_recording else first.features.sampling_rate)
+
+
+@contextlib.contextmanager
+def _pool(num_jobs: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Processes, or ``None`` for this one alone. Spawned: a fork of a process with threads may hang."""
+    if num_jobs <= 1:
+        yield None
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(num_jobs, mp_context=context, initializer=_one_thread) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _stored(
+    cuts: CutSet, folder: Path, role: str, config: FeatureConfig, pool: ProcessPoolExecutor | None
+) -> Iterator[Cut]:
+    from tqdm import tqdm
+
+    speeds = (1.0, *SPEEDS) if config.speed_perturb and role == "train" else (1.0,)
+    tasks = [
+        (batch, folder / f"feats_{role}_sp{speed}_{number:04d}", config, speed)
+        for speed in speeds
+        for number, batch in enumerate(_batches(cuts, config.cuts_per_file))
+    ]
+    results = pool.map(_store, tasks) if pool is not None else map(_store, tasks)
+    for made in tqdm(results, total=len(tasks), desc=f"features of {role}", disable=None):
+        yield from made
+
+
+def _batches(cuts: CutSet, size: int) -> Iterator[list[Cut]]:
+    rest = iter(cuts)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _store(task: tuple[Sequence[Cut], Path, FeatureConfig, float]) -> list[Cut]:
+    """Compute and write one file of features; runs in a process of its own."""
+    from lhotse import LilcomChunkyWriter
+    from lhotse.utils import fastcopy
+
+    cuts, path, config, speed = task
+    made = []
+    tick_power = GIVEN_TICK_POWER if config.kind == "given" else config.tick_power
+    with LilcomChunkyWriter(path, tick_power=tick_power) as writer:
+        for cut in cuts:
+            moved = _at_speed(cut, speed)
+            values = _values(moved, config.kind)
+            storage = (writer.name, writer.storage_path, writer.write(moved.id, values))
+            made.append(fastcopy(moved, features=_manifest(moved, values, config.kind, storage)))
+    return made
+
+
+def _at_speed(cut: Cut, speed: float) -> Cut:
+    if speed == 1.0:
+        return cut
+    if not cut.has_recording:
+        raise _no_audio(cut)
+    # The id becomes <id>_sp0.9; what belongs together can be found by custom["original_id"].
+    moved = cut.drop_features().perturb_speed(speed)
+    moved.custom = {**(cut.custom or {}), "original_id": cut.id}
+    return moved
+
+
+def _no_audio(cut: Cut) -> DataError:
+    if (cut.custom or {}).get("text_only"):
+        way_out = "have the text spoken (--set speech=synthetic), or run a recipe that needs text only"
+    elif cut.has_features:
+        way_out = "take its own features: --set kind=given speed_perturb=false"
+    else:
+        way_out = "give a corpus with audio"
+    return DataError(cut.id, "audio", "features only" if cut.has_features else "text only", way_out)
+
+
+def _values(cut: Cut, kind: str) -> np.ndarray:
+    if kind == "given":
+        if not cut.has_features:
+            raise DataError(
+                cut.id, "features that come with the corpus", "none", "compute them: --set kind=fbank"
+            )
+        values = load_features(cut)
+    else:
+        samples = _samples(cut)
+        values = extract(samples, cut.sampling_rate, kind)
+    if len(values) == 0 or not np.isfinite(values).all():
+        found = "no frame" if len(values) == 0 else "values that are not finite"
+        raise DataError(
+            cut.id, "features of at least one frame, all finite", found, "leave the utterance out"
+        )
+    return values
+
+
+def _samples(cut: Cut) -> np.ndarray:
+    """(S,) float32 of one channel."""
+    import soundfile
+    from lhotse.audio import AudioLoadingError, DurationMismatchError
+
+    if not cut.has_recording:
+        raise _no_audio(cut)
+    try:
+        return np.asarray(cut.load_audio()[0], dtype=np.float32)
+    except (AudioLoadingError, DurationMismatchError, soundfile.LibsndfileError, OSError) as error:
+        place = cut.recording.sources[0].source
+        reason = str(error).strip().splitlines()[0]
+        raise DataError(
+            place, f"the audio of {cut.id}", f"an error: {reason}", "replace the file, or leave it out"
+        ) from error
+
+
+def _manifest(cut: Cut, values: np.ndarray, kind: str, storage: tuple[str, str, str]) -> Any:
+    from lhotse import Features
+
+    storage_type, storage_path, storage_key = storage
+    given = cut.features if kind == "given" else None
+    return Features(
+        type=f"kaldi-native-{kind}" if given is None else kind,
+        num_frames=len(values),
+        num_features=values.shape[1],
+        frame_shift=FRAME_SHIFT if given is None else given.frame_shift,
+        sampling_rate=cut.sampling_rate if given is None else given.sampling_rate,
+        start=cut.start,
+        duration=cut.duration,
+        storage_type=storage_type,
+        storage_path=storage_path,
+        storage_key=storage_key,
+        recording_id=cut.recording_id,
+        channels=cut.channel,
+    )

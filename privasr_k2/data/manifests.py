@@ -1,0 +1,194 @@
+"""The manifests of a corpus: reading, writing and checking ``cuts_<role>.jsonl.gz``.
+
+Paths of files inside the data folder stand in them relative to the manifests' folder, so that a moved tree
+still works; paths of the user's own corpus are absolute.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privasr_k2.data import problems
+from privasr_k2.data.audio import missing_samples
+from privasr_k2.data.problems import Problem
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_jsonl
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+_GRACE_CHARACTERS = 8
+"""A short word cut tightly by a segmenter may be denser than speech is on the average."""
+
+
+def cuts_path(folder: Path, role: str) -> Path:
+    """The file that holds the cuts of a role."""
+    return folder / f"cuts_{role}.jsonl.gz"
+
+
+def roles(folder: Path) -> list[str]:
+    """The roles that a manifests folder holds, sorted."""
+    return sorted(path.name[len("cuts_") : -len(".jsonl.gz")] for path in folder.glob("cuts_*.jsonl.gz"))
+
+
+def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
+    """The cuts of one role, with paths that can be opened from anywhere.
+
+    Args:
+        folder: ``data/manifests`` or ``data/feats_<kind>``.
+        role: ``train``, ``adapt``, ``dev``, ``test`` or ``pool``.
+        lazy: read again in every pass instead of keeping all in memory (about 4 kB a cut).
+
+    Raises:
+        DataError: there are no such cuts.
+    """
+    from lhotse import CutSet
+
+    path, folder = cuts_path(folder, role), Path(folder).absolute()
+    if not path.is_file():
+        there = f"the roles {' '.join(roles(folder))}" if folder.is_dir() else "no such folder"
+        raise DataError(path, f"the cuts of the role {role!r}", there, "run the stage that writes them")
+    cuts = CutSet.from_jsonl_lazy(path)
+    if lazy:
+        return cuts.map(_Resolve(folder))
+    return CutSet.from_cuts(map(_Resolve(folder), cuts))
+
+
+class _Resolve:
+    """Makes relative paths absolute. A class and no closure: data loaders send it to processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, cut: Cut) -> Cut:
+        return _with_paths(cut, lambda path: os.path.normpath(self.folder / path))
+
+
+def save_cuts(cuts: Iterable[Cut], folder: Path, role: str) -> Path:
+    """Write the cuts of one role to ``folder``, a child of the data folder, and return the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, tree = cuts_path(folder, role), folder.absolute().parent
+
+    def shorten(name: str) -> str:
+        absolute = Path(name).absolute()
+        return (
+            os.path.relpath(absolute, folder.absolute()) if absolute.is_relative_to(tree) else str(absolute)
+        )
+
+    # Not through lhotse's writer, whose gzip header holds the time: the same cuts shall give the same bytes.
+    write_jsonl(path, (_with_paths(cut, shorten).to_dict() for cut in cuts))
+    return path
+
+
+def _with_paths(cut: Cut, change: Any) -> Cut:
+    from lhotse.utils import fastcopy
+
+    if cut.has_recording:
+        sources = [
+            fastcopy(s, source=change(s.source)) if s.type == "file" else s for s in cut.recording.sources
+        ]
+        cut = fastcopy(cut, recording=fastcopy(cut.recording, sources=sources))
+    if cut.has_features:
+        cut = fastcopy(cut, features=fastcopy(cut.features, storage_path=change(cut.features.storage_path)))
+    return cut
+
+
+def check_cuts(
+    cuts_by_role: Mapping[str, CutSet],
+    *,
+    sampling_rate: int,
+    max_characters_per_second: float = 30.0,
+    num_jobs: int = 1,
+    place: str | Path = "the corpus",
+) -> None:
+    """Look for everything that would spoil a training or a test, and report it at once.
+
+    Missing, unreadable or truncated audio; another sampling rate; empty text; text longer than its audio can
+    hold; ids that stand twice; a speaker in two roles; a role without cuts; no training or no test part.
+
+    Args:
+        cuts_by_role: as :attr:`Corpus.read` gives them, with normalized text.
+        sampling_rate: that all audio must have, in Hz.
+        max_characters_per_second: of text, blanks included. Fast speech has about 20.
+        num_jobs: threads that look at audio.
+        place: what the message names, for example the corpus folder.
+
+    Raises:
+        DataError: one error with all problems (the first 20 in full and the number of all).
+    """
+    found: list[Problem] = []
+    found += _check_roles(cuts_by_role)
+    found += _check_ids(cuts_by_role)
+    for cuts in cuts_by_role.values():
+        for cut in cuts:
+            found += _check_cut(cut, sampling_rate, max_characters_per_second)
+    found += _check_audio(cuts_by_role.values(), num_jobs)
+    way_out = "mend the corpus, or give one without these utterances; then run this stage again"
+    problems.report(found, place=place, way_out=way_out)
+
+
+def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
+    for role in ("train", "test"):
+        if role not in cuts_by_role or next(iter(cuts_by_role[role]), None) is None:
+            yield Problem(f"role {role}", "utterances", "none")
+    owner: dict[str, str] = {}
+    for role, cuts in cuts_by_role.items():
+        for speaker in sorted({cut.supervisions[0].speaker for cut in cuts}):
+            first = owner.setdefault(speaker, role)
+            if first != role:
+                yield Problem(
+                    f"speaker {speaker}", "a speaker in one role only", f"them in {first} and {role}"
+                )
+
+
+def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
+    first: dict[str, str] = {}
+    for cuts in cuts_by_role.values():
+        for cut in cuts:
+            if cut.id in first:
+                yield Problem(
+                    _place(cut), "an id that stands once", f"{cut.id!r} again, after {first[cut.id]}"
+                )
+            first.setdefault(cut.id, _place(cut))
+
+
+def _check_cut(cut: Cut, sampling_rate: int, max_characters_per_second: float) -> Iterator[Problem]:
+    place, text = _place(cut), cut.supervisions[0].text or ""
+    if not text.strip():
+        yield Problem(place, "words", f"empty text of {cut.id}")
+    problem = (cut.custom or {}).get("problem")
+    if problem is not None:
+        path, _, what = problem.partition(": ")
+        yield Problem(path, f"audio for {cut.id}", what)
+        return
+    if cut.has_recording and cut.recording.sampling_rate != sampling_rate:
+        source = cut.recording.sources[0].source
+        yield Problem(source, f"audio of {sampling_rate} Hz", f"{cut.recording.sampling_rate} Hz")
+    if len(text) > _GRACE_CHARACTERS + max_characters_per_second * cut.duration:
+        yield Problem(
+            place, f"text that {cut.duration:.2f} s of speech can hold", f"{len(text)} characters in {cut.id}"
+        )
+
+
+def _check_audio(cut_sets: Iterable[CutSet], num_jobs: int) -> Iterator[Problem]:
+    paths = {
+        source.source: None
+        for cuts in cut_sets
+        for cut in cuts
+        if cut.has_recording
+        for source in cut.recording.sources
+        if source.type == "file"
+    }
+    with ThreadPoolExecutor(max(1, num_jobs)) as pool:
+        for path, missing in zip(paths, pool.map(missing_samples, map(Path, paths))):
+            if missing is not None:
+                yield Problem(path, "all samples of its header", missing)
+
+
+def _place(cut: Cut) -> str:
+    return str((cut.custom or {}).get("place", cut.id))

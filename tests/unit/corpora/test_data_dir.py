@@ -1,0 +1,161 @@
+"""Kaldi data directories and lhotse manifests, good and bad."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import kaldi_native_io
+import numpy as np
+import pytest
+
+from privasr_k2.corpora.base import CorpusInput
+from privasr_k2.corpora.data_dir import CORPUS, lexicon, read
+from privasr_k2.data.features import load_features
+from privasr_k2.data.manifests import check_cuts, save_cuts
+from privasr_k2.errors import DataError
+from tests.unit.corpora import trees
+
+
+def given(raw: Path, **options: str) -> CorpusInput:
+    return CorpusInput(raw, raw.parent / "out", options, (), num_jobs=2)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    trees.kaldi(tmp_path / "raw", "train", [f"s{i}" for i in range(9)])
+    trees.kaldi(tmp_path / "raw", "test", ["t1"])
+    return tmp_path / "raw"
+
+
+def test_train_and_test_with_dev_cut_by_speakers(raw: Path) -> None:
+    before = trees.listing(raw)
+    cuts = read(given(raw))
+    assert {role: len(of_role) for role, of_role in cuts.items()} == {"train": 14, "dev": 4, "test": 2}
+    assert cuts["test"][0].load_audio().shape == (1, 16000)
+    check_cuts(cuts, sampling_rate=16000)
+    assert trees.listing(raw) == before
+    assert lexicon(raw) is None
+
+
+def test_one_directory_is_split(raw: Path) -> None:
+    cuts = read(given(raw / "train"))
+    check_cuts(cuts, sampling_rate=16000)
+    assert sum(map(len, cuts.values())) == 18
+
+
+def test_segments(raw: Path) -> None:
+    trees.lines(raw / "test" / "wav.scp", "rec wav/t1-0.wav")
+    trees.lines(raw / "test" / "segments", "t1-0 rec 0.00 0.40", "t1-1 rec 0.25 1.20")
+    cuts = read(given(raw))["test"]
+    # Up to half a second beyond the end is cut off, as in Kaldi.
+    assert [(cut.start, cut.duration) for cut in cuts] == [(0.0, 0.4), (0.25, 0.75)]
+    assert cuts[1].load_audio().shape == (1, 12000)
+    trees.lines(raw / "test" / "segments", "t1-0 rec 0.00 0.40", "t1-1 rec 0.25 2.00")
+    with pytest.raises(DataError, match=r"1.00 s of audio, but 0.25 to 2 s are wanted"):
+        check_cuts(read(given(raw)), sampling_rate=16000)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place", "found"),
+    [
+        ("text", ["t1-1 A", "t1-0 B"], "text:2", "sorted"),
+        ("text", ["t1-0 A", "t1-0 B", "t1-1 C"], "text:2", "stands once"),
+        ("text", ["t1-0 A", "", "t1-1 C"], "text:2", "an empty line"),
+        ("utt2spk", ["t1-0", "t1-1 t1"], "utt2spk:1", "an id and its value"),
+        ("utt2spk", ["t1-0 t1"], "text:2", "'t1-1' also in utt2spk"),
+        ("wav.scp", ["t1-0 wav/t1-0.wav"], "text:2", "'t1-1' also in wav.scp"),
+        ("wav.scp", ["t1-0 cat x.wav |", "t1-1 wav/t1-1.wav"], "wav.scp:1", "allow_pipes=true"),
+        ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.25"], "segments:2", "START < END"),
+        ("segments", ["t1-0 rec 0 1", "t1-1 t1-0 0.5 0.75"], "segments:1", "recording 'rec' in wav.scp"),
+    ],
+)
+def test_malformed_files_are_named_with_their_line(
+    raw: Path, name: str, content: list[str], place: str, found: str
+) -> None:
+    trees.lines(raw / "test" / name, *content)
+    with pytest.raises(DataError) as error:
+        read(given(raw))
+    assert f"test/{place}: expected" in str(error.value)
+    assert found in str(error.value)
+
+
+def test_pipes_where_they_are_allowed(raw: Path) -> None:
+    source = raw / "test" / "wav" / "t1-0.wav"
+    trees.lines(raw / "test" / "wav.scp", f"t1-0 cat {source} | cat |", "t1-1 wav/t1-1.wav")
+    cuts = read(given(raw, allow_pipes="true"))["test"]
+    np.testing.assert_array_equal(cuts[0].load_audio(), cuts[1].load_audio())
+    trees.lines(raw / "test" / "wav.scp", "t1-0 cat nowhere.wav |", "t1-1 wav/t1-1.wav")
+    with pytest.raises(DataError, match=r"wav.scp:1: expected a command that succeeds, found exit status 1"):
+        read(given(raw, allow_pipes="true"))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_features(raw: Path, compressed: bool) -> None:
+    values = {
+        f"t1-{i}": np.random.default_rng(i).normal(0, 1, (90 + i, 13)).astype(np.float32) for i in range(2)
+    }
+    folder = raw / "test"
+    (folder / "wav.scp").unlink()
+    specifier = f"ark,scp:{folder}/feats.ark,{folder}/feats.scp"
+    if compressed:
+        with kaldi_native_io.CompressedMatrixWriter(specifier) as writer:
+            for key, value in values.items():
+                writer.write(key, value, kaldi_native_io.CompressionMethod.kSpeechFeature)
+    else:
+        with kaldi_native_io.FloatMatrixWriter(specifier) as writer:
+            for key, value in values.items():
+                writer.write(key, value)
+    scp = (folder / "feats.scp").read_text().replace(f"{folder}/", "")
+    (folder / "feats.scp").write_text(scp)
+    cuts = read(given(raw))["test"]
+    for cut in cuts:
+        np.testing.assert_allclose(load_features(cut), values[cut.id], atol=0.1 if compressed else 0)
+    trees.lines(folder / "feats.scp", "t1-0 feats.ark:3", "t1-1 other.ark:5")
+    with pytest.raises(DataError) as error:
+        read(given(raw))
+    assert "feats.scp:1: expected a matrix" in str(error.value)
+    assert "feats.scp:2: expected ARCHIVE:OFFSET, found no file" in str(error.value)
+
+
+def test_lhotse_manifests(raw: Path, tmp_path: Path) -> None:
+    cuts = read(given(raw))
+    for role, of_role in cuts.items():
+        save_cuts(of_role, tmp_path / "lhotse", role)
+    again = read(given(tmp_path / "lhotse"))
+    for role, of_role in cuts.items():
+        assert [c.id for c in again[role]] == [c.id for c in of_role]
+        assert again[role][0].load_audio().shape == (1, 16000)
+    check_cuts(again, sampling_rate=16000)
+
+
+def test_pickled_features_are_refused(raw: Path, tmp_path: Path) -> None:
+    cuts = read(given(raw))
+    for role, of_role in cuts.items():
+        save_cuts(of_role, tmp_path / "lhotse", role)
+    path = tmp_path / "lhotse" / "cuts_test.jsonl.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
+    features = (
+        '"features": {"type": "x", "num_frames": 100, "num_features": 2, "frame_shift": 0.01, '
+        '"sampling_rate": 16000, "start": 0, "duration": 1.0, "storage_type": "memory_raw", '
+        '"storage_path": "", "storage_key": "gAQu", "channels": 0}, "recording"'
+    )
+    path.write_bytes(gzip.compress(text.replace('"recording"', features).encode()))
+    with pytest.raises(DataError, match="memory_raw, which may hold pickles"):
+        read(given(tmp_path / "lhotse"))
+
+
+def test_nothing_that_can_be_read(tmp_path: Path) -> None:
+    trees.lines(tmp_path / "raw" / "readme.txt", "x")
+    with pytest.raises(DataError, match=r"found readme\.txt"):
+        read(given(tmp_path / "raw"))
+
+
+@pytest.mark.shared_data
+def test_an4(shared_data: Path, tmp_path: Path) -> None:
+    cuts = read(CorpusInput(shared_data / "an4", tmp_path, {}, (), num_jobs=1))
+    assert len(cuts["train"]) + len(cuts["dev"]) == 948
+    assert len(cuts["test"]) == 91
+    assert load_features(cuts["test"][0]).shape == (79, 13)
+    check_cuts(cuts, sampling_rate=CORPUS.sampling_rate)
+    assert lexicon(shared_data / "an4") == shared_data / "an4" / "lexicon.txt"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.corpora.base import CorpusInput
+from privasr_k2.corpora.librispeech import lm_text, read
+from privasr_k2.errors import DataError
+from tests.unit.corpora import trees
+
+
+def given(raw: Path, **options: str) -> CorpusInput:
+    return CorpusInput(raw, raw.parent / "out", options, (), num_jobs=1)
+
+
+def speakers(cuts) -> set[str]:
+    return {cut.supervisions[0].speaker for cut in cuts}
+
+
+def test_official_parts_become_roles(tmp_path: Path) -> None:
+    parts = ("train-clean-100", "train-other-500", "dev-clean", "dev-other", "test-clean", "test-other")
+    cuts = read(given(trees.librispeech(tmp_path / "raw", parts, speakers=2)))
+    counts = {role: sorted({cut.custom["part"] for cut in of_role}) for role, of_role in cuts.items()}
+    assert counts == {
+        "train": ["train_clean_100", "train_other_500"],
+        "dev": ["dev_clean", "dev_other"],
+        "test": ["test_clean", "test_other"],
+    }
+    assert cuts["train"][0].id == "1-9-0000"
+
+
+def test_dev_is_cut_from_train_by_speakers_and_never_from_recovered_ones(tmp_path: Path) -> None:
+    raw = trees.librispeech(tmp_path / "raw", speakers=8)
+    recovered = [f"{speaker}-9-0000" for speaker in range(1, 7)]
+    trees.lines(raw / "recovered_transcripts.txt", *recovered)
+    cuts = read(given(raw))
+    assert speakers(cuts["dev"]) == {"7", "8"}
+    assert speakers(cuts["train"]) == {"1", "2", "3", "4", "5", "6"}
+    assert speakers(read(given(raw, dev_min_speakers="1", dev_fraction="0.01"))["dev"]) == {"7"}
+
+
+def test_text_for_language_models(tmp_path: Path) -> None:
+    raw = tmp_path / "LibriSpeech"
+    raw.mkdir()
+    assert lm_text(raw) == lm_text(None) == []
+    books = trees.gzipped(tmp_path / "books" / "books.txt.gz", "a")
+    assert lm_text(raw) == [books]
+    official = trees.gzipped(raw / "librispeech-lm-norm.txt.gz", "a")
+    assert lm_text(raw) == [official]
+
+
+def test_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "raw" / "LibriSpeech").mkdir(parents=True)
+    with pytest.raises(DataError, match="found LibriSpeech"):
+        read(given(tmp_path / "raw"))
+
+
+@pytest.mark.shared_data
+def test_the_real_subset(shared_data: Path, tmp_path: Path) -> None:
+    cuts = read(CorpusInput(shared_data / "LibriSpeech", tmp_path, {}, (), num_jobs=2))
+    assert len(cuts["train"]) + len(cuts["dev"]) == 425 + 57
+    assert len(cuts["test"]) == 50
+    assert len(speakers(cuts["dev"])) == 2
+    assert len(speakers(cuts["train"])) == 5 + 57
+    assert not speakers(cuts["dev"]) & speakers(cuts["train"])

@@ -1,0 +1,212 @@
+"""What bin.prepare_corpus makes of good corpora, and what it says of bad ones."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.corpora import prepare as module
+from privasr_k2.corpora.base import Corpus, CorpusInput, load_corpus
+from privasr_k2.corpora.librispeech import CORPUS
+from privasr_k2.corpora.prepare import prepare
+from privasr_k2.corpora.utterances import Utterance, make_cuts
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import ConfigError, DataError
+from tests.unit.corpora import trees
+
+
+def given(raw: Path | None, out: Path, **options: str) -> CorpusInput:
+    return CorpusInput(raw, out, options, (), num_jobs=1)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return trees.librispeech(tmp_path / "raw")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "manifests"
+
+
+def test_examples() -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_what_is_written(raw: Path, out: Path) -> None:
+    before = trees.listing(raw)
+    text = trees.lines(raw.parent / "more.txt", "A B-C", "", "D")
+    lexicon = trees.lines(
+        raw.parent / "lexicon.txt", "DOG D AO G", "<unk> SPN", "DOG(2) D AA G", "DOG D AO G"
+    )
+    about = prepare(CORPUS, given(raw, out), lm_text=[text], lexicon=lexicon)
+    assert trees.listing(raw) == before
+    assert json.loads((out / "corpus.json").read_text()) == about
+    assert about["roles"]["test"] == {
+        "utterances": 8, "hours": 0.0028, "speakers": 4, "parts": {"test_other": 8}, "text_only": False,
+    }  # fmt: skip
+    assert (out / "lexicon.txt").read_text() == "dog D AO G\ndog D AA G\n"
+    assert about["lm_text"] == {"sentences": 2, "words": 4}
+    cut = next(iter(load_cuts(out, "test")))
+    assert cut.supervisions[0].text == "it's a dog"
+    assert cut.custom == {"part": "test_other"}
+    assert cut.load_audio().shape == (1, cut.num_samples)
+
+
+def test_the_same_bytes_twice_and_for_any_number_of_jobs(raw: Path, out: Path) -> None:
+    prepare(CORPUS, given(raw, out))
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    prepare(CORPUS, CorpusInput(raw, out, {}, (), num_jobs=3))
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+
+
+def damage(raw: Path, kind: str) -> None:
+    folder = raw / "train-clean-100" / "1" / "9"
+    audio, transcript = folder / "1-9-0000.flac", folder / "1-9.trans.txt"
+    if kind == "truncated":
+        audio.write_bytes(audio.read_bytes()[:10000])
+    elif kind == "missing":
+        audio.unlink()
+    elif kind == "rate":
+        trees.noise(audio, rate=8000)
+    elif kind == "empty text":
+        trees.lines(transcript, "1-9-0000", "1-9-0001 YES")
+    elif kind == "not UTF-8":
+        transcript.write_bytes(b"1-9-0000 IT'S\n1-9-0001 CAF\xc9\n")
+    elif kind == "duplicate":
+        trees.lines(transcript, "1-9-0000 A", "1-9-0001 B", "1-9-0001 C")
+    elif kind == "dense":
+        trees.lines(transcript, f"1-9-0000 {'WORD ' * 40}", "1-9-0001 YES")
+    elif kind == "speaker":
+        other = raw / "test-other" / "1" / "7"
+        trees.noise(other / "1-7-0000.flac")
+        trees.lines(other / "1-7.trans.txt", "1-7-0000 A")
+    elif kind == "no transcript":
+        trees.lines(transcript, "1-9-0000 A")
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "found"),
+    [
+        ("truncated", "1-9-0000.flac", "truncated"),
+        ("missing", "1-9-0000.flac", "no such file"),
+        ("rate", "1-9-0000.flac", "expected audio of 16000 Hz, found 8000 Hz"),
+        ("empty text", "1-9.trans.txt:1", "empty text of 1-9-0000"),
+        ("not UTF-8", "1-9.trans.txt:2", "byte 0xc9"),
+        ("duplicate", "1-9.trans.txt:3", "'1-9-0001' again, after"),
+        ("dense", "1-9.trans.txt:1", "199 characters"),
+        ("speaker", "speaker 1", "a speaker in one role only"),
+        ("no transcript", "1-9-0001.flac", "its transcript"),
+    ],
+)
+def test_bad_input_is_named_and_earlier_output_stays(
+    raw: Path, out: Path, kind: str, place: str, found: str
+) -> None:
+    prepare(CORPUS, given(raw, out))
+    earlier = trees.listing(out)
+    damage(raw, kind)
+    with pytest.raises(DataError) as error:
+        prepare(CORPUS, given(raw, out, dev_seed="1"))
+    assert place in str(error.value)
+    assert found in str(error.value)
+    assert "way out: " in str(error.value)
+    assert trees.listing(out) == earlier
+    assert [path.name for path in out.parent.iterdir()] == ["manifests"]
+
+
+def test_all_problems_at_once(raw: Path, out: Path) -> None:
+    for kind in ("dense", "speaker"):
+        damage(raw, kind)
+    (raw / "train-clean-100" / "2" / "9" / "2-9-0001.flac").unlink()
+    with pytest.raises(DataError) as error:
+        prepare(CORPUS, given(raw, out))
+    assert error.value.found.startswith("3:")
+    assert all(word in str(error.value) for word in ("no such file", "199 characters", "speaker 1"))
+
+
+def test_twenty_problems_are_shown_and_the_rest_counted(raw: Path, out: Path) -> None:
+    trees.librispeech(raw, speakers=15)
+    for path in raw.rglob("*.flac"):
+        path.unlink()
+    with pytest.raises(DataError, match="60:") as error:
+        prepare(CORPUS, given(raw, out))
+    assert str(error.value).count("no such file") == 20
+    assert "... and 40 more" in str(error.value)
+
+
+def test_missing_corpus(tmp_path: Path, out: Path) -> None:
+    with pytest.raises(DataError, match="the folder of the corpus"):
+        prepare(CORPUS, given(tmp_path / "nowhere", out))
+    with pytest.raises(DataError, match="--corpus-dir"):
+        prepare(CORPUS, given(None, out))
+    assert not out.exists()
+
+
+def test_output_inside_the_corpus_is_refused(raw: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing is ever written"):
+        prepare(CORPUS, given(raw, raw / "data" / "manifests"))
+
+
+def test_unknown_options_are_refused(raw: Path, out: Path) -> None:
+    with pytest.raises(ConfigError, match="dev_fracton"):
+        prepare(CORPUS, given(raw, out, dev_fracton="0.1", allow_pipes="false"))
+    with pytest.raises(ConfigError, match="a number"):
+        prepare(CORPUS, given(raw, out, dev_fraction="much"))
+
+
+def test_empty_text_can_be_left_out(raw: Path, out: Path, caplog: pytest.LogCaptureFixture) -> None:
+    damage(raw, "empty text")
+    with caplog.at_level(logging.WARNING):
+        prepare(CORPUS, given(raw, out, drop_empty="true", dev_seed="1"))
+    assert "1 utterances without words" in caplog.text
+
+
+def test_other_counts_than_the_official_ones_warn(
+    raw: Path, out: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prepare(CORPUS, given(raw, out))
+    assert "test_other has 8 utterances of the 2939" in caplog.text
+
+
+def test_a_line_of_a_lexicon_without_tokens(raw: Path, out: Path) -> None:
+    lexicon = trees.lines(raw.parent / "lexicon.txt", "A AH", "B")
+    with pytest.raises(DataError, match=r"lexicon.txt:2: expected a word and its tokens, found 'B'"):
+        prepare(CORPUS, given(raw, out), lexicon=lexicon)
+
+
+def test_own_audio_moves_with_the_tree(tmp_path: Path) -> None:
+    def read(source: CorpusInput) -> dict:
+        made = {}
+        for role in ("train", "test"):
+            audio = trees.noise(source.out_dir / "audio" / f"{role}.flac")
+            made[role] = make_cuts(
+                [Utterance(role, "Hello you", role, "x", audio, custom={"entities": [[1, 2, "PER"]]})]
+            )
+        return made
+
+    prepare(Corpus("own", read), given(None, tmp_path / "a" / "data" / "manifests"))
+    (tmp_path / "a").rename(tmp_path / "b")
+    cut = load_cuts(tmp_path / "b" / "data" / "manifests", "train")[0]
+    assert cut.load_audio().shape == (1, 16000)
+    assert cut.supervisions[0].custom == {"entities": [[1, 2, "PER"]], "cased": "Hello you"}
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("", "no CORPUS"),
+        ("CORPUS = 3", "a int"),
+        ("import nowhere_at_all", "ModuleNotFoundError"),
+        ("(", "SyntaxError"),
+    ],
+)
+def test_a_definition_that_defines_nothing(tmp_path: Path, content: str, found: str) -> None:
+    path = trees.lines(tmp_path / "mine.py", content)
+    with pytest.raises(DataError, match=found):
+        load_corpus(path)
+    with pytest.raises(DataError, match=r"other\.py"):
+        load_corpus(tmp_path / "other.py")

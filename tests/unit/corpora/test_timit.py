@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.corpora.base import CorpusInput
+from privasr_k2.corpora.timit import (
+    CORE_TEST_SPEAKERS,
+    CORPUS,
+    DEV_SPEAKERS,
+    PHONES_48,
+    PHONES_48_TO_39,
+    lexicon,
+    read,
+)
+from privasr_k2.data.manifests import check_cuts
+from privasr_k2.errors import DataError
+from tests.unit.corpora import trees
+
+
+def tree(root: Path, *, upper: bool, file_format: str) -> Path:
+    def case(name: str) -> str:
+        return name.upper() if upper else name.lower()
+
+    for part, speaker in (("train", "fcjf0"), ("test", "faks0"), ("test", "mdab0"), ("test", "maaa0")):
+        folder = root / case(part) / case("dr1") / case(speaker)
+        for sentence in ("sa1", "sx127"):
+            trees.noise(folder / case(f"{sentence}.wav"), 1.0, file_format=file_format)
+            trees.lines(
+                folder / case(f"{sentence}.phn"),
+                "0 4000 h#",
+                "4000 5000 sh",
+                "5000 6000 ix",
+                "6000 6100 q",
+                "6100 7000 dcl",
+            )
+    return root
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("file_format", ["NIST", "WAV"])
+def test_both_cases_and_both_formats(tmp_path: Path, upper: bool, file_format: str) -> None:
+    raw = tree(tmp_path / "LDC93S1" / "TIMIT", upper=upper, file_format=file_format).parent
+    cuts = read(CorpusInput(raw, tmp_path / "out", {}, (), num_jobs=1))
+    ids = {role: [cut.id for cut in of_role] for role, of_role in cuts.items()}
+    assert ids == {"train": ["fcjf0_sx127"], "dev": ["faks0_sx127"], "test": ["mdab0_sx127"]}
+    assert cuts["test"][0].supervisions[0].text == "sil sh ix vcl"
+    assert cuts["test"][0].custom["part"] == "core_test"
+    assert cuts["test"][0].load_audio().shape == (1, 16000)
+    check_cuts(cuts, sampling_rate=CORPUS.sampling_rate)
+
+
+def test_the_standard_lists() -> None:
+    assert (len(CORE_TEST_SPEAKERS), len(DEV_SPEAKERS)) == (24, 50)
+    assert not CORE_TEST_SPEAKERS & DEV_SPEAKERS
+    assert len(set(PHONES_48)) == 48
+    assert set(PHONES_48_TO_39) == set(PHONES_48)
+    assert len(set(PHONES_48_TO_39.values())) == 39
+
+
+def test_every_phone_is_in_the_lexicon() -> None:
+    assert [line.split() for line in lexicon(None).read_text().splitlines()] == [[p, p] for p in PHONES_48]
+
+
+def test_a_phone_that_is_none(tmp_path: Path) -> None:
+    raw = tree(tmp_path / "TIMIT", upper=True, file_format="WAV")
+    path = trees.lines(raw / "TRAIN" / "DR1" / "FCJF0" / "SX127.PHN", "0 10 h#", "10 20 xx")
+    with pytest.raises(DataError, match=f"{path}:2"):
+        read(CorpusInput(raw, tmp_path / "out", {}, (), num_jobs=1))
+
+
+def test_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(DataError, match="TRAIN and TEST"):
+        read(CorpusInput(tmp_path / "raw", tmp_path / "out", {}, (), num_jobs=1))

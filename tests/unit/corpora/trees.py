@@ -1,0 +1,69 @@
+"""Tiny corpora in official layouts, made of noise: what the tests of corpora read."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+
+def noise(
+    path: Path, seconds: float = 1.0, rate: int = 16000, file_format: str = "FLAC", channels: int = 1
+) -> Path:
+    """An audio file of noise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = int(seconds * rate)
+    shape = (count,) if channels == 1 else (count, channels)
+    samples = np.random.default_rng(count + rate).normal(0, 0.1, shape)
+    soundfile.write(path, samples, rate, format=file_format, subtype="PCM_16")
+    return path
+
+
+def lines(path: Path, *content: str) -> Path:
+    """A text file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
+    return path
+
+
+def gzipped(path: Path, *content: str) -> Path:
+    """A gzipped text file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in content).encode()))
+    return path
+
+
+def librispeech(
+    root: Path, parts: Iterable[str] = ("train-clean-100", "test-other"), speakers: int = 4
+) -> Path:
+    """Two utterances a speaker; speakers of different parts differ."""
+    for number, part in enumerate(parts):
+        for speaker in range(100 * number + 1, 100 * number + 1 + speakers):
+            chapter = root / part / str(speaker) / "9"
+            for utterance in range(2):
+                noise(chapter / f"{speaker}-9-000{utterance}.flac", 1.0 + 0.1 * (speaker % 10))
+            names = [f"{speaker}-9-000{utterance}" for utterance in range(2)]
+            lines(chapter / f"{speaker}-9.trans.txt", f"{names[0]} IT'S A DOG", f"{names[1]} YES")
+    return root
+
+
+def kaldi(root: Path, role: str, speakers: Iterable[str]) -> Path:
+    """A Kaldi data directory with WAV files beside it."""
+    folder, ids = root / role, []
+    for speaker in speakers:
+        for utterance in range(2):
+            ids.append(f"{speaker}-{utterance}")
+            noise(folder / "wav" / f"{ids[-1]}.wav", 1.0, file_format="WAV")
+    ids.sort()
+    lines(folder / "text", *(f"{i} Hello World" for i in ids))
+    lines(folder / "utt2spk", *(f"{i} {i.split('-')[0]}" for i in ids))
+    lines(folder / "wav.scp", *(f"{i} wav/{i}.wav" for i in ids))
+    return folder
+
+
+def listing(root: Path) -> dict[str, int]:
+    """Every file with the time of its last change: to see that nothing was written."""
+    return {str(path): path.stat().st_mtime_ns for path in sorted(root.rglob("*"))}

@@ -1,0 +1,63 @@
+"""Paths of manifests; what check_cuts finds is tested with bin.prepare_corpus's library call, where corpora
+are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.corpora.utterances import Utterance, make_cuts
+from privasr_k2.data.manifests import check_cuts, cuts_path, load_cuts, roles, save_cuts
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_lines
+from tests.unit.corpora import trees
+
+
+def test_own_paths_are_relative_and_foreign_ones_absolute(tmp_path: Path) -> None:
+    own = trees.noise(tmp_path / "work" / "data" / "manifests" / "audio" / "a.flac")
+    foreign = trees.noise(tmp_path / "corpus" / "b.flac")
+    cuts = make_cuts(Utterance(p.stem, "x", "s", "train", p) for p in (own, foreign))
+    for folder in ("manifests", "feats_fbank"):
+        save_cuts(cuts, tmp_path / "work" / "data" / folder, "train")
+    written = {
+        folder: [
+            json.loads(line)
+            for _, line in read_lines(cuts_path(tmp_path / "work" / "data" / folder, "train"))
+        ]
+        for folder in ("manifests", "feats_fbank")
+    }
+    sources = {
+        folder: [record["recording"]["sources"][0]["source"] for record in records]
+        for folder, records in written.items()
+    }
+    assert sources == {
+        "manifests": ["audio/a.flac", str(foreign)],
+        "feats_fbank": ["../manifests/audio/a.flac", str(foreign)],
+    }
+    (tmp_path / "work").rename(tmp_path / "elsewhere")
+    folder = tmp_path / "elsewhere" / "data" / "feats_fbank"
+    assert roles(folder) == ["train"]
+    for lazy in (False, True):
+        found = list(load_cuts(folder, "train", lazy=lazy))
+        assert [cut.load_audio().shape for cut in found] == [(1, 16000), (1, 16000)]
+
+
+def test_no_training_or_no_test_part(tmp_path: Path) -> None:
+    cuts = make_cuts([Utterance("a", "x", "s", "train", trees.noise(tmp_path / "a.flac"))])
+    with pytest.raises(DataError, match="role test: expected utterances, found none"):
+        check_cuts({"train": cuts}, sampling_rate=16000)
+
+
+def test_the_densest_text_that_is_believed(tmp_path: Path) -> None:
+    cuts = make_cuts(
+        Utterance(name, "x" * 30, name, name, trees.noise(tmp_path / f"{name}.flac"))
+        for name in ("train", "test")
+    )
+    by_role = {
+        name: cuts.filter(lambda cut, name=name: cut.id == name).to_eager() for name in ("train", "test")
+    }
+    check_cuts(by_role, sampling_rate=16000, max_characters_per_second=22.0)
+    with pytest.raises(DataError, match="30 characters in train"):
+        check_cuts(by_role, sampling_rate=16000, max_characters_per_second=21.9)
