@@ -1,0 +1,81 @@
+"""Word error rates of a decoded role, part by part, with intervals over speakers.
+
+  python -m privasr_k2.bin.score --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \\
+    --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \\
+    --config conf/score.yaml --set role=test
+
+Writes wer.json (all counts), utterances.jsonl (what was compared) and, for users of icefall, recogs-*, errs-*
+and wer-summary-* files. The summary lists the whole grid for dev only: no other role is for choosing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from privasr_k2 import config
+from privasr_k2.bin import cli
+from privasr_k2.decoding.tune import TUNING_ROLE, choose_point, grid_counts, read_weights
+from privasr_k2.fileio import atomic_path, write_json, write_jsonl, write_text
+from privasr_k2.scoring import icefall_files, results
+from privasr_k2.scoring.corpus_info import read_corpus_info, read_vocabulary
+from privasr_k2.scoring.counts import total
+from privasr_k2.scoring.hypotheses import check_complete, read_decoded
+
+
+def main() -> None:
+    """Parse, score, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-hyps", type=Path, required=True, metavar="DIR", help="decode_<role>, with *.jsonl"
+    )
+    made.add_argument(
+        "--in-weights", type=Path, metavar="FILE", help="weights.json; needed where there is a grid"
+    )
+    made.add_argument("--in-lang", type=Path, metavar="DIR", help="with words.txt, to count unknown words")
+    made.add_argument(
+        "--in-manifests", type=Path, metavar="DIR", help="to find lost utterances, and units to score"
+    )
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="score_<role>")
+    cli.add_config(made)
+    args = cli.parse(made)
+    options = cli.load(results.ScoreOptions, args)
+
+    decoded = read_decoded(args.in_hyps)
+    results.check_role(decoded, options.role)
+    if args.in_manifests is not None:
+        check_complete(decoded, args.in_manifests)
+    weights = choose_point(decoded, None if args.in_weights is None else read_weights(args.in_weights))
+    units = read_corpus_info(args.in_manifests).scored_units
+    vocabulary = None if args.in_lang is None else read_vocabulary(args.in_lang)
+
+    by_part = defaultdict(list)
+    for utterance in decoded.utterances:
+        by_part[utterance.part].append(utterance)
+    parts = {}
+    with atomic_path(args.out_dir) as folder:
+        folder.mkdir()
+        records = []
+        for part, utterances in sorted(by_part.items()):
+            scored = results.score_utterances(utterances, weights, units)
+            refs = [u.ref for u in utterances]
+            parts[part] = results.score_part(part, scored, options, raw_refs=refs, vocabulary=vocabulary)
+            settings = {weights: total(u.counts for u in scored)}
+            if decoded.role == TUNING_ROLE:
+                settings = grid_counts(replace(decoded, utterances=tuple(utterances)), units)
+            for name, text in icefall_files.part_files(part, weights, scored, settings).items():
+                write_text(folder / name, text)
+            records += [u.to_dict() for u in scored]
+            logging.info("%s: %s", part, icefall_files.error_line(parts[part].counts))
+        score = results.Score(
+            args.out_dir, results.system_of(args.out_dir), decoded.role, weights, options, parts
+        )
+        write_jsonl(folder / results.UTTERANCES_FILE, records)
+        write_json(folder / results.WER_FILE, score.to_dict())
+        config.save(options, folder / "config.yaml")
+
+
+if __name__ == "__main__":
+    cli.run(main)

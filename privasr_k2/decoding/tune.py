@@ -1,0 +1,182 @@
+"""The LM weight and the insertion penalty with the fewest errors on dev, and only on dev.
+
+What is chosen travels as a file, ``weights.json``, with the counts of the whole grid beside it: so that a
+reader sees whether the choice lies on a plateau, and a test set is scored once, at a point that was fixed
+before.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json
+from privasr_k2.scoring.align import to_scored_units
+from privasr_k2.scoring.counts import ErrorCounts, count_errors
+from privasr_k2.scoring.hypotheses import Decoded, Weights
+
+log = logging.getLogger(__name__)
+
+TUNING_ROLE = "dev"
+_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen weights and how all others did.
+
+    Attributes:
+        weights: the point with the fewest errors.
+        grid: error counts of every point, over all utterances.
+        role: the role that was tuned on.
+        no_path: utterances for which nothing was recognized, at any point.
+        edges: which of the two weights lies at the end of its range: wider ranges might do better.
+    """
+
+    weights: Weights
+    grid: Mapping[Weights, ErrorCounts]
+    role: str
+    no_path: int
+    edges: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``weights.json``."""
+        return {
+            **self.weights._asdict(),
+            "role": self.role,
+            "wer_percent": self.grid[self.weights].percent,
+            "no_path": self.no_path,
+            "edges": list(self.edges),
+            "grid": [{**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()],
+        }
+
+
+def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
+    """Choose the point of the grid with the fewest errors on dev.
+
+    Of several such points the one with the smallest LM weight is taken, and among these the one whose
+    insertion penalty is nearest to 0, below 0 before above: the least that has to be added to the acoustic
+    model.
+
+    Args:
+        decoded: dev, decoded at every point of a grid.
+        scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`; may be empty.
+
+    Raises:
+        DataError: the utterances are not dev's, or have no reference words.
+    """
+    if decoded.role != TUNING_ROLE:
+        raise DataError(
+            decoded.place,
+            f"utterances of the role {TUNING_ROLE}",
+            f"the role {decoded.role}",
+            "choose on dev: weights chosen on what is scored make its error rate too small",
+        )
+    grid = grid_counts(decoded, scored_units)
+    if not grid[decoded.grid[0]].ref_words:
+        raise DataError(decoded.place, "references with words", "only empty ones", "give dev transcripts")
+    chosen = min(grid, key=lambda point: (grid[point].errors, point.lm_weight, _from_zero(point)))
+    edges = edges_of(chosen, decoded.grid)
+    for edge in edges:
+        log.warning(
+            "the best %s on dev, %s, is at the edge of its grid: try a wider one", edge, getattr(chosen, edge)
+        )
+    return Choice(chosen, grid, decoded.role, sum(u.no_path for u in decoded.utterances), edges)
+
+
+def grid_counts(decoded: Decoded, scored_units: Mapping[str, str]) -> dict[Weights, ErrorCounts]:
+    """Error counts over all utterances for every point of the grid, in the grid's order."""
+    grid = {point: ErrorCounts() for point in decoded.grid}
+    for utterance in decoded.utterances:
+        ref = to_scored_units(utterance.ref, scored_units)
+        # Neighbouring points mostly agree: each different hypothesis is aligned once.
+        known: dict[tuple[str, ...], ErrorCounts] = {}
+        for point in decoded.grid:
+            hyp = utterance.hyp(point)
+            if hyp not in known:
+                known[hyp] = count_errors(ref, to_scored_units(hyp, scored_units))
+            grid[point] += known[hyp]
+    return grid
+
+
+def edges_of(chosen: Weights, grid: tuple[Weights, ...]) -> tuple[str, ...]:
+    """The names of the weights that lie at the end of their range.
+
+    A range of one value has no edge, and an LM weight of 0 is no edge either: nothing lies below it.
+
+    >>> grid = tuple(Weights(lm, penalty) for lm in (0.25, 0.5, 1.0) for penalty in (0.0, 1.0))
+    >>> edges_of(Weights(0.5, 1.0), grid)
+    ('insertion_penalty',)
+    """
+    edges = []
+    for name in Weights._fields:
+        values = {getattr(point, name) for point in grid}
+        value = getattr(chosen, name)
+        at_end = value == max(values) or (value == min(values) and not (name == "lm_weight" and value == 0))
+        if len(values) > 1 and at_end:
+            edges.append(name)
+    return tuple(edges)
+
+
+def choose_point(decoded: Decoded, weights: Weights | None) -> Weights:
+    """The point of the grid to score.
+
+    Args:
+        decoded: what was decoded, at one point or at many.
+        weights: what was chosen on dev; ``None`` is enough where there is only one point.
+
+    Raises:
+        DataError: ``weights`` are not in the grid, or are missing where there is a choice.
+    """
+    if weights is None:
+        if len(decoded.grid) > 1:
+            found = f"{len(decoded.grid)} of them"
+            raise DataError(
+                decoded.place,
+                "one LM weight and insertion penalty",
+                found,
+                "add --in-weights weights.json, chosen on dev",
+            )
+        return decoded.grid[0]
+    if weights not in decoded.grid:
+        points = ", ".join(f"({p.lm_weight}, {p.insertion_penalty})" for p in decoded.grid[:_LISTED])
+        more = f" and {len(decoded.grid) - _LISTED} more" if len(decoded.grid) > _LISTED else ""
+        raise DataError(
+            decoded.place,
+            f"the LM weight and insertion penalty ({weights.lm_weight}, {weights.insertion_penalty})",
+            f"only {points}{more}",
+            "decode again with the weights that were chosen, or with the grid that dev was decoded with",
+        )
+    return weights
+
+
+def _from_zero(point: Weights) -> tuple[float, float]:
+    return abs(point.insertion_penalty), point.insertion_penalty
+
+
+def read_weights(path: Path) -> Weights:
+    """The chosen weights of a ``weights.json``.
+
+    Raises:
+        DataError: they were not chosen on dev, or are no numbers.
+    """
+    content = read_json(path)
+    if not isinstance(content, dict) or content.get("role") != TUNING_ROLE:
+        role = content.get("role") if isinstance(content, dict) else None
+        raise DataError(
+            path, f"weights that were chosen on {TUNING_ROLE}", f"the role {role}", "run tune_weights on dev"
+        )
+    try:
+        weights = Weights(float(content["lm_weight"]), float(content["insertion_penalty"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            path, "lm_weight and insertion_penalty", repr(error), "run tune_weights again"
+        ) from error
+    if not all(math.isfinite(w) for w in weights):
+        raise DataError(path, "finite weights", str(tuple(weights)), "run tune_weights again")
+    return weights

@@ -1,0 +1,54 @@
+"""Word alignments of least edit distance, the same ones that icefall's users see in ``errs-*`` files.
+
+Substitutions, insertions and deletions cost 1 each. Where several alignments cost the least, kaldialign
+decides, and every count of this package is taken from its alignment, so that a table and an alignment never
+disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import kaldialign
+
+Pair = tuple["str | None", "str | None"]
+"""A reference word and the hypothesis word beside it: ``(word, None)`` deleted, ``(None, word)`` inserted."""
+
+# Words come from splitting text at blanks, so that none of them is empty.
+_GAP = ""
+
+
+def align(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
+    """Align the words of a hypothesis to those of its reference.
+
+    Args:
+        ref: the reference's words, none of them empty.
+        hyp: the hypothesis's words, none of them empty.
+
+    Returns:
+        pairs in order; ``None`` stands where a word has no partner.
+
+    >>> align("the cat sat".split(), "a cat sat down".split())
+    (('the', 'a'), ('cat', 'cat'), ('sat', 'sat'), (None, 'down'))
+    >>> align("a b".split(), [])
+    (('a', None), ('b', None))
+    """
+    pairs = kaldialign.align(ref, hyp, _GAP)
+    return tuple((r or None, h or None) for r, h in pairs)
+
+
+def to_scored_units(words: Iterable[str], scored_units: Mapping[str, str]) -> tuple[str, ...]:
+    """Replace units that count as one when scoring, such as TIMIT's 48 phones by 39.
+
+    The classic example is K.-F. Lee and H.-W. Hon, Speaker-independent phone recognition using hidden Markov
+    models, IEEE Transactions on Acoustics, Speech, and Signal Processing, 1989.
+
+    Args:
+        words: recognized units; those that ``scored_units`` does not name stay as they are.
+        scored_units: recognized unit -> scored unit; a unit that maps to ``""`` is left out.
+
+    >>> to_scored_units("sil ao l q".split(), {"ao": "aa", "q": ""})
+    ('sil', 'aa', 'l')
+    """
+    mapped = (scored_units.get(word, word) for word in words)
+    return tuple(word for word in mapped if word)

@@ -1,0 +1,106 @@
+"""An interval for an error rate by drawing whole speakers again [bisani2004].
+
+The utterances of one speaker are not independent, those of two speakers are: so speakers are drawn, with
+replacement, and every replicate's rate is a ratio of sums,
+
+    rate_b = sum_i errors_{s(b, i)} / sum_i ref_words_{s(b, i)},    s(b, i) uniform over the speakers.
+
+The interval lies between two percentiles of the replicates.
+
+[bisani2004] M. Bisani and H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation,
+ICASSP 2004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.scoring.counts import ErrorCounts
+
+# Replicates by speakers in one block of draws: 4 M counts are 32 MB.
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Rates (not per cent) between which a share ``confidence`` of the replicates lies.
+
+    Attributes:
+        low: lower end, 0 or more.
+        high: upper end.
+        confidence: between 0 and 1.
+    """
+
+    low: float
+    high: float
+    confidence: float
+
+
+def interval_over_speakers(
+    counts: Sequence[ErrorCounts], rng: np.random.Generator, *, num_replicates: int, confidence: float
+) -> Interval | None:
+    """The percentile interval of the error rate over speakers.
+
+    Args:
+        counts: one sum of counts for each speaker (S of them), in an order that is fixed.
+        rng: where the draws come from, as :func:`privasr_k2.randomness.stream` makes them.
+        num_replicates: how often S speakers are drawn; 1 or more.
+        confidence: between 0 and 1.
+
+    Returns:
+        ``None`` where there is nothing to draw from: fewer than two speakers with reference words.
+        Replicates in which no speaker with reference words was drawn have no rate and are left out.
+
+    >>> from privasr_k2.randomness import stream
+    >>> speakers = [ErrorCounts(hits=90, deletions=10), ErrorCounts(hits=70, deletions=30)]
+    >>> interval_over_speakers(speakers, stream(1, "interval"), num_replicates=1000, confidence=0.95)
+    Interval(low=0.1, high=0.3, confidence=0.95)
+    >>> interval_over_speakers(speakers[:1], stream(1, "one"), num_replicates=9, confidence=0.9) is None
+    True
+    """
+    if num_replicates < 1:
+        raise ValueError(f"num_replicates must be 1 or more, got {num_replicates}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    errors = np.array([c.errors for c in counts], dtype=np.int64)  # (S,)
+    words = np.array([c.ref_words for c in counts], dtype=np.int64)  # (S,)
+    if np.count_nonzero(words) < 2:
+        return None
+    rates = replicate_rates(errors, words, rng, num_replicates)
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(rates, [tail, 1.0 - tail])
+    return Interval(float(low), float(high), confidence)
+
+
+def replicate_rates(
+    errors: np.ndarray, words: np.ndarray, rng: np.random.Generator, num_replicates: int
+) -> np.ndarray:
+    """The rates of the replicates that have reference words.
+
+    How often each of S speakers is drawn when S are drawn with replacement is multinomial: one draw of counts
+    replaces S draws of indices, and a product of matrices the sums.
+
+    Args:
+        errors: (S,) errors of each speaker.
+        words: (S,) reference words of each speaker.
+        rng: the source of the draws.
+        num_replicates: B, 1 or more.
+
+    Returns:
+        at most B rates.
+    """
+    num_speakers = len(errors)
+    uniform = np.full(num_speakers, 1.0 / num_speakers)
+    both = np.stack([errors, words], axis=1)  # (S, 2)
+    sums = []
+    block = max(1, _BLOCK // num_speakers)
+    for start in range(0, num_replicates, block):
+        size = min(block, num_replicates - start)
+        drawn = rng.multinomial(num_speakers, uniform, size=size)  # (size, S)
+        sums.append(drawn @ both)
+    replicates = np.concatenate(sums)  # (B, 2)
+    replicates = replicates[replicates[:, 1] > 0]
+    return replicates[:, 0] / replicates[:, 1]

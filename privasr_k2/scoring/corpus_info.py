@@ -1,0 +1,67 @@
+"""What scoring needs to know of a corpus, from the ``corpus.json`` of its manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json, read_lines
+
+CORPUS_FILE = "corpus.json"
+
+
+@dataclass(frozen=True)
+class CorpusInfo:
+    """The part of ``corpus.json`` that scoring and tables use.
+
+    Attributes:
+        name: of the corpus; empty where it is not known.
+        synthetic: whether the speech was made by a machine.
+        scored_units: recognized unit -> scored unit, as in :func:`privasr_k2.scoring.align.to_scored_units`.
+    """
+
+    name: str
+    synthetic: bool
+    scored_units: Mapping[str, str]
+
+
+UNKNOWN = CorpusInfo(name="", synthetic=False, scored_units={})
+
+
+def read_corpus_info(manifests: Path | None) -> CorpusInfo:
+    """Read ``corpus.json``; :data:`UNKNOWN` where no folder of manifests is given.
+
+    Raises:
+        DataError: the file is not what ``prepare_corpus`` writes.
+    """
+    if manifests is None:
+        return UNKNOWN
+    path = manifests / CORPUS_FILE
+    content = read_json(path)
+    units = content.get("scored_units", {}) if isinstance(content, dict) else None
+    if not isinstance(content, dict) or "name" not in content or not isinstance(units, dict):
+        raise DataError(
+            path, "name and scored_units of the corpus", "something else", "prepare the corpus again"
+        )
+    return CorpusInfo(str(content["name"]), bool(content.get("synthetic", False)), units)
+
+
+def read_vocabulary(lang_dir: Path) -> frozenset[str]:
+    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and the disambiguation symbol
+    ``#0``.
+
+    Raises:
+        DataError: a line is not a word and its number.
+    """
+    path = lang_dir / "words.txt"
+    words = set()
+    for number, line in read_lines(path):
+        fields = line.split()
+        if len(fields) != 2 or not fields[1].isdigit():
+            raise DataError(
+                f"{path}:{number}", "a word and its number", repr(line), "prepare the lang folder again"
+            )
+        words.add(fields[0])
+    return frozenset(words - {"<eps>", "#0"})

@@ -1,0 +1,283 @@
+"""``RESULTS.md``: a table of error rates, and below it how it was made and how to read it.
+
+Rows are mappings from column to text, so that a recipe adds columns of its own (epsilon, unit, delta, ...)
+by adding keys: :func:`table` shows every column that some row has. Neither dates nor paths of a machine are
+written: the same results give the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import privasr_k2
+from privasr_k2.errors import DataError
+from privasr_k2.scoring.corpus_info import CorpusInfo
+from privasr_k2.scoring.matched_pairs import MatchedPairs, compare
+from privasr_k2.scoring.results import PartScore, Score, read_scored_words
+
+NOTHING = "–"
+_TEXT_COLUMNS = ("system", "part", "weights", "chosen on", "at the edge of the grid")
+_LISTED = 5
+_ROUGH_BELOW = 50  # segments
+# Percentile intervals cover less than they promise where few clusters are drawn again.
+_FEW_SPEAKERS = 10
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What stands above the table.
+
+    Attributes:
+        command: what the results were made with, for readers to repeat; empty: none is shown.
+    """
+
+    command: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A ``weights.json`` as the report shows it."""
+
+    system: str
+    role: str
+    lm_weight: float
+    insertion_penalty: float
+    wer_percent: float | None
+    edges: tuple[str, ...]
+
+
+def table(rows: Sequence[Mapping[str, str]]) -> str:
+    """A Markdown table whose columns are aligned as plain text too.
+
+    Columns stand in the order in which the rows first name them; a cell that a row lacks shows a dash.
+
+    >>> print(table([{"part": "dev", "WER": "3.1"}, {"part": "test", "WER": "12.5", "epsilon": "1"}]), end="")
+    | part |  WER | epsilon |
+    |:-----|-----:|--------:|
+    | dev  |  3.1 |       – |
+    | test | 12.5 |       1 |
+    """
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    cells = [[row.get(column, NOTHING).replace("|", "\\|") for column in columns] for row in rows]
+    widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
+    left = [column in _TEXT_COLUMNS for column in columns]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = (
+            t.ljust(w) if is_left else t.rjust(w) for t, w, is_left in zip(texts, widths, left, strict=True)
+        )
+        return "| " + " | ".join(padded) + " |\n"
+
+    rules = (
+        f":{'-' * (w + 1)}" if is_left else f"{'-' * (w + 1)}:"
+        for w, is_left in zip(widths, left, strict=True)
+    )
+    return line(columns) + "|" + "|".join(rules) + "|\n" + "".join(map(line, cells))
+
+
+def result_row(score: Score, part: str) -> dict[str, str]:
+    """The cells of one part of one system."""
+    result = score.parts[part]
+    counts = result.counts
+    return {
+        "system": score.system,
+        "part": part,
+        "utterances": f"{result.utterances:,}",
+        "words": f"{counts.ref_words:,}",
+        "WER %": _number(counts.percent),
+        f"{_percent_name(score)} interval": _interval(result),
+        "ins": f"{counts.insertions:,}",
+        "del": f"{counts.deletions:,}",
+        "sub": f"{counts.substitutions:,}",
+        "speakers (lowest to highest WER %)": _speakers(result),
+        "no path": f"{len(result.no_path):,}",
+        "OOV %": NOTHING
+        if result.oov is None or not result.ref_words
+        else f"{100 * result.oov / result.ref_words:.2f}",
+    }
+
+
+def compare_scores(score: Score, baseline: Score, part: str) -> MatchedPairs:
+    """MAPSSWE between two systems on one part.
+
+    Raises:
+        DataError: they were not scored on the same utterances with the same references.
+    """
+    ours, theirs = (read_scored_words(s.place).get(part, {}) for s in (score, baseline))
+    if {name: ref for name, (ref, _) in ours.items()} != {name: ref for name, (ref, _) in theirs.items()}:
+        raise DataError(
+            score.place,
+            f"the utterances and references of {baseline.place} in {part}",
+            "others",
+            "score both systems on the same data",
+        )
+    return compare(
+        [ref for ref, _ in ours.values()],
+        [hyp for _, hyp in ours.values()],
+        [theirs[name][1] for name in ours],
+    )
+
+
+def versions() -> str:
+    """What made the results, where it is installed.
+
+    >>> versions().split(",")[0].startswith("privasr_k2 ")
+    True
+    """
+    found = [f"privasr_k2 {privasr_k2.__version__}"]
+    for package in ("torch", "k2", "lhotse"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def report(
+    scores: Sequence[Score],
+    chosen: Sequence[Chosen],
+    baselines: Sequence[Score],
+    corpus: CorpusInfo,
+    options: ReportOptions,
+) -> str:
+    """The whole of ``RESULTS.md``.
+
+    Args:
+        scores: at least one, in the order of the table.
+        chosen: the weights that were used.
+        baselines: scores to compare with, each with the score of the same role; may be empty.
+        corpus: what the results are on.
+        options: the command.
+
+    Raises:
+        DataError: nothing to report, or a baseline that cannot be compared.
+    """
+    if not scores:
+        raise DataError("--in-scores", "folders that score wrote", "none", "name at least one")
+    rows, notes = [], []
+    for score in scores:
+        for part in score.parts:
+            row = result_row(score, part)
+            for baseline in baselines:
+                if baseline.role == score.role and part in baseline.parts:
+                    test = compare_scores(score, baseline, part)
+                    row[f"p against {baseline.system}"] = _p_value(test)
+                    notes.append(_comparison(score, baseline, part, test))
+            rows.append(row)
+            notes += _remarks(score, part)
+    blocks = [f"# {_title(scores, corpus)}\n"]
+    if corpus.synthetic:
+        blocks.append(
+            f"**Synthetic speech.** The corpus `{corpus.name}` is made by a program: these figures show that "
+            "the recipe works, not how well it recognizes people.\n"
+        )
+    if options.command:
+        blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
+    blocks.append(table(rows))
+    if chosen:
+        blocks.append(
+            "Chosen on dev, before the test parts were scored:\n\n" + table([_chosen_row(c) for c in chosen])
+        )
+    blocks.append("".join(f"- {note}\n" for note in [*_legend(scores[0], corpus), *dict.fromkeys(notes)]))
+    return "\n".join(blocks)
+
+
+def read_chosen(path: Path, content: Mapping[str, object]) -> Chosen:
+    """A ``weights.json`` for the report; its system is the folder it lies in.
+
+    Raises:
+        DataError: it is not what ``tune_weights`` writes.
+    """
+    try:
+        return Chosen(
+            system=path.resolve().parent.name,
+            role=str(content["role"]),
+            lm_weight=float(str(content["lm_weight"])),
+            insertion_penalty=float(str(content["insertion_penalty"])),
+            wer_percent=None if content["wer_percent"] is None else float(str(content["wer_percent"])),
+            edges=tuple(content["edges"]),  # type: ignore[arg-type]
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(path, "what tune_weights writes", repr(error), "run tune_weights again") from error
+
+
+def _chosen_row(chosen: Chosen) -> dict[str, str]:
+    return {
+        "system": chosen.system,
+        "chosen on": chosen.role,
+        "LM weight": str(chosen.lm_weight),
+        "insertion penalty": str(chosen.insertion_penalty),
+        "WER %": _number(chosen.wer_percent),
+        "at the edge of the grid": ", ".join(e.replace("_", " ") for e in chosen.edges) or "no",
+    }
+
+
+def _legend(score: Score, corpus: CorpusInfo) -> list[str]:
+    lines = [
+        "WER is insertions, deletions and substitutions by 100 reference words, summed over all utterances.",
+        f"Intervals: {score.options.num_replicates:,} draws of speakers with replacement, percentiles of the "
+        "ratio of sums.",
+    ]
+    if corpus.scored_units:
+        scored = len(set(corpus.scored_units.values()) - {""})
+        lines.append(f"{len(corpus.scored_units)} recognized units are scored as {scored}.")
+    return [*lines, f"Versions: {versions()}."]
+
+
+def _remarks(score: Score, part: str) -> list[str]:
+    result, where = score.parts[part], f"{score.system}, {part}"
+    remarks = []
+    if result.interval_note:
+        remarks.append(f"{where}: no interval over speakers: {result.interval_note}.")
+    if result.interval is not None and len(result.speakers) < _FEW_SPEAKERS:
+        remarks.append(f"{where}: with {len(result.speakers)} speakers the interval is too narrow as a rule.")
+    if result.no_path:
+        listed = ", ".join(f"`{name}`" for name in result.no_path[:_LISTED])
+        more = f" and {len(result.no_path) - _LISTED:,} more" if len(result.no_path) > _LISTED else ""
+        remarks.append(f"{where}: no path was found, and nothing recognized, in {listed}{more}.")
+    return remarks
+
+
+def _comparison(score: Score, baseline: Score, part: str, test: MatchedPairs) -> str:
+    rough = (
+        f"; with fewer than {_ROUGH_BELOW} segments this p-value is rough"
+        if test.segments < _ROUGH_BELOW
+        else ""
+    )
+    return (
+        f"{score.system} against {baseline.system}, {part}: {test.errors_a:,} and {test.errors_b:,} errors "
+        f"in {test.segments:,} segments, MAPSSWE, two-sided{rough}."
+    )
+
+
+def _title(scores: Sequence[Score], corpus: CorpusInfo) -> str:
+    systems = ", ".join(dict.fromkeys(score.system for score in scores))
+    return f"Results: {corpus.name}, {systems}" if corpus.name else f"Results: {systems}"
+
+
+def _percent_name(score: Score) -> str:
+    return f"{100 * score.options.confidence:g} %"
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _interval(result: PartScore) -> str:
+    interval = result.interval
+    return NOTHING if interval is None else f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+
+
+def _speakers(result: PartScore) -> str:
+    rates = [c.percent for c in result.speakers.values() if c.percent is not None]
+    between = f" ({min(rates):.1f} to {max(rates):.1f})" if rates else ""
+    return f"{len(result.speakers):,}{between}"
+
+
+def _p_value(test: MatchedPairs) -> str:
+    if test.p_value is None:
+        return NOTHING
+    return "<0.001" if test.p_value < 0.001 else f"{test.p_value:.3f}"

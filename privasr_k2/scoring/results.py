@@ -1,0 +1,256 @@
+"""Error counts of one decoded role, by part and by speaker, with intervals, as values and as ``wer.json``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from privasr_k2 import randomness
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.scoring.align import Pair, align, to_scored_units
+from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers
+from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
+from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
+
+WER_FILE = "wer.json"
+UTTERANCES_FILE = "utterances.jsonl"
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What to score, and how to compute the interval; ``conf/score.yaml`` explains the values."""
+
+    role: str
+    num_replicates: int
+    confidence: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.num_replicates < 1:
+            raise ValueError(f"num_replicates must be 1 or more, got {self.num_replicates}")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
+
+
+@dataclass(frozen=True)
+class ScoredUtterance:
+    """A reference and a hypothesis in scored units, and their alignment."""
+
+    id: str
+    part: str
+    speaker: str
+    no_path: bool
+    ref: tuple[str, ...]
+    hyp: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    counts: ErrorCounts
+
+    def to_dict(self) -> dict[str, Any]:
+        """A record of ``utterances.jsonl``."""
+        return {
+            "id": self.id,
+            "part": self.part,
+            "speaker": self.speaker,
+            "no_path": self.no_path,
+            "ref": " ".join(self.ref),
+            "hyp": " ".join(self.hyp),
+            **self.counts.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class PartScore:
+    """The result on one part.
+
+    Attributes:
+        utterances: how many there are.
+        speakers: counts of each speaker, sorted by name.
+        interval: of the error rate over speakers; ``None`` where there are fewer than two with reference
+            words.
+        no_path: ids of utterances for which nothing was recognized; all their words count as deleted.
+        oov: reference words outside the vocabulary, before any mapping to scored units; ``None`` where the
+            vocabulary was not given.
+        ref_words: reference words among which ``oov`` was counted.
+    """
+
+    utterances: int
+    speakers: Mapping[str, ErrorCounts]
+    interval: Interval | None
+    no_path: tuple[str, ...]
+    oov: int | None
+    ref_words: int
+
+    @property
+    def counts(self) -> ErrorCounts:
+        """All speakers together."""
+        return total(self.speakers.values())
+
+    @property
+    def interval_note(self) -> str:
+        """Why there is no interval; empty where there is one."""
+        if self.interval is not None:
+            return ""
+        with_words = sum(c.ref_words > 0 for c in self.speakers.values())
+        return "one speaker only" if with_words == 1 else "no reference words"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for ``wer.json``; the rate in per cent follows from the counts."""
+        return {
+            "wer_percent": self.counts.percent,
+            "interval": None if self.interval is None else asdict(self.interval),
+            "interval_note": self.interval_note,
+            "utterances": self.utterances,
+            "counts": self.counts.to_dict(),
+            "speakers": {name: c.to_dict() for name, c in self.speakers.items()},
+            "no_path": list(self.no_path),
+            "oov": self.oov,
+            "ref_words": self.ref_words,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PartScore:
+        """What :meth:`to_dict` made."""
+        return cls(
+            utterances=values["utterances"],
+            speakers={name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()},
+            interval=None if values["interval"] is None else Interval(**values["interval"]),
+            no_path=tuple(values["no_path"]),
+            oov=values["oov"],
+            ref_words=values["ref_words"],
+        )
+
+
+def check_role(decoded: Decoded, role: str) -> None:
+    """Refuse to score what was decoded for another role; an empty ``role`` accepts any.
+
+    Raises:
+        DataError: the role of the decoded utterances is not ``role``.
+    """
+    if role and decoded.role != role:
+        raise DataError(
+            decoded.place, f"utterances of the role {role}", f"the role {decoded.role}", "correct --in-hyps"
+        )
+
+
+def score_utterances(
+    utterances: Iterable[Utterance], weights: Weights, scored_units: Mapping[str, str]
+) -> list[ScoredUtterance]:
+    """Align every utterance's words at one point of the grid with its reference, both in scored units."""
+    scored = []
+    for u in utterances:
+        ref, hyp = to_scored_units(u.ref, scored_units), to_scored_units(u.hyp(weights), scored_units)
+        pairs = align(ref, hyp)
+        scored.append(
+            ScoredUtterance(u.id, u.part, u.speaker, u.no_path, ref, hyp, pairs, count_pairs(pairs))
+        )
+    return scored
+
+
+def score_part(
+    part: str,
+    scored: Sequence[ScoredUtterance],
+    options: ScoreOptions,
+    *,
+    raw_refs: Iterable[Sequence[str]],
+    vocabulary: Set[str] | None,
+) -> PartScore:
+    """Sum up one part.
+
+    Args:
+        part: its name, which also names the stream of random numbers: other parts do not shift its interval.
+        scored: its utterances.
+        options: of the interval.
+        raw_refs: their references before any mapping to scored units.
+        vocabulary: the words of the recognizer, or ``None`` where they are not known.
+    """
+    by_speaker: dict[str, list[ErrorCounts]] = defaultdict(list)
+    for u in scored:
+        by_speaker[u.speaker].append(u.counts)
+    speakers = {name: total(by_speaker[name]) for name in sorted(by_speaker)}
+    interval = interval_over_speakers(
+        list(speakers.values()),
+        randomness.stream(options.seed, "score", part),
+        num_replicates=options.num_replicates,
+        confidence=options.confidence,
+    )
+    words = [word for ref in raw_refs for word in ref]
+    return PartScore(
+        utterances=len(scored),
+        speakers=speakers,
+        interval=interval,
+        no_path=tuple(u.id for u in scored if u.no_path),
+        oov=None if vocabulary is None else sum(word not in vocabulary for word in words),
+        ref_words=len(words),
+    )
+
+
+@dataclass(frozen=True)
+class Score:
+    """A ``score_<role>`` folder.
+
+    Attributes:
+        place: the folder.
+        system: name of the experiment, which is the folder around it.
+        role: ``dev``, ``test``, ...
+        weights: the point of the grid that was scored.
+        options: of the intervals.
+        parts: result of each part.
+    """
+
+    place: Path
+    system: str
+    role: str
+    weights: Weights
+    options: ScoreOptions
+    parts: Mapping[str, PartScore]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``wer.json``. ``place`` and ``system`` are where the file lies."""
+        return {
+            "role": self.role,
+            **self.weights._asdict(),
+            "options": asdict(self.options),
+            "parts": {name: part.to_dict() for name, part in self.parts.items()},
+        }
+
+
+def system_of(folder: Path) -> str:
+    """The name of the experiment that a ``score_<role>`` folder belongs to."""
+    return folder.resolve().parent.name
+
+
+def read_score(folder: Path) -> Score:
+    """Read the ``wer.json`` of a folder that ``score`` wrote.
+
+    Raises:
+        DataError: it is not what ``score`` writes.
+    """
+    path = folder / WER_FILE
+    content = read_json(path)
+    try:
+        weights = Weights(content["lm_weight"], content["insertion_penalty"])
+        parts = {name: PartScore.from_dict(values) for name, values in content["parts"].items()}
+        options = ScoreOptions(**content["options"])
+        return Score(folder, system_of(folder), content["role"], weights, options, parts)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(path, "what score writes", repr(error), "score again") from error
+
+
+def read_scored_words(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """The words that were scored: part -> id -> (reference, hypothesis), in scored units.
+
+    Raises:
+        DataError: the file is not what ``score`` writes.
+    """
+    path = folder / UTTERANCES_FILE
+    words: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(dict)
+    for record in read_jsonl(path):
+        try:
+            words[record["part"]][record["id"]] = tuple(record["ref"].split()), tuple(record["hyp"].split())
+        except (KeyError, AttributeError) as error:
+            raise DataError(path, "what score writes", repr(error), "score again") from error
+    return dict(words)

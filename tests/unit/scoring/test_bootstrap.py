@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privasr_k2.randomness import stream
+from privasr_k2.scoring import bootstrap
+from privasr_k2.scoring.bootstrap import interval_over_speakers
+from privasr_k2.scoring.counts import ErrorCounts
+
+
+def _speakers(errors: list[int], words: int = 100) -> list[ErrorCounts]:
+    return [ErrorCounts(hits=words - e, substitutions=e) for e in errors]
+
+
+def _interval(counts: list[ErrorCounts], seed: int = 1, replicates: int = 4000) -> bootstrap.Interval:
+    found = interval_over_speakers(counts, stream(seed, "t"), num_replicates=replicates, confidence=0.95)
+    assert found is not None
+    return found
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
+    speakers = _speakers(list(range(2, 40, 3)))
+    assert _interval(speakers, 1) == _interval(speakers, 1)
+    assert _interval(speakers, 1) != _interval(speakers, 2)
+
+
+def test_it_agrees_with_the_normal_approximation_where_that_holds() -> None:
+    # Equal words: the rate is a mean over speakers, whose standard error is known.
+    errors = np.random.default_rng(3).binomial(100, 0.2, size=200)
+    found = _interval(_speakers(errors.tolist()), replicates=10_000)
+    mean, standard_error = errors.mean() / 100, errors.std() / 100 / np.sqrt(200)
+    assert found.low == pytest.approx(mean - 1.96 * standard_error, abs=0.1 * standard_error)
+    assert found.high == pytest.approx(mean + 1.96 * standard_error, abs=0.1 * standard_error)
+
+
+def test_speakers_who_are_alike_leave_no_doubt() -> None:
+    assert _interval(_speakers([7, 7, 7])) == bootstrap.Interval(0.07, 0.07, 0.95)
+
+
+def test_fewer_than_two_speakers_with_words_give_no_interval() -> None:
+    for counts in ([], _speakers([3]), [*_speakers([3]), ErrorCounts(insertions=2)]):
+        assert interval_over_speakers(counts, stream(1), num_replicates=10, confidence=0.95) is None
+
+
+def test_replicates_without_words_are_left_out() -> None:
+    counts = [ErrorCounts(insertions=1)] * 3 + _speakers([10, 10])
+    found = _interval(counts, replicates=2000)
+    assert np.isfinite([found.low, found.high]).all()
+
+
+def test_blocks_of_draws_do_not_change_the_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    speakers = _speakers([1, 5, 9, 30])
+    whole = _interval(speakers, replicates=101)
+    monkeypatch.setattr(bootstrap, "_BLOCK", 12)
+    assert _interval(speakers, replicates=101) == whole
+
+
+@pytest.mark.parametrize(("replicates", "confidence"), [(0, 0.9), (10, 1.0), (10, 0.0)])
+def test_impossible_options_are_refused(replicates: int, confidence: float) -> None:
+    with pytest.raises(ValueError, match="must"):
+        interval_over_speakers(_speakers([1, 2]), stream(1), num_replicates=replicates, confidence=confidence)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json
+from privasr_k2.scoring.corpus_info import UNKNOWN, CorpusInfo, read_corpus_info, read_vocabulary
+
+
+def test_what_scoring_needs_is_taken_and_the_rest_is_left(tmp_path: Path) -> None:
+    content = {"name": "timit", "synthetic": False, "scored_units": {"ix": "ih"}, "sampling_rate": 16000}
+    write_json(tmp_path / "corpus.json", content)
+    assert read_corpus_info(tmp_path) == CorpusInfo("timit", False, {"ix": "ih"})
+
+
+def test_no_manifests_no_knowledge() -> None:
+    assert read_corpus_info(None) is UNKNOWN
+
+
+@pytest.mark.parametrize("content", [[], {}, {"name": "x", "scored_units": ["ix"]}])
+def test_another_file_is_refused(tmp_path: Path, content: object) -> None:
+    write_json(tmp_path / "corpus.json", content)
+    with pytest.raises(DataError, match="prepare the corpus again"):
+        read_corpus_info(tmp_path)
+
+
+def test_the_vocabulary_has_words_only(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("<eps> 0\nA 1\n<UNK> 2\n#0 3\n")
+    assert read_vocabulary(tmp_path) == {"A", "<UNK>"}
+    (tmp_path / "words.txt").write_text("<eps> 0\nA\n")
+    with pytest.raises(DataError, match=r"words\.txt:2: expected a word and its number, found 'A'"):
+        read_vocabulary(tmp_path)

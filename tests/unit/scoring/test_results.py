@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.scoring.counts import ErrorCounts
+from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
+from privasr_k2.scoring.results import (
+    PartScore,
+    Score,
+    ScoreOptions,
+    check_role,
+    read_score,
+    read_scored_words,
+    score_part,
+    score_utterances,
+)
+
+POINT = Weights(0.5, 0.0)
+OPTIONS = ScoreOptions(role="", num_replicates=200, confidence=0.95, seed=1)
+
+
+def utterance(name: str, speaker: str, ref: str, hyp: str | None) -> Utterance:
+    hyps = {} if hyp is None else {POINT: tuple(hyp.split())}
+    return Utterance(name, "test_x", speaker, tuple(ref.split()), hyp is None, hyps)
+
+
+UTTERANCES = [
+    utterance("1", "ann", "a b c", "a x c"),
+    utterance("2", "bob", "a b", "a b b"),
+    utterance("3", "ann", "d", None),
+    utterance("4", "bob", "", "q"),
+]
+
+
+def _score(utterances: list[Utterance], vocabulary: set[str] | None = None) -> PartScore:
+    scored = score_utterances(utterances, POINT, {})
+    refs = [u.ref for u in utterances]
+    return score_part("test_x", scored, OPTIONS, raw_refs=refs, vocabulary=vocabulary)
+
+
+def test_counts_by_speaker_add_up_to_the_part() -> None:
+    part = _score(UTTERANCES)
+    assert part.speakers == {
+        "ann": ErrorCounts(hits=2, substitutions=1, deletions=1),
+        "bob": ErrorCounts(hits=2, insertions=2),
+    }
+    assert part.counts == ErrorCounts(hits=4, substitutions=1, deletions=1, insertions=2)
+    assert part.counts.rate == pytest.approx(4 / 6)
+    assert part.no_path == ("3",)
+    assert part.interval is not None
+    assert part.interval_note == ""
+    assert part.oov is None
+
+
+def test_unknown_words_of_the_references_are_counted() -> None:
+    part = _score(UTTERANCES, {"a", "b", "x", "q"})
+    assert (part.oov, part.ref_words) == (2, 6)  # c and d
+
+
+@pytest.mark.parametrize(
+    ("kept", "note"),
+    [(["1", "3"], "one speaker only"), (["1", "4"], "one speaker only"), (["4"], "no reference words")],
+)
+def test_without_an_interval_it_says_why(kept: list[str], note: str) -> None:
+    part = _score([u for u in UTTERANCES if u.id in kept])
+    assert part.interval is None
+    assert part.interval_note == note
+
+
+def test_scored_units_apply_to_both_sides_and_not_to_the_vocabulary() -> None:
+    u = utterance("1", "ann", "ix t q", "ih t")
+    (scored,) = score_utterances([u], POINT, {"ix": "ih", "q": ""})
+    assert scored.counts == ErrorCounts(hits=2)
+    part = score_part("p", [scored], OPTIONS, raw_refs=[u.ref], vocabulary={"ix", "t", "q"})
+    assert (part.oov, part.ref_words) == (0, 3)
+
+
+def test_each_part_has_draws_of_its_own() -> None:
+    several = [utterance(str(i), f"s{i}", "a b c d e f g", "x " * (i % 7) + "a") for i in range(9)]
+    scored = score_utterances(several, POINT, {})
+    x, y, again = (
+        score_part(part, scored, replace(OPTIONS, num_replicates=20), raw_refs=[], vocabulary=None)
+        for part in ("x", "y", "x")
+    )
+    assert x.interval == again.interval
+    assert x.interval != y.interval
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    folder = tmp_path / "ctc_blstm" / "score_test"
+    score = Score(folder, "ctc_blstm", "test", POINT, OPTIONS, {"test_x": _score(UTTERANCES, {"a"})})
+    write_json(folder / "wer.json", score.to_dict())
+    assert read_score(folder) == score
+    content = json.loads((folder / "wer.json").read_text())
+    assert content["parts"]["test_x"]["wer_percent"] == pytest.approx(400 / 6)
+
+    write_jsonl(folder / "utterances.jsonl", [u.to_dict() for u in score_utterances(UTTERANCES, POINT, {})])
+    assert read_scored_words(folder)["test_x"]["1"] == (("a", "b", "c"), ("a", "x", "c"))
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    write_json(tmp_path / "wer.json", {"role": "test"})
+    write_jsonl(tmp_path / "utterances.jsonl", [{"id": "1"}])
+    with pytest.raises(DataError, match="what score writes"):
+        read_score(tmp_path)
+    with pytest.raises(DataError, match="what score writes"):
+        read_scored_words(tmp_path)
+
+
+def test_the_options_that_come_with_the_project_are_valid(repo_root: Path) -> None:
+    loaded = config.load(ScoreOptions, [repo_root / "conf" / "score.yaml"])
+    assert loaded.confidence == 0.95
+    with pytest.raises(ValueError, match="num_replicates"):
+        replace(loaded, num_replicates=0)
+    with pytest.raises(ConfigError, match="confidence"):
+        config.load(ScoreOptions, [repo_root / "conf" / "score.yaml"], ["confidence=95"])
+
+
+def test_another_role_is_refused() -> None:
+    decoded = Decoded(Path("decode_dev"), "dev", tuple(UTTERANCES), (POINT,))
+    check_role(decoded, "dev")
+    check_role(decoded, "")
+    with pytest.raises(DataError, match="the role test, found the role dev"):
+        check_role(decoded, "test")

@@ -1,0 +1,158 @@
+"""The three verbs one after the other, on a decoding made by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privasr_k2.bin import report, score, tune_weights
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json, write_jsonl
+
+GRID = [(0.5, 0.0), (1.0, 0.0), (2.0, 0.0)]
+
+
+def _records(part: str, hyps: list[list[str]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"{part}-{i}",
+            "part": part,
+            "speaker": f"s{i % 2}",
+            "ref": "a b c d",
+            "no_path": False,
+            "hyps": [
+                {"lm_weight": lm, "insertion_penalty": p, "words": words, "am_score": -1.0, "lm_score": -1.0}
+                for (lm, p), words in zip(GRID, texts, strict=True)
+            ],
+        }
+        for i, texts in enumerate(hyps)
+    ]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    monkeypatch.chdir(tmp_path)
+
+    def call(main: Callable[[], None], *words: str) -> None:
+        monkeypatch.setattr(sys, "argv", [f"{main.__module__.rsplit('.', 1)[-1]}.py", *words])
+        main()
+
+    return call
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A recipe's folder after decoding: on test the first point is best, on dev the second."""
+    dev = _records("dev_x", [["a b", "a b c d", "a"], ["a b c d", "a b c x", "a"]])
+    write_jsonl(tmp_path / "exp/ctc/decode_dev/1.jsonl", dev)
+    test = _records("test_x", [["a b c d", "a x c d", "a"]] * 2) + _records("test_y", [["a b c d"] * 3])
+    for job, record in enumerate(test, start=1):
+        write_jsonl(tmp_path / f"exp/ctc/decode_test/{job}.jsonl", [record])
+    for role, records in (("dev", dev), ("test", test)):
+        write_jsonl(tmp_path / f"data/manifests/cuts_{role}.jsonl.gz", [{"id": r["id"]} for r in records])
+    write_json(
+        tmp_path / "data/manifests/corpus.json", {"name": "mini", "synthetic": True, "scored_units": {}}
+    )
+    (tmp_path / "data/lang").mkdir()
+    (tmp_path / "data/lang/words.txt").write_text("<eps> 0\na 1\nb 2\nc 3\n#0 4\n")
+    return tmp_path
+
+
+def _score(run: Callable[..., None], repo_root: Path, role: str, *more: str) -> None:
+    run(
+        score.main,
+        *("--in-hyps", f"exp/ctc/decode_{role}", "--in-lang", "data/lang"),
+        *("--in-manifests", "data/manifests", "--out-dir", f"exp/ctc/score_{role}"),
+        *("--config", str(repo_root / "conf/score.yaml"), "--set", "num_replicates=100", f"role={role}"),
+        *more,
+    )
+
+
+def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: Path, capsys: Any) -> None:
+    weights = "exp/ctc/weights.json"
+    run(
+        tune_weights.main,
+        "--in-hyps",
+        "exp/ctc/decode_dev",
+        "--in-manifests",
+        "data/manifests",
+        "--out-weights",
+        weights,
+    )
+    assert json.loads((tree / weights).read_text())["lm_weight"] == 1.0
+    for role in ("dev", "test"):
+        _score(run, repo_root, role, "--in-weights", weights)
+
+    test = json.loads((tree / "exp/ctc/score_test/wer.json").read_text())
+    assert test["lm_weight"] == 1.0
+    assert test["parts"]["test_x"]["wer_percent"] == 25.0  # not the 0 that another weight gives
+    assert test["parts"]["test_x"]["oov"] == 2
+    assert test["parts"]["test_y"]["interval_note"] == "one speaker only"
+
+    summaries = {f.name: f.read_text().splitlines() for f in (tree / "exp/ctc").glob("score_*/wer-summary-*")}
+    assert summaries["wer-summary-dev_x.txt"][1] == "lm_weight_1.0_insertion_penalty_0.0\t12.50"
+    assert len(summaries["wer-summary-dev_x.txt"]) == 1 + len(GRID)
+    assert len(summaries["wer-summary-test_x.txt"]) == 2  # test is not for choosing
+    assert (tree / "exp/ctc/score_test/config.yaml").read_text().startswith("role: test\nnum_replicates: 100")
+
+    run(
+        report.main,
+        *("--in-scores", "exp/ctc/score_dev", "exp/ctc/score_test", "--in-weights", weights),
+        *("--in-manifests", "data/manifests", "--out-report", "exp/ctc/RESULTS.md"),
+        *("--set", "command=./run.sh mini ctc"),
+    )
+    text = (tree / "exp/ctc/RESULTS.md").read_text()
+    assert capsys.readouterr().out.strip() == text.strip()
+    assert [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| ctc")] == [
+        *("dev_x", "test_x", "test_y"),
+        "dev",
+    ]
+
+
+def test_how_jobs_were_cut_changes_nothing(run: Callable[..., None], tree: Path, repo_root: Path) -> None:
+    more = ("--in-weights", "exp/ctc/weights.json")
+    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
+    _score(run, repo_root, "test", *more)
+    before = {f.name: f.read_bytes() for f in (tree / "exp/ctc/score_test").iterdir()}
+    jobs = sorted((tree / "exp/ctc/decode_test").iterdir())
+    text = "".join(job.read_text() for job in reversed(jobs))
+    for job in jobs:
+        job.unlink()
+    jobs[0].write_text(text)
+    _score(run, repo_root, "test", *more)
+    assert {f.name: f.read_bytes() for f in (tree / "exp/ctc/score_test").iterdir()} == before
+
+
+def test_a_lost_job_is_refused_and_earlier_results_stay(
+    run: Callable[..., None], tree: Path, repo_root: Path
+) -> None:
+    more = ("--in-weights", "exp/ctc/weights.json")
+    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
+    _score(run, repo_root, "test", *more)
+    before = (tree / "exp/ctc/score_test/wer.json").read_bytes()
+    (tree / "exp/ctc/decode_test/2.jsonl").unlink()
+    with pytest.raises(DataError, match="found 1 of 3 missing: test_x-1"):
+        _score(run, repo_root, "test", *more)
+    assert (tree / "exp/ctc/score_test/wer.json").read_bytes() == before
+
+
+def test_lost_dev_utterances_stop_the_choice(run: Callable[..., None], tree: Path) -> None:
+    write_jsonl(tree / "data/manifests/cuts_dev.jsonl.gz", [{"id": f"dev_x-{i}"} for i in range(3)])
+    words = ("--in-hyps", "exp/ctc/decode_dev", "--in-manifests", "data/manifests", "--out-weights", "w.json")
+    with pytest.raises(DataError, match="dev_x-2"):
+        run(tune_weights.main, *words)
+    assert not (tree / "w.json").exists()
+
+
+def test_the_decoding_of_another_role_is_not_scored(
+    run: Callable[..., None], tree: Path, repo_root: Path
+) -> None:
+    run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
+    with pytest.raises(DataError, match="expected utterances of the role test, found the role dev"):
+        _score(run, repo_root, "test", "--in-weights", "w.json", "--in-hyps", "exp/ctc/decode_dev")
+    assert not (tree / "exp/ctc/score_test").exists()
