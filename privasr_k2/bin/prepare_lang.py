@@ -1,0 +1,58 @@
+"""Make a language folder: tokens, words and how they are spelled.
+
+The vocabulary is the words of the training text and the most frequent ones of lm_text.txt.gz. Phones come
+from the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
+
+    python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
+        --config conf/lang.yaml --set units=phone
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.data.manifests import load_cuts, roles
+from privasr_k2.fileio import read_lines
+from privasr_k2.graph.build_lang import LangConfig, build_lang
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, build, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-manifests", type=Path, required=True, help="cuts_<role>.jsonl.gz, maybe lexicon.txt"
+    )
+    made.add_argument("--out-dir", type=Path, required=True, help="the language folder")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(LangConfig, args)
+    manifests = args.in_manifests
+    lexicon, lm_text = manifests / "lexicon.txt", manifests / "lm_text.txt.gz"
+    report = build_lang(
+        args.out_dir,
+        config,
+        texts={
+            role: [cut.supervisions[0].text for cut in load_cuts(manifests, role, lazy=True)]
+            for role in roles(manifests)
+            if role != "pool"  # its texts, where there are any, are not to be known
+        },
+        lm_text=(line for _, line in read_lines(lm_text)) if lm_text.exists() else (),
+        corpus_lexicon=lexicon if lexicon.exists() else None,
+    )
+    for role, counted in report.items():
+        percent = 100 * counted["oov_words"] / max(counted["words"], 1)
+        log.info(
+            "%s: %d of %d words (%.2f %%) out of vocabulary",
+            role,
+            counted["oov_words"],
+            counted["words"],
+            percent,
+        )
+
+
+if __name__ == "__main__":
+    cli.run(main)

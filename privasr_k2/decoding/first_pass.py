@@ -1,0 +1,168 @@
+"""The first pass: pruned search in HLG, and from one lattice the best words at every weight of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privasr_k2.decoding.hyps import Hyp
+from privasr_k2.errors import GraphError
+from privasr_k2.graph.hlg import Graph, load_graph
+from privasr_k2.graph.lang import check_same_tokens
+
+if TYPE_CHECKING:
+    import k2
+    import torch
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How the search prunes, and the grid; defaults in ``conf/decode.yaml``.
+
+    Args:
+        search_beam: paths this much (natural log) worse than the best of a frame are dropped.
+        output_beam: arcs this much worse than the best path are dropped from the lattice.
+        min_active_states, max_active_states: bounds of the states kept in a frame.
+        search_lm_weight: the LM weight while searching.
+        lm_weights, insertion_penalties: the grid read from each lattice.
+    """
+
+    search_beam: float
+    output_beam: float
+    min_active_states: int
+    max_active_states: int
+    search_lm_weight: float
+    lm_weights: list[float]
+    insertion_penalties: list[float]
+
+    def __post_init__(self) -> None:
+        for name in ("search_beam", "output_beam", "max_active_states"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if not 0 <= self.min_active_states <= self.max_active_states:
+            raise ValueError(
+                f"min_active_states must be from 0 to max_active_states, got {self.min_active_states}"
+            )
+        if not self.lm_weights or min(self.lm_weights) < 0 or self.search_lm_weight < 0:
+            raise ValueError(
+                "lm_weights and search_lm_weight must be 0 or more, and at least one must be given"
+            )
+        if not self.insertion_penalties:
+            raise ValueError("insertion_penalties must hold at least one number")
+
+
+class Decoder:
+    """Searches one graph.
+
+    Args:
+        graph: the graph, on the device where log-probabilities will be.
+        config: pruning and grid.
+    """
+
+    def __init__(self, graph: Graph, config: SearchConfig) -> None:
+        self.graph, self.config = graph, config
+        import k2
+
+        # A graph of its own: other decoders of the same graph may search with other weights.
+        self._search_graph = k2.Fsa(graph.HLG.arcs.clone(), aux_labels=graph.HLG.aux_labels)
+        self._search_graph.scores = graph.HLG.lm_scores * config.search_lm_weight
+        self._search_graph.lm_scores = graph.HLG.lm_scores
+
+    @classmethod
+    def from_folder(cls, folder: str | Path, config: SearchConfig, *, device: str = "cpu") -> Decoder:
+        """A decoder for the graph in ``folder``."""
+        return cls(load_graph(folder, device), config)
+
+    def check_model(self, num_tokens: int, tokens: Sequence[str] | None, model: Path) -> None:
+        """Refuse an acoustic model whose outputs are not the graph's tokens.
+
+        Raises:
+            GraphError: another number of outputs, or other tokens.
+        """
+        if num_tokens != len(self.graph.tokens):
+            raise GraphError(
+                f"{model} and {self.graph.folder}",
+                f"{len(self.graph.tokens)} outputs, as many as the graph has tokens",
+                str(num_tokens),
+                "train the model and compile the graph with the same lang folder",
+            )
+        check_same_tokens(tokens, self.graph.tokens, model=model, graph=self.graph.folder)
+
+    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
+        """The best words at every point of the grid.
+
+        Args:
+            log_probs: (N, T, C) natural log, normalized over C.
+            lengths: (N,) frames of each utterance, at most T; 0 gives no path.
+
+        Returns:
+            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no path.
+        """
+        results: list[tuple[Hyp, ...] | None] = [None] * len(lengths)
+        if log_probs.shape[-1] != len(self.graph.tokens):
+            raise GraphError(
+                self.graph.folder,
+                f"{len(self.graph.tokens)} outputs",
+                str(log_probs.shape[-1]),
+                "use the graph's model",
+            )
+        # k2 wants the longest first, and no empty ones.
+        by_length = [
+            n for n in lengths.cpu().argsort(descending=True, stable=True).tolist() if lengths[n] > 0
+        ]
+        if not by_length:
+            return results
+        lattice = self.lattice(log_probs, lengths, by_length)
+        columns = [
+            self._best(lattice, w, p) for w in self.config.lm_weights for p in self.config.insertion_penalties
+        ]
+        for row, utterance in enumerate(by_length):
+            hyps = [column[row] for column in columns]
+            if all(hyp is not None for hyp in hyps):
+                results[utterance] = tuple(hyp for hyp in hyps if hyp is not None)
+        return results
+
+    def lattice(self, log_probs: torch.Tensor, lengths: torch.Tensor, utterances: Sequence[int]) -> k2.Fsa:
+        """The lattices of some utterances, the longest first.
+
+        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``.
+        """
+        import k2
+        import torch
+
+        segments = torch.tensor([[n, 0, int(lengths[n])] for n in utterances], dtype=torch.int32)
+        lattice = k2.intersect_dense_pruned(
+            self._search_graph,
+            k2.DenseFsaVec(log_probs.detach().float().contiguous(), segments),
+            search_beam=self.config.search_beam,
+            output_beam=self.config.output_beam,
+            min_active_states=self.config.min_active_states,
+            max_active_states=self.config.max_active_states,
+        )
+        lattice.am_scores = lattice.scores - self.config.search_lm_weight * lattice.lm_scores
+        spoken = k2.RaggedTensor(lattice.aux_labels.shape, (lattice.aux_labels.values > 0).float())
+        lattice.num_words = spoken.sum()
+        return lattice
+
+    def _best(self, lattice: k2.Fsa, lm_weight: float, insertion_penalty: float) -> list[Hyp | None]:
+        """The best path of each lattice; ``None`` for an empty lattice."""
+        import k2
+
+        lattice.scores = (
+            lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words
+        )
+        best = k2.shortest_path(lattice, use_double_scores=True)
+        arcs_of = best.arcs.shape().remove_axis(1)
+        am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
+        lm = k2.RaggedTensor(arcs_of, best.lm_scores.double()).sum().tolist()
+        labels = k2.RaggedTensor(arcs_of.compose(best.aux_labels.shape), best.aux_labels.values)
+        words = labels.remove_axis(1).remove_values_leq(0).tolist()
+        found = arcs_of.row_splits(1).diff().tolist()
+        return [
+            Hyp(lm_weight, insertion_penalty, " ".join(self.graph.words[w] for w in words[n]), am[n], lm[n])
+            if found[n] > 0
+            else None
+            for n in range(len(found))
+        ]

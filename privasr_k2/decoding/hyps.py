@@ -1,0 +1,79 @@
+"""The record of a decoded utterance, one line of ``decode_<role>/JOB.jsonl``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_jsonl
+
+
+@dataclass(frozen=True)
+class Hyp:
+    """The best words at one LM weight and insertion penalty.
+
+    ``am_score + lm_weight * lm_score - insertion_penalty * (number of words)`` is what was the greatest.
+
+    Args:
+        lm_weight: the factor of the LM score, at least 0.
+        insertion_penalty: what each word costs; below 0 it is a reward.
+        words: the words, one space between them.
+        am_score: natural log of the acoustic model's probability of the path.
+        lm_score: natural log of the graph's probability of the path (back-off included).
+    """
+
+    lm_weight: float
+    insertion_penalty: float
+    words: str
+    am_score: float
+    lm_score: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """An utterance with its hypotheses.
+
+    Args:
+        id: the utterance.
+        part: the corpus's name of the part that it is scored with.
+        speaker: the user who spoke.
+        ref: the normalized reference.
+        no_path: the search found no complete path; the hypotheses are then empty.
+        hyps: one for each point of the grid.
+    """
+
+    id: str
+    part: str
+    speaker: str
+    ref: str
+    no_path: bool
+    hyps: tuple[Hyp, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain values.
+
+        >>> record = Record("u1", "dev", "s1", "hi", True, (Hyp(1.0, 0.0, "", 0.0, 0.0),))
+        >>> record.to_dict()["hyps"][0]["words"]
+        ''
+        """
+        return dataclasses.asdict(self)
+
+
+def read_hyps(path: Path) -> Iterator[Record]:
+    """The records of a file.
+
+    Raises:
+        DataError: a line that is no such record.
+    """
+    for number, value in enumerate(read_jsonl(path), start=1):
+        try:
+            hyps = tuple(Hyp(**hyp) for hyp in value["hyps"])
+            yield Record(**{**value, "hyps": hyps})
+        except (TypeError, KeyError) as error:
+            raise DataError(
+                f"{path}, record {number}", "a decoded utterance", str(error), "decode again"
+            ) from error

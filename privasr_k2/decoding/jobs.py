@@ -1,0 +1,167 @@
+"""Decoding one job's share of a role's cuts."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from privasr_k2.decoding.first_pass import Decoder, SearchConfig
+from privasr_k2.decoding.hyps import Hyp, Record
+
+if TYPE_CHECKING:
+    import torch
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LOG_SECONDS = 30.0  # between two lines of progress in a log
+
+
+class AcousticModel(Protocol):
+    """What the search needs of an acoustic model."""
+
+    def log_probs(self, features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N, T, F) features and (N,) lengths to (N, T', C) natural log-probabilities and (N,) lengths."""
+
+
+@dataclass(frozen=True)
+class DecodeConfig(SearchConfig):
+    """What to decode and how; defaults in ``conf/decode.yaml``.
+
+    Args:
+        role: which cuts.
+        job, num_jobs: this job, from 1, of so many.
+        max_duration: seconds of speech in a batch, padding not counted; a longer cut is a batch of its own.
+    """
+
+    role: str
+    job: int
+    num_jobs: int
+    max_duration: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.job <= self.num_jobs:
+            raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
+        if not self.max_duration > 0:
+            raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
+
+    def search(self) -> SearchConfig:
+        """What of it concerns the search."""
+        return SearchConfig(
+            **{field.name: getattr(self, field.name) for field in dataclasses.fields(SearchConfig)}
+        )
+
+
+def decode_cuts(
+    model: AcousticModel, decoder: Decoder, cuts: CutSet, config: DecodeConfig, device: str
+) -> Iterator[Record]:
+    """The records of this job's cuts, the longest first; progress and speed are logged."""
+    import torch
+    from tqdm import tqdm
+
+    shares = split_by_duration([(cut.id, cut.duration, cut) for cut in cuts], config.num_jobs)
+    share = shares[config.job - 1]
+    bar = tqdm(total=len(share), unit="utt", desc=f"decode {config.role}", disable=not sys.stderr.isatty())
+    started = last = time.perf_counter()
+    lost, seconds, done = [], 0.0, 0
+    # Not inference_mode: k2 needs the version counters of tensors.
+    with bar, torch.no_grad():
+        for batch in batches(share, config.max_duration):
+            features, lengths = _features(batch)
+            log_probs, out_lengths = model.log_probs(features.to(device), lengths.to(device))
+            for cut, hyps in zip(batch, decoder.decode(log_probs, out_lengths)):
+                if hyps is None:
+                    lost.append(cut.id)
+                yield record_of(cut, hyps, config)
+            bar.update(len(batch))
+            done, seconds = done + len(batch), seconds + sum(cut.duration for cut in batch)
+            if bar.disable and time.perf_counter() - last > LOG_SECONDS:
+                last = time.perf_counter()
+                log.info("%d of %d utterances", done, len(share))
+    elapsed = time.perf_counter() - started
+    log.info(
+        "%d utterances, %.0f s of speech, real-time factor %.3f", done, seconds, elapsed / max(seconds, 1e-9)
+    )
+    if lost:
+        log.warning(
+            "no path within the beam for %d of %d utterances (empty there): %s; a larger search_beam or "
+            "max_active_states may find one",
+            len(lost),
+            len(share),
+            " ".join(lost[:5]),
+        )
+
+
+def record_of(cut: Cut, hyps: tuple[Hyp, ...] | None, config: SearchConfig) -> Record:
+    """The record of one cut; without a path every point of the grid has no words."""
+    supervision = cut.supervisions[0]
+    empty = tuple(Hyp(w, p, "", 0.0, 0.0) for w in config.lm_weights for p in config.insertion_penalties)
+    part = (cut.custom or {}).get("part", "")
+    return Record(
+        cut.id,
+        part,
+        supervision.speaker or "",
+        supervision.text or "",
+        hyps is None,
+        empty if hyps is None else hyps,
+    )
+
+
+def _features(cuts: Sequence[Cut]) -> tuple[torch.Tensor, torch.Tensor]:
+    """(N, T, F) float32 padded with zeros, and (N,) int64 frames."""
+    import torch
+
+    loaded = [torch.from_numpy(cut.load_features()).float() for cut in cuts]
+    lengths = torch.tensor([len(features) for features in loaded], dtype=torch.int64)
+    return torch.nn.utils.rnn.pad_sequence(loaded, batch_first=True), lengths
+
+
+def choose_device(name: str) -> str:
+    """``auto`` as ``cuda`` where torch and k2 have it, else ``cpu``; any other name as it is."""
+    if name != "auto":
+        return name
+    import k2
+    import torch
+
+    return "cuda" if torch.cuda.is_available() and k2.with_cuda else "cpu"
+
+
+def batches(cuts: Iterable[Cut], max_duration: float) -> Iterator[list[Cut]]:
+    """Consecutive cuts of at most ``max_duration`` seconds together."""
+    batch: list[Cut] = []
+    total = 0.0
+    for cut in cuts:
+        if batch and total + cut.duration > max_duration:
+            yield batch
+            batch, total = [], 0.0
+        batch.append(cut)
+        total += cut.duration
+    if batch:
+        yield batch
+
+
+def split_by_duration(items: Sequence[tuple[str, float, T]], num_jobs: int) -> list[list[T]]:
+    """Share (id, seconds, value) out to ``num_jobs`` evenly: the longest first, to the emptiest.
+
+    The same items give the same shares, whatever their order.
+
+    >>> split_by_duration([("a", 3.0, "a"), ("b", 2.0, "b"), ("c", 1.0, "c")], 2)
+    [['a'], ['b', 'c']]
+    """
+    jobs: list[list[T]] = [[] for _ in range(num_jobs)]
+    loads = [(0.0, job) for job in range(num_jobs)]
+    for _, seconds, value in sorted(items, key=lambda item: (-item[1], item[0])):
+        load, job = heapq.heappop(loads)
+        jobs[job].append(value)
+        heapq.heappush(loads, (load + seconds, job))
+    return jobs

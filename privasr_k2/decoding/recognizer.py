@@ -1,0 +1,152 @@
+"""What a recipe has trained, put together: features, acoustic model, graph and weights, for single recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2 import config as configuration
+from privasr_k2.data.features import DIMENSIONS, extract
+from privasr_k2.decoding.first_pass import Decoder, SearchConfig
+from privasr_k2.decoding.tune import read_weights
+from privasr_k2.errors import DataError
+
+if TYPE_CHECKING:
+    from privasr_k2.am.ctc import CtcModel
+    from privasr_k2.am.foreign import ForeignModel
+
+FILE = "recognizer.yaml"
+
+
+@dataclass(frozen=True)
+class RecognizerSpec:
+    """Where the parts are, relative to the file that says so, and how they are used.
+
+    Attributes:
+        model: folder of the acoustic model.
+        graph: folder of the graph.
+        features: ``fbank`` or ``mfcc``.
+        sampling_rate: of the training data, in Hz.
+        search: pruning, and as its grid the one point that dev has chosen.
+    """
+
+    model: str
+    graph: str
+    features: str
+    sampling_rate: int
+    search: SearchConfig
+
+    def __post_init__(self) -> None:
+        if self.features not in DIMENSIONS:
+            raise ValueError(
+                f"features must be {' or '.join(DIMENSIONS)}, which can be computed from audio, got {self.features}"
+            )
+
+
+def describe(
+    *, model: Path, graph: Path, features: Path, weights: Path, search: SearchConfig, beside: Path
+) -> RecognizerSpec:
+    """The specification of a recognizer whose file will stand in the folder ``beside``.
+
+    Args:
+        model: folder of the acoustic model.
+        graph: folder of the graph.
+        features: folder of the features it was trained on.
+        weights: ``weights.json``, chosen on dev.
+        search: pruning; its grid is replaced by the chosen point.
+    """
+    made = configuration.load(_FeatureFacts, [features / "features.yaml"])
+    chosen = read_weights(weights)
+    return RecognizerSpec(
+        model=os.path.relpath(model, beside),
+        graph=os.path.relpath(graph, beside),
+        features=made.kind,
+        sampling_rate=made.sampling_rate,
+        search=dataclasses.replace(
+            search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
+        ),
+    )
+
+
+class Recognizer:
+    """Turns samples into words. Made by :meth:`from_folder`."""
+
+    def __init__(self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: Decoder, device: str) -> None:
+        self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
+
+    @classmethod
+    def from_folder(cls, folder: str | Path, *, device: str = "cpu") -> Recognizer:
+        """The recognizer of a recipe's ``exp`` folder, which holds ``recognizer.yaml``."""
+        from privasr_k2.am.checkpoints import load_model
+
+        folder = Path(folder)
+        file = folder / FILE
+        if not file.is_file():
+            raise DataError(file, "a recognizer", "nothing", "run the recipe to its end; it writes the file")
+        spec = configuration.load(RecognizerSpec, [file])
+        model = load_model(folder / spec.model, device)
+        decoder = Decoder.from_folder(folder / spec.graph, spec.search, device=device)
+        decoder.check_model(model.num_tokens, model.tokens, folder / spec.model)
+        return cls(spec, model, decoder, device)
+
+    def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:
+        """The words of one recording; None where the search found no path.
+
+        Args:
+            samples: (S,) float32 in [-1, 1], one channel.
+            sampling_rate: in Hz; another rate than the training data's is resampled.
+        """
+        import torch
+
+        if sampling_rate != self.spec.sampling_rate:
+            samples = resample(samples, sampling_rate, self.spec.sampling_rate)
+        features = torch.from_numpy(extract(samples, self.spec.sampling_rate, self.spec.features))
+        lengths = torch.tensor([len(features)])
+        with torch.no_grad():  # k2 1.23.4 refuses inference tensors
+            log_probs, lengths = self._model.log_probs(features[None].to(self._device), lengths.to(self._device))
+            hyps = self._decoder.decode(log_probs, lengths)[0]
+        return None if hyps is None else hyps[0].words
+
+
+def read_audio(path: Path) -> tuple[np.ndarray, int]:
+    """The samples, (S,) float32 in [-1, 1], and the sampling rate of an audio file with one channel."""
+    import soundfile
+
+    from privasr_k2.data.audio import read_header
+
+    header = read_header(path)
+    if header.problem is not None:
+        raise DataError(path, "an audio file", header.problem, "give a WAV, FLAC or SPHERE file")
+    if header.num_channels != 1:
+        raise DataError(path, "one channel", f"{header.num_channels}", f"choose one, for example: sox {path} 1.wav remix 1")
+    return soundfile.read(str(path), dtype="float32")
+
+
+def resample(samples: np.ndarray, sampling_rate: int, wanted_rate: int) -> np.ndarray:
+    """(S,) samples at another rate, by a polyphase filter.
+
+    >>> resample(np.zeros(8000, dtype=np.float32), 8000, 16000).shape
+    (16000,)
+    """
+    from scipy.signal import resample_poly
+
+    common = np.gcd(sampling_rate, wanted_rate)
+    return resample_poly(samples, wanted_rate // common, sampling_rate // common).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class _FeatureFacts:
+    """``features.yaml`` as ``compute_features`` writes it."""
+
+    kind: str
+    dim: int
+    frame_shift: float
+    sampling_rate: int
+    speed_perturb: bool
+    tick_power: int
+    cuts_per_file: int

@@ -1,0 +1,185 @@
+"""Making a language folder from a corpus's text: vocabulary, spellings, out-of-vocabulary counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path, write_json, write_text
+from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, file_hash, parse_units, symbols_text
+from privasr_k2.graph.lexicon import (
+    Spellings,
+    cmudict_path,
+    spell_in_characters,
+    spell_in_phones,
+    spell_in_pieces,
+    train_bpe,
+)
+
+
+@dataclass(frozen=True)
+class LangConfig:
+    """How a language folder is made; defaults in ``conf/lang.yaml``.
+
+    Args:
+        units: ``phone``, ``char`` or ``bpe_N``.
+        max_words: the vocabulary's size; words of the training text are always in it.
+        min_count: words of the LM text that occur less often are left out.
+        cmudict: ``auto``, ``none`` or a file.
+        g2p: ``espeak`` or ``none``.
+    """
+
+    units: str
+    max_words: int
+    min_count: int
+    cmudict: str
+    g2p: str
+
+    def __post_init__(self) -> None:
+        if self.max_words < 1 or self.min_count < 1:
+            raise ValueError(
+                f"max_words and min_count must be above 0, got {self.max_words}, {self.min_count}"
+            )
+        if self.g2p not in ("espeak", "none"):
+            raise ValueError(f"g2p must be espeak or none, got {self.g2p!r}")
+
+
+def choose_vocabulary(
+    train_words: Mapping[str, int], lm_words: Mapping[str, int], *, max_words: int, min_count: int
+) -> tuple[set[str], set[str]]:
+    """The words of the training text, and the most frequent others of the LM text.
+
+    >>> train, other = choose_vocabulary({"a": 1}, {"b": 5, "c": 9, "d": 1}, max_words=3, min_count=2)
+    >>> sorted(train), sorted(other)
+    (['a'], ['b', 'c'])
+    """
+    frequent = [word for word, count in lm_words.items() if count >= min_count and word not in train_words]
+    frequent.sort(key=lambda word: (-lm_words[word], word))
+    return set(train_words), set(frequent[: max(max_words - len(train_words), 0)])
+
+
+def build_lang(
+    folder: Path,
+    config: LangConfig,
+    *,
+    texts: Mapping[str, Sequence[str]],
+    lm_text: Iterable[str],
+    corpus_lexicon: Path | None,
+) -> dict[str, Any]:
+    """Write a language folder, all or nothing.
+
+    Args:
+        folder: where it goes.
+        texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are only counted.
+        lm_text: further text, a sentence a line.
+        corpus_lexicon: the corpus's own lexicon.
+
+    Returns:
+        What ``oov.json`` says: for each role its words and how many are not in the vocabulary.
+
+    Raises:
+        DataError: a reserved word in the text, or training words without spelling.
+    """
+    counts = {role: Counter(word for text in lines for word in text.split()) for role, lines in texts.items()}
+    lm_words = Counter(word for line in lm_text for word in line.split())
+    must, may = choose_vocabulary(
+        counts["train"], lm_words, max_words=config.max_words, min_count=config.min_count
+    )
+    reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
+    if reserved & must:
+        raise DataError(
+            "the training text",
+            "words",
+            f"the reserved {sorted(reserved & must)[0]!r}",
+            "take it out of the text",
+        )
+    may -= reserved
+    with atomic_path(folder) as temporary:
+        temporary.mkdir(parents=True)
+        spellings = _spell(must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"])
+        dev_only = set(counts.get("dev", ())) - set(spellings.variants) - reserved
+        dev_spellings = _spell(set(), dev_only, temporary / "bpe.model", config, corpus_lexicon, ())
+        words = sorted(spellings.variants)
+        oov = {"lm_text": lm_words, **counts} if lm_words else counts
+        report = {role: _out_of_vocabulary(found, spellings) for role, found in oov.items()}
+        _write(temporary, config, words, spellings, report, corpus_lexicon)
+        _write_dev_lexicon(temporary, dev_spellings, spellings.tokens)
+    return report
+
+
+def _spell(
+    must: set[str],
+    may: set[str],
+    bpe_model: Path,
+    config: LangConfig,
+    corpus_lexicon: Path | None,
+    bpe_text: Sequence[str],
+) -> Spellings:
+    """Spell words in the units of ``config``; a BPE model that is not there yet is trained on ``bpe_text``."""
+    kind, size = parse_units(config.units)
+    if kind == "phone":
+        cmudict = cmudict_path(config.cmudict)
+        return spell_in_phones(must, may, corpus_lexicon=corpus_lexicon, cmudict=cmudict, g2p=config.g2p)
+    if kind == "char":
+        return spell_in_characters(must, may)
+    if not bpe_model.exists():
+        train_bpe(bpe_text, size, bpe_model)
+    return spell_in_pieces(must, may, bpe_model)
+
+
+def _write_dev_lexicon(folder: Path, spellings: Spellings, tokens: Sequence[str]) -> None:
+    """Write how words of dev outside of the vocabulary are spelled: targets for the loss on dev, never words to find."""
+    entries = [
+        f"{word} {' '.join(spelled)}\n"
+        for word in sorted(spellings.variants)
+        for spelled in spellings.variants[word]
+        if set(spelled) <= set(tokens)
+    ]
+    write_text(folder / "dev_lexicon.txt", "".join(entries))
+
+
+def _out_of_vocabulary(found: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
+    missing = {word: count for word, count in found.items() if word not in spellings.variants}
+    frequent = sorted(missing, key=lambda word: (-missing[word], word))[:20]
+    return {
+        "words": sum(found.values()),
+        "oov_words": sum(missing.values()),
+        "types": len(found),
+        "oov_types": len(missing),
+        "most_frequent": {word: missing[word] for word in frequent},
+    }
+
+
+def _write(
+    folder: Path,
+    config: LangConfig,
+    words: Sequence[str],
+    spellings: Spellings,
+    report: dict[str, Any],
+    corpus_lexicon: Path | None,
+) -> None:
+    tokens = [BLANK, *spellings.tokens]
+    entries = [f"{word} {' '.join(spelled)}\n" for word in words for spelled in spellings.variants[word]]
+    write_text(folder / "tokens.txt", symbols_text(tokens))
+    write_text(folder / "words.txt", symbols_text([EPSILON, *words, BACKOFF]))
+    write_text(folder / "lexicon.txt", "".join(entries))
+    write_json(folder / "oov.json", report)
+    info = {
+        "units": config.units,
+        "num_tokens": len(tokens),
+        "num_words": len(words),
+        "num_pronunciations": len(entries),
+        "words_from": dict(spellings.sources),
+        "max_words": config.max_words,
+        "min_count": config.min_count,
+        "cmudict": config.cmudict,
+        "g2p": config.g2p,
+        "corpus_lexicon_sha256": file_hash(corpus_lexicon) if corpus_lexicon is not None else None,
+    }
+    write_text(folder / "lang.yaml", yaml.safe_dump(info, sort_keys=False))

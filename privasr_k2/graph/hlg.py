@@ -1,0 +1,271 @@
+"""HLG: CTC topology, lexicon and grammar as one graph for :mod:`privasr_k2.decoding.first_pass`.
+
+``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the best path
+of the grammar; the disambiguation symbols then become epsilons and are removed, because k2's search against
+acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al. 2002; Miao et al. 2015].
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from privasr_k2.errors import GraphError
+from privasr_k2.fileio import atomic_path, read_lines, write_text
+from privasr_k2.graph.grammar import Grammar, grammar
+from privasr_k2.graph.lang import Lang, read_symbols, symbols_text
+from privasr_k2.lm.arpa import Arpa
+
+if TYPE_CHECKING:
+    import k2
+    import kaldifst
+
+log = logging.getLogger(__name__)
+
+TOPOLOGIES = ("standard", "modified")
+
+
+@dataclass(frozen=True)
+class GraphConfig:
+    """How HLG is made; defaults in ``conf/graph.yaml``.
+
+    Args:
+        ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified`` (fewer arcs).
+        max_states: the determinized LG may have so many states.
+    """
+
+    ctc_topology: str
+    max_states: int
+
+    def __post_init__(self) -> None:
+        if self.ctc_topology not in TOPOLOGIES:
+            raise ValueError(f"ctc_topology must be one of {' '.join(TOPOLOGIES)}, got {self.ctc_topology!r}")
+        if self.max_states < 1:
+            raise ValueError(f"max_states must be above 0, got {self.max_states}")
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A decoding graph with its symbols.
+
+    Args:
+        folder: where it stands.
+        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an arc).
+        tokens: the C outputs that an acoustic model must have.
+        words: the words by their numbers.
+        info: what ``graph.yaml`` says.
+    """
+
+    folder: Path
+    HLG: k2.Fsa
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    info: dict[str, Any]
+
+
+def lexicon_openfst(lang: Lang) -> tuple[str, int]:
+    """L with disambiguation symbols in OpenFst's text format, and the number of those symbols.
+
+    Symbol C lets the back-off symbol of the grammar pass; symbols C+1, C+2, ... end the pronunciations that
+    several words share, or that begin a longer one.
+    """
+    token_ids, word_ids = lang.token_ids, lang.word_ids
+    entries = [(word_ids[word], tuple(token_ids[t] for t in tokens)) for word, tokens in lang.pronunciations]
+    shared = Counter(tokens for _, tokens in entries)
+    beginnings = {tokens[:end] for tokens in shared for end in range(1, len(tokens))}
+    backoff = lang.num_tokens
+    lines = [f"0 0 {backoff} {len(lang.words) - 1}\n"]
+    seen: Counter[tuple[int, ...]] = Counter()
+    next_state, most = 1, 0
+    for word, tokens in entries:
+        labels = list(tokens)
+        if shared[tokens] > 1 or tokens in beginnings:
+            seen[tokens] += 1
+            most = max(most, seen[tokens])
+            labels.append(backoff + seen[tokens])
+        source = 0
+        for position, label in enumerate(labels):
+            target = 0 if position == len(labels) - 1 else next_state
+            lines.append(f"{source} {target} {label} {word if position == 0 else 0}\n")
+            next_state += target != 0
+            source = target
+    lines.append("0\n")
+    return "".join(lines), most + 1
+
+
+def compose_lexicon_and_grammar(lang: Lang, G: Grammar, max_states: int) -> kaldifst.StdVectorFst:
+    """LG, determinized and minimized, its disambiguation symbols still there.
+
+    Raises:
+        GraphError: nothing is left, or the graph grows beyond ``max_states``.
+    """
+    import kaldifst
+
+    lexicon_text, _ = lexicon_openfst(lang)
+    lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
+    kaldifst.arcsort(lexicon, "olabel")
+    kaldifst.arcsort(acceptor, "ilabel")
+    LG = kaldifst.compose(lexicon, acceptor)
+    if not LG.num_states:
+        raise GraphError(
+            lang.folder, "a grammar over the lexicon's words", "no path in L o G", "use one lang folder"
+        )
+    try:
+        kaldifst.determinize_star(LG, max_states=max_states)
+    except RuntimeError as error:
+        raise GraphError(
+            lang.folder,
+            f"at most {max_states} states in LG",
+            str(error).strip().split("[E] ")[-1],
+            "prune the language model to fewer n-grams, or raise max_states in graph.yaml",
+        ) from error
+    kaldifst.minimize_encoded(LG)
+    return LG
+
+
+def without_disambiguation(LG: kaldifst.StdVectorFst, *, num_tokens: int, backoff_word: int) -> k2.Fsa:
+    """LG in k2 without epsilons; ``aux_labels`` become ragged."""
+    import k2
+
+    fsa = k2.Fsa.from_openfst(LG.to_str(show_weight_one=True), acceptor=False)
+    labels, words = fsa.labels.clone(), fsa.aux_labels.clone()
+    labels[labels >= num_tokens] = 0
+    words[words >= backoff_word] = 0
+    # Assigned whole: changed in place they would leave the properties of the old labels behind.
+    fsa.labels, fsa.aux_labels = labels, words
+    fsa = k2.connect(k2.remove_epsilon(fsa))
+    if isinstance(fsa.aux_labels, k2.RaggedTensor):
+        fsa.aux_labels = fsa.aux_labels.remove_values_eq(0)
+    return k2.arc_sort(fsa)
+
+
+def compile_graph(
+    lang: Lang, model: Arpa, config: GraphConfig, *, model_path: Path
+) -> tuple[k2.Fsa, dict[str, Any]]:
+    """HLG, and what is worth knowing of it: topology, sizes, seconds of each step."""
+    import k2
+
+    seconds: dict[str, float] = {}
+    clock = time.perf_counter()
+
+    def lap(name: str) -> None:
+        nonlocal clock
+        now = time.perf_counter()
+        seconds[name], clock = round(now - clock, 2), now
+        log.info("%s: %.1f s", name, seconds[name])
+
+    G = grammar(model, lang.word_ids, backoff_label=len(lang.words) - 1, place=model_path)
+    lap("G")
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states)
+    lap("LG")
+    fsa = without_disambiguation(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
+    lap("LG without epsilons")
+    H = k2.ctc_topo(lang.num_tokens - 1, modified=config.ctc_topology == "modified")
+    HLG = k2.arc_sort(k2.connect(k2.compose(H, fsa)))
+    if not HLG.num_arcs:
+        raise GraphError(model_path, "a graph with a path", "an empty one", "use one lang folder for both")
+    lap("HLG")
+    info = {
+        "ctc_topology": config.ctc_topology,
+        "num_tokens": lang.num_tokens,
+        "num_words": G.num_words,
+        "words_without_ngram": len(lang.word_ids) - G.num_words,
+        "lm_order": model.order,
+        "num_ngrams": list(model.counts),
+        "num_states": {"G": len(G.finals), "LG": fsa.shape[0], "HLG": HLG.shape[0]},
+        "num_arcs": {"G": len(G.sources), "LG": fsa.num_arcs, "HLG": HLG.num_arcs},
+        "seconds": seconds,
+    }
+    return HLG, info
+
+
+def save_graph(HLG: k2.Fsa, lang: Lang, info: dict[str, Any], folder: Path) -> None:
+    """Write ``HLG.safetensors``, ``graph.yaml``, ``tokens.txt`` and ``words.txt``, all or nothing."""
+    import torch
+    from safetensors.torch import save_file
+
+    arcs, words = HLG.arcs.values(), HLG.aux_labels
+    if isinstance(words, torch.Tensor):
+        spoken = words.ne(0)
+        splits = torch.nn.functional.pad(spoken.to(torch.int32).cumsum(0, dtype=torch.int32), (1, 0))
+        values = words[spoken]
+    else:
+        splits, values = words.shape.row_splits(1), words.values
+    tensors = {
+        "arcs": arcs[:, :3].contiguous(),  # source, target, label
+        "scores": HLG.scores.detach().contiguous(),
+        "aux_values": values.contiguous(),
+        "aux_row_splits": splits.contiguous(),
+    }
+    with atomic_path(folder) as temporary:
+        temporary.mkdir(parents=True)
+        save_file(tensors, temporary / "HLG.safetensors")
+        write_text(temporary / "graph.yaml", yaml.safe_dump(info, sort_keys=False))
+        write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
+        write_text(temporary / "words.txt", symbols_text(lang.words))
+
+
+def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
+    """Read a graph folder and check that its parts agree.
+
+    Raises:
+        GraphError: a missing or foreign file, an unknown topology, or labels beyond the tokens.
+    """
+    import k2
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(folder)
+    path = folder / "HLG.safetensors"
+    if not path.is_file():
+        foreign = (folder / "HLG.pt").exists()
+        raise GraphError(
+            path,
+            "a graph",
+            "HLG.pt, a pickle, which is not opened" if foreign else "nothing",
+            "make it with bin.compile_graph from the lang folder and the ARPA file it came from",
+        )
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise GraphError(path, "a whole safetensors file", str(error), "compile the graph again") from error
+    info = yaml.safe_load("\n".join(line for _, line in read_lines(folder / "graph.yaml")))
+    tokens, words = read_symbols(folder / "tokens.txt"), read_symbols(folder / "words.txt")
+    _check(path, tensors, info, len(tokens), len(words))
+    scores = tensors["scores"]
+    arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
+    shape = k2.ragged.create_ragged_shape2(tensors["aux_row_splits"], None, len(tensors["aux_values"]))
+    HLG = k2.Fsa(arcs, aux_labels=k2.RaggedTensor(shape, tensors["aux_values"])).to(device)
+    HLG.lm_scores = HLG.scores.clone()
+    return Graph(folder, HLG, tokens, words, info)
+
+
+def _check(path: Path, tensors: dict[str, Any], info: Any, num_tokens: int, num_words: int) -> None:
+    wanted = {"arcs", "scores", "aux_values", "aux_row_splits"}
+    if set(tensors) != wanted:
+        raise GraphError(path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again")
+    if not isinstance(info, dict) or info.get("ctc_topology") not in TOPOLOGIES:
+        raise GraphError(
+            path.with_name("graph.yaml"), "a ctc_topology", repr(info)[:60], "compile the graph again"
+        )
+    if info.get("num_tokens") != num_tokens:
+        raise GraphError(
+            path.with_name("graph.yaml"),
+            f"num_tokens: {num_tokens}, as in tokens.txt",
+            repr(info.get("num_tokens")),
+            "compile the graph again",
+        )
+    # k2 does not notice labels that the network lacks: it reads other memory.
+    largest = int(tensors["arcs"][:, 2].max())
+    if largest >= num_tokens:
+        raise GraphError(path, f"labels below {num_tokens}", f"label {largest}", "compile the graph again")
+    largest = int(tensors["aux_values"].max()) if len(tensors["aux_values"]) else 0
+    if largest >= num_words:
+        raise GraphError(path, f"word numbers below {num_words}", str(largest), "compile the graph again")

@@ -1,0 +1,214 @@
+"""The language folder: the tokens an acoustic model outputs, the words, and how they are spelled."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.fileio import read_lines
+
+BLANK, EPSILON, BACKOFF = "<blk>", "<eps>", "#0"
+
+
+@dataclass(frozen=True, eq=False)
+class Lang:
+    """What a language folder holds.
+
+    Args:
+        folder: where it stands.
+        tokens: the C outputs of an acoustic model; token 0 is the blank.
+        words: the words, numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
+        pronunciations: the entries of the lexicon in its order, a word once for every variant.
+        dev_pronunciations: of words that only dev has. They serve as targets of the loss on dev, whose course
+            chooses checkpoints; no graph holds them, so that they cannot be recognized.
+    """
+
+    folder: Path
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    pronunciations: tuple[tuple[str, tuple[str, ...]], ...]
+    dev_pronunciations: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def num_tokens(self) -> int:
+        """C, the blank included."""
+        return len(self.tokens)
+
+    @cached_property
+    def token_ids(self) -> dict[str, int]:
+        """The number of each token."""
+        return {token: number for number, token in enumerate(self.tokens)}
+
+    @cached_property
+    def word_ids(self) -> dict[str, int]:
+        """The number of each word that can be spoken: without ``<eps>`` and ``#0``."""
+        return {word: number for number, word in enumerate(self.words[1:-1], start=1)}
+
+    @cached_property
+    def first_pronunciations(self) -> dict[str, tuple[int, ...]]:
+        """The numbers of each word's tokens, in its first variant; words of dev included."""
+        spelled: dict[str, tuple[int, ...]] = {}
+        for word, tokens in (*self.pronunciations, *self.dev_pronunciations):
+            if word not in spelled:
+                spelled[word] = tuple(self.token_ids[token] for token in tokens)
+        return spelled
+
+    def encode(self, text: str) -> list[int]:
+        """The token numbers of a normalized text, each word in its first variant: targets of CTC.
+
+        Raises:
+            DataError: a word that the lexicon does not have.
+        """
+        tokens: list[int] = []
+        for word in text.split():
+            if word not in self.first_pronunciations:
+                raise DataError(
+                    self.folder / "lexicon.txt",
+                    f"the word {word!r}",
+                    "no such entry",
+                    "prepare the lang folder again",
+                )
+            tokens.extend(self.first_pronunciations[word])
+        return tokens
+
+
+def load_lang(folder: str | Path) -> Lang:
+    """Read a language folder and check that its files agree.
+
+    Raises:
+        GraphError: a missing first or last symbol, or a lexicon with unknown words or tokens.
+        DataError: a line of another shape, or text that is not UTF-8.
+    """
+    folder = Path(folder)
+    tokens = read_symbols(folder / "tokens.txt")
+    words = read_symbols(folder / "words.txt")
+    if tokens[0] != BLANK:
+        raise GraphError(folder / "tokens.txt", f"{BLANK} as number 0", repr(tokens[0]), "prepare it again")
+    if words[0] != EPSILON or words[-1] != BACKOFF:
+        raise GraphError(
+            folder / "words.txt",
+            f"{EPSILON} first and {BACKOFF} last",
+            f"{words[0]!r} and {words[-1]!r}",
+            "prepare it again",
+        )
+    known_tokens, known_words = set(tokens[1:]), set(words[1:-1])
+    entries = []
+    for number, word, spelled in read_lexicon(folder / "lexicon.txt"):
+        unknown = [token for token in spelled if token not in known_tokens]
+        if unknown or word not in known_words:
+            raise GraphError(
+                f"{folder / 'lexicon.txt'}:{number}",
+                "a word of words.txt and tokens of tokens.txt",
+                repr(unknown[0] if unknown else word),
+                "prepare the lang folder again",
+            )
+        entries.append((word, spelled))
+    dev_lexicon = folder / "dev_lexicon.txt"
+    of_dev = read_lexicon(dev_lexicon) if dev_lexicon.exists() else []
+    return Lang(folder, tokens, words, tuple(entries), tuple((word, spelled) for _, word, spelled in of_dev))
+
+
+def read_symbols(path: Path) -> tuple[str, ...]:
+    """The symbols of a ``SYMBOL NUMBER`` file, which must be numbered from 0 without gaps."""
+    symbols: list[str] = []
+    for number, line in read_lines(path):
+        fields = line.split()
+        if len(fields) != 2 or fields[1] != str(len(symbols)):
+            raise DataError(f"{path}:{number}", f"'SYMBOL {len(symbols)}'", repr(line), "prepare it again")
+        symbols.append(fields[0])
+    if not symbols or len(set(symbols)) < len(symbols):
+        raise DataError(
+            path, "different symbols", "a repeated one" if symbols else "none", "prepare it again"
+        )
+    return tuple(symbols)
+
+
+def symbols_text(symbols: Iterable[str]) -> str:
+    """The text of a ``SYMBOL NUMBER`` file.
+
+    >>> symbols_text(["<blk>", "AA"])
+    '<blk> 0\\nAA 1\\n'
+    """
+    return "".join(f"{symbol} {number}\n" for number, symbol in enumerate(symbols))
+
+
+def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
+    """The entries of ``WORD token token...`` lines with their line numbers.
+
+    ``WORD(2)`` is a variant of ``WORD``. Lines that are blank or begin with ``;;;`` are skipped.
+
+    Raises:
+        DataError: a word without tokens.
+    """
+    entries = []
+    for number, line in read_lines(path):
+        fields = line.split()
+        if not fields or fields[0].startswith(";;;"):
+            continue
+        if len(fields) < 2:
+            raise DataError(
+                f"{path}:{number}", "a word and its tokens", repr(line), "add the tokens, or take it out"
+            )
+        word, bracket, variant = fields[0].rpartition("(")
+        plain = word if bracket and word and variant[:-1].isdigit() and variant.endswith(")") else fields[0]
+        entries.append((number, plain, tuple(fields[1:])))
+    return entries
+
+
+def check_same_tokens(
+    model_tokens: Sequence[str] | None, graph_tokens: Sequence[str], *, model: Path, graph: Path
+) -> None:
+    """Refuse an acoustic model and a graph that were made for different tokens.
+
+    Raises:
+        GraphError: the first token in which they differ.
+    """
+    if model_tokens is None or tuple(model_tokens) == tuple(graph_tokens):
+        return
+    pairs = zip(list(model_tokens) + [None] * len(graph_tokens), graph_tokens)  # type: ignore[list-item]
+    differing = next((n for n, (a, b) in enumerate(pairs) if a != b), len(graph_tokens))
+    found = model_tokens[differing] if differing < len(model_tokens) else "no such token"
+    wanted = graph_tokens[differing] if differing < len(graph_tokens) else "no such token"
+    raise GraphError(
+        f"{model} and {graph}",
+        f"the graph's token {differing}, {wanted!r}, in the model too",
+        repr(found),
+        "train the model and compile the graph with the same lang folder",
+    )
+
+
+def parse_units(units: str) -> tuple[str, int]:
+    """``phone``, ``char`` or ``bpe_N`` as a kind and a size (0 where there is none).
+
+    >>> parse_units("bpe_500")
+    ('bpe', 500)
+    """
+    kind, _, size = units.partition("_")
+    if units in ("phone", "char"):
+        return units, 0
+    if kind == "bpe" and size.isdigit() and int(size) > 1:
+        return "bpe", int(size)
+    raise ConfigError("units", "phone, char or bpe_N", repr(units), "choose one of them, for example bpe_500")
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def summary(lang: Lang) -> dict[str, Any]:
+    """Sizes, for ``lang.yaml`` and logs."""
+    return {
+        "num_tokens": lang.num_tokens,
+        "num_words": len(lang.word_ids),
+        "num_pronunciations": len(lang.pronunciations),
+    }

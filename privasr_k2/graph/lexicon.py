@@ -1,0 +1,204 @@
+"""How words are spelled in tokens: phones from lexicons and espeak-ng, characters, or BPE pieces."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import atomic_path
+from privasr_k2.graph.g2p import ARPABET, espeak_pronunciations
+from privasr_k2.graph.lang import read_lexicon
+
+log = logging.getLogger(__name__)
+
+WORD_START = "▁"  # SentencePiece's mark, used for characters too
+
+Pronunciations = dict[str, list[tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """The lexicon's content.
+
+    Args:
+        tokens: all tokens but the blank, in their order.
+        variants: the spellings of each word.
+        sources: how many words came from where.
+    """
+
+    tokens: tuple[str, ...]
+    variants: Pronunciations
+    sources: Mapping[str, int]
+
+
+def load_pronunciations(path: Path) -> Pronunciations:
+    """A pronouncing dictionary in lower case, its variants together; ARPAbet vowels lose their stress digits.
+
+    Raises:
+        DataError: a word without tokens, or text that is not UTF-8.
+    """
+    found: Pronunciations = {}
+    for _, word, tokens in read_lexicon(path):
+        variants = found.setdefault(word.lower(), [])
+        phones = tuple(_without_stress(token) for token in tokens if not token.startswith("#"))
+        if phones not in variants:
+            variants.append(phones)
+    return found
+
+
+def _without_stress(phone: str) -> str:
+    return phone[:-1] if phone[-1:] in "012" and phone[:-1] in ARPABET else phone
+
+
+def cmudict_path(setting: str) -> Path | None:
+    """Where CMUdict is: ``auto`` is the copy in the package pocketsphinx, ``none`` is nowhere, else a path.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if setting == "none":
+        return None
+    if setting != "auto":
+        path = Path(setting)
+    else:
+        # Found, not imported: only the data file is used.
+        spec = importlib.util.find_spec("pocketsphinx")
+        origin = spec.origin if spec is not None else None
+        path = Path(origin or "pocketsphinx").parent / "model" / "en-us" / "cmudict-en-us.dict"
+    if not path.is_file():
+        raise ConfigError(
+            f"cmudict={setting}",
+            "CMUdict",
+            f"no file {path}",
+            "install pocketsphinx, or --set cmudict=FILE or cmudict=none",
+        )
+    return path
+
+
+def spell_in_phones(
+    must: Iterable[str],
+    may: Iterable[str],
+    *,
+    corpus_lexicon: Path | None,
+    cmudict: Path | None,
+    g2p: str,
+) -> Spellings:
+    """Phones of words: from the corpus's own lexicon, then CMUdict, then espeak-ng.
+
+    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too.
+
+    Args:
+        must: words that are needed, those of the training text.
+        may: words that are left out where nobody knows how to say them.
+        g2p: ``espeak`` or ``none``.
+
+    Raises:
+        DataError: words of ``must`` without pronunciation, with their number and the first ten.
+    """
+    must, may = sorted(set(must)), sorted(set(may))
+    wanted = [*must, *(word for word in may if word not in set(must))]
+    own = load_pronunciations(corpus_lexicon) if corpus_lexicon is not None else {}
+    variants = {word: own[word] for word in wanted if word in own}
+    sources = {"corpus": len(variants)}
+    own_phones = {phone for entry in own.values() for phones in entry for phone in phones}
+    if own_phones <= set(ARPABET):
+        if cmudict is not None:
+            dictionary = load_pronunciations(cmudict)
+            variants.update(
+                {word: dictionary[word] for word in wanted if word not in variants and word in dictionary}
+            )
+            sources["cmudict"] = len(variants) - sources["corpus"]
+        if g2p == "espeak":
+            said = espeak_pronunciations(word for word in wanted if word not in variants)
+            variants.update({word: [phones] for word, phones in said.items()})
+            sources["espeak"] = len(said)
+        tokens: Sequence[str] = ARPABET
+    else:
+        log.info("the corpus's lexicon has phones other than ARPAbet: only its own words are used")
+        tokens = sorted(own_phones)
+    missing = [word for word in must if word not in variants]
+    if missing:
+        raise DataError(
+            corpus_lexicon or "the lexicon",
+            "a pronunciation of every word of the training text",
+            f"none for {len(missing)} words: {' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}",
+            "add them to the corpus's lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or bpe_N",
+        )
+    sources["left out"] = len(wanted) - len(variants)
+    return Spellings(tuple(tokens), {word: variants[word] for word in sorted(variants)}, sources)
+
+
+def spell_in_characters(must: Iterable[str], may: Iterable[str]) -> Spellings:
+    """Each word as a mark of its start and its characters.
+
+    Words with a character of no training word are left out.
+
+    >>> spell_in_characters(["ab"], ["ba", "x"]).variants
+    {'ab': [('▁', 'a', 'b')], 'ba': [('▁', 'b', 'a')]}
+    """
+    must, may = set(must), set(may)
+    characters = sorted({character for word in must for character in word})
+    known = set(characters)
+    words = sorted(word for word in must | may if known.issuperset(word))
+    return Spellings(
+        (WORD_START, *characters),
+        {word: [(WORD_START, *word)] for word in words},
+        {"spelled": len(words), "left out": len(must | may) - len(words)},
+    )
+
+
+def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
+    """Train a SentencePiece BPE model whose piece 0 is the blank; deterministic.
+
+    Raises:
+        ConfigError: the text is too small for so many pieces.
+    """
+    import sentencepiece
+
+    with atomic_path(model) as temporary, temporary.open("wb") as file:
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sentences),
+                model_writer=file,
+                model_type="bpe",
+                vocab_size=size,
+                character_coverage=1.0,
+                # The unknown piece is never an output, so its number 0 goes to the blank of CTC.
+                unk_id=0,
+                unk_piece="<blk>",
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                # The text is normalized already.
+                normalization_rule_name="identity",
+                num_threads=1,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise ConfigError(
+                f"units=bpe_{size}",
+                "a number of pieces that fits the training text",
+                str(error).split("] ")[-1].strip(),
+                "take another N, or units=char",
+            ) from error
+
+
+def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spellings:
+    """Each word as BPE pieces; words with characters of no training word are left out."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    words = sorted(set(must) | set(may))
+    pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
+    spelled = {
+        word: numbers for word, numbers in zip(words, processor.encode(words)) if numbers and 0 not in numbers
+    }
+    return Spellings(
+        tuple(pieces[1:]),
+        {word: [tuple(pieces[number] for number in numbers)] for word, numbers in spelled.items()},
+        {"spelled": len(spelled), "left out": len(words) - len(spelled)},
+    )

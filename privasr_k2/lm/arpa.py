@@ -1,0 +1,377 @@
+"""N-gram language models in ARPA format, held as one sorted trie of numpy arrays.
+
+Every n-gram is a node: node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row ``i`` has
+the key ``parent * V + word``, where ``parent`` is the node of the n-gram without its last word. Rows go by
+order, and by key within an order, so the keys of the whole model ascend and any set of look-ups is one
+binary search.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from privasr_k2.errors import GraphError
+from privasr_k2.fileio import atomic_path, open_text, read_lines
+
+BOS, EOS, UNK = "<s>", "</s>", "<unk>"
+LOG10_ZERO = -99.0  # how ARPA writes a probability of zero
+
+
+@dataclass(frozen=True, eq=False)
+class Arpa:
+    """A back-off model over V words.
+
+    Args:
+        words: the V words; word ``w`` is the unigram of row ``w``.
+        counts: how many n-grams there are of order 1, 2, ...
+        keys: (n,) int64, ascending; see the module's docstring.
+        log10_probs: (n,) log10 P(last word | the words before it).
+        log10_backoffs: (n,) log10 of the back-off weight of the n-gram as a history; 0 where there is none.
+    """
+
+    words: tuple[str, ...]
+    counts: tuple[int, ...]
+    keys: np.ndarray
+    log10_probs: np.ndarray
+    log10_backoffs: np.ndarray
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.counts)
+
+    @property
+    def parents(self) -> np.ndarray:
+        """(n,) the node of each n-gram's history."""
+        return self.keys // len(self.words)
+
+    @property
+    def last_words(self) -> np.ndarray:
+        """(n,) the last word of each n-gram."""
+        return self.keys % len(self.words)
+
+    @cached_property
+    def word_ids(self) -> dict[str, int]:
+        """The number of each word."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def suffixes(self) -> np.ndarray:
+        """(n + 1,) for each node, that of its longest proper suffix in the model (0 for the root)."""
+        suffixes = np.zeros(len(self.keys) + 1, dtype=np.int64)
+        for rows in self.rows_of_orders()[1:]:
+            suffixes[rows.start + 1 : rows.stop + 1] = self.longest_nodes(
+                suffixes[self.parents[rows]], self.last_words[rows], suffixes
+            )
+        return suffixes
+
+    def rows_of_orders(self) -> list[slice]:
+        """The rows of order 1, 2, ..."""
+        ends = np.cumsum(self.counts)
+        return [slice(int(end - count), int(end)) for end, count in zip(ends, self.counts)]
+
+    def children(self, nodes: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The nodes of the n-grams ``nodes`` + ``words``, -1 where the model has none."""
+        wanted = nodes * len(self.words) + words
+        rows = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[rows] == wanted, rows + 1, -1)
+
+    def longest_nodes(self, nodes: np.ndarray, words: np.ndarray, suffixes: np.ndarray) -> np.ndarray:
+        """The nodes of ``words`` after the longest suffixes of ``nodes`` for which there is one."""
+        nodes, found = nodes.copy(), np.zeros(len(nodes), dtype=np.int64)
+        active = np.arange(len(nodes))
+        while active.size:
+            children = self.children(nodes[active], words[active])
+            hit = children >= 0
+            found[active[hit]] = children[hit]
+            active = active[~hit]
+            nodes[active] = suffixes[nodes[active]]
+        return found
+
+    def log10_conditional(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """log10 P(word | history) with back-off, for nodes ``histories`` (B,) and ``words`` (B,).
+
+        >>> unigrams = Arpa(("a", "b"), (2,), np.arange(2), np.log10([0.25, 0.75]), np.zeros(2))
+        >>> (10 ** unigrams.log10_conditional(np.array([0, 0]), np.array([0, 1]))).round(2).tolist()
+        [0.25, 0.75]
+        """
+        nodes, total = histories.copy(), np.zeros(len(words))
+        active = np.arange(len(words))
+        while active.size:
+            children = self.children(nodes[active], words[active])
+            hit = children >= 0
+            total[active[hit]] += self.log10_probs[children[hit] - 1]
+            active = active[~hit]
+            total[active] += self.log10_backoffs[nodes[active] - 1]
+            nodes[active] = self.suffixes[nodes[active]]
+        return total
+
+    def sentence_scores(self, sentences: Sequence[Sequence[str]]) -> tuple[np.ndarray, int]:
+        """log10 P(words and end | start) of each sentence (N,), and how many words are unknown.
+
+        An unknown word has the probability of ``<unk>`` where the model has one, otherwise it is left out.
+        """
+        unknown = self.word_ids.get(UNK, -1)
+        tokens, sentence_of, _ = encode(sentences, self.word_ids, unknown)
+        num_unknown = int(np.count_nonzero(tokens == unknown))
+        histories = self._histories(tokens, sentence_of)
+        scored = (tokens >= 0) & (tokens != self.word_ids[BOS])
+        scores = self.log10_conditional(histories[scored], tokens[scored])
+        return np.bincount(sentence_of[scored], scores, minlength=len(sentences)), num_unknown
+
+    def _histories(self, tokens: np.ndarray, sentence_of: np.ndarray) -> np.ndarray:
+        """For each position, the node of its longest history that is in the model."""
+        histories = np.zeros(len(tokens), dtype=np.int64)
+        nodes = np.zeros(
+            len(tokens), dtype=np.int64
+        )  # of the window of growing length that starts at a position
+        for length in range(1, self.order):
+            if len(tokens) <= length:
+                break
+            nodes = nodes[: len(tokens) - length + 1]
+            words = tokens[length - 1 :]
+            same = sentence_of[: len(nodes)] == sentence_of[length - 1 :]
+            usable = (nodes >= 0) & (words >= 0) & same
+            nodes = np.where(usable, self.children(np.maximum(nodes, 0), np.maximum(words, 0)), -1)
+            ahead = nodes[: len(tokens) - length]
+            inside = (ahead >= 0) & (sentence_of[length:] == sentence_of[: len(ahead)])
+            histories[length:][inside] = ahead[inside]
+        return histories
+
+
+def encode(
+    sentences: Sequence[Sequence[str]], word_ids: dict[str, int], unknown: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """All sentences as one array of word numbers with ``<s>`` and ``</s>``.
+
+    Returns:
+        tokens (M,) int64, the sentence of each token (M,), and the number of unknown words.
+    """
+    bos, eos = word_ids[BOS], word_ids[EOS]
+    tokens: list[int] = []
+    for sentence in sentences:
+        tokens.append(bos)
+        tokens.extend([word_ids.get(word, unknown) for word in sentence])
+        tokens.append(eos)
+    lengths = np.fromiter((len(s) + 2 for s in sentences), dtype=np.int64, count=len(sentences))
+    array = np.array(tokens, dtype=np.int64)
+    return array, np.repeat(np.arange(len(sentences)), lengths), int(np.count_nonzero(array == unknown))
+
+
+def write_arpa(model: Arpa, path: Path) -> None:
+    """Write a model in ARPA format, gzipped where the name ends in ``.gz``, atomically."""
+    has_children = np.bincount(model.parents, minlength=len(model.keys) + 1)[1:] > 0
+    texts: list[str] = [""]
+    with atomic_path(path) as temporary, open_text(temporary, "w") as file:
+        file.write("\\data\\\n")
+        file.writelines(f"ngram {order}={count}\n" for order, count in enumerate(model.counts, start=1))
+        for order, rows in enumerate(model.rows_of_orders(), start=1):
+            words = [model.words[w] for w in model.last_words[rows].tolist()]
+            if order > 1:
+                words = [f"{texts[p]} {w}" for p, w in zip(model.parents[rows].tolist(), words)]
+            texts.extend(words)
+            probs, backoffs = model.log10_probs[rows].tolist(), model.log10_backoffs[rows].tolist()
+            shown = (has_children[rows] | (model.log10_backoffs[rows] != 0)).tolist()
+            file.write(f"\n\\{order}-grams:\n")
+            file.writelines(
+                f"{p:.7f}\t{w}\t{b:.7f}\n" if show else f"{p:.7f}\t{w}\n"
+                for p, w, b, show in zip(probs, words, backoffs, shown)
+            )
+        file.write("\n\\end\\\n")
+
+
+def read_arpa(path: Path) -> Arpa:
+    """Read and check an ARPA file.
+
+    Raises:
+        GraphError: an unreadable line, a wrong count, an n-gram without its history, a missing section.
+        DataError: text that is not UTF-8, or a broken gzip file.
+    """
+    lines = read_lines(path)
+    counts = _read_counts(path, lines)
+    words: tuple[str, ...] = ()
+    word_ids: dict[str, int] = {}
+    keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
+    for order, expected in enumerate(counts, start=1):
+        section = _read_section(path, lines, order, expected, highest=order == len(counts))
+        if order == 1:
+            words = tuple(section.words)
+            word_ids = {word: number for number, word in enumerate(words)}
+            _refuse_repeated_words(path, section, words, word_ids)
+            if BOS not in word_ids or EOS not in word_ids:
+                raise GraphError(
+                    path, f"{BOS} and {EOS} among the unigrams", "one of them is missing", "estimate it again"
+                )
+        section_keys = _section_keys(path, section, order, word_ids, keys, counts)
+        by_key = np.argsort(section_keys, kind="stable")
+        section_keys = section_keys[by_key]
+        twice = np.flatnonzero(section_keys[1:] == section_keys[:-1])
+        if twice.size:
+            row = int(by_key[twice[0] + 1])
+            raise GraphError(
+                f"{path}:{section.numbers[row]}", "each n-gram once", "one a second time", "remove it"
+            )
+        keys = np.concatenate([keys, section_keys])
+        probs = np.concatenate([probs, section.probs[by_key]])
+        backoffs = np.concatenate([backoffs, section.backoffs[by_key]])
+    return Arpa(words, tuple(counts), keys, probs, backoffs)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """One order as read: line numbers, all words in a row, probabilities and back-off weights."""
+
+    numbers: list[int]
+    words: list[str]
+    probs: np.ndarray
+    backoffs: np.ndarray
+
+
+def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
+    number = 0
+    while (numbered := next(lines, None)) is not None:
+        number = numbered[0]
+        if numbered[1].strip() == "\\data\\":
+            break
+    else:
+        raise GraphError(f"{path}:{number}", r"a line '\data\'", "the end of the file", "give an ARPA file")
+    counts: list[int] = []
+    for number, line in lines:
+        text = line.strip()
+        if text == "\\1-grams:" and counts:
+            return counts
+        if not text:
+            continue
+        name, _, value = text.partition("=")
+        if name.split() != ["ngram", str(len(counts) + 1)] or not value.strip().isdigit():
+            expected = f"'ngram {len(counts) + 1}=COUNT'" + (r" or '\1-grams:'" if counts else "")
+            raise GraphError(f"{path}:{number}", expected, repr(text), "repair or estimate the file again")
+        counts.append(int(value))
+    raise GraphError(
+        f"{path}:{number}", r"a section '\1-grams:'", "the end of the file", "copy or make it again"
+    )
+
+
+def _read_section(
+    path: Path, lines: Iterator[tuple[int, str]], order: int, expected: int, highest: bool
+) -> _Section:
+    end = "\\end\\" if highest else f"\\{order + 1}-grams:"
+    numbers: list[int] = []
+    rows: list[list[str]] = []
+    number = 0
+    for number, line in lines:
+        if line.startswith("\\"):
+            if line.rstrip(" \t") == end:
+                break
+            raise GraphError(f"{path}:{number}", f"a line '{end}'", repr(line), "repair or estimate it again")
+        fields = line.replace("\t", " ").split(" ")
+        if "" in fields:
+            fields = [field for field in fields if field]
+        if fields:
+            numbers.append(number)
+            rows.append(fields)
+    else:
+        raise GraphError(
+            f"{path}:{number}", f"a line '{end}'", "the end of the file", "copy or make it again"
+        )
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    wrong = np.flatnonzero((lengths != order + 1) & ((lengths != order + 2) | highest))
+    if wrong.size:
+        what = f"log10 P and {order} word(s)" + ("" if highest else ", and maybe a back-off weight")
+        row = int(wrong[0])
+        raise GraphError(
+            f"{path}:{numbers[row]}", what, repr(" ".join(rows[row])), "repair or estimate it again"
+        )
+    if len(rows) != expected:
+        raise GraphError(
+            f"{path}:{number}",
+            f"{expected} {order}-grams as the header says",
+            str(len(rows)),
+            "copy or make it again",
+        )
+    probs = _floats(path, numbers, [row[0] for row in rows])
+    positive = np.flatnonzero(~(probs <= 1e-6))
+    if positive.size:
+        row = int(positive[0])
+        raise GraphError(
+            f"{path}:{numbers[row]}", "log10 P at most 0", rows[row][0], "repair or estimate it again"
+        )
+    backoffs = _floats(path, numbers, [row[order + 1] if len(row) > order + 1 else "0" for row in rows])
+    infinite = np.flatnonzero(~np.isfinite(backoffs))
+    if infinite.size:
+        row = int(infinite[0])
+        raise GraphError(
+            f"{path}:{numbers[row]}", "a finite back-off weight", rows[row][-1], "repair or estimate it again"
+        )
+    words = [word for row in rows for word in row[1 : order + 1]]
+    return _Section(numbers, words, np.maximum(probs, LOG10_ZERO), backoffs)
+
+
+def _floats(path: Path, numbers: list[int], texts: list[str]) -> np.ndarray:
+    try:
+        return np.array(list(map(float, texts)), dtype=np.float64)
+    except ValueError:
+        row = next(row for row, text in enumerate(texts) if not _is_number(text))
+        raise GraphError(
+            f"{path}:{numbers[row]}", "a number", repr(texts[row]), "repair or estimate it again"
+        ) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return not math.isnan(float(text))
+    except ValueError:
+        return False
+
+
+def _refuse_repeated_words(
+    path: Path, section: _Section, words: tuple[str, ...], word_ids: dict[str, int]
+) -> None:
+    if len(word_ids) < len(words):
+        first: dict[str, int] = {}
+        row = next(row for row, word in enumerate(words) if first.setdefault(word, row) != row)
+        raise GraphError(
+            f"{path}:{section.numbers[row]}", "each word once", f"{words[row]!r} again", "remove one"
+        )
+
+
+def _section_keys(
+    path: Path,
+    section: _Section,
+    order: int,
+    word_ids: dict[str, int],
+    keys: np.ndarray,
+    counts: list[int],
+) -> np.ndarray:
+    """(rows,) the keys of a section's n-grams in the trie of the shorter ones."""
+    ids = np.array([word_ids.get(word, -1) for word in section.words], dtype=np.int64).reshape(-1, order)
+    if (ids < 0).any():
+        row, column = map(int, np.argwhere(ids < 0)[0])
+        raise GraphError(
+            f"{path}:{section.numbers[row]}",
+            "words that are unigrams too",
+            repr(section.words[row * order + column]),
+            "repair or estimate it again",
+        )
+    nodes = np.zeros(len(ids), dtype=np.int64)
+    for column in range(order - 1):
+        wanted = nodes * len(word_ids) + ids[:, column]
+        rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        missing = np.flatnonzero(keys[rows] != wanted)
+        if missing.size:
+            row = int(missing[0])
+            history = " ".join(section.words[row * order : row * order + column + 1])
+            raise GraphError(
+                f"{path}:{section.numbers[row]}",
+                f"its history {history!r} among the {column + 1}-grams",
+                "none",
+                "estimate it again: every n-gram's history must be in the model",
+            )
+        nodes = rows + 1
+    return nodes * len(word_ids) + ids[:, -1]

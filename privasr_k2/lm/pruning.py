@@ -1,0 +1,100 @@
+"""Entropy pruning of back-off models [Stolcke 1998], to a given number of n-grams."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privasr_k2.lm.arpa import BOS, EOS, Arpa
+
+
+def prune_to(
+    model: Arpa, max_ngrams: int, history_log10_probs: np.ndarray | None = None
+) -> tuple[Arpa, float]:
+    """The model with at most ``max_ngrams`` n-grams, and the threshold that was found for it.
+
+    An n-gram goes if perplexity rises by less than the threshold (relative) without it. An n-gram stays as
+    long as a longer one needs it as its history; unigrams always stay. Because no score depends on what else
+    goes, one sort finds the threshold.
+
+    Args:
+        model: V unigrams and longer n-grams.
+        max_ngrams: at least V is always kept.
+        history_log10_probs: (n + 1,) log10 P of each node as a history; the model's own by default.
+    """
+    if len(model.keys) <= max_ngrams:
+        return model, 0.0
+    scores = perplexity_changes(model, history_log10_probs)
+    for rows in reversed(model.rows_of_orders()[1:]):
+        longer = model.parents[rows] - 1
+        np.maximum.at(scores, longer, scores[rows])
+    num_unigrams = model.counts[0]
+    scores[:num_unigrams] = np.inf
+    allowed = max(max_ngrams, num_unigrams)
+    threshold = float(np.partition(scores, len(scores) - allowed - 1)[len(scores) - allowed - 1])
+    return keep_rows(model, scores > threshold), threshold
+
+
+def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = None) -> np.ndarray:
+    """(n,) the relative change of perplexity without each n-gram [Stolcke 1998]; inf for unigrams."""
+    parents, words = model.parents, model.last_words
+    first = model.counts[0]
+    if history_log10_probs is None:
+        history_log10_probs = history_probs(model)
+    lower = np.full(len(parents), 0.0)
+    lower[first:] = model.log10_conditional(model.suffixes[parents[first:]], words[first:])
+    p, q = 10.0**model.log10_probs, 10.0**lower
+    size = len(parents) + 1
+    left = 1.0 - np.bincount(parents[first:], p[first:], minlength=size)
+    left_lower = 1.0 - np.bincount(parents[first:], q[first:], minlength=size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        new_backoff = np.log10(left[parents] + p) - np.log10(left_lower[parents] + q)
+    old_backoff = np.concatenate([[0.0], model.log10_backoffs])[parents]
+    change = lower + new_backoff - model.log10_probs
+    delta = -(10.0 ** history_log10_probs[parents]) * (
+        p * change + left[parents] * (new_backoff - old_backoff)
+    )
+    # A history without a usable back-off weight (its words are all of them) keeps its n-grams.
+    changes = np.where(np.isfinite(delta), 10.0 ** np.where(np.isfinite(delta), delta, 0.0) - 1.0, np.inf)
+    changes[:first] = np.inf
+    return changes
+
+
+def history_probs(model: Arpa) -> np.ndarray:
+    """(n + 1,) log10 P of each node by the chain rule; ``<s>`` is as likely as ``</s>``."""
+    joint = np.zeros(len(model.keys) + 1)
+    joint[1:] = model.log10_probs
+    joint[model.word_ids[BOS] + 1] = model.log10_probs[model.word_ids[EOS]]
+    for rows in model.rows_of_orders()[1:]:
+        joint[rows.start + 1 : rows.stop + 1] += joint[model.parents[rows]]
+    return joint
+
+
+def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
+    """The model with the n-grams ``kept`` (n,) and the back-off weights that make it sum to 1 again."""
+    num_words = len(model.words)
+    new_node = np.concatenate([[0], np.cumsum(kept)])
+    keys = new_node[model.parents[kept]] * num_words + model.last_words[kept]
+    counts = tuple(int(np.count_nonzero(kept[rows])) for rows in model.rows_of_orders())
+    while len(counts) > 1 and counts[-1] == 0:
+        counts = counts[:-1]
+    pruned = Arpa(model.words, counts, keys, model.log10_probs[kept], model.log10_backoffs[kept].copy())
+    return with_fitting_backoffs(pruned)
+
+
+def with_fitting_backoffs(model: Arpa) -> Arpa:
+    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that follow h."""
+    backoffs = np.zeros(len(model.keys))
+    fitted = Arpa(model.words, model.counts, model.keys, model.log10_probs, backoffs)
+    fitted.__dict__["suffixes"] = model.suffixes
+    for rows in model.rows_of_orders()[1:]:
+        # Shorter histories first: the lower-order probabilities go through their new weights.
+        parents = model.parents[rows]
+        lower = fitted.log10_conditional(model.suffixes[parents], model.last_words[rows])
+        start, size = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
+        left = 1.0 - np.bincount(parents - start, 10.0 ** model.log10_probs[rows], minlength=size - start)
+        left_lower = 1.0 - np.bincount(parents - start, 10.0**lower, minlength=size - start)
+        usable = (left > 1e-12) & (left_lower > 1e-12)
+        weights = np.where(usable, np.log10(np.maximum(left, 1e-12) / np.maximum(left_lower, 1e-12)), 0.0)
+        has_children = np.bincount(parents - start, minlength=size - start) > 0
+        backoffs[start - 1 : size - 1][has_children] = weights[has_children]
+    return fitted

@@ -1,0 +1,214 @@
+"""prepare_lang, train_ngram and compile_graph on a handful of sentences, from the command line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privasr_k2.bin import cli
+from privasr_k2.decoding.hyps import read_hyps
+from privasr_k2.fileio import read_json, write_json, write_text
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.lm.arpa import read_arpa
+
+TEXTS = {"train": ["the cat sat", "a cat sat", "the mat"], "dev": ["the dog sat"], "test": ["a dog"]}
+
+
+def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
+    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    pytest.importorskip("lhotse")
+    from lhotse import MonoCut, SupervisionSegment
+
+    from privasr_k2.data.manifests import save_cuts
+
+    folder = tmp_path / "data" / "manifests"
+    for role, texts in TEXTS.items():
+        cuts = []
+        for n, text in enumerate(texts):
+            name = f"{role}{n}"
+            supervision = SupervisionSegment(name, name, 0.0, 1.0, text=text, speaker=role)
+            cuts.append(MonoCut(name, 0.0, 1.0, 0, supervisions=[supervision]))
+        save_cuts(cuts, folder, role)
+    write_text(folder / "lexicon.txt", "THE DH AH0\nCAT K AE1 T\nSAT S AE1 T\nA AH0\nA(2) EY1\nMAT M AE1 T\n")
+    return folder
+
+
+def prepare(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: str) -> Path:
+    lang_dir = manifests.parent / "lang_phone"
+    settings = ["--config", repo_root / "conf/lang.yaml", "--set", "cmudict=none", "g2p=none", *more]
+    call(monkeypatch, "prepare_lang", "--in-manifests", manifests, "--out-dir", lang_dir, *settings)
+    return lang_dir
+
+
+def test_from_text_to_arpa(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path) -> None:
+    write_text(manifests / "lm_text.txt.gz", "the cat sat on the mat\nthe mat\n")
+    lang_dir = prepare(monkeypatch, manifests, repo_root)
+    assert set(load_lang(lang_dir).word_ids) == {"the", "cat", "sat", "a", "mat"}  # nobody can say "on"
+    counted = read_json(lang_dir / "oov.json")
+    assert {role: c["oov_words"] for role, c in counted.items()} == {
+        "lm_text": 1,
+        "train": 0,
+        "dev": 1,
+        "test": 1,
+    }
+    lm = manifests.parent / "lm" / "phone.arpa.gz"
+    common = [
+        "--in-manifests",
+        manifests,
+        "--in-lang",
+        lang_dir,
+        "--config",
+        repo_root / "conf/lm_ngram.yaml",
+    ]
+    call(monkeypatch, "train_ngram", *common, "--out-lm", lm)
+    assert {"the", "cat", "sat", "a", "mat"} < set(read_arpa(lm).words)
+    again = manifests.parent / "lm" / "again.arpa"
+    call(monkeypatch, "train_ngram", *common, "--raw-arpa", lm, "--out-lm", again)
+    assert read_arpa(again).counts == read_arpa(lm).counts
+
+
+@pytest.mark.k2
+def test_from_arpa_to_graph(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path) -> None:
+    from privasr_k2.graph.hlg import load_graph
+
+    lang_dir = prepare(monkeypatch, manifests, repo_root)
+    lm, folder = manifests.parent / "lm.arpa", manifests.parent / "graph_phone"
+    config = repo_root / "conf/lm_ngram.yaml"
+    call(
+        monkeypatch,
+        "train_ngram",
+        "--in-manifests",
+        manifests,
+        "--in-lang",
+        lang_dir,
+        "--out-lm",
+        lm,
+        "--config",
+        config,
+    )
+    config = repo_root / "conf/graph.yaml"
+    call(
+        monkeypatch,
+        "compile_graph",
+        "--in-lang",
+        lang_dir,
+        "--in-lm",
+        lm,
+        "--out-dir",
+        folder,
+        "--config",
+        config,
+    )
+    graph = load_graph(folder)
+    assert graph.tokens == load_lang(lang_dir).tokens
+    assert set(graph.info["sha256"]) == {"lexicon.txt", "tokens.txt", "lm.arpa"}
+
+
+def test_a_lexicon_without_the_words(
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(manifests / "lexicon.txt", "THE DH AH0\n")
+    with pytest.raises(SystemExit) as caught:
+        prepare(monkeypatch, manifests, repo_root)
+    assert caught.value.code == 2
+    message = capsys.readouterr().err
+    assert "none for 4 words: a cat mat sat" in message and "way out: " in message
+    assert not (manifests.parent / "lang_phone").exists()
+
+
+def test_an_arpa_with_a_broken_line(
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lang_dir = prepare(monkeypatch, manifests, repo_root)
+    broken, lm = manifests.parent / "broken.arpa", manifests.parent / "lm.arpa"
+    write_text(broken, "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-one the\n\n\\end\\\n")
+    write_text(lm, "as it was")
+    with pytest.raises(SystemExit) as caught:
+        paths = ["--in-manifests", manifests, "--in-lang", lang_dir, "--raw-arpa", broken, "--out-lm", lm]
+        call(monkeypatch, "train_ngram", *paths, "--config", repo_root / "conf/lm_ngram.yaml")
+    assert caught.value.code == 2
+    assert f"{broken}:7: expected a number, found '-one'" in capsys.readouterr().err
+    assert lm.read_text() == "as it was"
+
+
+@pytest.mark.k2
+def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path) -> None:
+    """A model that knows what was said; weights chosen on dev leave one point of the grid."""
+    import torch
+
+    from privasr_k2.am import checkpoints
+    from privasr_k2.data import manifests as data_manifests
+
+    lang_dir = prepare(monkeypatch, manifests, repo_root)
+    root = manifests.parent
+    lm, config = root / "lm.arpa", repo_root / "conf"
+    paths = ["--in-manifests", manifests, "--in-lang", lang_dir, "--out-lm", lm]
+    call(monkeypatch, "train_ngram", *paths, "--config", config / "lm_ngram.yaml")
+    paths = ["--in-lang", lang_dir, "--in-lm", lm, "--out-dir", root / "graph"]
+    call(monkeypatch, "compile_graph", *paths, "--config", config / "graph.yaml")
+    lang = load_lang(lang_dir)
+
+    class Model:
+        """Takes its features for the numbers of tokens."""
+
+        num_tokens, tokens = lang.num_tokens, list(lang.tokens)
+
+        def log_probs(
+            self, features: torch.Tensor, lengths: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor]:
+            one_hot = torch.nn.functional.one_hot(features[:, :, 0].long(), lang.num_tokens)
+            return (one_hot * 10.0).log_softmax(-1), lengths
+
+    def load_cuts(folder: Path, role: str) -> list[object]:
+        found = []
+        for cut in real_load_cuts(folder, role):
+            numbers = [n for token in lang.encode(cut.supervisions[0].text) for n in (token, 0)]
+            features = torch.tensor(numbers, dtype=torch.float32)[:, None].numpy()
+            found.append(_Spoken(cut, features))
+        return found
+
+    real_load_cuts = data_manifests.load_cuts
+    monkeypatch.setattr(data_manifests, "load_cuts", load_cuts)
+    monkeypatch.setattr(checkpoints, "load_model", lambda folder, device: Model())
+    weights = root / "weights.json"
+    write_json(weights, {"role": "dev", "lm_weight": 0.7, "insertion_penalty": 0.5})
+    flags = ["--in-model", root, "--in-graph", root / "graph", "--in-feats", manifests, "--device", "cpu"]
+    settings = [
+        "--config",
+        config / "decode.yaml",
+        config / "tiny/decode.yaml",
+        "--set",
+        "role=train",
+        "num_jobs=2",
+    ]
+    records = []
+    for job in (1, 2):
+        out = root / f"{job}.jsonl"
+        call(
+            monkeypatch, "decode", *flags, "--in-weights", weights, "--out-hyps", out, *settings, f"job={job}"
+        )
+        records += list(read_hyps(out))
+    assert {record.ref: record.hyps[0].words for record in records} == {text: text for text in TEXTS["train"]}
+    assert {(h.lm_weight, h.insertion_penalty) for r in records for h in r.hyps} == {(0.7, 0.5)}
+    call(monkeypatch, "decode", *flags, "--out-hyps", root / "grid.jsonl", *settings, "num_jobs=1")
+    assert [len(record.hyps) for record in read_hyps(root / "grid.jsonl")] == [6, 6, 6]
+
+
+class _Spoken:
+    """A cut with other features."""
+
+    def __init__(self, cut: Any, features: Any) -> None:
+        self.id, self.duration, self.custom = cut.id, cut.duration, cut.custom
+        self.supervisions, self._features = cut.supervisions, features
+
+    def load_features(self) -> Any:
+        return self._features

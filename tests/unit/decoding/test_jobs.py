@@ -1,0 +1,120 @@
+"""Sharing out, batching, and records of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.decoding.hyps import Hyp
+from privasr_k2.decoding.jobs import DecodeConfig, batches, choose_device, decode_cuts, split_by_duration
+from privasr_k2.errors import ConfigError
+from privasr_k2.randomness import stream
+
+
+def settings(repo_root: Path, *overrides: str) -> DecodeConfig:
+    return config.load(
+        DecodeConfig, [repo_root / "conf" / "decode.yaml", repo_root / "conf/tiny/decode.yaml"], overrides
+    )
+
+
+@dataclass
+class Supervision:
+    text: str = "a b"
+    speaker: str = "s1"
+
+
+@dataclass
+class Cut:
+    id: str
+    duration: float
+    custom: dict[str, Any] = field(default_factory=lambda: {"part": "dev_x"})
+    supervisions: list[Supervision] = field(default_factory=lambda: [Supervision()])
+
+    def load_features(self) -> np.ndarray:
+        return np.full((int(self.duration * 10), 2), self.duration, dtype=np.float32)
+
+
+def some_items() -> list[tuple[str, float, str]]:
+    seconds = stream(1, "seconds").uniform(1, 30, size=50)
+    return [(f"u{n}", float(s), f"u{n}") for n, s in enumerate(seconds)]
+
+
+@pytest.mark.parametrize("num_jobs", [1, 2, 7])
+def test_shares_are_whole_even_and_always_the_same(num_jobs: int) -> None:
+    items = some_items()
+    shares = split_by_duration(items, num_jobs)
+    assert sorted(name for share in shares for name in share) == sorted(name for name, _, _ in items)
+    seconds = {name: s for name, s, _ in items}
+    loads = [sum(seconds[name] for name in share) for share in shares]
+    assert max(loads) - min(loads) <= 30
+    assert split_by_duration(items[::-1], num_jobs) == shares
+
+
+def test_more_jobs_than_utterances() -> None:
+    assert split_by_duration([("a", 1.0, "a")], 3) == [["a"], [], []]
+
+
+def test_batches() -> None:
+    cuts = [Cut(str(n), seconds) for n, seconds in enumerate([50.0, 30.0, 30.0, 10.0])]
+    assert [[cut.id for cut in batch] for batch in batches(cuts, 60.0)] == [["0"], ["1", "2"], ["3"]]  # type: ignore[arg-type]
+    assert [len(batch) for batch in batches(cuts, 0.1)] == [1, 1, 1, 1]  # type: ignore[arg-type]
+
+
+class Model:
+    """Answers with the features themselves."""
+
+    def log_probs(self, features: Any, lengths: Any) -> tuple[Any, Any]:
+        return features, lengths
+
+
+class Decoder:
+    """Recognizes an utterance's duration; finds no path in one of two seconds."""
+
+    def __init__(self, points: int) -> None:
+        self.points = points
+
+    def decode(self, log_probs: Any, lengths: Any) -> list[Any]:
+        return [
+            None
+            if row[0, 0] == 2
+            else tuple(Hyp(0.0, 0.0, str(int(row[0, 0])), 0.0, 0.0) for _ in range(self.points))
+            for row in log_probs
+        ]
+
+
+def test_each_job_writes_its_cuts_once(repo_root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("torch")
+    cuts = [Cut(f"u{n}", float(n)) for n in range(1, 8)]
+    records = []
+    for job in (1, 2):
+        chosen = settings(repo_root, f"job={job}", "num_jobs=2", "max_duration=9")
+        records += list(decode_cuts(Model(), Decoder(6), cuts, chosen, "cpu"))  # type: ignore[arg-type]
+    assert sorted(record.id for record in records) == [cut.id for cut in cuts]
+    for record in records:
+        assert (record.part, record.speaker, record.ref, len(record.hyps)) == ("dev_x", "s1", "a b", 6)
+        assert record.no_path == (record.id == "u2")
+        assert record.hyps[0].words == ("" if record.no_path else record.id[1:])
+    lost = next(record for record in records if record.no_path)
+    assert {(hyp.lm_weight, hyp.insertion_penalty) for hyp in lost.hyps} == {
+        (w, p) for w in (0.4, 0.8, 1.2) for p in (0.0, 1.0)
+    }
+    assert "no path within the beam for 1 of" in caplog.text and "u2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["job=0", "job=2", "search_beam=0", "min_active_states=20000", "lm_weights=[]", "lm_weights=[-1.0]",
+     "insertion_penalties=[]", "max_duration=0", "search_lm_weight=-1"],
+)  # fmt: skip
+def test_ranges(repo_root: Path, override: str) -> None:
+    with pytest.raises(ConfigError, match="allows"):
+        settings(repo_root, override)
+
+
+def test_a_named_device_is_taken() -> None:
+    assert choose_device("cuda:1") == "cuda:1"

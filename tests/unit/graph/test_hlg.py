@@ -1,0 +1,116 @@
+"""Compiling, storing and loading decoding graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.graph.hlg import GraphConfig, compile_graph, lexicon_openfst, load_graph, save_graph
+from privasr_k2.graph.lang import Lang, load_lang, symbols_text
+from privasr_k2.lm.arpa import Arpa
+from privasr_k2.lm.ngram import count_ngrams, estimate
+
+
+@pytest.fixture
+def lang(tmp_path: Path) -> Lang:
+    folder = tmp_path / "lang"
+    folder.mkdir()
+    (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
+    (folder / "words.txt").write_text(symbols_text(["<eps>", "a", "ab", "abba", "too", "two", "#0"]))
+    (folder / "lexicon.txt").write_text("a A\nab A B\nabba A B B A\ntoo C A\ntwo C A\ntwo C\n")
+    return load_lang(folder)
+
+
+@pytest.fixture
+def model(lang: Lang) -> Arpa:
+    text = [["a", "ab"], ["two", "abba"], ["too", "two", "a"]]
+    return estimate(count_ngrams(text, list(lang.word_ids), order=2), "witten_bell")
+
+
+def test_lexicon_disambiguates_homophones_and_beginnings(lang: Lang) -> None:
+    text, num_disambig = lexicon_openfst(lang)
+    assert num_disambig == 3  # the back-off symbol and two homophones
+    arcs = [line.split() for line in text.splitlines() if len(line.split()) == 4]
+    assert arcs[0] == ["0", "0", "4", "6"]  # C = 4 tokens; #0 is word 6
+    ends = [arc[2] for arc in arcs if int(arc[2]) > 4]
+    # a and ab begin longer words; too and two sound alike; "two C" begins them; abba needs nothing.
+    assert sorted(ends) == ["5", "5", "5", "5", "6"]
+
+
+@pytest.mark.k2
+@pytest.mark.parametrize("topology", ["standard", "modified"])
+def test_stored_and_loaded_is_the_same(tmp_path: Path, lang: Lang, model: Arpa, topology: str) -> None:
+    import torch
+
+    HLG, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+    save_graph(HLG, lang, info, tmp_path / "graph")
+    graph = load_graph(tmp_path / "graph")
+    assert torch.equal(graph.HLG.arcs.values(), HLG.arcs.values())
+    assert graph.HLG.aux_labels.tolist() == HLG.aux_labels.tolist()
+    assert torch.equal(graph.HLG.lm_scores, HLG.scores)
+    assert (graph.tokens, graph.words, graph.info) == (lang.tokens, lang.words, info)
+    assert info["ctc_topology"] == topology and info["lm_order"] == 2 and info["num_words"] == 5
+    assert int(graph.HLG.labels.max()) == 3
+
+
+@pytest.mark.k2
+def test_a_graph_that_grows_too_large_is_refused(lang: Lang, model: Arpa) -> None:
+    with pytest.raises(GraphError, match="at most 3 states"):
+        compile_graph(lang, model, GraphConfig("standard", 3), model_path=Path("a.arpa"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, lang: Lang, model: Arpa) -> Path:
+    pytest.importorskip("k2")
+    HLG, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
+    save_graph(HLG, lang, info, tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+@pytest.mark.k2
+def test_labels_beyond_the_tokens_are_refused(folder: Path) -> None:
+    (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B"]))
+    with pytest.raises(GraphError, match="num_tokens: 3"):
+        load_graph(folder)
+    text = (folder / "graph.yaml").read_text()
+    (folder / "graph.yaml").write_text(text.replace("num_tokens: 4", "num_tokens: 3"))
+    with pytest.raises(GraphError, match="labels below 3, found label 3"):
+        load_graph(folder)
+
+
+@pytest.mark.k2
+def test_words_beyond_the_list_are_refused(folder: Path) -> None:
+    (folder / "words.txt").write_text(symbols_text(["<eps>", "a", "#0"]))
+    with pytest.raises(GraphError, match="word numbers below 3"):
+        load_graph(folder)
+
+
+@pytest.mark.k2
+def test_broken_folders(folder: Path) -> None:
+    (folder / "graph.yaml").write_text("ctc_topology: round\n")
+    with pytest.raises(GraphError, match="a ctc_topology"):
+        load_graph(folder)
+    path = folder / "HLG.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(GraphError, match="a whole safetensors file"):
+        load_graph(folder)
+    path.unlink()
+    with pytest.raises(GraphError, match="found nothing"):
+        load_graph(folder)
+    (folder / "HLG.pt").write_bytes(b"")
+    with pytest.raises(GraphError, match="a pickle, which is not opened"):
+        load_graph(folder)
+
+
+def test_defaults(repo_root: Path) -> None:
+    assert config.load(GraphConfig, [repo_root / "conf" / "graph.yaml"]).ctc_topology == "standard"
+    with pytest.raises(ConfigError, match="ctc_topology must be one of"):
+        config.load(GraphConfig, [repo_root / "conf" / "graph.yaml"], ["ctc_topology=round"])
+
+
+def test_a_lang_folder_without_files(tmp_path: Path) -> None:
+    with pytest.raises((DataError, FileNotFoundError)):
+        load_lang(tmp_path)
