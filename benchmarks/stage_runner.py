@@ -1,0 +1,94 @@
+"""How long a recipe takes that has nothing to do: the stage runner against GNU make.
+
+    python benchmarks/stage_runner.py [--files 20000] [--stages 40] [--jobs 200] [--repeat 3]
+
+Makes a work folder with a chain of stages, the first of which reads a folder of many small files, and
+an array; runs it once; then measures runs that find everything up to date. make compares times of the same
+files where the runner compares contents. Prints the best of ``--repeat`` in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Make the folder, run it once, measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in (("files", 20_000), ("stages", 40), ("jobs", 200), ("repeat", 3)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        make_inputs(work, args.files)
+        plan = work / "plan"
+        plan.write_bytes(declarations(args.stages, args.jobs))
+        command = [sys.executable, "-m", "privasr_k2.recipe.run", "--plan", str(plan), "--root", str(ROOT)]
+        print(f"{args.files} files, {args.stages} stages, an array of {args.jobs} jobs")
+        print(f"first run            {seconds(command, work, 1):8.2f} s")
+        time.sleep(1.5)
+        print(f"hashes remembered    {seconds(command, work, 1):8.2f} s")
+        print(f"up to date           {seconds(command, work, args.repeat):8.2f} s")
+        print(f"up to date, --verify {seconds([*command, '--verify', 'true'], work, args.repeat):8.2f} s")
+        print(f"--dry-run            {seconds([*command, '--dry-run', 'true'], work, args.repeat):8.2f} s")
+        print(f"python alone         {seconds([sys.executable, '-c', ''], work, args.repeat):8.2f} s")
+        if shutil.which("make"):
+            (work / "Makefile").write_text(makefile(args.stages, args.jobs))
+            subprocess.run(["make", "-rs"], cwd=work, check=True, stdout=subprocess.DEVNULL)
+            print(f"make, up to date     {seconds(['make', '-rs'], work, args.repeat):8.2f} s")
+
+
+def make_inputs(work: Path, count: int) -> None:
+    """Small files in folders of a thousand, and the verb that all stages run."""
+    for number in range(count):
+        file = work / f"corpus/{number // 1000}/{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"utterance {number}\n")
+    verb = work / "verb"
+    verb.write_text('#!/bin/sh\nfor last; do :; done\nmkdir -p "${last%/*}" && echo done > "$last"\n')
+    verb.chmod(0o755)
+
+
+def declarations(stages: int, jobs: int) -> bytes:
+    """The records that local/stage.sh would write."""
+    lines = ["0 first ./verb --in-corpus corpus --out-x exp/0"]
+    lines += [f"{n} chain ./verb --in-x exp/{n - 1} --out-x exp/{n}" for n in range(1, stages)]
+    lines += [f"{stages} array JOB=1:{jobs} ./verb --in-x exp/0 --out-x exp/array/JOB"]
+    words = [word for line in lines for word in (str(len(line.split())), *line.split())]
+    return "".join(word + "\0" for word in words).encode()
+
+
+def makefile(stages: int, jobs: int) -> str:
+    """The same dependencies, by time of change."""
+    last = f"exp/{stages - 1}"
+    array = " ".join(f"exp/array/{job}" for job in range(1, jobs + 1))
+    rules = [f"all: {last} {array}", "exp/0: $(wildcard corpus/*/*)\n\t./verb $@"]
+    rules += [f"exp/{n}: exp/{n - 1}\n\t./verb $@" for n in range(1, stages)]
+    rules += [f"{array}: exp/0\n\t./verb $@"]
+    return "\n".join(rules) + "\n"
+
+
+def seconds(command: list[str], work: Path, repeat: int) -> float:
+    """The shortest wall time of ``repeat`` runs."""
+    taken = []
+    for _ in range(repeat):
+        began = time.monotonic()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(command, cwd=work, check=True, stdout=subprocess.DEVNULL, env=environment)
+        taken.append(time.monotonic() - began)
+    return min(taken)
+
+
+if __name__ == "__main__":
+    main()

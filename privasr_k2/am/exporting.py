@@ -1,0 +1,60 @@
+"""CTC models as TorchScript and ONNX files, which run without this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.ctc import CtcModel
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import atomic_path
+
+OPSET = 14
+_INPUTS, _OUTPUTS = ["features", "lengths"], ["log_probs", "log_probs_lengths"]
+_PROBE_FRAMES = 97
+
+
+def to_torchscript(model: nn.Module, path: Path) -> None:
+    """Write TorchScript: (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))."""
+    traced = torch.jit.trace(_traceable(model), _example(model), check_trace=False)
+    with atomic_path(path) as temporary:
+        torch.jit.save(traced, str(temporary))
+
+
+def to_onnx(model: nn.Module, path: Path) -> None:
+    """Write an ONNX file of the same signature, with N and T free."""
+    dynamic = {name: {0: "N", 1: "T"} for name in ("features", "log_probs")} | {
+        name: {0: "N"} for name in ("lengths", "log_probs_lengths")
+    }
+    dynamic["log_probs"] = {0: "N", 1: "T_out"}
+    with atomic_path(path) as temporary:
+        torch.onnx.export(
+            _traceable(model),
+            _example(model),
+            str(temporary),
+            opset_version=OPSET,
+            input_names=_INPUTS,
+            output_names=_OUTPUTS,
+            dynamic_axes=dynamic,
+        )
+
+
+def _traceable(model: nn.Module) -> nn.Module:
+    if not isinstance(model, CtcModel):
+        raise ConfigError(
+            "export", "a model that train_am wrote", type(model).__name__, "use the file that was imported"
+        )
+    if model.spec.encoder.kind == "blstm" and model.spec.encoder.blstm.chunk > 0:
+        raise ConfigError(
+            "export",
+            "an encoder without a loop over chunks",
+            f"encoder.blstm.chunk {model.spec.encoder.blstm.chunk}",
+            "export a whole-utterance BLSTM (chunk 0), a TDNN or a Conformer",
+        )
+    return model.cpu().eval()
+
+
+def _example(model: nn.Module) -> tuple[Tensor, Tensor]:
+    return torch.zeros(2, _PROBE_FRAMES, int(model.feature_dim)), torch.tensor([_PROBE_FRAMES, 61])

@@ -1,0 +1,141 @@
+"""The checkpoints of a training: where it stands, what it continues from, which epochs to average.
+
+A checkpoint is one file, so that a kill leaves the old one or the new one: tensors ``model/<name>`` and
+``optimizer/<parameter>/<name>``, and the place in the training as JSON in the file's header.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.checkpoints import fill
+from privasr_k2.am.files import load_tensors, read_header, save_tensors
+from privasr_k2.fileio import remove_tree
+
+log = logging.getLogger(__name__)
+
+LATEST = "latest.safetensors"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a training stands: ``batch`` batches into ``epoch``, after ``step`` steps in all.
+
+    Attributes:
+        nats, count, frames: summed loss, labels and input frames of this epoch so far.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    nats: float = 0.0
+    count: float = 0.0
+    frames: float = 0.0
+
+    def after_step(self, *, nats: float, count: float, frames: float) -> Place:
+        """The place one step on."""
+        sums = dict(nats=self.nats + nats, count=self.count + count, frames=self.frames + frames)
+        return replace(self, batch=self.batch + 1, step=self.step + 1, **sums)
+
+    def after_epoch(self) -> Place:
+        """The beginning of the next epoch."""
+        return Place(epoch=self.epoch + 1, step=self.step)
+
+
+class Keeper:
+    """Writes, reads and thins out the checkpoints of a folder.
+
+    ``latest`` has everything to continue from; ``epoch-N`` has that epoch's weights, for averaging.
+
+    Args:
+        folder: ``checkpoints/``.
+        fingerprint: of data and configuration; what another wrote is removed.
+        keep: epochs kept.
+        best: keep those of least dev loss; else the last.
+        writes: whether this process does.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, *, keep: int, best: bool, writes: bool) -> None:
+        self._folder, self._fingerprint, self._keep, self._best, self._writes = (
+            folder,
+            fingerprint,
+            keep,
+            best,
+            writes,
+        )
+
+    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> Place:
+        """Put back the latest checkpoint, if there is one of this fingerprint, and say where it stands."""
+        latest = self._folder / LATEST
+        header = read_header(latest) if latest.is_file() else None
+        if header is None or header["fingerprint"] != self._fingerprint:
+            if self._writes and self._folder.is_dir():
+                log.warning(
+                    "%s: of other data or another configuration, or without a beginning; training anew",
+                    self._folder,
+                )
+                remove_tree(self._folder)
+            return Place()
+        restore_training(latest, model, optimizer)
+        scaler.load_state_dict(header["scaler"])
+        place = Place(**header["place"])
+        log.info("continuing in epoch %d after %d batches, step %d", place.epoch + 1, place.batch, place.step)
+        return place
+
+    def save_training(
+        self, place: Place, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
+    ) -> None:
+        """Write ``latest``."""
+        if self._writes:
+            header = {"fingerprint": self._fingerprint, "place": asdict(place), "scaler": scaler.state_dict()}
+            save_tensors(self._folder / LATEST, training_tensors(model, optimizer), header)
+
+    def save_epoch(
+        self, place: Place, dev_loss: float, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
+    ) -> None:
+        """Write the weights of the epoch just ended, then ``latest``; remove epochs not to be averaged."""
+        if self._writes:
+            header = {"epoch": place.epoch, "dev_loss": dev_loss}
+            save_tensors(self._folder / f"epoch-{place.epoch}.safetensors", model.state_dict(), header)
+            self.save_training(place, model, optimizer, scaler)
+            chosen = set(self.chosen())
+            for path in self._folder.glob("epoch-*.safetensors"):
+                if path not in chosen:
+                    path.unlink()
+
+    def chosen(self) -> list[Path]:
+        """The epochs to average, oldest first."""
+        known = [(read_header(path), path) for path in self._folder.glob("epoch-*.safetensors")]
+        order = sorted(known, key=lambda item: (item[0]["dev_loss"] if self._best else 0, -item[0]["epoch"]))
+        return [path for _, path in sorted(order[: self._keep], key=lambda item: item[0]["epoch"])]
+
+
+def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Weights and the optimizer's memory, by names that :func:`restore_training` knows."""
+    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    for number, memory in optimizer.state_dict()["state"].items():
+        tensors.update(
+            {f"optimizer/{number}/{name}": torch.as_tensor(value) for name, value in memory.items()}
+        )
+    return tensors
+
+
+def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put back what :func:`training_tensors` took."""
+    memory: dict[int, dict[str, Tensor]] = {}
+    weights = {}
+    for name, value in load_tensors(path).items():
+        part, _, rest = name.partition("/")
+        if part == "model":
+            weights[rest] = value
+        else:
+            number, _, key = rest.partition("/")
+            memory.setdefault(int(number), {})[key] = value
+    fill(model, weights, path)
+    optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,0 +1,89 @@
+"""SpecAugment without time warping: Park et al. (2019), "SpecAugment: a simple data augmentation method"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SpecAugmentConfig:
+    """How much is masked.
+
+    Attributes:
+        time_masks_per_second: masks over time for a second of speech; 0 = none.
+        time_width: longest time mask, in frames.
+        max_time_share: most of an utterance's frames under time masks, in [0, 1].
+        frequency_masks: masks over features for an utterance; 0 = none.
+        frequency_width: widest of them, in features.
+    """
+
+    time_masks_per_second: float
+    time_width: int
+    max_time_share: float
+    frequency_masks: int
+    frequency_width: int
+
+    def __post_init__(self) -> None:
+        for name in ("time_masks_per_second", "time_width", "frequency_masks", "frequency_width"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"spec_augment.{name} must not be below 0, got {getattr(self, name)}")
+        if not 0 <= self.max_time_share <= 1:
+            raise ValueError(f"spec_augment.max_time_share must be in [0, 1], got {self.max_time_share}")
+
+
+class SpecAugment:
+    """Puts the utterance's mean in place of randomly placed bands of frames and of features.
+
+    >>> config = SpecAugmentConfig(1.0, 10, 0.5, 1, 2)
+    >>> x, lengths = torch.randn(2, 100, 8), torch.tensor([100, 60])
+    >>> SpecAugment(config)(x, lengths, torch.Generator().manual_seed(1)).shape
+    torch.Size([2, 100, 8])
+    """
+
+    def __init__(self, config: SpecAugmentConfig, *, frames_per_second: float = 100.0) -> None:
+        self._config, self._frames_per_second = config, frames_per_second
+
+    def __call__(self, features: Tensor, lengths: Tensor, generator: torch.Generator) -> Tensor:
+        """Masked copy of ``features`` (N, T, F); padding stays zero.
+
+        Args:
+            lengths: (N,), true frames.
+            generator: of the machine's processor, so that every device masks alike.
+        """
+        config, frames = self._config, features.size(1)
+        true = torch.arange(frames) < lengths.cpu().unsqueeze(1)  # (N, T)
+        masked = self._over_time(lengths.cpu(), frames, generator).unsqueeze(2)  # (N, T, 1)
+        width = min(config.frequency_width, features.size(2))
+        counts = torch.full((len(features),), config.frequency_masks)
+        everywhere = torch.full((len(features),), features.size(2))
+        masked = masked | _bands(counts, everywhere, width, features.size(2), generator).unsqueeze(
+            1
+        )  # (N, T, F)
+        masked = (masked & true.unsqueeze(2)).to(features.device)
+        true = true.to(features)
+        mean = torch.einsum("ntf,nt->nf", features, true) / true.sum(1, keepdim=True)
+        return torch.where(masked, mean.unsqueeze(1), features)
+
+    def _over_time(self, lengths: Tensor, frames: int, generator: torch.Generator) -> Tensor:
+        config = self._config
+        counts = (lengths * (config.time_masks_per_second / self._frames_per_second)).round().long()
+        if config.time_width > 0:
+            counts = torch.minimum(
+                counts, (lengths * config.max_time_share / config.time_width).floor().long()
+            )
+        return _bands(counts, lengths, config.time_width, frames, generator)
+
+
+def _bands(counts: Tensor, sizes: Tensor, width: int, total: int, generator: torch.Generator) -> Tensor:
+    """(N, total) true inside ``counts`` bands of 0 to ``width`` places within the first ``sizes`` places."""
+    number = int(counts.max()) if len(counts) else 0
+    drawn = torch.rand(2, len(counts), number, 1, generator=generator)
+    widths = (drawn[0] * (width + 1)).floor()
+    starts = (drawn[1] * (sizes.view(-1, 1, 1) - widths + 1).clamp(min=1)).floor()
+    places = torch.arange(total).view(1, 1, -1)
+    inside = (places >= starts) & (places < starts + widths)
+    wanted = torch.arange(number).view(1, -1, 1) < counts.view(-1, 1, 1)
+    return (inside & wanted).any(dim=1)

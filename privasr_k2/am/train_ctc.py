@@ -1,0 +1,105 @@
+"""From a features folder and a lang folder to a trained CTC model's folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import average, save_model
+from privasr_k2.am.ctc import CtcConfig, CtcModel, CtcSpec, CtcTask, feature_statistics
+from privasr_k2.am.distributed import Process
+from privasr_k2.am.specaugment import SpecAugment
+from privasr_k2.am.trainer import train
+from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.graph.lang import Lang, load_lang
+from privasr_k2.randomness import derive_seed
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+
+log = logging.getLogger(__name__)
+
+
+def train_ctc(
+    feats: Path, lang_dir: Path, folder: Path, config: CtcConfig, process: Process, num_workers: int = 0
+) -> None:
+    """Train on the role ``train``, score epochs on ``dev``, and write the averaged model.
+
+    Args:
+        feats: folder with ``cuts_train.jsonl.gz`` and ``cuts_dev.jsonl.gz`` that have features.
+        lang_dir: a language folder: tokens and the words' pronunciations.
+        folder: gets what :func:`privasr_k2.am.trainer.train` writes, ``config.yaml`` and the model.
+        num_workers: processes that read ahead where features do not fit in memory.
+    """
+    lang = load_lang(lang_dir)
+    cuts = {role: load_cuts(feats, role) for role in ("train", "dev")}
+    spec = CtcSpec(
+        "ctc", cuts["train"][0].num_features, lang.num_tokens, config.utterance_mean, config.encoder
+    )
+    model = new_model(spec, config.seed)
+    sources = {
+        role: _batches(cuts[role], lang, model, role, config, process, num_workers)
+        for role in ("train", "dev")
+    }
+    model.mean, model.deviation = feature_statistics(
+        sources["train"].everything(), utterance_mean=config.utterance_mean
+    )
+    log.info("%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device)
+    if process.leads:
+        configuration.save(config, folder / "config.yaml")
+    task = CtcTask(SpecAugment(config.spec_augment))
+    fingerprint = _fingerprint(config, spec, lang.tokens, sources["train"].targets)
+    epochs = train(model, task, sources["train"], sources["dev"], folder, config, process, fingerprint)
+    if process.leads:
+        log.info("average of %s", " ".join(path.stem for path in epochs))
+        save_model(folder, spec, average(epochs), lang.tokens)
+
+
+def new_model(spec: CtcSpec, seed: int) -> CtcModel:
+    """A model with random weights of its own stream; torch's global generator stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "initial weights"))
+        return CtcModel(spec)
+
+
+def _batches(
+    cuts: CutSet,
+    lang: Lang,
+    model: CtcModel,
+    role: str,
+    config: CtcConfig,
+    process: Process,
+    num_workers: int,
+) -> Batches:
+    cuts = drop_unspelled(cuts, lang.first_pronunciations, role=role)
+    targets = encode_texts(cuts, lang.encode)
+    kept = drop_unalignable(cuts, targets, model.output_frames, role=role)
+    training = role == "train"
+    return Batches(
+        kept,
+        targets,
+        max_duration=config.max_duration,
+        seed=config.seed if training else None,
+        rank=process.rank if training else 0,
+        world_size=process.world_size if training else 1,
+        num_workers=num_workers,
+        memory_gb=config.memory_gb,
+    )
+
+
+def _fingerprint(
+    config: CtcConfig, spec: CtcSpec, tokens: Sequence[str], targets: Mapping[str, Sequence[int]]
+) -> str:
+    """Of everything that the parameters depend on, except the features' values."""
+    numbers = [dataclasses.asdict(config), dataclasses.asdict(spec)]
+    told = json.dumps([numbers, list(tokens), dict(targets)], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()

@@ -1,0 +1,78 @@
+"""The record of a training: ``train_log.jsonl``, tensorboard scalars, and lines in the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.am.keeper import Place
+from privasr_k2.fileio import read_jsonl, remove_tree, write_jsonl
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class TrainLog:
+    """Writes what a training reports; a continued training's record has no step twice.
+
+    Args:
+        folder: gets ``train_log.jsonl`` and ``tensorboard/``.
+        step: steps already made.
+        writes: whether this process does.
+    """
+
+    def __init__(self, folder: Path, step: int, *, writes: bool) -> None:
+        self._writes = writes
+        if not writes:
+            return
+        from torch.utils.tensorboard import SummaryWriter
+
+        path = folder / "train_log.jsonl"
+        known = (
+            [record for record in read_jsonl(path) if record["step"] <= step]
+            if step and path.is_file()
+            else []
+        )
+        write_jsonl(path, known)
+        if not step:
+            remove_tree(folder / "tensorboard")
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step or None)
+        self._last_line = time.monotonic()
+
+    def step(self, place: Place, **scalars: float) -> None:
+        """One step's loss a label, learning rate and gradient norm."""
+        if not self._writes:
+            return
+        self._scalars("train", place.step, scalars)
+        if time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            log.info("epoch %d step %d %s", place.epoch + 1, place.step, _shown(scalars))
+
+    def epoch(self, place: Place, scalars: Mapping[str, float]) -> None:
+        """One epoch's losses."""
+        if not self._writes:
+            return
+        self._scalars("epoch", place.step, scalars)
+        record: dict[str, Any] = {"epoch": place.epoch + 1, "step": place.step, **scalars}
+        self._file.write(json.dumps(record) + "\n")
+        log.info("epoch %d done, step %d: %s", place.epoch + 1, place.step, _shown(scalars))
+
+    def close(self) -> None:
+        """End the record."""
+        if self._writes:
+            self._file.close()
+            self._board.close()
+
+    def _scalars(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
+        for name, value in scalars.items():
+            self._board.add_scalar(f"{part}/{name}", value, step)
+
+
+def _shown(scalars: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {value:.4g}" for name, value in scalars.items())

@@ -1,0 +1,39 @@
+"""Train a CTC acoustic model, or continue a training that was interrupted.
+
+Reads the cuts of the roles train and dev from --in-feats, and tokens and pronunciations from --in-lang;
+writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir. For
+several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects and --tee, too):
+torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+
+
+def main() -> None:
+    """Parse and train."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-feats", type=Path, required=True, help="features folder")
+    made.add_argument("--in-lang", type=Path, required=True, help="language folder")
+    made.add_argument("--out-dir", type=Path, required=True, help="the model's folder")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.am.ctc import CtcConfig
+    from privasr_k2.am.distributed import join
+    from privasr_k2.am.train_ctc import train_ctc
+
+    torch.set_num_threads(args.num_jobs)
+    config = cli.load(CtcConfig, args)
+    with join(args.device) as process:
+        train_ctc(args.in_feats, args.in_lang, args.out_dir, config, process, args.num_jobs)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,38 @@
+"""Transcribe audio files with what a recipe has trained.
+
+    python -m privasr_k2.bin.transcribe --in-exp egs/mini/exp/ctc_tdnn_phone FILE.wav...
+
+Prints a line a file: its name, a tab, the words. Files of one channel in any format that libsndfile reads; another
+sampling rate than the training data's is resampled.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from privasr_k2.bin import cli
+
+
+def main() -> None:
+    """Parse, recognize, print."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-exp", type=Path, required=True, help="a recipe's folder in exp/")
+    made.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    from privasr_k2.decoding.jobs import choose_device
+    from privasr_k2.decoding.recognizer import Recognizer, read_audio
+
+    recordings = [(path, *read_audio(path)) for path in args.files]
+    recognizer = Recognizer.from_folder(args.in_exp, device=choose_device(args.device))
+    for path, samples, sampling_rate in recordings:
+        words = recognizer.transcribe(samples, sampling_rate)
+        if words is None:
+            print(f"{path}: the search found no path", file=sys.stderr)
+        print(f"{path}\t{words or ''}", flush=True)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,270 @@
+"""Batches for training: utterances of like length together, in an order that seed and epoch determine."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from privasr_k2.data.features import load_features
+from privasr_k2.errors import DataError
+from privasr_k2.randomness import derive_seed
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+log = logging.getLogger(__name__)
+
+MAX_BUCKETS, CUTS_PER_BUCKET = 20, 20
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Utterances padded to one length.
+
+    Attributes:
+        ids: names of the N utterances.
+        features: (N, T, F) float32, zero at padding.
+        lengths: (N,) int64, true frames.
+        targets: (N, U) int64 token numbers, zero at padding.
+        target_lengths: (N,) int64, true tokens.
+    """
+
+    ids: tuple[str, ...]
+    features: Tensor
+    lengths: Tensor
+    targets: Tensor
+    target_lengths: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on ``device``."""
+        moved = {name: getattr(self, name).to(device) for name in self.__dataclass_fields__ if name != "ids"}
+        return replace(self, **moved)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def pad_batch(ids: Sequence[str], features: Sequence[Tensor], targets: Sequence[Sequence[int]]) -> Batch:
+    """Make a batch of utterances' features (T_n, F) and token numbers.
+
+    >>> batch = pad_batch(["a", "b"], [torch.ones(3, 2), torch.ones(1, 2)], [[5], [6, 7]])
+    >>> batch.features.shape, batch.targets.tolist()
+    (torch.Size([2, 3, 2]), [[5, 0], [6, 7]])
+    """
+    return Batch(
+        ids=tuple(ids),
+        features=torch.nn.utils.rnn.pad_sequence(list(features), batch_first=True),
+        lengths=torch.tensor([len(one) for one in features]),
+        targets=torch.nn.utils.rnn.pad_sequence([torch.tensor(one) for one in targets], batch_first=True),
+        target_lengths=torch.tensor([len(one) for one in targets]),
+    )
+
+
+class Utterances(torch.utils.data.Dataset):
+    """Turns cuts into a :class:`Batch`, keeping features in memory where all of them fit.
+
+    Args:
+        targets: token numbers of every utterance, by the cut's name.
+        keep: keep what was read.
+    """
+
+    def __init__(self, targets: Mapping[str, Sequence[int]], *, keep: bool) -> None:
+        self._targets, self._keep = targets, keep
+        self._features: dict[str, Tensor] = {}
+
+    def __getitem__(self, cuts: CutSet) -> Batch:
+        names = [self._name(cut) for cut in cuts]
+        features = [self._read(name, cut) for name, cut in zip(names, cuts)]
+        return pad_batch(names, features, [self._targets[name] for name in names])
+
+    def _name(self, cut: Cut) -> str:
+        # To give every process a last batch, lhotse's sampler repeats cuts under names of its own.
+        return cut.id if cut.id in self._targets else cut.id.rpartition("_dup")[0]
+
+    def _read(self, name: str, cut: Cut) -> Tensor:
+        if name in self._features:
+            return self._features[name]
+        features = torch.from_numpy(load_features(cut))
+        if self._keep:
+            self._features[name] = features
+        return features
+
+
+class Batches:
+    """The batches of any epoch, through lhotse's bucketing sampler.
+
+    Args:
+        cuts: utterances with features.
+        targets: token numbers of every utterance, by the cut's name.
+        max_duration: most seconds of speech in a batch, padding included.
+        seed: of the order; None = the cuts' own order, for scoring.
+        rank, world_size: this process and the number of processes that share an epoch.
+        num_workers: processes that read ahead where the features do not fit in memory.
+        memory_gb: keep features in memory up to this size.
+    """
+
+    def __init__(
+        self,
+        cuts: CutSet,
+        targets: Mapping[str, Sequence[int]],
+        *,
+        max_duration: float,
+        seed: int | None,
+        rank: int = 0,
+        world_size: int = 1,
+        num_workers: int = 0,
+        memory_gb: float = 4.0,
+    ) -> None:
+        self.targets = {cut.id: targets[cut.id] for cut in cuts}
+        self._cuts = cuts
+        self.total_frames = sum(cut.num_frames for cut in cuts)
+        self._max_duration, self._seed, self._rank, self._world_size = max_duration, seed, rank, world_size
+        size = self.total_frames * cuts[0].num_features * 4 / 1e9 / world_size
+        fits = size <= memory_gb
+        self._num_workers = 0 if fits else num_workers
+        self._utterances = Utterances(self.targets, keep=fits)
+
+    def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
+        """The batches of epoch ``number`` after the first ``skip``, whose features are not read."""
+        sampler = self._sampler()
+        sampler.set_epoch(number)
+        plan = islice(sampler, skip, None)
+        # A generator of its own: the loader would draw from torch's global one.
+        yield from torch.utils.data.DataLoader(
+            self._utterances,
+            batch_size=None,
+            sampler=plan,  # type: ignore[arg-type]
+            num_workers=self._num_workers,
+            generator=torch.Generator().manual_seed(number),
+        )
+
+    def everything(self) -> Iterator[Batch]:
+        """Every utterance once, for this process alone, in the cuts' order."""
+        from lhotse.dataset import SimpleCutSampler
+
+        for cuts in SimpleCutSampler(self._cuts, max_duration=self._max_duration, rank=0, world_size=1):
+            yield self._utterances[cuts]
+
+    def _sampler(self) -> Any:
+        from lhotse.dataset import DynamicBucketingSampler, SimpleCutSampler
+
+        shared = dict(max_duration=self._max_duration, rank=self._rank, world_size=self._world_size)
+        if self._seed is None:
+            return SimpleCutSampler(self._cuts, **shared)
+        seed = derive_seed(self._seed, "batches") % 2**31
+        shuffled = dict(shuffle=True, seed=seed, drop_last=False, **shared)
+        buckets = min(MAX_BUCKETS, len(self._cuts) // CUTS_PER_BUCKET)
+        if buckets < 2:
+            return SimpleCutSampler(self._cuts, **shuffled)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it would rather read cuts lazily; ours are in memory
+            size = max(10000, len(self._cuts))
+            return DynamicBucketingSampler(self._cuts, num_buckets=buckets, buffer_size=size, **shuffled)
+
+
+def encode_texts(cuts: CutSet, encode: Callable[[str], list[int]]) -> dict[str, list[int]]:
+    """Token numbers of every cut's text, by the cut's name.
+
+    Raises:
+        DataError: a cut without exactly one supervision, or without text.
+    """
+    targets = {}
+    for cut in cuts:
+        if len(cut.supervisions) != 1 or not (cut.supervisions[0].text or "").strip():
+            raise DataError(
+                cut.id,
+                "one supervision with text",
+                f"{len(cut.supervisions)} supervisions, text {[s.text for s in cut.supervisions]}",
+                "cut the recording at its supervisions, and leave out those without text",
+            )
+        targets[cut.id] = encode(cut.supervisions[0].text)
+    return targets
+
+
+def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
+    """The cuts whose words are all ``known``, for which there are targets; the others are named in the log.
+
+    Raises:
+        DataError: none is left.
+    """
+    from lhotse import CutSet
+
+    kept, dropped = [], {}
+    for cut in cuts:
+        unknown = [
+            word for said in cut.supervisions for word in (said.text or "").split() if word not in known
+        ]
+        if unknown:
+            dropped[cut.id] = unknown
+        else:
+            kept.append(cut)
+    if dropped:
+        names = " ".join(f"{name} ({' '.join(words)})" for name, words in dropped.items())
+        log.warning(
+            "%s: %d of %d utterances left out, with words that the lexicon lacks: %s",
+            role, len(dropped), len(cuts), names,
+        )  # fmt: skip
+    if not kept:
+        raise DataError(
+            f"cuts of the role {role!r}",
+            "words that the lexicon has",
+            f"in each of {len(dropped)} utterances another",
+            "prepare the lang folder from this corpus",
+        )
+    return CutSet.from_cuts(kept)
+
+
+def needed_frames(targets: Sequence[int]) -> int:
+    """Fewest output frames that CTC can spread ``targets`` over: equal neighbours need a blank between them.
+
+    >>> needed_frames([3, 3, 4])
+    4
+    """
+    return len(targets) + sum(a == b for a, b in pairwise(targets))
+
+
+def drop_unalignable(
+    cuts: CutSet, targets: Mapping[str, Sequence[int]], output_frames: Callable[[int], int], *, role: str
+) -> CutSet:
+    """The cuts whose tokens fit their output frames; those that do not are named in the log.
+
+    Args:
+        output_frames: frames of the model's output for a number of input frames.
+        role: what the log calls the cuts.
+
+    Raises:
+        DataError: none is left.
+    """
+    from lhotse import CutSet
+
+    kept, dropped = [], []
+    for cut in cuts:
+        fits = output_frames(cut.num_frames) >= needed_frames(targets[cut.id])
+        (kept if fits else dropped).append(cut)
+    if dropped:
+        names = " ".join(
+            f"{cut.id} ({cut.num_frames} frames, {len(targets[cut.id])} tokens)" for cut in dropped
+        )
+        log.warning(
+            "%s: %d of %d utterances dropped, shorter than their text: %s",
+            role,
+            len(dropped),
+            len(cuts),
+            names,
+        )
+    if not kept:
+        raise DataError(
+            f"cuts of the role {role!r}",
+            "utterances longer than their text",
+            f"{len(dropped)} utterances, all shorter",
+            "use a smaller subsampling, or check that texts belong to their audio",
+        )
+    return CutSet.from_cuts(kept)

@@ -1,0 +1,61 @@
+"""A training killed with SIGKILL at any moment and started again ends with the bytes of one that was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.am.small import write_corpus
+
+pytestmark = [pytest.mark.reliability, pytest.mark.slow]
+
+
+def train_am(repo_root: Path, corpus: tuple[Path, Path], out_dir: Path) -> subprocess.Popen[str]:
+    """Start a training of some seconds."""
+    conf = repo_root / "conf"
+    command = [
+        sys.executable, "-m", "privasr_k2.bin.train_am", "--in-feats", corpus[0], "--in-lang", corpus[1],
+        "--out-dir", out_dir, "--config", conf / "am_ctc.yaml", conf / "tiny" / "am_ctc.yaml",
+        "--set", "epochs=6", "max_duration=3", "save_every=3", "encoder.tdnn.dropout=0.2", "--device", "cpu",
+    ]  # fmt: skip
+    words = [str(word) for word in command]
+    return subprocess.Popen(words, cwd=repo_root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_and_started_again(tmp_path: Path, repo_root: Path, seed: int) -> None:
+    corpus = write_corpus(tmp_path / "corpus", utterances=40)
+    whole = train_am(repo_root, corpus, tmp_path / "whole")
+    _, errors = whole.communicate()
+    assert whole.returncode == 0, errors
+    rng = np.random.default_rng(seed)
+    latest = tmp_path / "killed" / "checkpoints" / "latest.safetensors"
+    kills = 0
+    for checkpoints in rng.integers(1, 5, size=3):
+        running = train_am(repo_root, corpus, tmp_path / "killed")
+        before = times = 0
+        while running.poll() is None and times < checkpoints:
+            written = latest.stat().st_mtime_ns if latest.exists() else 0
+            times += written != before
+            before = written
+            time.sleep(0.002)
+        time.sleep(float(rng.uniform(0, 0.05)))
+        kills += running.poll() is None
+        os.kill(running.pid, signal.SIGKILL)
+        running.communicate()
+    assert kills > 0
+    again = train_am(repo_root, corpus, tmp_path / "killed")
+    _, errors = again.communicate()
+    assert again.returncode == 0, errors
+    assert "continuing in epoch" in errors
+    for name in ("model.safetensors", "train_log.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    left = {path.name for path in (tmp_path / "killed").rglob("*") if ".tmp." in path.name}
+    assert len(left) <= kills  # a kill leaves at most the file that it interrupted, and no reader takes that

@@ -1,0 +1,94 @@
+"""Small configurations and corpora for the tests of acoustic models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from privasr_k2.am.ctc import CtcModel, CtcSpec
+from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
+from privasr_k2.am.train_ctc import new_model
+
+KINDS = ("tdnn", "blstm", "conformer")
+
+
+def encoder_config(kind: str, subsampling: int = 3, dropout: float = 0.0, **blstm: int) -> EncoderConfig:
+    """A tiny encoder."""
+    shared: dict[str, Any] = dict(subsampling=subsampling, dropout=dropout)
+    return EncoderConfig(
+        kind=kind,
+        tdnn=TdnnConfig(dim=8, kernel=3, dilations=[1, 2], **shared),
+        blstm=BlstmConfig(dim=6, layers=2, **{"chunk": 0, "right_context": 0, **blstm}, **shared),
+        conformer=ConformerConfig(dim=8, layers=2, heads=2, feedforward=16, kernel=3, **shared),
+    )
+
+
+def tiny_model(kind: str, **options: Any) -> CtcModel:
+    """A CTC model of 5 features and 4 tokens with weights that are not near zero."""
+    spec = CtcSpec("ctc", 5, 4, utterance_mean=True, encoder=encoder_config(kind, **options))
+    return new_model(spec, seed=1)
+
+
+def tiny_model_with(model: CtcModel, **spec: Any) -> CtcModel:
+    """The same weights in a model of another specification."""
+    other = CtcModel(replace(model.spec, **spec))
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+def features(*lengths: int, dim: int = 5, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random features (N, max T, F), zero at padding, and their lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(len(lengths), max(lengths), dim, generator=generator)
+    for row, length in zip(x, lengths):
+        row[length:] = 0
+    return x, torch.tensor(lengths)
+
+
+def write_corpus(folder: Path, *, utterances: int = 24, seed: int = 0) -> tuple[Path, Path]:
+    """A features folder and a lang folder: every token is a direction in feature space, held for 8 frames.
+
+    Returns:
+        the two folders.
+    """
+    from lhotse import CutSet, Features, MonoCut, SupervisionSegment
+    from lhotse.features.io import NumpyFilesWriter
+
+    from privasr_k2.data.manifests import save_cuts
+
+    lang, feats = folder / "lang", folder / "feats"
+    lang.mkdir(parents=True)
+    (lang / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nc 3\n")
+    (lang / "words.txt").write_text("<eps> 0\nAB 1\nC 2\nCA 3\n#0 4\n")
+    (lang / "lexicon.txt").write_text("AB a b\nC c\nCA c a\n")
+    spelled = {"AB": (0, 1), "C": (2,), "CA": (2, 0)}
+    rng = np.random.default_rng(seed)
+    directions = 2.0 * np.eye(3, 5)
+    for role, number in (("train", utterances), ("dev", 6)):
+        cuts = []
+        with NumpyFilesWriter(str(feats / f"storage_{role}")) as writer:
+            for index in range(number):
+                name = f"{role}-{index}"
+                words = list(rng.choice(list(spelled), size=rng.integers(1, 4)))
+                held = [np.zeros((4, 5))]
+                for token in (token for word in words for token in spelled[word]):
+                    held += [np.tile(directions[token], (8, 1)), np.zeros((3, 5))]
+                values = (np.concatenate(held) + 0.3 * rng.normal(size=(sum(map(len, held)), 5))).astype(
+                    np.float32
+                )
+                shared = dict(start=0, duration=len(values) / 100, recording_id=name)
+                manifest = Features(
+                    type="given", num_frames=len(values), num_features=5,
+                    frame_shift=0.01, sampling_rate=16000,
+                    storage_type=writer.name, storage_path=str(writer.storage_path), channels=0,
+                    storage_key=writer.write(name, values), **shared,
+                )  # fmt: skip
+                said = SupervisionSegment(id=name, text=" ".join(words), speaker="s", **shared)
+                cut = MonoCut(name, 0, shared["duration"], 0, supervisions=[said], features=manifest)
+                cuts.append(cut)
+        save_cuts(CutSet.from_cuts(cuts), feats, role)
+    return feats, lang

@@ -1,0 +1,69 @@
+"""The folder of a finished model: what is written comes back, and damage is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from privasr_k2.am.checkpoints import load_model, save_model
+from privasr_k2.am.files import read_tokens
+from privasr_k2.errors import DataError
+from tests.unit.am.small import KINDS, features, tiny_model
+
+TOKENS = ("<blk>", "a", "b", "c")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_round_trip(tmp_path: Path, kind: str) -> None:
+    model = tiny_model(kind)
+    model.mean += 0.5
+    save_model(tmp_path, model.spec, model.state_dict(), TOKENS)
+    found = load_model(tmp_path)
+    x = features(30, 11)
+    assert torch.equal(found.log_probs(*x)[0], model.log_probs(*x)[0])
+    assert (found.tokens, found.num_tokens, found.subsampling, found.feature_dim) == (list(TOKENS), 4, 3, 5)
+    assert found.spec == model.spec
+
+
+def test_no_pickle_is_written(tmp_path: Path) -> None:
+    model = tiny_model("tdnn")
+    save_model(tmp_path, model.spec, model.state_dict(), TOKENS)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.safetensors", "model.yaml", "tokens.txt"]
+
+
+def damaged(folder: Path, name: str, content: bytes | None) -> None:
+    model = tiny_model("tdnn")
+    save_model(folder, model.spec, model.state_dict(), TOKENS)
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.yaml", None, "model.yaml: expected an acoustic model"),
+        ("model.yaml", b"kind: hmm\n", "model.yaml: expected kind: one of ctc, foreign, found"),
+        ("model.safetensors", None, "model.safetensors: expected a safetensors file, found no such file"),
+        ("model.safetensors", b"not one", "model.safetensors: expected a whole safetensors file"),
+        ("tokens.txt", b"<blk> 0\na 1\n", "tokens.txt: expected the 4 outputs of the model, found 2 tokens"),
+        ("tokens.txt", b"<blk> 0\na 2\n", "tokens.txt:2: expected a token and the number 1"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    damaged(tmp_path, name, content)
+    with pytest.raises(DataError, match=message):
+        load_model(tmp_path)
+
+
+def test_weights_of_another_model_are_named(tmp_path: Path) -> None:
+    save_model(tmp_path, tiny_model("tdnn").spec, tiny_model("blstm").state_dict(), TOKENS)
+    with pytest.raises(DataError, match=r"model\.safetensors: expected the weights of this model"):
+        load_model(tmp_path)
+
+
+def test_disambiguation_symbols_are_no_outputs(tmp_path: Path) -> None:
+    (tmp_path / "tokens.txt").write_text("<blk> 0\n#x 1\nb 2\n#0 3\n#1 4\n")
+    assert read_tokens(tmp_path / "tokens.txt") == ["<blk>", "#x", "b"]

@@ -1,0 +1,89 @@
+"""Training a CTC model from folders: it learns, says what it drops, and gives the same again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import load_model
+from privasr_k2.am.ctc import CtcConfig
+from privasr_k2.am.distributed import Process
+from privasr_k2.am.losses import greedy_tokens
+from privasr_k2.am.train_ctc import train_ctc
+from privasr_k2.data.batches import pad_batch
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import DataError
+from privasr_k2.graph.lang import load_lang
+from tests.unit.am.small import encoder_config, write_corpus
+
+ALONE = Process(0, 1, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return write_corpus(tmp_path_factory.mktemp("ctc"), utterances=48)
+
+
+@pytest.fixture(scope="module")
+def quick() -> CtcConfig:
+    conf = Path(__file__).resolve().parents[3] / "conf"
+    layers = [conf / "am_ctc.yaml", conf / "tiny" / "am_ctc.yaml"]
+    conf_only = configuration.load(
+        CtcConfig,
+        layers,
+        ["epochs=25", "max_duration=3", "lr=0.01", "warmup_steps=10", "spec_augment.time_width=0"],
+    )
+    return replace(conf_only, encoder=encoder_config("tdnn", dropout=0.0))
+
+
+def test_learns_what_can_be_learned(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
+    train_ctc(*corpus, tmp_path, quick, ALONE)
+    model = load_model(tmp_path)
+    lang = load_lang(corpus[1])
+    assert tuple(model.tokens or ()) == lang.tokens
+    dev = list(load_cuts(corpus[0], "dev"))
+    batch = pad_batch(
+        [c.id for c in dev], [torch.from_numpy(c.load_features()) for c in dev], [[1]] * len(dev)
+    )
+    found = greedy_tokens(*model.log_probs(batch.features, batch.lengths))
+    right = sum(one == lang.encode(cut.supervisions[0].text) for one, cut in zip(found, dev))
+    assert right >= len(dev) - 1
+    assert configuration.load(CtcConfig, [tmp_path / "config.yaml"]) == quick
+
+
+def test_the_same_again(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
+    short = replace(quick, epochs=2)
+    torch.manual_seed(7)
+    train_ctc(*corpus, tmp_path / "one", short, ALONE)
+    torch.manual_seed(8)
+    train_ctc(*corpus, tmp_path / "two", short, ALONE)
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two
+    train_ctc(*corpus, tmp_path / "three", replace(short, seed=2), ALONE)
+    assert one != (tmp_path / "three" / "model.safetensors").read_bytes()
+
+
+def test_another_configuration_trains_anew(
+    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train_ctc(*corpus, tmp_path, replace(quick, epochs=1), ALONE)
+    with caplog.at_level(logging.WARNING):
+        train_ctc(*corpus, tmp_path, replace(quick, epochs=2), ALONE)
+    assert "training anew" in caplog.text
+    assert len((tmp_path / "train_log.jsonl").read_text().splitlines()) == 2
+
+
+def test_too_much_subsampling_is_said(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
+    words = (corpus[1] / "lexicon.txt").read_text()
+    lang = tmp_path / "lang"
+    lang.mkdir()
+    for name in ("tokens.txt", "words.txt"):
+        (lang / name).write_text((corpus[1] / name).read_text())
+    (lang / "lexicon.txt").write_text("".join(f"{line} {'a b ' * 60}\n" for line in words.splitlines()))
+    with pytest.raises(DataError, match="all shorter"):
+        train_ctc(corpus[0], lang, tmp_path / "am", quick, ALONE)

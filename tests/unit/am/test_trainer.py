@@ -1,0 +1,216 @@
+"""The training loop on a problem whose answer is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.checkpoints import average
+from privasr_k2.am.distributed import Process
+from privasr_k2.am.files import load_tensors
+from privasr_k2.am.task import Loss, TrainerConfig
+from privasr_k2.am.trainer import learning_rate, train
+from privasr_k2.errors import PrivasrError
+
+ALONE = Process(0, 1, torch.device("cpu"))
+
+
+def trainer_config(**changes: object) -> TrainerConfig:
+    values = dict(
+        epochs=3, lr=0.05, warmup_steps=2, final_lr_share=0.1, weight_decay=0.0, clip_norm=5.0, avg=2,
+        average_over="last", save_every=2, mixed_precision=False, seed=1,
+    )  # fmt: skip
+    return TrainerConfig(**{**values, **changes})
+
+
+@dataclass(frozen=True)
+class Numbers:
+    ids: tuple[str, ...]
+    x: Tensor
+    lengths: Tensor
+
+    def to(self, device: torch.device) -> Numbers:
+        return self
+
+
+class Line:
+    """Batches of x with y = 2 x - 1; batch ``bad`` of epoch 1 holds something not finite."""
+
+    total_frames = 40
+
+    def __init__(self, bad: int | None = None) -> None:
+        self.bad, self.given = bad, 0
+
+    def epoch(self, number: int, *, skip: int = 0) -> Iterator[Numbers]:
+        for index in range(skip, 5):
+            generator = torch.Generator().manual_seed(100 * number + index)
+            x = torch.randn(4, 1, generator=generator)
+            if self.bad == index and number == 1:
+                x[2] = float("nan")
+            self.given += 1
+            yield Numbers(tuple(f"e{number}b{index}u{n}" for n in range(4)), x, torch.full((4,), 2))
+
+
+class Fit:
+    def loss(self, model: nn.Module, batch: Numbers, generator: torch.Generator | None) -> Loss:
+        return Loss(sums=(model(batch.x) - 2 * batch.x + 1).square().sum(1), count=len(batch.ids))
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.2), nn.Linear(8, 1))
+
+
+def run(folder: Path, source: Line | None = None, **changes: object) -> tuple[nn.Module, list[Path]]:
+    model = network()
+    return model, train(model, Fit(), source or Line(), Line(), folder, trainer_config(**changes), ALONE, "f")
+
+
+def records(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "train_log.jsonl").read_text().splitlines()]
+
+
+def test_learns_and_reports(tmp_path: Path) -> None:
+    run(tmp_path, epochs=15)
+    told = records(tmp_path)
+    assert [one["epoch"] for one in told] == list(range(1, 16)) and told[-1]["step"] == 75
+    assert told[-1]["dev_loss"] < 0.1 * told[0]["dev_loss"]
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+class Killed(Exception):
+    pass
+
+
+class Mortal(Line):
+    """Dies before a batch."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__()
+        self.last = last
+
+    def epoch(self, number: int, *, skip: int = 0) -> Iterator[Numbers]:
+        for batch in super().epoch(number, skip=skip):
+            if self.given > self.last:
+                raise Killed
+            yield batch
+
+
+@pytest.mark.parametrize("last", [0, 1, 4, 5, 8, 14])
+def test_an_interrupted_training_gives_the_same_parameters(tmp_path: Path, last: int) -> None:
+    whole, _ = run(tmp_path / "whole")
+    with pytest.raises(Killed):
+        run(tmp_path / "killed", Mortal(last))
+    source = Line()
+    continued, chosen = run(tmp_path / "killed", source)
+    assert source.given <= 15 - last // 2 * 2
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), continued.parameters()))
+    assert records(tmp_path / "killed") == records(tmp_path / "whole")
+    assert [path.name for path in chosen] == ["epoch-2.safetensors", "epoch-3.safetensors"]
+
+
+def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
+    _, before = run(tmp_path)
+    source = Line()
+    _, after = run(tmp_path, source)
+    assert source.given == 0 and after == before
+
+
+def test_another_fingerprint_begins_anew(tmp_path: Path) -> None:
+    run(tmp_path)
+    source = Line()
+    train(network(), Fit(), source, Line(), tmp_path, trainer_config(), ALONE, "another")
+    assert source.given == 15
+
+
+def test_torchs_global_generator_decides_nothing(tmp_path: Path) -> None:
+    one, _ = run(tmp_path / "one")
+    model = network()
+    torch.manual_seed(99)
+    before = torch.random.get_rng_state()
+    train(model, Fit(), Line(), Line(), tmp_path / "two", trainer_config(), ALONE, "f")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), model.parameters()))
+
+
+def test_another_seed_drops_others(tmp_path: Path) -> None:
+    one, _ = run(tmp_path / "one")
+    two, _ = run(tmp_path / "two", seed=2)
+    assert not torch.equal(one[0].weight, two[0].weight)
+
+
+def test_first_step_is_adamws_by_hand(tmp_path: Path) -> None:
+    """With zero weight decay Adam's first step is lr * sign(gradient) (Kingma and Ba 2015, algorithm 1)."""
+    model = nn.Linear(1, 1)
+    before = torch.cat([model.weight.detach().clone().flatten(), model.bias.detach().clone()])
+    batch = next(Line().epoch(0))
+
+    class One(Line):
+        def epoch(self, number: int, *, skip: int = 0) -> Iterator[Numbers]:
+            return iter([batch][skip:])
+
+    train(model, Fit(), One(), One(), tmp_path, trainer_config(epochs=1, avg=1, warmup_steps=0), ALONE, "f")
+    residual = before[0] * batch.x[:, 0] + before[1] - 2 * batch.x[:, 0] + 1
+    gradient = torch.stack([(2 * residual * batch.x[:, 0]).mean(), (2 * residual).mean()])
+    after = torch.cat([model.weight.detach().flatten(), model.bias.detach()])
+    torch.testing.assert_close(after, before - 0.05 * gradient.sign(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_loss_that_is_not_finite_names_its_utterance(tmp_path: Path) -> None:
+    with pytest.raises(PrivasrError, match="e1b3u2") as caught:
+        run(tmp_path, Line(bad=3))
+    assert "e1b3u1" not in str(caught.value)
+
+
+def test_a_gradient_that_is_not_finite_stops_too(tmp_path: Path) -> None:
+    class Steep:
+        def loss(self, model: nn.Module, batch: Numbers, generator: torch.Generator | None) -> Loss:
+            return Loss(sums=(model(batch.x) * 0).sum(1).abs().sqrt(), count=4)
+
+    with pytest.raises(PrivasrError, match="e0b0u0"):
+        train(network(), Steep(), Line(), Line(), tmp_path, trainer_config(), ALONE, "f")
+
+
+def test_few_checkpoints_are_kept(tmp_path: Path) -> None:
+    run(tmp_path, epochs=6, avg=2)
+    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
+        "epoch-5.safetensors",
+        "epoch-6.safetensors",
+        "latest.safetensors",
+    ]
+
+
+def test_average_is_the_mean(tmp_path: Path) -> None:
+    _, chosen = run(tmp_path)
+    mean, parts = average(chosen), [load_tensors(path) for path in chosen]
+    for name, value in mean.items():
+        torch.testing.assert_close(value, (parts[0][name] + parts[1][name]) / 2)
+
+
+def test_learning_rate_rises_then_falls() -> None:
+    config = trainer_config(lr=1.0, warmup_steps=4, final_lr_share=0.2)
+    assert [learning_rate(config, step, 0.0) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert learning_rate(config, 10, 0.5) == pytest.approx(0.6)
+    assert learning_rate(config, 10, 1.0) == learning_rate(config, 10, 1.1) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"epochs": 0},
+        {"lr": 0.0},
+        {"avg": 0},
+        {"average_over": "worst"},
+        {"final_lr_share": 2.0},
+        {"save_every": -1},
+    ],
+)
+def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        trainer_config(**bad)
