@@ -13,6 +13,7 @@ from privasr_k2.am.encoders import EncoderConfig, make_encoder, subsampled
 from privasr_k2.am.encoders.common import Pointwise, valid_frames
 from privasr_k2.am.losses import ctc_loss, greedy_tokens
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
+from privasr_k2.am.stretch import stretch
 from privasr_k2.am.task import Loss, TrainerConfig
 from privasr_k2.data.batches import Batch
 
@@ -24,6 +25,7 @@ class CtcConfig(TrainerConfig):
     Attributes:
         encoder: which network, and how large.
         utterance_mean: subtract each utterance's own mean before the corpus's mean and deviation.
+        time_stretch: most by which an utterance's duration is changed while training, as a share of it.
         spec_augment: masks over the features while training.
         max_duration: most seconds of speech in a batch, padding included.
         memory_gb: features are kept in memory up to this size.
@@ -31,6 +33,7 @@ class CtcConfig(TrainerConfig):
 
     encoder: EncoderConfig
     utterance_mean: bool
+    time_stretch: float
     spec_augment: SpecAugmentConfig
     max_duration: float
     memory_gb: float
@@ -39,6 +42,8 @@ class CtcConfig(TrainerConfig):
         super().__post_init__()
         if self.max_duration <= 0:
             raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
+        if not 0 <= self.time_stretch < 1:
+            raise ValueError(f"time_stretch must be in [0, 1), got {self.time_stretch}")
         if self.memory_gb < 0:
             raise ValueError(f"memory_gb must not be below 0, got {self.memory_gb}")
 
@@ -133,17 +138,20 @@ class CtcTask:
 
     Args:
         spec_augment: masks while training; None = none.
+        time_stretch: changes of tempo while training, as in :class:`CtcConfig`.
     """
 
-    def __init__(self, spec_augment: SpecAugment | None) -> None:
-        self._spec_augment = spec_augment
+    def __init__(self, spec_augment: SpecAugment | None = None, *, time_stretch: float = 0.0) -> None:
+        self._spec_augment, self._time_stretch = spec_augment, time_stretch
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
         """The losses of a batch; ``generator`` is None when scoring."""
-        features = batch.features
+        features, lengths = batch.features, batch.lengths
+        if generator is not None and self._time_stretch > 0:
+            features, lengths = stretch(features, lengths, self._time_stretch, generator)
         if generator is not None and self._spec_augment is not None:
-            features = self._spec_augment(features, batch.lengths, generator)
-        log_probs, lengths = model(features, batch.lengths)
+            features = self._spec_augment(features, lengths, generator)
+        log_probs, lengths = model(features, lengths)
         sums = ctc_loss(log_probs, lengths, batch.targets, batch.target_lengths)
         extra: Mapping[str, float] = {}
         if generator is None:

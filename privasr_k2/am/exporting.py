@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import torch
@@ -25,10 +26,10 @@ def to_torchscript(model: nn.Module, path: Path) -> None:
 
 def to_onnx(model: nn.Module, path: Path) -> None:
     """Write an ONNX file of the same signature, with N and T free."""
-    dynamic = {name: {0: "N", 1: "T"} for name in ("features", "log_probs")} | {
-        name: {0: "N"} for name in ("lengths", "log_probs_lengths")
-    }
-    dynamic["log_probs"] = {0: "N", 1: "T_out"}
+    frames = {"features": {0: "N", 1: "T"}, "log_probs": {0: "N", 1: "T_out"}}
+    dynamic = {**frames, "lengths": {0: "N"}, "log_probs_lengths": {0: "N"}}
+    # torch 2 has a second exporter, needs a package of its own for it, and has made it the default.
+    tracing = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     with atomic_path(path) as temporary:
         torch.onnx.export(
             _traceable(model),
@@ -38,6 +39,7 @@ def to_onnx(model: nn.Module, path: Path) -> None:
             input_names=_INPUTS,
             output_names=_OUTPUTS,
             dynamic_axes=dynamic,
+            **tracing,
         )
 
 

@@ -7,6 +7,7 @@ A checkpoint is one file, so that a kill leaves the old one or the new one: tens
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class Keeper:
 
     Args:
         folder: ``checkpoints/``.
-        fingerprint: of data and configuration; what another wrote is removed.
+        fingerprint: of all that the weights depend on; what another wrote is removed.
         keep: epochs kept.
         best: keep those of least dev loss; else the last.
         writes: whether this process does.
@@ -72,12 +73,15 @@ class Keeper:
 
     def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> Place:
         """Put back the latest checkpoint, if there is one of this fingerprint, and say where it stands."""
+        if self._writes:
+            for unfinished in self._folder.glob(".*.tmp.*"):  # what a kill interrupted
+                unfinished.unlink()
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
-        if header is None or header["fingerprint"] != self._fingerprint:
+        if header is None or header["fingerprint"] != self._fingerprint or not self._has_enough(header):
             if self._writes and self._folder.is_dir():
                 log.warning(
-                    "%s: of other data or another configuration, or without a beginning; training anew",
+                    "%s: of other data or another configuration, or too few are kept; training anew",
                     self._folder,
                 )
                 remove_tree(self._folder)
@@ -88,12 +92,23 @@ class Keeper:
         log.info("continuing in epoch %d after %d batches, step %d", place.epoch + 1, place.batch, place.step)
         return place
 
+    def _has_enough(self, header: Mapping[str, Any]) -> bool:
+        """Whether what was kept by that header's rule contains what this one's would have kept."""
+        nothing_removed = header["place"]["epoch"] <= header["keep"]
+        return nothing_removed or (header["best"] == self._best and header["keep"] >= self._keep)
+
     def save_training(
         self, place: Place, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
     ) -> None:
         """Write ``latest``."""
         if self._writes:
-            header = {"fingerprint": self._fingerprint, "place": asdict(place), "scaler": scaler.state_dict()}
+            header = {
+                "fingerprint": self._fingerprint,
+                "place": asdict(place),
+                "scaler": scaler.state_dict(),
+                "keep": self._keep,
+                "best": self._best,
+            }
             save_tensors(self._folder / LATEST, training_tensors(model, optimizer), header)
 
     def save_epoch(

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from privasr_k2.am.ctc import CtcConfig, CtcModel, CtcSpec, CtcTask, feature_sta
 from privasr_k2.am.distributed import Process
 from privasr_k2.am.specaugment import SpecAugment
 from privasr_k2.am.trainer import train
-from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.batches import Batch, Batches, drop_unalignable, drop_unspelled, encode_texts
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.randomness import derive_seed
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from lhotse import CutSet
 
 log = logging.getLogger(__name__)
+
+# What changes no epoch's weights, so that a finished training can be averaged otherwise.
+_NEUTRAL = ("avg", "average_over", "save_every", "memory_gb")
 
 
 def train_ctc(
@@ -50,14 +53,15 @@ def train_ctc(
         role: _batches(cuts[role], lang, model, role, config, process, num_workers)
         for role in ("train", "dev")
     }
+    content = hashlib.sha256()
     model.mean, model.deviation = feature_statistics(
-        sources["train"].everything(), utterance_mean=config.utterance_mean
+        _hashed(sources["train"].everything(), content), utterance_mean=config.utterance_mean
     )
     log.info("%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
-    task = CtcTask(SpecAugment(config.spec_augment))
-    fingerprint = _fingerprint(config, spec, lang.tokens, sources["train"].targets)
+    task = CtcTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
+    fingerprint = _fingerprint(config, spec, lang.tokens, sources["train"].targets, content.hexdigest())
     epochs = train(model, task, sources["train"], sources["dev"], folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
@@ -82,8 +86,11 @@ def _batches(
 ) -> Batches:
     cuts = drop_unspelled(cuts, lang.first_pronunciations, role=role)
     targets = encode_texts(cuts, lang.encode)
-    kept = drop_unalignable(cuts, targets, model.output_frames, role=role)
     training = role == "train"
+    shortest = 1.0 - config.time_stretch if training else 1.0
+    kept = drop_unalignable(
+        cuts, targets, lambda frames: model.output_frames(int(frames * shortest)), role=role
+    )
     return Batches(
         kept,
         targets,
@@ -96,10 +103,20 @@ def _batches(
     )
 
 
+def _hashed(batches: Iterable[Batch], content: hashlib._Hash) -> Iterator[Batch]:
+    for batch in batches:
+        content.update(batch.features.numpy().tobytes())
+        yield batch
+
+
 def _fingerprint(
-    config: CtcConfig, spec: CtcSpec, tokens: Sequence[str], targets: Mapping[str, Sequence[int]]
+    config: CtcConfig,
+    spec: CtcSpec,
+    tokens: Sequence[str],
+    targets: Mapping[str, Sequence[int]],
+    content: str,
 ) -> str:
-    """Of everything that the parameters depend on, except the features' values."""
-    numbers = [dataclasses.asdict(config), dataclasses.asdict(spec)]
-    told = json.dumps([numbers, list(tokens), dict(targets)], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
+    """Of everything that the weights of an epoch depend on."""
+    numbers = {name: value for name, value in dataclasses.asdict(config).items() if name not in _NEUTRAL}
+    told = [numbers, dataclasses.asdict(spec), list(tokens), dict(targets), content]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -36,7 +36,10 @@ read_all() {
 for out in "${outs[@]}"; do
   if [[ -n ${set[slowly]-} ]]; then
     mkdir -p "$out"
-    [[ -e $out/first ]] || read_all > "$out/first"
+    if [[ ! -e $out/first ]]; then
+      read_all > "$out/.0badcafe.tmp.first"
+      mv "$out/.0badcafe.tmp.first" "$out/first"
+    fi
     sleep "${set[slowly]}"
     { cat "$out/first"; echo second; } > "$out/.0badcafe.tmp.second"
     mv "$out/.0badcafe.tmp.second" "$out/second"

@@ -49,7 +49,9 @@ def features(*lengths: int, dim: int = 5, seed: int = 0) -> tuple[torch.Tensor, 
     return x, torch.tensor(lengths)
 
 
-def write_corpus(folder: Path, *, utterances: int = 24, seed: int = 0) -> tuple[Path, Path]:
+def write_corpus(
+    folder: Path, *, utterances: int = 24, seed: int = 0, scale: float = 1.0
+) -> tuple[Path, Path]:
     """A features folder and a lang folder: every token is a direction in feature space, held for 8 frames.
 
     Returns:
@@ -67,7 +69,7 @@ def write_corpus(folder: Path, *, utterances: int = 24, seed: int = 0) -> tuple[
     (lang / "lexicon.txt").write_text("AB a b\nC c\nCA c a\n")
     spelled = {"AB": (0, 1), "C": (2,), "CA": (2, 0)}
     rng = np.random.default_rng(seed)
-    directions = 2.0 * np.eye(3, 5)
+    directions = 2.0 * scale * np.eye(3, 5)
     for role, number in (("train", utterances), ("dev", 6)):
         cuts = []
         with NumpyFilesWriter(str(feats / f"storage_{role}")) as writer:

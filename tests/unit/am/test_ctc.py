@@ -72,7 +72,7 @@ def test_new_models_of_one_seed_are_equal_and_draw_nothing_from_torch() -> None:
 
 def test_task_gives_the_models_loss_and_its_token_errors() -> None:
     model = tiny_model("tdnn").eval()
-    loss = CtcTask(None).loss(model, BATCH, None)
+    loss = CtcTask().loss(model, BATCH, None)
     log_probs, lengths = model(BATCH.features, BATCH.lengths)
     torch.testing.assert_close(loss.sums, ctc_loss(log_probs, lengths, BATCH.targets, BATCH.target_lengths))
     assert loss.count == 4 and loss.extra["token_errors"] >= 0
@@ -83,9 +83,9 @@ def test_perfect_model_has_no_token_errors() -> None:
         paths = torch.tensor([[1, 0, 2, 2, 1], [0, 3, 3, 0, 0]])
         return (10.0 * torch.nn.functional.one_hot(paths, 4)).log_softmax(2), torch.tensor([5, 3])
 
-    assert CtcTask(None).loss(model, BATCH, None).extra == {"token_errors": 0}
+    assert CtcTask().loss(model, BATCH, None).extra == {"token_errors": 0}
     wrong = replace(BATCH, targets=torch.tensor([[1, 2, 2], [1, 0, 0]]))
-    assert CtcTask(None).loss(model, wrong, None).extra == {"token_errors": 2}
+    assert CtcTask().loss(model, wrong, None).extra == {"token_errors": 2}
 
 
 def test_masks_only_while_training() -> None:
@@ -93,5 +93,18 @@ def test_masks_only_while_training() -> None:
     task = CtcTask(SpecAugment(SpecAugmentConfig(20.0, 5, 0.5, 0, 0)))
     scored = task.loss(model, BATCH, None).sums
     trained = task.loss(model, BATCH, torch.Generator().manual_seed(1)).sums
-    torch.testing.assert_close(scored, CtcTask(None).loss(model, BATCH, None).sums)
+    torch.testing.assert_close(scored, CtcTask().loss(model, BATCH, None).sums)
     assert not torch.allclose(scored, trained)
+
+
+def test_tempo_only_while_training() -> None:
+    seen = []
+
+    def model(features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        seen.append(lengths.tolist())
+        return torch.zeros(2, features.size(1), 4).log_softmax(2), lengths
+
+    task = CtcTask(time_stretch=0.3)
+    task.loss(model, BATCH, None)
+    task.loss(model, BATCH, torch.Generator().manual_seed(1))
+    assert seen[0] == [40, 25] != seen[1]

@@ -72,6 +72,33 @@ def test_a_process_that_does_not_lead_writes_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("keep", "best", "continued"), [(1, False, True), (2, False, True), (3, False, False), (2, True, False)]
+)
+def test_averaging_otherwise_needs_no_training_where_enough_is_kept(
+    tmp_path: Path, keep: int, best: bool, continued: bool
+) -> None:
+    keep_all(tmp_path, best=False)
+    model = nn.Linear(2, 1)
+    keeper = Keeper(tmp_path, "f", keep=keep, best=best, writes=True)
+    place = keeper.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
+    assert place == (Place(epoch=5) if continued else Place())
+    if continued:
+        assert [path.stem for path in keeper.chosen()] == ["epoch-4", "epoch-5"][-keep:]
+
+
+def test_what_a_kill_interrupted_is_removed(tmp_path: Path) -> None:
+    keeper = keep_all(tmp_path, best=False)
+    (tmp_path / ".0123abcd.tmp.latest.safetensors").write_bytes(b"half")
+    model = nn.Linear(2, 1)
+    keeper.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "epoch-4.safetensors",
+        "epoch-5.safetensors",
+        "latest.safetensors",
+    ]
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     keeper = keep_all(tmp_path, best=False)
     latest = tmp_path / "latest.safetensors"

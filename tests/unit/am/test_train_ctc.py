@@ -78,6 +78,27 @@ def test_another_configuration_trains_anew(
     assert len((tmp_path / "train_log.jsonl").read_text().splitlines()) == 2
 
 
+def test_fewer_epochs_are_averaged_without_training(
+    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train_ctc(*corpus, tmp_path, replace(quick, epochs=3, avg=2), ALONE)
+    before = (tmp_path / "model.safetensors").read_bytes()
+    with caplog.at_level(logging.INFO):
+        train_ctc(*corpus, tmp_path, replace(quick, epochs=3, avg=1), ALONE)
+    assert "continuing in epoch 4" in caplog.text
+    assert before != (tmp_path / "model.safetensors").read_bytes()
+
+
+def test_other_features_train_anew(
+    quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = (write_corpus(tmp_path / str(scale), scale=scale) for scale in (1.0, 1.01))
+    train_ctc(*one, tmp_path / "am", replace(quick, epochs=1), ALONE)
+    with caplog.at_level(logging.WARNING):
+        train_ctc(*two, tmp_path / "am", replace(quick, epochs=1), ALONE)
+    assert "training anew" in caplog.text
+
+
 def test_too_much_subsampling_is_said(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
     words = (corpus[1] / "lexicon.txt").read_text()
     lang = tmp_path / "lang"

@@ -1,0 +1,118 @@
+"""A training step of each encoder beside slower twins: ``. ./path.sh; python benchmarks/am_training.py``.
+
+Prints seconds of speech trained in a second. The TDNN's twin computes the same sums as matrix products over
+(N, T, D), the plain way; the BLSTM's is torch's bidirectional LSTM over packed sequences.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.ctc import CtcModel, CtcSpec
+from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
+from privasr_k2.am.encoders.blstm import BlstmLayer
+from privasr_k2.am.losses import ctc_loss
+
+UTTERANCES, FRAMES, FEATURES, TOKENS, LABELS, REPEATS = 12, 500, 80, 40, 40, 5
+SECONDS = UTTERANCES * FRAMES / 100
+CONFIG = dict(
+    tdnn=TdnnConfig(dim=320, kernel=5, dilations=[1, 1, 2, 2, 3, 3, 4, 4], subsampling=3, dropout=0.1),
+    blstm=BlstmConfig(dim=320, layers=3, subsampling=3, dropout=0.1, chunk=0, right_context=0),
+    conformer=ConformerConfig(
+        dim=144, layers=6, heads=4, feedforward=576, kernel=15, subsampling=3, dropout=0.1
+    ),
+)
+
+
+class PlainConv(nn.Module):
+    """A convolution over time as one matrix product: (N, D, T) -> (N, D', T)."""
+
+    def __init__(self, conv: nn.Conv1d) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x: Tensor) -> Tensor:
+        (kernel,), (step,), (pad,) = self.conv.kernel_size, self.conv.dilation, self.conv.padding
+        x = nn.functional.pad(x, (pad, pad)).transpose(1, 2)
+        frames = x.size(1) - step * (kernel - 1)
+        seen = torch.cat([x[:, step * k : step * k + frames] for k in range(kernel)], dim=2)
+        return (seen @ self.conv.weight.permute(2, 1, 0).flatten(0, 1) + self.conv.bias).transpose(1, 2)
+
+
+class PackedLayer(nn.Module):
+    """torch's own bidirectional layer in the place of ours."""
+
+    def __init__(self, ours: BlstmLayer) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(ours.ahead.input_size, ours.ahead.hidden_size, bidirectional=True)
+        for name, value in ours.ahead.named_parameters():
+            getattr(self.lstm, name).data.copy_(value)
+            getattr(self.lstm, f"{name}_reverse").data.copy_(getattr(ours.back, name))
+
+    def forward(self, x: Tensor, lengths: Tensor, state: object, main: int) -> tuple[Tensor, object]:
+        packed = nn.utils.rnn.pack_padded_sequence(x.permute(2, 0, 1), lengths, enforce_sorted=False)
+        y, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])
+        return y.permute(1, 2, 0), state
+
+
+def best_seconds(work: Callable[[], object]) -> float:
+    """The fastest of several runs."""
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def make_model(kind: str) -> CtcModel:
+    """A model of known random weights, without dropout."""
+    torch.manual_seed(1)
+    return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, EncoderConfig(kind=kind, **CONFIG))).eval()
+
+
+def with_twin(model: CtcModel) -> CtcModel:
+    """Replace what the twin does another way."""
+    for block in getattr(model.encoder, "blocks", []):
+        block.conv, block.out = PlainConv(block.conv), PlainConv(block.out)
+    if hasattr(model.encoder, "layers"):
+        model.encoder.layers = nn.ModuleList(PackedLayer(layer) for layer in model.encoder.layers)
+    return model
+
+
+def step(model: CtcModel, features: Tensor, lengths: Tensor, targets: Tensor) -> float:
+    """Forward and backward; the loss."""
+    model.zero_grad(set_to_none=True)
+    log_probs, out_lengths = model(features, lengths)
+    target_lengths = torch.full((len(lengths),), targets.size(1))
+    loss = ctc_loss(log_probs, out_lengths, targets, target_lengths).mean()
+    loss.backward()
+    return float(loss)
+
+
+def main() -> None:
+    """Print speeds and ratios."""
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.linspace(FRAMES, 0.8 * FRAMES, UTTERANCES).long()
+    features = torch.randn(UTTERANCES, FRAMES, FEATURES, generator=generator)
+    targets = torch.randint(1, TOKENS, (UTTERANCES, LABELS), generator=generator)
+    for kind, twin in (("tdnn", "matrix products"), ("blstm", "packed sequences"), ("conformer", None)):
+        ours = make_model(kind)
+        loss = step(ours, features, lengths, targets)
+        seconds = best_seconds(lambda model=ours: step(model, features, lengths, targets))
+        told = f"{kind}: {SECONDS / seconds:.0f} s of speech a second"
+        if twin is not None:
+            other = with_twin(make_model(kind))
+            if abs(step(other, features, lengths, targets) - loss) > 1e-3 * loss:
+                raise SystemExit(f"{kind} and its twin do not agree")
+            slow = best_seconds(lambda model=other: step(model, features, lengths, targets))
+            told += f"; as {twin} {SECONDS / slow:.0f}, ratio {slow / seconds:.1f}"
+        print(told)
+
+
+if __name__ == "__main__":
+    main()

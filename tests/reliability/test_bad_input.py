@@ -1,0 +1,211 @@
+"""What a user can get wrong: one message (place, expected, found, way out), no success, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.conftest import copied, finished  # noqa: F401
+from tests.recipes.recipe_tools import EXP, contents, kaldi_folder, run_recipe
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def sound(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """A small corpus as a Kaldi data directory without a fault."""
+    return kaldi_folder(finished, tmp_path_factory.mktemp("kaldi") / "corpus")
+
+
+@pytest.fixture
+def corpus(sound: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return Path(shutil.copytree(sound, tmp_path / "corpus"))
+
+
+def one_message(output: str, *words: str) -> None:
+    """The output has exactly one error of ours about the matter, with all its parts, and no traceback."""
+    assert "Traceback" not in output, output
+    for word in ("expected", "found", "way out", *words):
+        assert word in output, (word, output)
+
+
+def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
+    done = run_recipe(
+        f"data:{corpus}", "ctc", "--work-dir", tmp_path / "work", "--stop-stage", "1", "--size", "tiny"
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--sage", "3"], ["--sage", "--stage"]),
+        (["--stage"], ["--stage", "a value"]),
+        (["--stage", "three"], ["--stage", "a whole number", "three"]),
+        (["--dry-run", "maybe"], ["true or false", "maybe"]),
+        (["--size", "large"], ["tiny, small or paper", "large"]),
+        (["extra"], ["extra"]),
+    ],
+)
+def test_options(arguments: list[str], words: list[str], copied: Path) -> None:  # noqa: F811
+    before = contents(copied)
+    done = run_recipe("mini", "ctc", "--work-dir", copied, *arguments)
+    assert done.returncode == 2
+    one_message(done.stdout, *words)
+    assert contents(copied) == before
+
+
+def test_missing_corpus(tmp_path: Path) -> None:
+    for arguments in (
+        [f"data:{tmp_path}/nothing", "ctc"],
+        ["librispeech", "ctc", "--corpus-dir", tmp_path / "nothing"],
+    ):
+        done = run_recipe(*arguments, "--work-dir", tmp_path / "work")
+        assert done.returncode == 2
+        one_message(done.stdout, "nothing")
+
+
+def truncate_audio(corpus: Path) -> str:
+    """Cut a flac file in the middle."""
+    path = sorted((corpus / "train/audio").glob("*.flac"))[2]
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    return path.name
+
+
+def edit(name: str, change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], str]:
+    """A damage to the lines of train/NAME."""
+
+    def damage(corpus: Path) -> str:
+        path = corpus / "train" / name
+        path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+        return f"train/{name}"
+
+    return damage
+
+
+def other_rate(corpus: Path) -> str:
+    """Write one file at 8 kHz."""
+    import soundfile
+
+    path = sorted((corpus / "train/audio").glob("*.flac"))[1]
+    samples, _ = soundfile.read(path)
+    soundfile.write(path, samples[::2], 8000)
+    return "8000"
+
+
+DAMAGES = {
+    "truncated flac": truncate_audio,
+    "empty text": edit("text", lambda lines: [lines[0].split()[0] + b"\n", *lines[1:]]),
+    "text that is not UTF-8": edit(
+        "text", lambda lines: [lines[0], lines[1].rstrip() + b" caf\xe9\n", *lines[2:]]
+    ),
+    "duplicate ids": edit("text", lambda lines: [lines[0], lines[0], *lines[1:]]),
+    "wrong sampling rate": other_rate,
+    "unsorted": edit("utt2spk", lambda lines: lines[::-1]),
+    "a pipe": edit("wav.scp", lambda lines: [lines[0].split()[0] + b" cat x.wav |\n", *lines[1:]]),
+    "missing audio": edit("wav.scp", lambda lines: [lines[0].replace(b".flac", b".wav"), *lines[1:]]),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    # What an earlier, sound version of the corpus has given is still there after the failure.
+    shutil.copytree(sound, tmp_path / "sound" / "corpus")
+    place = DAMAGES[kind](corpus)
+    damaged = contents(corpus)
+    done = run_recipe(f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--size", "tiny")
+    assert done.returncode == 2
+    one_message(done.stdout, place)
+    assert not (work / "data/manifests").exists()
+    assert contents(corpus) == damaged
+
+
+def test_a_corpus_damaged_later_leaves_earlier_outputs(corpus: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    arguments = (f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--size", "tiny")
+    assert run_recipe(*arguments).returncode == 0
+    before = contents(work / "data")
+    truncate_audio(corpus)
+    done = run_recipe(*arguments, "--force", "true")
+    assert done.returncode == 2
+    one_message(done.stdout)
+    assert contents(work / "data") == before
+
+
+def test_lexicon_without_the_words(corpus: Path, tmp_path: Path) -> None:
+    (corpus / "conf").mkdir()
+    (corpus / "conf/lang.yaml").write_text("g2p: none\ncmudict: none\n")
+    lexicon = tmp_path / "lexicon.txt"
+    lexicon.write_text("zebra Z IY B R AH\n")
+    done = run_recipe(
+        f"data:{corpus}",
+        "ctc",
+        "--work-dir",
+        tmp_path / "work",
+        "--lexicon",
+        lexicon,
+        "--stop-stage",
+        "2",
+        "--size",
+        "tiny",
+    )
+    assert done.returncode == 2
+    one_message(done.stdout, "lexicon")
+    assert not (tmp_path / "work/data/lang_phone").exists()
+
+
+def test_arpa_with_a_broken_line(copied: Path, tmp_path: Path) -> None:  # noqa: F811
+    import gzip
+
+    text = gzip.decompress((copied / "data/lm/phone.arpa.gz").read_bytes()).decode().splitlines()
+    number = text.index("\\2-grams:") + 3
+    text[number] = "what is this"
+    broken = tmp_path / "broken.arpa"
+    broken.write_text("\n".join(text) + "\n")
+    before = contents(copied)
+    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--arpa", broken)
+    assert done.returncode == 2
+    one_message(done.stdout, f"broken.arpa:{number + 1}")
+    assert contents(copied) == before
+
+
+@pytest.mark.parametrize(
+    "stage, folder", [(1, "data/feats_fbank"), (4, "data/graph_phone"), (5, f"{EXP}/am")]
+)
+def test_full_disk(stage: int, folder: str, copied: Path) -> None:  # noqa: F811
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    before = contents(copied / folder)
+    done = run_recipe(
+        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--force", "true", "--stage", str(stage),
+        "--stop-stage", str(stage), preexec_fn=small_files,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout
+    one_message(done.stdout)
+    assert contents(copied / folder) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_read_only_folder(copied: Path) -> None:  # noqa: F811
+    for path in (copied, *copied.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in copied.parents:  # pytest's own folders let only their owner in
+        if path != Path("/") and path.stat().st_mode & 0o5 != 0o5 and str(path).startswith("/tmp/"):
+            path.chmod(path.stat().st_mode | 0o5)
+    before = contents(copied)
+    arguments = ("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--stage", "9", "--force", "true")
+    environment = {**os.environ, "HOME": "/nonexistent"}
+    done = run_recipe(*arguments, user=NOBODY, group=NOBODY, extra_groups=[], env=environment)
+    assert done.returncode == 2, done.stdout
+    one_message(done.stdout, str(copied))
+    assert contents(copied) == before

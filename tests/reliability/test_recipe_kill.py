@@ -1,0 +1,49 @@
+"""A recipe killed in any stage and run again gives the transcripts of one that was never killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.recipes.conftest import finished  # noqa: F401
+from tests.recipes.recipe_tools import EXP, run_and_kill, run_recipe, stage_seconds, transcripts
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
+
+NUM_KILLS = 6
+
+
+def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None:  # noqa: F811
+    draw = (
+        np.random.default_rng()
+    )  # another moment every time; the seed of a failure is printed with the times
+    work, times = tmp_path / "work", []
+    command = ("mini", "ctc", "--size", "tiny", "--work-dir", work)
+    longest = sum(stage_seconds(finished).values())
+    while len(times) < NUM_KILLS:
+        seconds = float(draw.uniform(0.5, 0.5 * longest))
+        times.append(seconds)
+        if not run_and_kill(seconds, *command):
+            break
+    done = run_recipe(*command)
+    print("killed after", times)
+    assert done.returncode == 0, done.stdout
+    for role in ("dev", "test"):
+        assert transcripts(work, role) == transcripts(finished, role)
+    assert (work / EXP / "RESULTS.md").read_bytes() == (finished / EXP / "RESULTS.md").read_bytes()
+
+
+def test_training_killed_in_the_middle(finished: Path, tmp_path: Path) -> None:  # noqa: F811
+    work = tmp_path / "work"
+    command = ("mini", "ctc", "--size", "tiny", "--work-dir", work)
+    assert run_recipe(*command, "--stop-stage", "4").returncode == 0
+    training = stage_seconds(finished)["am"]
+    killed = [run_and_kill(share * training + 2.0, *command, "--stop-stage", "5") for share in (0.3, 0.3)]
+    assert killed[0], "the first kill came too late to test anything"
+    assert run_recipe(*command).returncode == 0
+    assert "continuing in epoch" in (work / EXP / "log/am.log").read_text()
+    weights = "am/model.safetensors"
+    assert (work / EXP / weights).read_bytes() == (finished / EXP / weights).read_bytes()
+    assert transcripts(work) == transcripts(finished)
