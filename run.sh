@@ -57,6 +57,13 @@ fi
 
 [[ -f $root/local/recipes/$1.sh ]] || stop "./run.sh $corpus" "a recipe: ${recipes[*]}" "'$1'" "./run.sh --help"
 
+for word in "$@"; do   # before path.sh: help needs no environment
+  if [[ $word == --help || $word == -h ]]; then
+    sed -n '/^#/!q; /^# shellcheck/d; s/^# \{0,1\}//p' "$root/local/recipes/$1.sh"
+    exit 0
+  fi
+done
+
 if [[ $corpus != *.py && $corpus != data:* ]]; then
   [[ $corpus =~ ^[A-Za-z0-9_-]+$ && -f $root/egs/$corpus/run.sh ]] || stop "./run.sh" \
     "a corpus: $(cd "$root/egs" && printf '%s ' */run.sh | sed 's,/run.sh,,g')or FILE.py, or data:DIR" "'$corpus'" "./run.sh --help"

@@ -18,7 +18,7 @@ def word_error_rate(work: Path, part: str) -> float:
     """Errors by 100 words of a part, from its counts."""
     counts = json.loads((work / EXP / f"score_{part}/wer.json").read_text())["parts"][part]["counts"]
     errors = counts["substitutions"] + counts["insertions"] + counts["deletions"]
-    return 100.0 * errors / counts["words"]
+    return 100.0 * errors / (counts["hits"] + counts["substitutions"] + counts["deletions"])
 
 
 def test_ends_with_a_table_and_the_files_that_icefall_users_know(finished: Path) -> None:

@@ -39,13 +39,13 @@ def names_of(text: str, entities: list) -> set[tuple[str, str]]:
     return {(kind, " ".join(words[first:end]).rstrip(".,?")) for first, end, kind in entities}
 
 
-def test_tiny_has_three_to_five_minutes_and_no_user_in_two_parts(tiny):
+def test_tiny_has_eight_to_twelve_minutes_and_no_user_in_two_parts(tiny):
     _, cuts = tiny
     assert list(cuts) == ["train", "adapt", "dev", "test"]
     users = {part: {cut.supervisions[0].speaker for cut in of} for part, of in cuts.items()}
-    assert sum(map(len, users.values())) == len(set().union(*users.values())) == 8
+    assert sum(map(len, users.values())) == len(set().union(*users.values())) == 12
     minutes = sum(cut.duration for of in cuts.values() for cut in of) / 60
-    assert 3 <= minutes <= 5.5
+    assert 8 <= minutes <= 12
 
 
 def test_audio_is_what_the_cut_says(tiny):
@@ -119,7 +119,7 @@ def test_same_seed_same_bytes_whatever_the_number_of_processes(layers, tmp_path)
     for out_dir, num_jobs in ((one, 1), (two, 2)):
         CORPUS.read(CorpusInput(None, out_dir, few, layers, num_jobs))
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 8 * 2 + 4 + 1  # audio, public lists, mini.json
+    assert len(files) == 12 * 2 + 4 + 1  # audio, public lists, mini.json
     assert [path for path in files if (one / path).read_bytes() != (two / path).read_bytes()] == []
 
 
