@@ -76,7 +76,9 @@ def describe(
 class Recognizer:
     """Turns samples into words. Made by :meth:`from_folder`."""
 
-    def __init__(self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: Decoder, device: str) -> None:
+    def __init__(
+        self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: Decoder, device: str
+    ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
 
     @classmethod
@@ -108,7 +110,9 @@ class Recognizer:
         features = torch.from_numpy(extract(samples, self.spec.sampling_rate, self.spec.features))
         lengths = torch.tensor([len(features)])
         with torch.no_grad():  # k2 1.23.4 refuses inference tensors
-            log_probs, lengths = self._model.log_probs(features[None].to(self._device), lengths.to(self._device))
+            log_probs, lengths = self._model.log_probs(
+                features[None].to(self._device), lengths.to(self._device)
+            )
             hyps = self._decoder.decode(log_probs, lengths)[0]
         return None if hyps is None else hyps[0].words
 
@@ -123,7 +127,12 @@ def read_audio(path: Path) -> tuple[np.ndarray, int]:
     if header.problem is not None:
         raise DataError(path, "an audio file", header.problem, "give a WAV, FLAC or SPHERE file")
     if header.num_channels != 1:
-        raise DataError(path, "one channel", f"{header.num_channels}", f"choose one, for example: sox {path} 1.wav remix 1")
+        raise DataError(
+            path,
+            "one channel",
+            f"{header.num_channels}",
+            f"choose one, for example: sox {path} 1.wav remix 1",
+        )
     return soundfile.read(str(path), dtype="float32")
 
 
