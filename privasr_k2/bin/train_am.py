@@ -1,8 +1,8 @@
 """Train a CTC acoustic model, or continue a training that was interrupted.
 
 Reads the cuts of the roles train and dev from --in-feats, and tokens and pronunciations from --in-lang;
-writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir. For
-several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects and --tee, too):
+writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
+For several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
 torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
 

@@ -1,4 +1,4 @@
-"""What a recipe has trained, put together: features, acoustic model, graph and weights, for single recordings."""
+"""What a recipe has trained, put together for single recordings: features, model, graph and weights."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RecognizerSpec:
     def __post_init__(self) -> None:
         if self.features not in DIMENSIONS:
             raise ValueError(
-                f"features must be {' or '.join(DIMENSIONS)}, which can be computed from audio, got {self.features}"
+                f"features must be computed from audio: {' or '.join(DIMENSIONS)}, got {self.features}"
             )
 
 

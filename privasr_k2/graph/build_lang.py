@@ -121,7 +121,7 @@ def _spell(
     corpus_lexicon: Path | None,
     bpe_text: Sequence[str],
 ) -> Spellings:
-    """Spell words in the units of ``config``; a BPE model that is not there yet is trained on ``bpe_text``."""
+    """Spell words in the units of ``config``; a BPE model that is not there yet is made from ``bpe_text``."""
     kind, size = parse_units(config.units)
     if kind == "phone":
         cmudict = cmudict_path(config.cmudict)
@@ -134,7 +134,7 @@ def _spell(
 
 
 def _write_dev_lexicon(folder: Path, spellings: Spellings, tokens: Sequence[str]) -> None:
-    """Write how words of dev outside of the vocabulary are spelled: targets for the loss on dev, never words to find."""
+    """Write how words that only dev has are spelled: targets for the loss on dev, never words to find."""
     entries = [
         f"{word} {' '.join(spelled)}\n"
         for word in sorted(spellings.variants)

@@ -174,13 +174,12 @@ class Runner:
         if any(attempt is not None and attempt.get("launcher") == "slurm" for attempt in attempts):
             launch.cancel_slurm(self._work_dir, _say)
         commands: dict[int, tuple[Task, Fingerprint]] = {}
-        moved = {}
         queue = []
         for (task, now, _), attempt in zip(stale, attempts, strict=True):
             continued = (
                 not self._options.force and attempt is not None and attempt["fingerprint"] == now.digest
             )
-            moved[task.job] = stamps.begin(
+            stamps.begin(
                 where[task.job],
                 task,
                 now,
@@ -199,7 +198,7 @@ class Runner:
                 stamps.end(where[task.job], stage, task, now, self._cache, ended.seconds)
                 stamps.tidy(where[task.job], task, self._work_dir)
             else:
-                stamps.restore(where[task.job], moved[task.job])
+                stamps.give_up(where[task.job], task, self._work_dir)
                 failed.append(ended)
         if failed:
             self._report(stage, failed)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import socket
-import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,46 +98,76 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
 
 def begin(
     where: Places, task: Task, now: Fingerprint, *, launcher: str, forced: bool, work_dir: Path
-) -> list[tuple[Path, Path]]:
+) -> None:
     """Make the outputs of a task ready for a new attempt and record it.
 
     An attempt with the same fingerprint is continued from whatever it has left. Outputs of any other are
-    moved aside.
-
-    Returns:
-        (output, where it was moved to) of what was moved, for :func:`restore`.
+    kept aside until this one has ended well: :func:`give_up` puts them back. A kill between any two steps of
+    this is made good by the next run.
 
     Raises:
         DataError: something stands in an output's place that no stage wrote, and ``forced`` is not set.
     """
     attempt = read_record(where.attempt)
-    complete = read_record(where.stamp)
     remove_temporaries(where.stamp)
     remove_temporaries(where.attempt)
-    for output in task.outputs:
-        remove_temporaries(work_dir / output)
-    moved: list[tuple[Path, Path]] = []
-    if attempt is None or forced or attempt["fingerprint"] != now.digest:
-        for path in (work_dir / output for output in task.outputs):
-            if not os.path.lexists(path):
-                continue
-            if attempt is None and complete is None and not where.stamp.exists() and not forced:
-                raise DataError(
-                    path,
-                    "nothing, or what this stage wrote earlier",
-                    "something that no stage has written",
-                    "move it away, or replace it with --force true",
-                )
-            aside = path.with_name(f".{uuid.uuid4().hex[:8]}.old.{path.name}")
-            path.rename(aside)
-            moved.append((path, aside))
+    outputs = [work_dir / output for output in task.outputs]
+    for output in outputs:
+        remove_temporaries(output)
+    before, partial = _shelves(where)
+    if attempt is None:
+        _unshelve(outputs, before)  # killed while they were being moved there
+    if attempt is not None and attempt["fingerprint"] == now.digest and not forced:
+        if partial.exists():
+            _shelve(outputs, before)
+            _unshelve(outputs, partial)
+    else:
+        if attempt is None and not where.stamp.exists() and not forced:
+            _refuse_brought(outputs)
+        if attempt is not None and (before.exists() or not partial.exists()):
+            for output in outputs:  # what another attempt has left
+                remove_tree(output)
+        where.attempt.unlink(missing_ok=True)
+        _unshelve(outputs, before)
+        remove_tree(partial)
+        _shelve(outputs, before)
     where.log.parent.mkdir(parents=True, exist_ok=True)
-    (work_dir / task.outputs[0]).parent.mkdir(parents=True, exist_ok=True)
+    outputs[0].parent.mkdir(parents=True, exist_ok=True)
     write_json(
         where.attempt,
         {"fingerprint": now.digest, "launcher": launcher, "begun": _now(), "host": socket.gethostname()},
     )
-    return moved
+
+
+def _refuse_brought(outputs: Sequence[Path]) -> None:
+    for path in outputs:
+        if os.path.lexists(path):
+            raise DataError(
+                path,
+                "nothing, or what this stage wrote earlier",
+                "something that no stage has written",
+                "move it away, or replace it with --force true",
+            )
+
+
+def _shelves(where: Places) -> tuple[Path, Path]:
+    """Where earlier outputs wait for the end of an attempt, and a failed attempt's for the next run."""
+    return where.stamp.with_suffix(".before"), where.stamp.with_suffix(".partial")
+
+
+def _shelve(outputs: Sequence[Path], shelf: Path) -> None:
+    for number, output in enumerate(outputs):
+        if os.path.lexists(output):
+            shelf.mkdir(parents=True, exist_ok=True)
+            output.rename(shelf / str(number))
+
+
+def _unshelve(outputs: Sequence[Path], shelf: Path) -> None:
+    if shelf.exists():
+        for number, output in enumerate(outputs):
+            if os.path.lexists(shelf / str(number)):
+                (shelf / str(number)).rename(output)
+        shelf.rmdir()
 
 
 def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCache, seconds: float) -> None:
@@ -168,15 +198,16 @@ def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCa
     write_json(where.stamp, record)
 
 
-def restore(where: Places, moved: list[tuple[Path, Path]]) -> None:
-    """After a failure: put back what was moved aside, if the new attempt has left nothing in its place."""
-    if moved and not any(os.path.lexists(path) for path, _ in moved):
-        for path, aside in moved:
-            aside.rename(path)
+def give_up(where: Places, task: Task, work_dir: Path) -> None:
+    """After a failure: put earlier outputs back; what the attempt has left waits to be continued."""
+    outputs = [work_dir / output for output in task.outputs]
+    before, partial = _shelves(where)
+    left_something = any(os.path.lexists(output) for output in outputs)
+    if before.exists():
+        _shelve(outputs, partial)
+        _unshelve(outputs, before)
+    if not left_something:
         where.attempt.unlink(missing_ok=True)
-    else:
-        for _, aside in moved:
-            remove_tree(aside)
 
 
 def tidy(where: Places, task: Task, work_dir: Path) -> None:
@@ -187,6 +218,8 @@ def tidy(where: Places, task: Task, work_dir: Path) -> None:
     if where.attempt.exists():
         for output in task.outputs:
             remove_temporaries(work_dir / output)
+        for shelf in _shelves(where):
+            remove_tree(shelf)
         where.attempt.unlink()
 
 

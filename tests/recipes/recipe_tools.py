@@ -30,8 +30,11 @@ def run_and_kill(seconds: float, *arguments: str | Path) -> bool:
     """``./run.sh ARGUMENTS``, killed with SIGKILL after some seconds; whether it was still running."""
     process = subprocess.Popen(
         [str(ROOT / "run.sh"), *map(str, arguments)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         process.wait(seconds)
         return False

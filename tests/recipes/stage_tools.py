@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: Writes to every --out-* what it reads and was told, line by line; notes in runs.txt that it ran.
 #: --set fail=1 ends with code 3, gate=FILE waits for FILE before writing, folder=1 writes folders,
-#: slowly=N writes in two steps into the folder itself, N seconds apart, and continues from what is there.
+#: slowly=N writes in two steps into the folder itself, N seconds apart, and continues from what is there;
+#: between them it ends with code 4 where there is a file called break.
 COPY = r"""#!/usr/bin/env bash
 declare -A set=(); ins=(); outs=(); flag=
 words=("$@")
@@ -40,6 +41,7 @@ for out in "${outs[@]}"; do
       read_all > "$out/.0badcafe.tmp.first"
       mv "$out/.0badcafe.tmp.first" "$out/first"
     fi
+    if [[ -e break ]]; then echo "this broke"; exit 4; fi
     sleep "${set[slowly]}"
     { cat "$out/first"; echo second; } > "$out/.0badcafe.tmp.second"
     mv "$out/.0badcafe.tmp.second" "$out/second"

@@ -359,3 +359,31 @@ def test_killed_after_the_stamp_and_before_the_end(chained: Tree) -> None:
     assert chained.run().count("up to date") == 4
     assert not (chained.path / "exp/m/.0badcafe.old.am").exists()
     assert not (chained.path / "exp/m/.stages/am.attempt.json").exists()
+
+
+def test_a_failure_halfway_keeps_the_earlier_output_and_is_continued(chained: Tree) -> None:
+    before = chained.contents()
+    chained.write("model.yaml", "lr: 2\n")
+    chained.write("break", "")
+    assert "this broke" in chained.run(code=2)
+    (chained.path / "break").unlink()
+    left = next((chained.path / "exp/m/.stages").glob("am.partial/*/first"))
+    assert "lr: 2" in left.read_text() and left.parent.joinpath("second").exists() is False
+    assert chained.contents() == before
+    inode = left.stat().st_ino
+    chained.run()
+    assert (chained.path / "exp/m/am/first").stat().st_ino == inode  # it was not begun again
+    assert "lr: 2" in chained.read("exp/m/am/second")
+    assert not list(chained.path.rglob("*.partial")) and not list(chained.path.rglob("*.before"))
+
+
+def test_a_failure_halfway_and_the_earlier_configuration_again(chained: Tree) -> None:
+    before = chained.contents()
+    chained.write("model.yaml", "lr: 2\n")
+    chained.write("break", "")
+    chained.run(code=2)
+    (chained.path / "break").unlink()
+    chained.write("model.yaml", "lr: 1\n")
+    assert chained.run().count("up to date") == 4
+    assert chained.contents() == before
+    assert not list(chained.path.rglob("*.partial"))

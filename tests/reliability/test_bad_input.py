@@ -45,7 +45,7 @@ def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, words",
+    ("arguments", "words"),
     [
         (["--sage", "3"], ["--sage", "--stage"]),
         (["--stage"], ["--stage", "a value"]),
@@ -179,7 +179,7 @@ def test_arpa_with_a_broken_line(copied: Path, tmp_path: Path) -> None:  # noqa:
 
 
 @pytest.mark.parametrize(
-    "stage, folder", [(1, "data/feats_fbank"), (4, "data/graph_phone"), (5, f"{EXP}/am")]
+    ("stage", "folder"), [(1, "data/feats_fbank"), (4, "data/graph_phone"), (5, f"{EXP}/am")]
 )
 def test_full_disk(stage: int, folder: str, copied: Path) -> None:  # noqa: F811
     def small_files() -> None:

@@ -28,9 +28,10 @@ def recipe(tree: Tree) -> Tree:
 
 
 def leftovers(tree: Tree) -> list[str]:
-    """Temporaries and attempts that are still there."""
-    return [p.name for p in tree.path.rglob(".*") if ".tmp." in p.name or ".old." in p.name] + [
-        p.name for p in tree.path.rglob("*.attempt.json")
+    """Temporaries, attempts and what was kept aside for them, as far as it is still there."""
+    hidden = [p.name for p in tree.path.rglob(".*") if ".tmp." in p.name or ".old." in p.name]
+    return hidden + [
+        p.name for end in ("attempt.json", "before", "partial") for p in tree.path.rglob(f"*.{end}")
     ]
 
 
