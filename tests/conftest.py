@@ -52,3 +52,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in reasons.items():
             if reason and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The work folder of ``./run.sh mini ctc --size tiny``, run to its end; not to be changed."""
+    from tests.recipes.recipe_tools import run_recipe
+
+    work = tmp_path_factory.mktemp("tiny") / "work"
+    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", work)
+    assert done.returncode == 0, done.stdout
+    return work
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, up to date, to be changed."""
+    return Path(shutil.copytree(finished, tmp_path / "work"))

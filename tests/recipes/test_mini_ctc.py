@@ -45,15 +45,10 @@ def test_is_up_to_date_when_run_again(finished: Path) -> None:
     assert "| ctc_tdnn_phone" in done.stdout
 
 
-def test_an_edited_configuration_runs_only_what_depends_on_it(copied: Path, tmp_path: Path) -> None:
-    graph = tmp_path / "conf"
-    done = run_recipe(
-        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--avg", "1", "--dry-run", "true"
-    )
-    stale = [line.split(")")[0] for line in done.stdout.splitlines() if line.startswith("stage ")]
-    assert done.returncode == 0 and len(stale) == 13 and not graph.exists()
+def test_a_later_stage_is_refused_after_an_edit(copied: Path) -> None:
     done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--avg", "1", "--stage", "6")
-    assert done.returncode == 2 and "stage 5" in done.stdout and "way out" in done.stdout
+    assert done.returncode == 2
+    assert "stage 5" in done.stdout and "way out" in done.stdout
 
 
 def test_transcribes_a_file_as_the_recipe_did(finished: Path) -> None:

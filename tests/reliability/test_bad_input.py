@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.conftest import copied, finished  # noqa: F401
 from tests.recipes.recipe_tools import EXP, contents, kaldi_folder, run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
@@ -19,7 +18,7 @@ NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
-def sound(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def sound(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small corpus as a Kaldi data directory without a fault."""
     return kaldi_folder(finished, tmp_path_factory.mktemp("kaldi") / "corpus")
 
@@ -55,7 +54,7 @@ def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
         (["extra"], ["extra"]),
     ],
 )
-def test_options(arguments: list[str], words: list[str], copied: Path) -> None:  # noqa: F811
+def test_options(arguments: list[str], words: list[str], copied: Path) -> None:
     before = contents(copied)
     done = run_recipe("mini", "ctc", "--work-dir", copied, *arguments)
     assert done.returncode == 2
@@ -163,7 +162,7 @@ def test_lexicon_without_the_words(corpus: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "work/data/lang_phone").exists()
 
 
-def test_arpa_with_a_broken_line(copied: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_arpa_with_a_broken_line(copied: Path, tmp_path: Path) -> None:
     import gzip
 
     text = gzip.decompress((copied / "data/lm/phone.arpa.gz").read_bytes()).decode().splitlines()
@@ -181,7 +180,7 @@ def test_arpa_with_a_broken_line(copied: Path, tmp_path: Path) -> None:  # noqa:
 @pytest.mark.parametrize(
     ("stage", "folder"), [(1, "data/feats_fbank"), (4, "data/graph_phone"), (5, f"{EXP}/am")]
 )
-def test_full_disk(stage: int, folder: str, copied: Path) -> None:  # noqa: F811
+def test_full_disk(stage: int, folder: str, copied: Path) -> None:
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
@@ -196,7 +195,7 @@ def test_full_disk(stage: int, folder: str, copied: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_read_only_folder(copied: Path) -> None:  # noqa: F811
+def test_read_only_folder(copied: Path) -> None:
     for path in (copied, *copied.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     for path in copied.parents:  # pytest's own folders let only their owner in

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.recipes.conftest import finished  # noqa: F401
 from tests.recipes.recipe_tools import EXP, run_and_kill, run_recipe, stage_seconds, transcripts
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
@@ -15,7 +14,7 @@ pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
 NUM_KILLS = 6
 
 
-def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None:
     draw = (
         np.random.default_rng()
     )  # another moment every time; the seed of a failure is printed with the times
@@ -35,7 +34,7 @@ def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None: 
     assert (work / EXP / "RESULTS.md").read_bytes() == (finished / EXP / "RESULTS.md").read_bytes()
 
 
-def test_training_killed_in_the_middle(finished: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_training_killed_in_the_middle(finished: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     command = ("mini", "ctc", "--size", "tiny", "--work-dir", work)
     assert run_recipe(*command, "--stop-stage", "4").returncode == 0
