@@ -9,7 +9,7 @@
 # shellcheck shell=bash
 
 _privasr_setup() {
-  local root stack venv wanted found=
+  local root stack venv wanted first found=
   if [[ -z ${BASH_SOURCE[0]-} ]]; then
     echo "path.sh: source it from bash" >&2
     return 2
@@ -19,6 +19,7 @@ _privasr_setup() {
     echo "path.sh: no spaces allowed in the folder's path, found '$root'; move or rename it" >&2
     return 2
   fi
+  first=$root/local
   stack=${PRIVASR_STACK:-torch1}
   case $stack in
     torch1) venv=$root/.venv ;;
@@ -38,15 +39,16 @@ _privasr_setup() {
         bash "$root/local/install_env.sh" install "$stack" "$venv" || return 2
       fi
       export VIRTUAL_ENV=$venv
-      [[ :$PATH: == *":$venv/bin:"* ]] || PATH=$venv/bin:$PATH
+      first=$root/local:$venv/bin
       ;;
     *)
       echo "path.sh: PRIVASR_ENV is 'current' or not set, found '$PRIVASR_ENV'" >&2
       return 2
       ;;
   esac
-  [[ :$PATH: == *":$root/local:"* ]] || PATH=$root/local:$PATH
-  [[ :${PYTHONPATH-}: == *":$root:"* ]] || PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
+  # First, not just somewhere: another clone or stack may have been sourced in this shell since.
+  [[ $PATH: == "$first:"* ]] || PATH=$first:$PATH
+  [[ ${PYTHONPATH-}: == "$root:"* ]] || PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
   export PATH PYTHONPATH PRIVASR_ROOT=$root LC_ALL=C.UTF-8 PYTHONUNBUFFERED=1
 }
 

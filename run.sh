@@ -39,8 +39,8 @@ case ${1-} in
   *) corpus=$1; shift ;;
 esac
 
-if [[ -z ${1-} || $1 == --* ]]; then   # no recipe: all of them, one after the other
-  if [[ ${1-} == --help ]]; then usage; exit 0; fi
+if [[ -z ${1-} || $1 == -* ]]; then   # no recipe: all of them, one after the other
+  if [[ ${1-} == --help || ${1-} == -h ]]; then usage; exit 0; fi
   summary=() failed=0
   for name in "${recipes[@]}"; do
     echo "=== $corpus $name"
@@ -74,6 +74,7 @@ fi
 . "$root/path.sh"
 . settings.sh
 own=${corpus#data:}
+[[ -n $own ]] || stop "./run.sh $corpus" "data:DIR" "no folder" "name the Kaldi data directory, or the folder of manifests"
 [[ $own == /* ]] || own=$caller/$own
 [[ -e $own ]] || stop "./run.sh $corpus" "a file or folder" "nothing" "correct the path"
 own=$(realpath "$own")
@@ -86,5 +87,5 @@ fi
 name=$(basename "$own" .py)
 work_dir=$root/egs/user/$name
 cd "$root"
-unset -v name own recipes   # they would be options
+unset -v name own recipes word   # they would be options
 . run_recipe.sh

@@ -56,19 +56,22 @@ find_python() {
   and, if it is not on the PATH, name it: export PRIVASR_PYTHON=/path/to/python3.11")
 }
 
-# check_build_tools: sets $problems. kenlm is built from source.
+# check_venv: sets $problems.
+check_venv() {
+  "$python" -I -c 'import venv, ensurepip' 2>/dev/null \
+    || problems+=("$python lacks the modules venv and ensurepip. On Debian and Ubuntu: apt-get install python3.11-venv")
+}
+
+# check_build_tools: sets $missing to what building kenlm lacks. Only rescoring needs kenlm, so this stops nothing.
 check_build_tools() {
-  local include missing=()
-  "$python" -I -c 'import venv, ensurepip' 2>/dev/null || missing+=("python3.11-venv (modules venv and ensurepip)")
+  local include
   include=$("$python" -I -c 'import sysconfig; print(sysconfig.get_path("include"))')
-  [[ -f $include/Python.h ]] || missing+=("python3.11-dev ($include/Python.h)")
+  [[ -f $include/Python.h ]] || missing+=("python3.11-dev")
   if ! command -v g++ >/dev/null; then
     missing+=("g++")
   elif ! echo '#include <zlib.h>' | g++ -E -x c++ - >/dev/null 2>&1; then
-    missing+=("zlib1g-dev (zlib.h)")
+    missing+=("zlib1g-dev")
   fi
-  [[ ${#missing[@]} -eq 0 ]] || problems+=("missing: $(printf '%s, ' "${missing[@]}" | sed 's/, $//'). On Debian and Ubuntu:
-    apt-get install $(printf '%s\n' "${missing[@]}" | cut -d' ' -f1 | paste -sd' ')")
 }
 
 check_disk() {
@@ -117,7 +120,11 @@ if [[ -r $venv/.complete && $(<"$venv/.complete") == "$wanted" && -x $venv/bin/p
 problems=() needed_kib=$((8 * 1024 * 1024))
 check_platform
 find_python
-[[ -z $python ]] || check_build_tools
+if [[ -e $venv && ! -e $venv/.complete && ! -e $log ]]; then   # not even begun by this script
+  problems+=("${venv##*/} is there, and is not path.sh's: it would be replaced. Move it away, or activate it and
+    export PRIVASR_ENV=current")
+fi
+[[ -z $python ]] || { check_venv; check_build_tools; }
 check_disk
 if [[ ${#problems[@]} -gt 0 ]]; then
   say "path.sh: the environment ${venv##*/} cannot be made here:" "${problems[@]/#/- }"
@@ -125,6 +132,7 @@ if [[ ${#problems[@]} -gt 0 ]]; then
 fi
 
 start=$SECONDS
+: >"$log"
 if [[ -f $venv/.complete && -x $venv/bin/python ]]; then
   say "path.sh: the lock files have changed: bringing ${venv##*/} up to date"
   rm "$venv/.complete"
@@ -133,9 +141,13 @@ else
   rm -rf "$venv"
   "$python" -I -m venv "$venv"
 fi
-: >"$log"
 pip_install "packages" --only-binary :all: --no-deps --require-hashes -r "${locks[0]}"
-pip_install "kenlm, from source" --no-build-isolation --no-deps --require-hashes -r "${locks[1]}"
+if [[ ${#missing[@]} -eq 0 ]]; then
+  pip_install "kenlm, from source" --no-build-isolation --no-deps --require-hashes -r "${locks[1]}"
+else
+  say "  kenlm is left out: building it needs a C++ compiler and headers. Recipes that rescore will ask for it; then" \
+    "    apt-get install ${missing[*]}; rm ${venv##*/}/.complete     and start again"
+fi
 case $stack in
   torch1) pip_install "k2" --no-deps --require-hashes -r "${locks[2]}" ;;
   *) pip_install "torch" -r "${locks[2]}" ;;

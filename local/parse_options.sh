@@ -12,8 +12,10 @@ _is_option() {   # NAME: may the command line set it?
 }
 
 _nearest() {   # NAME: what was probably meant
-  local _known
-  mapfile -t _known < <(compgen -v | grep '^[a-z]')
+  local _known=() _candidate
+  for _candidate in $(compgen -v); do
+    if _is_option "$_candidate"; then _known+=("$_candidate"); fi
+  done
   python3 - "$1" "${_known[@]}" <<'PYTHON'
 import difflib, sys
 near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1)

@@ -17,7 +17,7 @@ _home=$PWD
 if [[ -z $corpus_conf ]]; then corpus_conf=$_home/conf; fi
 if [[ -z $work_dir ]]; then work_dir=$_home; fi
 if [[ -n $corpus_dir && $corpus_dir != /* ]]; then corpus_dir=$_home/$corpus_dir; fi
-if [[ -z ${definition-} ]]; then definition=$PRIVASR_ROOT/privasr_k2/corpora/$corpus.py; fi
+if [[ -z $definition ]]; then definition=$PRIVASR_ROOT/privasr_k2/corpora/$corpus.py; fi
 command_line="./run.sh ${corpus_name:-$corpus} $recipe"
 
 . cmd.sh
@@ -28,11 +28,14 @@ case $size in
   tiny | small | paper) ;;
   *) _stop "--size" "tiny, small or paper" "'$size'" "correct the value" ;;
 esac
-mkdir -p "$work_dir"
-cd "$work_dir" || exit 2
+[[ $nj -ge 1 ]] || _stop "--nj" "a whole number above 0" "'$nj'" "correct the value"
+if ! { mkdir -p "$work_dir" && cd "$work_dir"; } 2>/dev/null; then
+  _stop "$work_dir" "a folder to work in" "one that cannot be made or entered" "give another: --work-dir DIR"
+fi
 python3 -m privasr_k2.recipe.run --plan <(printf '%s\0' "${_plan[@]}") --root "$PRIVASR_ROOT" --first "$stage" \
   --last "$stop_stage" --nj "$nj" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"
-if [[ $dry_run == false && -n $report && -f $report ]]; then
+# A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
+if [[ $dry_run == false && $stop_stage -ge $_last_stage && -f $report ]]; then
   echo
   cat "$report"
 fi

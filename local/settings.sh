@@ -30,6 +30,8 @@ size=small units=phone feature=fbank speed_perturb=false lm_text='' arpa='' lexi
 
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
 corpus_options=''   # NAME=VALUE words for prepare_corpus
+definition=''       # the Python file that exports CORPUS; default: that of privasr_k2/corpora
+corpus_name=''      # what the user called the corpus, where that is not its own name
 corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ beside its run.sh
 report=''           # set by a recipe: the file that is shown at the end
 

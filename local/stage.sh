@@ -8,6 +8,7 @@
 # shellcheck shell=bash disable=SC2154
 
 _plan=()
+_last_stage=0    # number of the last stage declared
 _space=$'\x1f'   # stands for a blank in the paths that layers prints, as its output is split into words
 
 stage() {
@@ -17,6 +18,7 @@ stage() {
     local launcher=$default_cmd
     if [[ ${3-} == JOB=* ]]; then launcher=$decode_cmd; fi
     words=("$1" "$2" --cmd "$launcher" "${@:3}")
+    _last_stage=$1
   fi
   words=("${words[@]//$_space/ }")
   _plan+=("${#words[@]}" "${words[@]}")

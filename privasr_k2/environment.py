@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from privasr_k2.errors import ConfigError
+
 ROOT = Path(__file__).resolve().parents[1]
 
 _DATA = (
@@ -89,8 +91,14 @@ def installed_version(name: str) -> str | None:
 
 
 def lock_files(stack: str) -> list[Path]:
-    """The lock files of a stack: ``torch1``, ``torch2`` or ``torch2-cpu``."""
-    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}[stack]
+    """The lock files of a stack: ``torch1``, ``torch2`` or ``torch2-cpu``.
+
+    Raises:
+        ConfigError: there is no such stack.
+    """
+    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}.get(stack)
+    if last is None:
+        raise ConfigError("PRIVASR_STACK", "torch1 or torch2", repr(stack), "correct it, or unset it")
     return [ROOT / "requirements" / name for name in (f"{stack.removesuffix('-cpu')}.txt", "kenlm.txt", last)]
 
 

@@ -6,13 +6,14 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from privasr_k2.errors import DataError
 
@@ -44,6 +45,28 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             temporary.replace(final)
     finally:
         remove_tree(temporary)
+
+
+@contextmanager
+def disk_errors(path: str | Path) -> Iterator[None]:
+    """Turn the I/O errors that safetensors hides in a text of its own into ``OSError``.
+
+    >>> from safetensors import SafetensorError
+    >>> with disk_errors("model.safetensors"):
+    ...     raise SafetensorError("Error while serializing: I/O error: File too large (os error 27)")
+    Traceback (most recent call last):
+    OSError: [Errno 27] File too large: 'model.safetensors'
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        code = int(number[1])
+        raise OSError(code, os.strerror(code), str(path)) from error
 
 
 def remove_tree(path: Path) -> None:
@@ -78,10 +101,23 @@ def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:
     if path.suffix == ".gz":
         # A fixed time and no name in the header: the same text gives the same bytes.
         if mode == "w":
-            raw = gzip.GzipFile(filename="", mode="wb", fileobj=path.open("wb"), mtime=0)
-            return io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+            return io.TextIOWrapper(_GzipWriter(path.open("wb")), encoding="utf-8", newline="\n")
         return gzip.open(path, mode + "t", encoding="utf-8")  # type: ignore[return-value]
     return path.open(mode, encoding="utf-8", newline="\n" if mode == "w" else None)  # type: ignore[return-value]
+
+
+class _GzipWriter(gzip.GzipFile):
+    """Closes its file, too: left to the garbage collector, an error with the last bytes would be lost."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        super().__init__(filename="", mode="wb", fileobj=raw, mtime=0)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._raw.close()
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:

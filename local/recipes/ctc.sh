@@ -5,11 +5,17 @@
 #   ./run.sh CORPUS ctc --encoder conformer    another encoder, beside the first
 #   ./run.sh CORPUS ctc --dry-run true         list what each stage reads and writes; check the wiring
 #
-# Options: encoder (tdnn|blstm|conformer), max_duration (seconds of speech in a batch), avg (checkpoints to
-# average), am_model and am_tokens (a model.pt or model.onnx trained elsewhere, in place of stage 5).
-# Those of every recipe: see ./run.sh --help.
-encoder=tdnn max_duration='' avg='' am_model='' am_tokens=''
+# Options: encoder (tdnn|blstm|conformer; default tdnn, with --size paper blstm), max_duration (seconds of speech
+# in a batch), avg (checkpoints to average), am_model and am_tokens (a model.pt or model.onnx trained elsewhere and
+# its tokens.txt, in place of stage 5). Those of every recipe: see ./run.sh --help.
+encoder='' max_duration='' avg='' am_model='' am_tokens=''
 . parse_options.sh
+if [[ -z $encoder ]]; then
+  if [[ $size == paper ]]; then encoder=blstm; else encoder=tdnn; fi
+fi
+if [[ -n $am_model && -z $am_tokens ]]; then
+  _stop "--am-model" "--am-tokens with it" "none" "give the tokens.txt that the model was trained with: --am-tokens FILE"
+fi
 . data_stages.sh   # stages 0-4: manifests, features, lang, LM, graph
 
 exp=exp/ctc_${encoder}_$units

@@ -15,12 +15,13 @@ from privasr_k2.am.foreign import ForeignModel
 from privasr_k2.am.registry import build
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
+from privasr_k2.graph.lang import symbols_text
 
 
 def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: Sequence[str] | None) -> None:
     """Write the files that :func:`load_model` reads; ``model.safetensors`` last."""
     if tokens is not None:
-        write_text(folder / TOKENS, "".join(f"{token} {number}\n" for number, token in enumerate(tokens)))
+        write_text(folder / TOKENS, symbols_text(tokens))
     configuration.save(spec, folder / SPEC)
     save_tensors(folder / WEIGHTS, weights)
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, read_lines
+from privasr_k2.fileio import atomic_path, disk_errors, read_lines
 
 WEIGHTS, SPEC, TOKENS = "model.safetensors", "model.yaml", "tokens.txt"
 
@@ -43,7 +43,7 @@ def read_tokens(path: Path) -> list[str]:
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Any = None) -> None:
     """Write tensors, and a JSON value in the file's header, atomically."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with atomic_path(path) as temporary:
+    with atomic_path(path) as temporary, disk_errors(path):
         save_file(plain, str(temporary), {"json": json.dumps(header)})
 
 

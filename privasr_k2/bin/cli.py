@@ -30,6 +30,7 @@ _DISK = {
         "permission denied",
         "choose another folder with --work-dir, or change its owner",
     ),
+    errno.EPERM: ("permission", "operation not permitted", "choose another folder with --work-dir"),
     errno.ENOENT: ("a file or folder", "nothing", "correct the name, or run the stage that writes it"),
     errno.EISDIR: ("a file", "a folder", "correct the name"),
     errno.ENOTDIR: ("a folder", "a file", "correct the name"),
@@ -53,7 +54,7 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     )
     made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
     made.add_argument(
-        "--num-jobs", type=_at_least_one, default=1, help="processes or threads; changes no result"
+        "--num-jobs", type=_positive, default=1, metavar="N", help="processes or threads; changes no result"
     )
     return made
 
@@ -68,11 +69,10 @@ def add_config(made: argparse.ArgumentParser) -> None:
     made.add_argument("--set", nargs="*", action="extend", default=[], metavar="K=V", help=values)
 
 
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"a whole number above 0 expected, found {text}")
-    return number
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number above 0 expected, found {text!r}")
+    return int(text)
 
 
 def add_device(made: argparse.ArgumentParser) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 from privasr_k2 import environment
 from privasr_k2.environment import Finding
+from privasr_k2.errors import ConfigError
 
 
 def main() -> int:
@@ -19,7 +21,11 @@ def main() -> int:
     formatter = argparse.RawDescriptionHelpFormatter
     argparse.ArgumentParser(prog="doctor", description=__doc__, formatter_class=formatter).parse_args()
     stack = os.environ.get("PRIVASR_STACK") or "torch1"
-    expected = environment.locked_versions(environment.lock_files(stack))
+    try:
+        expected = environment.locked_versions(environment.lock_files(stack))
+    except ConfigError as error:  # not by bin.cli, which imports what may be missing here
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     findings = [
         *environment.check_machine(environment.ROOT),
         *environment.check_packages(expected, environment.installed_version),

@@ -109,7 +109,7 @@ def _turns(path: Path) -> Iterator[Utterance]:
     for number, row in enumerate(rows, start=1):
         if number == 1 and row == expected:
             continue
-        if number == 1 or len(row) != len(expected):
+        if number == 1 or len(row) != len(expected) or not row[2].isdigit():
             raise DataError(
                 f"{path}:{number}", f"the columns {' '.join(expected)}", repr(row), "mend the table"
             )

@@ -139,6 +139,8 @@ class Corpus:
         scored_units: recognized unit -> scored unit, where several count as one (TIMIT's 48 -> 39 phones).
         sampling_rate: of the audio, in Hz. Audio of another rate is a problem that ``check_cuts`` reports.
         synthetic: whether the speech is made by a machine; tables say so.
+        max_characters_per_second: of normalized text, blanks included; denser text is a problem that
+            ``check_cuts`` reports. Fast English has about 20.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Corpus:
     scored_units: Mapping[str, str] = field(default_factory=dict)
     sampling_rate: int = 16000
     synthetic: bool = False
+    max_characters_per_second: float = 30.0
 
 
 def load_corpus(definition: Path) -> Corpus:

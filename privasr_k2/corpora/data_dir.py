@@ -38,6 +38,10 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     seed = int(given.number("split_seed", 0))
     dev_fraction, test_fraction = given.number("dev_fraction", 0.09), given.number("test_fraction", 0.1)
     cuts = _lhotse_cuts(folder) or _kaldi_cuts(folder, given)
+    if "train" not in cuts:
+        raise DataError(
+            folder, "lhotse manifests of train", f"only those of {' '.join(cuts)}", "add cuts_train.jsonl.gz"
+        )
     if "test" not in cuts:
         cuts["train"], cuts["test"] = _split(cuts["train"], test_fraction, seed)
     if "dev" not in cuts:

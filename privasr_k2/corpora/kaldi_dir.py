@@ -275,7 +275,10 @@ def _features(
     frames = int(shape.num_rows)
     shift = FRAME_SHIFT
     if duration is not None and frames > 0:
-        shift = _frame_shift(float(duration.rest), frames)
+        try:
+            shift = _frame_shift(float(duration.rest), frames)
+        except ValueError:
+            problems.append(Problem(duration.place, "UTTERANCE SECONDS", repr(duration.rest)))
     return Features(
         type="given",
         num_frames=frames,

@@ -61,7 +61,9 @@ def prepare(
         check_cuts(
             words,
             sampling_rate=corpus.sampling_rate,
-            max_characters_per_second=given.number("max_characters_per_second", 30.0),
+            max_characters_per_second=given.number(
+                "max_characters_per_second", corpus.max_characters_per_second
+            ),
             num_jobs=given.num_jobs,
             place=given.raw_dir or f"corpus {corpus.name}",
         )
@@ -80,7 +82,7 @@ def prepare(
 
 
 def _refuse_inside(out_dir: Path, raw_dir: Path) -> None:
-    if out_dir.absolute().is_relative_to(raw_dir.absolute()):
+    if out_dir.resolve().is_relative_to(raw_dir.resolve()):
         raise ConfigError(
             f"--out-dir {out_dir}",
             "a folder outside the corpus",

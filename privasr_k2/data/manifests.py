@@ -133,7 +133,7 @@ def check_cuts(
 
 
 def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
-    for role in ("train", "test"):
+    for role in dict.fromkeys(("train", "test", *cuts_by_role)):
         if role not in cuts_by_role or next(iter(cuts_by_role[role]), None) is None:
             yield Problem(f"role {role}", "utterances", "none")
     owner: dict[str, str] = {}

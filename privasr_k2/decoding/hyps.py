@@ -1,15 +1,13 @@
-"""The record of a decoded utterance, one line of ``decode_<role>/JOB.jsonl``."""
+"""The record of a decoded utterance, one line of ``decode_<role>/JOB.jsonl``, as ``decode`` writes it.
+
+:func:`privasr_k2.scoring.hypotheses.read_decoded` reads a folder of them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from privasr_k2.errors import DataError
-from privasr_k2.fileio import read_jsonl
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,3 @@ class Record:
         ''
         """
         return dataclasses.asdict(self)
-
-
-def read_hyps(path: Path) -> Iterator[Record]:
-    """The records of a file.
-
-    Raises:
-        DataError: a line that is no such record.
-    """
-    for number, value in enumerate(read_jsonl(path), start=1):
-        try:
-            hyps = tuple(Hyp(**hyp) for hyp in value["hyps"])
-            yield Record(**{**value, "hyps": hyps})
-        except (TypeError, KeyError) as error:
-            raise DataError(
-                f"{path}, record {number}", "a decoded utterance", str(error), "decode again"
-            ) from error

@@ -30,7 +30,8 @@ class RecognizerSpec:
     Attributes:
         model: folder of the acoustic model.
         graph: folder of the graph.
-        features: ``fbank`` or ``mfcc``.
+        features: ``fbank`` or ``mfcc``; ``given`` where the corpus brought its own, so that no audio can be
+            transcribed.
         sampling_rate: of the training data, in Hz.
         search: pruning, and as its grid the one point that dev has chosen.
     """
@@ -42,10 +43,8 @@ class RecognizerSpec:
     search: SearchConfig
 
     def __post_init__(self) -> None:
-        if self.features not in DIMENSIONS:
-            raise ValueError(
-                f"features must be computed from audio: {' or '.join(DIMENSIONS)}, got {self.features}"
-            )
+        if self.features not in (*DIMENSIONS, "given"):
+            raise ValueError(f"features must be {' or '.join(DIMENSIONS)} or given, got {self.features}")
 
 
 def describe(
@@ -91,6 +90,13 @@ class Recognizer:
         if not file.is_file():
             raise DataError(file, "a recognizer", "nothing", "run the recipe to its end; it writes the file")
         spec = configuration.load(RecognizerSpec, [file])
+        if spec.features not in DIMENSIONS:
+            raise DataError(
+                file,
+                f"features that are computed from audio: {' or '.join(DIMENSIONS)}",
+                f"{spec.features} ones, which came with the corpus",
+                "train on a corpus with audio; what has such features is decoded with bin.decode",
+            )
         model = load_model(folder / spec.model, device)
         decoder = Decoder.from_folder(folder / spec.graph, spec.search, device=device)
         decoder.check_model(model.num_tokens, model.tokens, folder / spec.model)

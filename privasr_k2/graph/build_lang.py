@@ -14,6 +14,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, write_json, write_text
 from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, file_hash, parse_units, symbols_text
 from privasr_k2.graph.lexicon import (
+    WORD_START,
     Spellings,
     cmudict_path,
     spell_in_characters,
@@ -104,7 +105,11 @@ def build_lang(
         temporary.mkdir(parents=True)
         spellings = _spell(must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"])
         dev_only = set(counts.get("dev", ())) - set(spellings.variants) - reserved
-        dev_spellings = _spell(set(), dev_only, temporary / "bpe.model", config, corpus_lexicon, ())
+        dev_spellings = (
+            spell_in_characters((), dev_only, known=set(spellings.tokens) - {WORD_START})
+            if config.units == "char"
+            else _spell(set(), dev_only, temporary / "bpe.model", config, corpus_lexicon, ())
+        )
         words = sorted(spellings.variants)
         oov = {"lm_text": lm_words, **counts} if lm_words else counts
         report = {role: _out_of_vocabulary(found, spellings) for role, found in oov.items()}

@@ -5,10 +5,14 @@ espeak-ng is a separate program under its own licence (GPL); it is only asked, t
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from pathlib import Path
 
 from privasr_k2.errors import ConfigError
 
@@ -73,8 +77,13 @@ def _espeak() -> Callable[[str], str]:
             "install it, or give a lexicon with every word and --set g2p=none",
         ) from error
     library = ctypes.CDLL(espeakng_loader.get_library_path())
-    retrieval_only = 2  # AUDIO_OUTPUT_SYNCHRONOUS: no sound device is opened
-    rate = library.espeak_Initialize(retrieval_only, 0, str(espeakng_loader.get_data_path()).encode(), 0)
+    # espeak-ng cuts the path of its data at 160 bytes.
+    folder = tempfile.mkdtemp(prefix="espeak")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    data = Path(folder) / "espeak-ng-data"
+    data.symlink_to(Path(espeakng_loader.get_data_path()).resolve())
+    synchronous, dont_exit = 2, 0x8000  # no sound device is opened; a missing voice does not end the process
+    rate = library.espeak_Initialize(synchronous, 0, str(data).encode(), dont_exit)
     if rate < 0 or library.espeak_SetVoiceByName(b"en-us") != 0:
         raise ConfigError(
             "g2p=espeak", "espeak-ng with its voice en-us", "it did not start", "reinstall espeakng-loader"

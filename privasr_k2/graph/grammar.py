@@ -104,7 +104,7 @@ def _states(model: Arpa, speakable: np.ndarray, histories: np.ndarray) -> np.nda
     is_state[histories] = True
     is_state[1:] |= model.log10_backoffs != 0
     is_state &= speakable
-    is_state[model.rows_of_orders()[-1].start + 1 :] = False if model.order > 1 else is_state[-1:]
+    is_state[model.rows_of_orders()[-1].start + 1 :] = False
     is_state[0] = True
     return is_state
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from privasr_k2.errors import GraphError
-from privasr_k2.fileio import atomic_path, read_lines, write_text
+from privasr_k2.fileio import atomic_path, disk_errors, read_lines, write_text
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, read_symbols, symbols_text
 from privasr_k2.lm.arpa import Arpa
@@ -205,7 +205,8 @@ def save_graph(HLG: k2.Fsa, lang: Lang, info: dict[str, Any], folder: Path) -> N
     }
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)
-        save_file(tensors, temporary / "HLG.safetensors")
+        with disk_errors(folder / "HLG.safetensors"):
+            save_file(tensors, temporary / "HLG.safetensors")
         write_text(temporary / "graph.yaml", yaml.safe_dump(info, sort_keys=False))
         write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
         write_text(temporary / "words.txt", symbols_text(lang.words))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import read_lines
@@ -203,12 +202,3 @@ def file_hash(path: str | Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def summary(lang: Lang) -> dict[str, Any]:
-    """Sizes, for ``lang.yaml`` and logs."""
-    return {
-        "num_tokens": lang.num_tokens,
-        "num_words": len(lang.word_ids),
-        "num_pronunciations": len(lang.pronunciations),
-    }

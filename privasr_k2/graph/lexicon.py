@@ -6,6 +6,7 @@ import importlib.util
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError
@@ -36,17 +37,27 @@ class Spellings:
 
 
 def load_pronunciations(path: Path) -> Pronunciations:
-    """A pronouncing dictionary in lower case, its variants together; ARPAbet vowels lose their stress digits.
+    """A pronouncing dictionary, its variants together; ARPAbet vowels lose their stress digits.
+
+    What follows a token that begins with ``#`` is a comment, as in CMUdict.
 
     Raises:
         DataError: a word without tokens, or text that is not UTF-8.
     """
     found: Pronunciations = {}
     for _, word, tokens in read_lexicon(path):
-        variants = found.setdefault(word.lower(), [])
-        phones = tuple(_without_stress(token) for token in tokens if not token.startswith("#"))
-        if phones not in variants:
-            variants.append(phones)
+        spelled = takewhile(lambda token: not token.startswith("#"), tokens)
+        phones = tuple(_without_stress(token) for token in spelled)
+        if phones and phones not in found.setdefault(word, []):
+            found[word].append(phones)
+    return found
+
+
+def _in_lower_case(dictionary: Pronunciations) -> Pronunciations:
+    found: Pronunciations = {}
+    for word, variants in dictionary.items():
+        known = found.setdefault(word.lower(), [])
+        known.extend(phones for phones in variants if phones not in known)
     return found
 
 
@@ -89,7 +100,8 @@ def spell_in_phones(
 ) -> Spellings:
     """Phones of words: from the corpus's own lexicon, then CMUdict, then espeak-ng.
 
-    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too.
+    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too. Case counts in
+    the corpus's lexicon, whose words are those of the transcripts, and not in CMUdict.
 
     Args:
         must: words that are needed, those of the training text.
@@ -107,10 +119,9 @@ def spell_in_phones(
     own_phones = {phone for entry in own.values() for phones in entry for phone in phones}
     if own_phones <= set(ARPABET):
         if cmudict is not None:
-            dictionary = load_pronunciations(cmudict)
-            variants.update(
-                {word: dictionary[word] for word in wanted if word not in variants and word in dictionary}
-            )
+            dictionary = _in_lower_case(load_pronunciations(cmudict))
+            unknown = [word for word in wanted if word not in variants and word.lower() in dictionary]
+            variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
         if g2p == "espeak":
             said = espeak_pronunciations(word for word in wanted if word not in variants)
@@ -132,18 +143,20 @@ def spell_in_phones(
     return Spellings(tuple(tokens), {word: variants[word] for word in sorted(variants)}, sources)
 
 
-def spell_in_characters(must: Iterable[str], may: Iterable[str]) -> Spellings:
+def spell_in_characters(
+    must: Iterable[str], may: Iterable[str], *, known: Iterable[str] | None = None
+) -> Spellings:
     """Each word as a mark of its start and its characters.
 
-    Words with a character of no training word are left out.
+    Words with a character that is not ``known`` (those of ``must``, where nothing is given) are left out.
 
     >>> spell_in_characters(["ab"], ["ba", "x"]).variants
     {'ab': [('▁', 'a', 'b')], 'ba': [('▁', 'b', 'a')]}
     """
     must, may = set(must), set(may)
-    characters = sorted({character for word in must for character in word})
-    known = set(characters)
-    words = sorted(word for word in must | may if known.issuperset(word))
+    characters = sorted({character for word in must for character in word} if known is None else set(known))
+    usable = set(characters)
+    words = sorted(word for word in must | may if usable.issuperset(word))
     return Spellings(
         (WORD_START, *characters),
         {word: [(WORD_START, *word)] for word in words},

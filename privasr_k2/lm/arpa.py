@@ -112,16 +112,20 @@ class Arpa:
             nodes[active] = self.suffixes[nodes[active]]
         return total
 
-    def sentence_scores(self, sentences: Sequence[Sequence[str]]) -> tuple[np.ndarray, int]:
+    def sentence_scores(
+        self, sentences: Sequence[Sequence[str]], *, score_unknown: bool = True
+    ) -> tuple[np.ndarray, int]:
         """log10 P(words and end | start) of each sentence (N,), and how many words are unknown.
 
-        An unknown word has the probability of ``<unk>`` where the model has one, otherwise it is left out.
+        An unknown word has the probability of ``<unk>`` where the model has one and ``score_unknown`` is
+        true, otherwise it is left out; what follows it has no history in either case.
         """
         unknown = self.word_ids.get(UNK, -1)
-        tokens, sentence_of, _ = encode(sentences, self.word_ids, unknown)
-        num_unknown = int(np.count_nonzero(tokens == unknown))
+        tokens, sentence_of = encode(sentences, self.word_ids, unknown)
+        is_unknown = tokens == unknown
+        num_unknown = int(np.count_nonzero(is_unknown))
         histories = self._histories(tokens, sentence_of)
-        scored = (tokens >= 0) & (tokens != self.word_ids[BOS])
+        scored = (tokens >= 0) & (tokens != self.word_ids[BOS]) & (score_unknown | ~is_unknown)
         scores = self.log10_conditional(histories[scored], tokens[scored])
         return np.bincount(sentence_of[scored], scores, minlength=len(sentences)), num_unknown
 
@@ -147,11 +151,11 @@ class Arpa:
 
 def encode(
     sentences: Sequence[Sequence[str]], word_ids: dict[str, int], unknown: int
-) -> tuple[np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray]:
     """All sentences as one array of word numbers with ``<s>`` and ``</s>``.
 
     Returns:
-        tokens (M,) int64, the sentence of each token (M,), and the number of unknown words.
+        tokens (M,) int64 and the sentence of each token (M,).
     """
     bos, eos = word_ids[BOS], word_ids[EOS]
     tokens: list[int] = []
@@ -160,8 +164,7 @@ def encode(
         tokens.extend([word_ids.get(word, unknown) for word in sentence])
         tokens.append(eos)
     lengths = np.fromiter((len(s) + 2 for s in sentences), dtype=np.int64, count=len(sentences))
-    array = np.array(tokens, dtype=np.int64)
-    return array, np.repeat(np.arange(len(sentences)), lengths), int(np.count_nonzero(array == unknown))
+    return np.array(tokens, dtype=np.int64), np.repeat(np.arange(len(sentences)), lengths)
 
 
 def write_arpa(model: Arpa, path: Path) -> None:

@@ -53,7 +53,7 @@ def count_ngrams(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], 
         raise DataError(
             "words.txt", "each word once, and none of <s> </s> <unk>", "a repeated word", "make it again"
         )
-    tokens, sentence_of, _ = encode(sentences, word_ids, word_ids[UNK])
+    tokens, sentence_of = encode(sentences, word_ids, word_ids[UNK])
     if len(tokens) == 2 * len(sentences):
         raise DataError(
             "the text of the language model", "words", "none", "give text, or another 'text' setting"
@@ -237,9 +237,6 @@ def perplexity(model: Arpa, sentences: Sequence[Sequence[str]]) -> float:
 
     Unknown words still break the history, as they would for a decoder that met one.
     """
-    known = Arpa(model.words, model.counts, model.keys, model.log10_probs.copy(), model.log10_backoffs)
-    if UNK in model.word_ids:
-        known.log10_probs[model.word_ids[UNK]] = 0.0
-    scores, num_unknown = known.sentence_scores(sentences)
+    scores, num_unknown = model.sentence_scores(sentences, score_unknown=False)
     num_tokens = sum(len(s) + 1 for s in sentences) - num_unknown
     return float(10.0 ** (-scores.sum() / max(num_tokens, 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privasr_k2.lm.arpa import BOS, EOS, Arpa
+from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, Arpa
 
 
 def prune_to(
@@ -21,7 +21,7 @@ def prune_to(
         max_ngrams: at least V is always kept.
         history_log10_probs: (n + 1,) log10 P of each node as a history; the model's own by default.
     """
-    if len(model.keys) <= max_ngrams:
+    if len(model.keys) <= max(max_ngrams, model.counts[0]):
         return model, 0.0
     scores = perplexity_changes(model, history_log10_probs)
     for rows in reversed(model.rows_of_orders()[1:]):
@@ -31,7 +31,9 @@ def prune_to(
     scores[:num_unigrams] = np.inf
     allowed = max(max_ngrams, num_unigrams)
     threshold = float(np.partition(scores, len(scores) - allowed - 1)[len(scores) - allowed - 1])
-    return keep_rows(model, scores > threshold), threshold
+    kept = scores > threshold
+    kept[:num_unigrams] = True  # also where the threshold is infinite
+    return keep_rows(model, kept), threshold
 
 
 def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = None) -> np.ndarray:
@@ -82,7 +84,10 @@ def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
 
 
 def with_fitting_backoffs(model: Arpa) -> Arpa:
-    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that follow h."""
+    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that follow h.
+
+    Where those words hold all of the mass, nothing is left for others; where they are all words, it is 1.
+    """
     backoffs = np.zeros(len(model.keys))
     fitted = Arpa(model.words, model.counts, model.keys, model.log10_probs, backoffs)
     fitted.__dict__["suffixes"] = model.suffixes
@@ -93,8 +98,8 @@ def with_fitting_backoffs(model: Arpa) -> Arpa:
         start, size = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
         left = 1.0 - np.bincount(parents - start, 10.0 ** model.log10_probs[rows], minlength=size - start)
         left_lower = 1.0 - np.bincount(parents - start, 10.0**lower, minlength=size - start)
-        usable = (left > 1e-12) & (left_lower > 1e-12)
-        weights = np.where(usable, np.log10(np.maximum(left, 1e-12) / np.maximum(left_lower, 1e-12)), 0.0)
+        ratio = np.log10(np.maximum(left, 1e-12) / np.maximum(left_lower, 1e-12))
+        weights = np.where(left_lower > 1e-12, np.where(left > 1e-12, ratio, LOG10_ZERO), 0.0)
         has_children = np.bincount(parents - start, minlength=size - start) > 0
         backoffs[start - 1 : size - 1][has_children] = weights[has_children]
     return fitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -200,6 +201,7 @@ class Runner:
             else:
                 stamps.give_up(where[task.job], task, self._work_dir)
                 failed.append(ended)
+        _clear_line()
         if failed:
             self._report(stage, failed)
         _say(f"{stage.label} ... done in {time.monotonic() - started:.1f} s")
@@ -225,7 +227,7 @@ class Runner:
         lines = first.command.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         print("\n".join(lines), file=sys.stderr)
         logs = ", ".join(self._relative(ended.command.log) for ended in failed)
-        found = "killed before it could tell" if first.code is None else f"exit code {first.code}"
+        found = _how(first.code)
         if stage.is_array:
             jobs = ", ".join(str(ended.command.job) for ended in failed)
             plural = "job" if len(failed) == 1 else "jobs"
@@ -238,6 +240,20 @@ class Runner:
 
 def _say(message: str) -> None:
     print(message, flush=True)
+
+
+def _clear_line() -> None:
+    """Remove what :func:`_progress` has left."""
+    if sys.stdout.isatty():
+        print("\033[K", end="", flush=True)
+
+
+def _how(code: int | None) -> str:
+    if code is None:
+        return "killed before it could tell"
+    if code < 0:
+        return f"killed by signal {-code} ({signal.strsignal(-code)})"
+    return f"exit code {code}"
 
 
 def _progress(queue: Sequence[launch.Command], started: float) -> Callable[[int], None]:

@@ -124,7 +124,7 @@ def begin(
     else:
         if attempt is None and not where.stamp.exists() and not forced:
             _refuse_brought(outputs)
-        if attempt is not None and (before.exists() or not partial.exists()):
+        if attempt is not None and (_holds_any(before) or not partial.exists()):
             for output in outputs:  # what another attempt has left
                 remove_tree(output)
         where.attempt.unlink(missing_ok=True)
@@ -155,9 +155,14 @@ def _shelves(where: Places) -> tuple[Path, Path]:
     return where.stamp.with_suffix(".before"), where.stamp.with_suffix(".partial")
 
 
+def _holds_any(shelf: Path) -> bool:
+    return shelf.exists() and any(shelf.iterdir())
+
+
 def _shelve(outputs: Sequence[Path], shelf: Path) -> None:
     for number, output in enumerate(outputs):
-        if os.path.lexists(output):
+        # Where its place is taken, a run was killed when it had just exchanged the two.
+        if os.path.lexists(output) and not os.path.lexists(shelf / str(number)):
             shelf.mkdir(parents=True, exist_ok=True)
             output.rename(shelf / str(number))
 
@@ -242,6 +247,8 @@ def remove_surplus(stage: Stage, work_dir: Path) -> list[str]:
         for path in (pattern.replace("JOB", job) for pattern in stage.patterns):
             remove_tree(work_dir / path)
             removed.append(path)
+        for shelf in (file.with_name(f"{job}.before"), file.with_name(f"{job}.partial")):
+            remove_tree(shelf)
         file.unlink()
     return removed
 

@@ -80,11 +80,18 @@ class Wiring:
                 "reorder the stages",
             )
         if not writers and not (self._work_dir / path).exists():
+            way_out = "correct the path"
+            if not os.path.isabs(path):
+                way_out += f" (it starts from {self._work_dir})"
+            if any(path in task.raws for task in stage.tasks):
+                way_out += "; --corpus-dir names a corpus"
+            else:
+                way_out += ", or declare the stage that writes it"
             raise DataError(
                 stage.label,
                 f"{path}, which no earlier stage writes",
                 "nothing there",
-                f"correct the path (it starts from {self._work_dir}), or declare the stage that writes it",
+                way_out,
             )
 
 

@@ -44,8 +44,8 @@ def run_and_kill(seconds: float, *arguments: str | Path) -> bool:
         return True
 
 
-def transcripts(work: Path, role: str = "test") -> dict[str, str]:
-    """The words chosen for every utterance of a role."""
+def transcripts(work: Path, role: str = "test") -> dict[str, list[tuple[str, float]]]:
+    """The words and the acoustic score of each hypothesis, for every utterance of a role."""
     found = {}
     for path in sorted((work / EXP / f"decode_{role}").glob("*.jsonl")):
         for line in path.read_text().splitlines():

@@ -129,6 +129,7 @@ def test_options_of_both_spellings(root: Path) -> None:
         (["--PATH", "/tmp"], ["an option that exists"]),
         (["--corpus", "other"], ["an option that exists"]),
         (["--size", "huge"], ["tiny, small or paper"]),
+        (["--nj", "0"], ["--nj: expected a whole number above 0"]),
         (["--config", "no/such/file"], ["no/such/file"]),
         (["--config"], ["a value"]),
         (["--cmd", "qsub"], ["'local', or 'slurm'"]),
@@ -140,6 +141,25 @@ def test_bad_options(root: Path, words: list[str], parts: list[str]) -> None:
     for part in ["error: ", "way out: ", *parts]:
         assert part in said
     assert not (root / "egs/little/data").exists()
+
+
+def test_only_options_are_proposed_and_taken(root: Path, tmp_path: Path) -> None:
+    assert "--corpus?" not in run(root, "little", "ctc", "--corpu", "x", code=2)
+    (tmp_path / "mine.py").write_text("")
+    (root / "local/recipes/ctc.sh").write_text(TOY.replace(" word=some", "").replace("_$word", "_some"))
+    assert "an option that exists" in run(root, f"{tmp_path}/mine.py", "ctc", "--word", "x", code=2)
+
+
+def test_an_early_end_shows_no_old_table(root: Path) -> None:
+    run(root, "little", "ctc")
+    assert report(root) not in run(root, "little", "ctc", "--number", "4", "--stop-stage", "0")
+
+
+def test_a_work_folder_that_cannot_be_made(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = run(root, "little", "ctc", "--work-dir", str(tmp_path / "file/work"), code=2)
+    assert "expected a folder to work in" in said
+    assert "--work-dir" in said
 
 
 def test_config_file_comes_before_the_command_line(root: Path, tmp_path: Path) -> None:
@@ -205,6 +225,7 @@ def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
     run(root, "data:my things", "ctc", "--work-dir", "w", cwd=tmp_path)
     assert (tmp_path / "w/data/d").exists()
     assert "nothing" in run(root, "no/such.py", "ctc", code=2)
+    assert "no folder" in run(root, "data:", "ctc", code=2)
 
 
 def test_all_recipes_and_a_summary(root: Path) -> None:
@@ -221,6 +242,7 @@ def test_help_and_usage(root: Path) -> None:
     assert "little: A corpus for tests." in said
     assert "ctc: A recipe for tests: two stages." in said
     assert "--stop-stage" in said
+    assert run(root, "little", "-h") == said
     assert run(root, "little", "ctc", "--help") == "".join(line[2:] or "\n" for line in _comment())
     assert "a recipe: ctc" in run(root, "little", "ctcc", code=2)
     assert "little" in run(root, "litle", "ctc", code=2)

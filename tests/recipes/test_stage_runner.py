@@ -159,7 +159,7 @@ class TestWiring:
 
     def test_missing_corpus(self, tree: Tree, dry_run: str) -> None:
         tree.stage(0, "data", "--raw-corpus", "/no/such/corpus", "--out-y", "data/y")
-        self.refused(tree, dry_run, "/no/such/corpus", "nothing there")
+        self.refused(tree, dry_run, "/no/such/corpus", "nothing there", "--corpus-dir")
 
     def test_missing_config(self, tree: Tree, dry_run: str) -> None:
         chain(tree)
@@ -213,6 +213,13 @@ def test_a_failure_shows_the_log_and_keeps_the_rest(chained: Tree) -> None:
     assert "./copy --in-model exp/m/am" in log and "# ended with code 3 after" in log
     del chained.stages[3][-2:]
     assert chained.run().count("up to date") == 4  # the old table is still the right one
+
+
+def test_a_verb_that_a_signal_has_killed(tree: Tree) -> None:
+    tree.write("die", "#!/usr/bin/env bash\nkill -KILL $$\n")
+    (tree.path / "die").chmod(0o755)
+    tree.stage(0, "short of memory", "./die", "--in-x", "copy", "--out-y", "data/y")
+    assert "killed by signal 9 (Killed)" in tree.run(code=2)
 
 
 def test_ended_well_without_its_output(tree: Tree) -> None:

@@ -69,11 +69,13 @@ def test_failed_jobs_are_named_and_the_others_kept(tree: Tree) -> None:
 def test_a_smaller_array_leaves_nothing_of_the_larger(tree: Tree) -> None:
     tree.run()
     tree.write("exp/decode/notes", "not an output\n")
+    tree.write("exp/.stages/decode.JOB.txt/4.before/0", "of an attempt that was killed\n")
     tree.ran()
     array(tree, 2)
     assert "removed exp/decode/3.txt, exp/decode/4.txt" in tree.run()
     assert tree.ran() == ["exp/score"]
     assert tree.read("exp/score") == "shard 1\nvalue=1\nshard 2\nvalue=2\nnot an output\nvalue=\n"
+    assert not list((tree.path / "exp/.stages/decode.JOB.txt").glob("[34].*"))
 
 
 def test_at_most_nj_at_once(tree: Tree) -> None:

@@ -79,6 +79,13 @@ def truncate_audio(corpus: Path) -> str:
     return path.name
 
 
+def lose_audio(corpus: Path) -> str:
+    """Remove an audio file."""
+    path = sorted((corpus / "train/audio").glob("*.flac"))[0]
+    path.unlink()
+    return path.name
+
+
 def edit(name: str, change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], str]:
     """A damage to the lines of train/NAME."""
 
@@ -110,7 +117,7 @@ DAMAGES = {
     "wrong sampling rate": other_rate,
     "unsorted": edit("utt2spk", lambda lines: lines[::-1]),
     "a pipe": edit("wav.scp", lambda lines: [lines[0].split()[0] + b" cat x.wav |\n", *lines[1:]]),
-    "missing audio": edit("wav.scp", lambda lines: [lines[0].replace(b".flac", b".wav"), *lines[1:]]),
+    "missing audio": lose_audio,
 }
 
 

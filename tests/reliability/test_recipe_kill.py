@@ -15,9 +15,7 @@ NUM_KILLS = 6
 
 
 def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None:
-    draw = (
-        np.random.default_rng()
-    )  # another moment every time; the seed of a failure is printed with the times
+    draw = np.random.default_rng()  # other moments every time; those of a failure are printed
     work, times = tmp_path / "work", []
     command = ("mini", "ctc", "--size", "tiny", "--work-dir", work)
     longest = sum(stage_seconds(finished).values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -90,6 +91,21 @@ with atomic_path(sys.argv[1]) as temporary:
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], check=False)
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "a").read_text() == "old"
+
+
+def test_a_disk_that_is_full_before_the_last_bytes_of_a_gzip(tmp_path: Path) -> None:
+    fileio.write_text(tmp_path / "a.gz", "old\n" * 100)
+    old = (tmp_path / "a.gz").read_bytes()
+    fileio.write_text(tmp_path / "b.gz", "new\n" * 100)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "b.gz").stat().st_size - 4, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            fileio.write_text(tmp_path / "a.gz", "new\n" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "a.gz").read_bytes() == old
+    assert names(tmp_path) == ["a.gz", "b.gz"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")

@@ -58,6 +58,15 @@ def test_sourcing_twice_changes_nothing_more(tree: Path) -> None:
     assert sourced(tree, script).stdout == "same\n"
 
 
+def test_of_two_clones_the_last_sourced_comes_first(tree: Path, tmp_path: Path) -> None:
+    complete(tree)
+    other = Path(shutil.copytree(tree, tmp_path / "other", symlinks=True))
+    script = f'. "{other}/path.sh"; . "{tree}/path.sh"; echo "$PYTHONPATH"; echo "$PATH"'
+    pythonpath, path = sourced(tree, script).stdout.splitlines()
+    assert pythonpath.split(":")[0] == str(tree)
+    assert path.split(":")[:2] == [f"{tree}/local", f"{tree}/.venv/bin"]
+
+
 def test_nothing_missing_takes_no_time(tree: Path) -> None:
     complete(tree)
     times = []
@@ -127,6 +136,14 @@ def test_one_message_and_2(tree: Path, variables: dict[str, str], parts: list[st
     assert (done.returncode, done.stdout) == (2, "")
     assert [part for part in parts if part not in done.stderr] == []
     assert not (tree / ".venv").exists()
+
+
+def test_a_folder_that_others_have_made_is_kept(tree: Path) -> None:
+    (tree / ".venv/mine").mkdir(parents=True)
+    done = sourced(tree, PRIVASR_PYTHON="/bin/false")
+    assert done.returncode == 2
+    assert ".venv is there, and is not path.sh's" in done.stderr
+    assert (tree / ".venv/mine").exists()
 
 
 def _wrapper(folder: Path, name: str, body: str) -> None:

@@ -55,6 +55,12 @@ def test_a_k2_that_does_not_load(whole: pytest.MonkeyPatch, capsys: pytest.Captu
     assert "  k2 loads: undefined symbol" in capsys.readouterr().out
 
 
+def test_a_stack_that_does_not_exist(whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    whole.setenv("PRIVASR_STACK", "torch3")
+    assert doctor.main() == 2
+    assert "PRIVASR_STACK: expected torch1 or torch2, found 'torch3'" in capsys.readouterr().err
+
+
 def test_a_missing_tagger_does_not_stop_ctc(
     whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from privasr_k2.bin import cli
-from privasr_k2.decoding.hyps import read_hyps
-from privasr_k2.fileio import read_json, write_json, write_text
+from privasr_k2.fileio import read_json, read_jsonl, write_json, write_text
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import read_arpa
 
@@ -38,7 +37,7 @@ def manifests(tmp_path: Path) -> Path:
             supervision = SupervisionSegment(name, name, 0.0, 1.0, text=text, speaker=role)
             cuts.append(MonoCut(name, 0.0, 1.0, 0, supervisions=[supervision]))
         save_cuts(cuts, folder, role)
-    write_text(folder / "lexicon.txt", "THE DH AH0\nCAT K AE1 T\nSAT S AE1 T\nA AH0\nA(2) EY1\nMAT M AE1 T\n")
+    write_text(folder / "lexicon.txt", "the DH AH0\ncat K AE1 T\nsat S AE1 T\na AH0\na(2) EY1\nmat M AE1 T\n")
     return folder
 
 
@@ -116,7 +115,7 @@ def test_from_arpa_to_graph(monkeypatch: pytest.MonkeyPatch, manifests: Path, re
 def test_a_lexicon_without_the_words(
     monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(manifests / "lexicon.txt", "THE DH AH0\n")
+    write_text(manifests / "lexicon.txt", "the DH AH0\n")
     with pytest.raises(SystemExit) as caught:
         prepare(monkeypatch, manifests, repo_root)
     assert caught.value.code == 2
@@ -196,11 +195,13 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
         call(
             monkeypatch, "decode", *flags, "--in-weights", weights, "--out-hyps", out, *settings, f"job={job}"
         )
-        records += list(read_hyps(out))
-    assert {record.ref: record.hyps[0].words for record in records} == {text: text for text in TEXTS["train"]}
-    assert {(h.lm_weight, h.insertion_penalty) for r in records for h in r.hyps} == {(0.7, 0.5)}
+        records += list(read_jsonl(out))
+    assert {record["ref"]: record["hyps"][0]["words"] for record in records} == {
+        text: text for text in TEXTS["train"]
+    }
+    assert {(h["lm_weight"], h["insertion_penalty"]) for r in records for h in r["hyps"]} == {(0.7, 0.5)}
     call(monkeypatch, "decode", *flags, "--out-hyps", root / "grid.jsonl", *settings, "num_jobs=1")
-    assert [len(record.hyps) for record in read_hyps(root / "grid.jsonl")] == [6, 6, 6]
+    assert [len(record["hyps"]) for record in read_jsonl(root / "grid.jsonl")] == [6, 6, 6]
 
 
 class _Spoken:

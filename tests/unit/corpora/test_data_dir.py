@@ -111,6 +111,9 @@ def test_features(raw: Path, compressed: bool) -> None:
     cuts = read(given(raw))["test"]
     for cut in cuts:
         np.testing.assert_allclose(load_features(cut), values[cut.id], atol=0.1 if compressed else 0)
+    trees.lines(folder / "utt2dur", "t1-0 long", "t1-1 0.9")
+    with pytest.raises(DataError, match=r"utt2dur:1: expected UTTERANCE SECONDS, found 'long'"):
+        read(given(raw))
     trees.lines(folder / "feats.scp", "t1-0 feats.ark:3", "t1-1 other.ark:5")
     with pytest.raises(DataError) as error:
         read(given(raw))
@@ -142,6 +145,12 @@ def test_pickled_features_are_refused(raw: Path, tmp_path: Path) -> None:
     )
     path.write_bytes(gzip.compress(text.replace('"recording"', features).encode()))
     with pytest.raises(DataError, match="memory_raw, which may hold pickles"):
+        read(given(tmp_path / "lhotse"))
+
+
+def test_lhotse_manifests_without_train(raw: Path, tmp_path: Path) -> None:
+    save_cuts(read(given(raw))["test"], tmp_path / "lhotse", "test")
+    with pytest.raises(DataError, match="expected lhotse manifests of train, found only those of test"):
         read(given(tmp_path / "lhotse"))
 
 

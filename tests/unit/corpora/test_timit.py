@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.corpora.base import CorpusInput
+from privasr_k2.corpora.prepare import prepare
 from privasr_k2.corpora.timit import (
     CORE_TEST_SPEAKERS,
     CORPUS,
@@ -49,6 +50,16 @@ def test_both_cases_and_both_formats(tmp_path: Path, upper: bool, file_format: s
     assert cuts["test"][0].custom["part"] == "core_test"
     assert cuts["test"][0].load_audio().shape == (1, 16000)
     check_cuts(cuts, sampling_rate=CORPUS.sampling_rate)
+
+
+def test_as_many_phones_as_fast_speech_has(tmp_path: Path) -> None:
+    raw = tree(tmp_path / "TIMIT", upper=False, file_format="WAV")
+    phones = ["h#", *["tcl", "t", "ix", "gcl", "g", "eh"] * 3, "h#"]  # 20 in a second
+    times = [f"{800 * n} {800 * (n + 1)} {phone}" for n, phone in enumerate(phones)]
+    for part in ("train/dr1/fcjf0", "test/dr1/mdab0"):
+        trees.lines(raw / part / "sx127.phn", *times)
+    given = CorpusInput(raw, tmp_path / "manifests", {}, (), num_jobs=1)
+    assert prepare(CORPUS, given)["roles"]["train"]["utterances"] == 1
 
 
 def test_the_standard_lists() -> None:

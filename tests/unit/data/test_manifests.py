@@ -50,6 +50,13 @@ def test_no_training_or_no_test_part(tmp_path: Path) -> None:
         check_cuts({"train": cuts}, sampling_rate=16000)
 
 
+def test_a_role_without_cuts(tmp_path: Path) -> None:
+    utterances = [Utterance(n, "x", n, n, trees.noise(tmp_path / f"{n}.flac")) for n in ("train", "test")]
+    train, test = make_cuts(utterances[:1]), make_cuts(utterances[1:])
+    with pytest.raises(DataError, match="role dev: expected utterances, found none"):
+        check_cuts({"train": train, "dev": make_cuts([]), "test": test}, sampling_rate=16000)
+
+
 def test_the_densest_text_that_is_believed(tmp_path: Path) -> None:
     cuts = make_cuts(
         Utterance(name, "x" * 30, name, name, trees.noise(tmp_path / f"{name}.flac"))

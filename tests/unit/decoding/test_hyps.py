@@ -1,34 +1,26 @@
-"""Records of decoded utterances."""
+"""What decode writes is what scoring reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from privasr_k2.decoding.hyps import Hyp, Record, read_hyps
-from privasr_k2.errors import DataError
+from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.fileio import write_jsonl
+from privasr_k2.scoring.hypotheses import Utterance, Weights, read_decoded
 
 
-def test_written_is_read_again(tmp_path: Path) -> None:
+def test_written_is_read_by_scoring(tmp_path: Path) -> None:
+    hyps = (Hyp(0.5, 0.0, "a", -1.5, -2.0), Hyp(1.0, 0.0, "a c", -2.0, -1.0))
+    empty = (Hyp(0.5, 0.0, "", 0.0, 0.0), Hyp(1.0, 0.0, "", 0.0, 0.0))
     records = [
-        Record(
-            "u1",
-            "test_other",
-            "s1",
-            "a b",
-            False,
-            (Hyp(0.5, 0.0, "a", -1.5, -2.0), Hyp(1.0, 0.0, "b", -2.0, -1.0)),
-        ),
-        Record("u2", "test_other", "s2", "c", True, (Hyp(0.5, 0.0, "", 0.0, 0.0),)),
+        Record("u1", "test_other", "s1", "a b", False, hyps),
+        Record("u2", "test_other", "s2", "c", True, empty),
     ]
-    write_jsonl(tmp_path / "1.jsonl", (record.to_dict() for record in records))
-    assert list(read_hyps(tmp_path / "1.jsonl")) == records
-
-
-@pytest.mark.parametrize("record", [{"id": "u1"}, {"id": "u1", "hyps": [{"words": "a"}]}])
-def test_broken_records(tmp_path: Path, record: dict[str, object]) -> None:
-    write_jsonl(tmp_path / "1.jsonl", [record])
-    with pytest.raises(DataError, match="record 1: expected a decoded utterance"):
-        list(read_hyps(tmp_path / "1.jsonl"))
+    folder = tmp_path / "decode_test"
+    write_jsonl(folder / "1.jsonl", (record.to_dict() for record in records))
+    read, low, high = read_decoded(folder), Weights(0.5, 0.0), Weights(1.0, 0.0)
+    assert (read.role, read.grid) == ("test", (low, high))
+    assert read.utterances == (
+        Utterance("u1", "test_other", "s1", ("a", "b"), False, {low: ("a",), high: ("a", "c")}),
+        Utterance("u2", "test_other", "s2", ("c",), True, {low: (), high: ()}),
+    )

@@ -92,7 +92,8 @@ def test_each_job_writes_its_cuts_once(repo_root: Path, caplog: pytest.LogCaptur
     cuts = [Cut(f"u{n}", float(n)) for n in range(1, 8)]
     records = []
     for job in (1, 2):
-        chosen = settings(repo_root, f"job={job}", "num_jobs=2", "max_duration=9")
+        grid = ("lm_weights=[0.4,0.8,1.2]", "insertion_penalties=[0.0,1.0]")
+        chosen = settings(repo_root, f"job={job}", "num_jobs=2", "max_duration=9", *grid)
         records += list(decode_cuts(Model(), Decoder(6), cuts, chosen, "cpu"))  # type: ignore[arg-type]
     assert sorted(record.id for record in records) == [cut.id for cut in cuts]
     for record in records:

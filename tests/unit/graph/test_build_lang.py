@@ -48,6 +48,21 @@ def test_folder(tmp_path: Path, units: str) -> None:
     assert "".join(lang.tokens[n] for n in lang.encode("the cat")) == "▁the▁cat"
 
 
+@pytest.mark.parametrize("units", ["char", "bpe_12"])
+def test_words_of_dev_alone_are_spelled_but_not_recognized(tmp_path: Path, units: str) -> None:
+    if units != "char":
+        pytest.importorskip("sentencepiece")
+    make(tmp_path / "lang", units=units, max_words=1)
+    assert (tmp_path / "lang" / "dev_lexicon.txt").read_text() == ""  # no training word has d, o or g
+    texts = {**TEXTS, "dev": ["the chest dog"]}
+    settings = LangConfig(units=units, max_words=100, min_count=1, cmudict="none", g2p="none")
+    build_lang(tmp_path / "lang", settings, texts=texts, lm_text=(), corpus_lexicon=None)
+    lang = load_lang(tmp_path / "lang")
+    assert [word for word, _ in lang.dev_pronunciations] == ["chest"]
+    assert "chest" not in lang.word_ids
+    assert "".join(lang.tokens[n] for n in lang.encode("chest")) == "▁chest"
+
+
 def test_the_vocabulary_is_limited_but_holds_the_training_text(tmp_path: Path) -> None:
     make(tmp_path / "lang", max_words=5)
     assert set(load_lang(tmp_path / "lang").word_ids) == {"the", "cat", "sat", "a", "that"}

@@ -56,6 +56,15 @@ def test_arcs_by_hand(model: Arpa) -> None:
     assert made.to_openfst().startswith("0 ")
 
 
+def test_unigrams_are_one_state() -> None:
+    words, log10_probs = ("<s>", "</s>", "a"), np.array([-99.0, -0.3, -0.2])
+    model = Arpa(words, (3,), np.arange(3), log10_probs, np.zeros(3))
+    made = grammar(model, {"a": 1}, backoff_label=9, place="a.arpa")
+    assert (made.sources.tolist(), made.targets.tolist(), made.labels.tolist()) == ([0], [0], [1])
+    assert made.costs / math.log(10) == pytest.approx([0.2])
+    assert made.finals / math.log(10) == pytest.approx([0.3])
+
+
 def test_words_of_the_lexicon_only(model: Arpa) -> None:
     made = grammar(model, {"b": 5}, backoff_label=9, place="a.arpa")
     assert set(made.labels.tolist()) == {5, 9}

@@ -22,9 +22,22 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_case_variants_and_stress(tmp_path: Path) -> None:
-    path = write(tmp_path / "lexicon.txt", "READ R EH1 D\nREAD(2) R IY0 D\nread(3) R EH2 D\n")
-    assert load_pronunciations(path) == {"read": [("R", "EH", "D"), ("R", "IY", "D")]}
+def test_variants_stress_and_comments(tmp_path: Path) -> None:
+    text = "read R EH1 D\nread(2) R IY0 D # present, verb\nread(3) R EH2 D\nnothing # to say\n"
+    assert load_pronunciations(write(tmp_path / "l.txt", text)) == {
+        "read": [("R", "EH", "D"), ("R", "IY", "D")]
+    }
+
+
+def test_case_counts_in_the_corpus_lexicon_alone(tmp_path: Path) -> None:
+    own = write(tmp_path / "own.txt", "Polish P OW L IH SH\npolish P AA L IH SH\n")
+    cmudict = write(tmp_path / "cmu.dict", "DOG D AO1 G\nDOG(2) D AA1 G\n")
+    made = spell_in_phones(["Polish", "polish", "Dog"], [], corpus_lexicon=own, cmudict=cmudict, g2p="none")
+    assert made.variants == {
+        "Dog": [("D", "AO", "G"), ("D", "AA", "G")],
+        "Polish": [("P", "OW", "L", "IH", "SH")],
+        "polish": [("P", "AA", "L", "IH", "SH")],
+    }
 
 
 def test_phones_of_another_set_keep_their_digits(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from privasr_k2.lm.ngram import (
     kneser_ney_discounts,
     perplexity,
 )
-from privasr_k2.lm.pruning import prune_to
+from privasr_k2.lm.pruning import prune_to, with_fitting_backoffs
 from privasr_k2.randomness import stream
 
 VOCABULARY = list("abcdefgh")
@@ -74,6 +74,25 @@ def test_pruned_to_a_number_and_still_sums_to_one(discounting: str) -> None:
         np.testing.assert_allclose(sums(pruned), 1.0, atol=1e-9)
 
 
+def test_unigrams_stay_whatever_is_asked_for() -> None:
+    unigrams = estimate(count_ngrams(sentences(), VOCABULARY, order=1), "witten_bell")
+    assert prune_to(unigrams, 1)[0].counts == unigrams.counts
+    # Someone's unigrams sum to 1.5: no back-off weight fits after a, and its bigrams are worth infinity.
+    words, keys = (BOS, "</s>", UNK, "a"), np.array([0, 1, 2, 3, 17, 18, 19])
+    probs = np.log10([1e-99, 0.5, 0.5, 0.5, 0.5, 0.25, 0.125])
+    full = Arpa(words, (4, 3), keys, probs, np.zeros(7))
+    pruned, threshold = prune_to(full, 1)
+    assert (threshold, pruned.counts) == (np.inf, (4,))
+
+
+def test_no_mass_is_given_away_after_words_that_hold_all_of_it() -> None:
+    # P(a | a) = 1: nothing is left for the end and the unknown word, which can follow by back-off only.
+    words, keys = (BOS, "</s>", UNK, "a"), np.array([0, 1, 2, 3, 19])
+    probs = np.log10([1e-99, 0.5, 0.25, 0.25, 1.0])
+    fitted = with_fitting_backoffs(Arpa(words, (4, 1), keys, probs, np.zeros(5)))
+    np.testing.assert_allclose(sums(fitted), 1.0, atol=1e-9)
+
+
 def test_less_pruning_is_never_worse_by_much() -> None:
     text = sentences(400)
     counts = count_ngrams(text, VOCABULARY, order=3)
@@ -112,6 +131,18 @@ def test_perplexity_by_hand() -> None:
     model = estimate(count_ngrams([["a"]], ["a"], order=1), "witten_bell")
     # P(a) = P(</s>) = (1 + 2 / 3) / 4; the unknown word is counted out
     assert perplexity(model, [["a", "x"]]) == pytest.approx(4 / (1 + 2 / 3))
+
+
+def test_an_unknown_word_costs_nothing_and_breaks_the_history() -> None:
+    model = estimate(count_ngrams(sentences(), VOCABULARY, order=2), "witten_bell")
+
+    def log10_prob(history: str, word: str) -> float:
+        node = model.word_ids[history] + 1 if history else 0
+        return float(model.log10_conditional(np.array([node]), np.array([model.word_ids[word]]))[0])
+
+    expected = log10_prob(BOS, "a") + log10_prob("", "b") + log10_prob("b", "</s>")
+    assert model.log10_backoffs[model.word_ids["a"]] != 0
+    assert perplexity(model, [["a", "x", "b"]]) == pytest.approx(10 ** (-expected / 3))
 
 
 def test_errors() -> None:

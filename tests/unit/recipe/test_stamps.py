@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from privasr_k2.recipe import plan, stamps
+from privasr_k2.recipe.fingerprint import Fingerprint
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,24 @@ def test_places(declared: str, stamp: str, log: str) -> None:
     where = stamps.places(stage, stage.tasks[0], Path("/w"))
     assert (str(where.stamp), str(where.log)) == (f"/w/{stamp}", f"/w/{log}")
     assert where.attempt == where.stamp.with_suffix(".attempt.json")
+
+
+def test_killed_when_a_failed_attempt_had_just_been_taken_up_again(tmp_path: Path) -> None:
+    """The old output is kept, the attempt's is in its place, and its empty shelf is still there."""
+    words = ["0", "t", "./v", "--out-x", "exp/am"]
+    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(words)), *words)).encode(), str(tmp_path))
+    where = stamps.places(stage, stage.tasks[0], tmp_path)
+    now = Fingerprint((), (), ())
+    for name in ("exp/am/new", "exp/.stages/am.before/0/old", "exp/.stages/am.partial/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "exp/.stages/am.partial/x").unlink()
+    where.attempt.write_text(json.dumps({"fingerprint": now.digest}))
+    stamps.begin(where, stage.tasks[0], now, launcher="local", forced=False, work_dir=tmp_path)
+    assert (tmp_path / "exp/am/new").exists()
+    stamps.give_up(where, stage.tasks[0], tmp_path)
+    assert (tmp_path / "exp/am/old").exists()
+    assert (tmp_path / "exp/.stages/am.partial/0/new").exists()
 
 
 def test_only_the_temporaries_of_an_output_are_removed(tmp_path: Path) -> None:

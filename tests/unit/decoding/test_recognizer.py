@@ -1,0 +1,36 @@
+"""What a recognizer is made of, and what it cannot do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.decoding.first_pass import SearchConfig
+from privasr_k2.decoding.recognizer import FILE, Recognizer, describe
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json, write_text
+
+SEARCH = SearchConfig(20.0, 8.0, 30, 1000, 0.8, [0.5, 1.0], [0.0])
+FEATURES = "dim: 13\nframe_shift: 0.01\nsampling_rate: 16000\n"
+STORED = "speed_perturb: false\ntick_power: -6\ncuts_per_file: 9\n"
+
+
+def test_a_corpus_that_brings_features_has_a_recognizer_that_takes_no_audio(tmp_path: Path) -> None:
+    write_json(tmp_path / "weights.json", {"role": "dev", "lm_weight": 0.5, "insertion_penalty": 1.0})
+    write_text(tmp_path / "feats" / "features.yaml", f"kind: given\n{FEATURES}{STORED}")
+    folder = tmp_path / "exp"
+    spec = describe(
+        model=folder / "am",
+        graph=tmp_path / "graph",
+        features=tmp_path / "feats",
+        weights=tmp_path / "weights.json",
+        search=SEARCH,
+        beside=folder,
+    )
+    assert (spec.model, spec.graph, spec.features) == ("am", "../graph", "given")
+    assert (spec.search.lm_weights, spec.search.insertion_penalties) == ([0.5], [1.0])
+    config.save(spec, folder / FILE)
+    with pytest.raises(DataError, match="expected features that are computed from audio: fbank or mfcc"):
+        Recognizer.from_folder(folder)
