@@ -20,10 +20,10 @@ from privasr_k2.errors import ConfigError
 ROOT = Path(__file__).resolve().parents[1]
 
 _DATA = (
-    *("numpy", "omegaconf", "pyyaml", "cryptography", "safetensors", "tqdm", "lhotse", "soundfile"),
-    *("kaldi-native-fbank", "kaldi-native-io", "espeakng-loader", "sentencepiece"),
+    *("numpy", "omegaconf", "pyyaml", "cryptography", "safetensors", "tqdm", "lhotse", "lilcom"),
+    *("soundfile", "scipy", "kaldi-native-fbank", "kaldi-native-io", "espeakng-loader", "sentencepiece"),
 )
-_FIRST_PASS = (*_DATA, "torch", "k2", "kaldifst", "kaldingram", "kaldialign", "tensorboard", "matplotlib")
+_FIRST_PASS = (*_DATA, "torch", "k2", "kaldifst", "kaldialign", "pocketsphinx", "tensorboard")
 _PRIVACY = ("dp-accounting", "opendp", "scikit-learn")
 
 #: What a recipe needs besides Python, by the names that packages have in the lock files.
