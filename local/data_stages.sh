@@ -1,10 +1,12 @@
 # Sourced by recipes: stages 0-4, the same for every recipe of a corpus and written once, to data/.
+# A recipe that needs a lang folder of its own sets lang_name and lang_flags (further flags of prepare_lang) before.
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086,SC2154
 data=data
+lang_name=${lang_name:-$units}
 feats=$data/feats_$feature
-lang=$data/lang_$units
-lm=$data/lm/$units.arpa.gz
-graph=$data/graph_$units
+lang=$data/lang_$lang_name
+lm=$data/lm/$lang_name.arpa.gz
+graph=$data/graph_$lang_name
 manifests=$data/manifests
 
 stage 0 "manifests, checked" prepare_corpus --in-definition "$definition" ${corpus_dir:+--raw-corpus "$corpus_dir"} \
@@ -15,7 +17,7 @@ stage 1 "$feature features" compute_features $(layers features) --in-manifests $
   --set kind="$feature" speed_perturb="$speed_perturb" --num-jobs "$nj"
 
 stage 2 "lang directory of $units units" prepare_lang $(layers lang) --in-manifests $manifests --out-dir "$lang" \
-  --set units="$units"
+  "${lang_flags[@]}" --set units="$units"
 
 stage 3 "n-gram LM" train_ngram $(layers lm_ngram) --in-manifests $manifests --in-lang "$lang" \
   ${arpa:+--raw-arpa "$arpa"} --out-lm "$lm"

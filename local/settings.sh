@@ -36,8 +36,8 @@ corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ besi
 report=''           # set by a recipe: the file that is shown at the end
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
-path_options='config corpus_dir work_dir lm_text arpa lexicon am_model am_tokens ledger'
+path_options='config corpus_dir work_dir lm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that cannot change a result, and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd'
 # Variables that are not options.
-not_options='root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line'
+not_options='root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'

@@ -6,9 +6,10 @@
 #   ./run.sh CORPUS ctc --dry-run true         list what each stage reads and writes; check the wiring
 #
 # Options: encoder (tdnn|blstm|conformer; default tdnn, with --size paper blstm), max_duration (seconds of speech
-# in a batch), avg (checkpoints to average), am_model and am_tokens (a model.pt or model.onnx trained elsewhere and
-# its tokens.txt, in place of stage 5). Those of every recipe: see ./run.sh --help.
-encoder='' max_duration='' avg='' am_model='' am_tokens=''
+# in a batch), avg (checkpoints to average). A model trained elsewhere, in place of stage 5: am_model (model.pt or
+# model.onnx), am_tokens (its tokens.txt), am_bpe (its bpe.model; with --units bpe_N); for one of phones --lexicon.
+# Those of every recipe: see ./run.sh --help.
+encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
 if [[ -z $encoder ]]; then
   if [[ $size == paper ]]; then encoder=blstm; else encoder=tdnn; fi
@@ -16,12 +17,16 @@ fi
 if [[ -n $am_model && -z $am_tokens ]]; then
   _stop "--am-model" "--am-tokens with it" "none" "give the tokens.txt that the model was trained with: --am-tokens FILE"
 fi
+exp=exp/ctc_${encoder}_$units lang_name=$units lang_flags=()
+if [[ -n $am_model ]]; then   # words are spelled in the model's own tokens
+  lang_name=${units}_$(basename "${am_model%.*}")
+  lang_flags=(--raw-tokens "$am_tokens" ${am_bpe:+--raw-bpe-model "$am_bpe"})
+  exp=exp/ctc_$(basename "${am_model%.*}")_$units
+fi
 . data_stages.sh   # stages 0-4: manifests, features, lang, LM, graph
 
-exp=exp/ctc_${encoder}_$units
 am=$exp/am
 if [[ -n $am_model ]]; then
-  exp=exp/ctc_$(basename "${am_model%.*}")_$units am=$exp/am
   stage 5 "acoustic model brought along" import_am --raw-model "$am_model" --raw-tokens "$am_tokens" --out-dir "$am"
 else
   stage 5 "acoustic model, $encoder" train_am $(layers am_ctc) --in-feats "$feats" --in-lang "$lang" --out-dir "$am" \

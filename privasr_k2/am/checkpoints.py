@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2 import config as configuration
-from privasr_k2.am.files import SPEC, TOKENS, WEIGHTS, load_tensors, read_tokens, save_tensors
+from privasr_k2.am.files import SPEC, TOKENS, WEIGHTS, load_tensors, save_tensors
 from privasr_k2.am.foreign import ForeignModel
 from privasr_k2.am.registry import build
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
-from privasr_k2.graph.lang import symbols_text
+from privasr_k2.graph.lang import read_tokens, symbols_text
 
 
 def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: Sequence[str] | None) -> None:

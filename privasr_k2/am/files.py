@@ -12,32 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, disk_errors, read_lines
+from privasr_k2.fileio import atomic_path, disk_errors
 
 WEIGHTS, SPEC, TOKENS = "model.safetensors", "model.yaml", "tokens.txt"
-
-
-def read_tokens(path: Path) -> list[str]:
-    """The tokens of a ``tokens.txt`` (``token number`` lines, numbered from 0 without a gap) in their order.
-
-    Icefall's disambiguation symbols (``#0``, ``#1``, ...) at the end are no outputs and are left out.
-    """
-    tokens: list[str] = []
-    for number, line in read_lines(path):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 2 or fields[1] != str(len(tokens)):
-            raise DataError(
-                f"{path}:{number}",
-                f"a token and the number {len(tokens)}",
-                repr(line),
-                "number from 0, in order",
-            )
-        tokens.append(fields[0])
-    while tokens and tokens[-1].startswith("#") and tokens[-1][1:].isdigit():
-        tokens.pop()
-    return tokens
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Any = None) -> None:

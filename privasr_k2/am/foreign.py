@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2 import config
-from privasr_k2.am.files import SPEC, TOKENS, read_tokens
+from privasr_k2.am.files import SPEC, TOKENS
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path
+from privasr_k2.graph.lang import read_tokens
 
 # Tried in this order where the file does not say how wide its features are.
 FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)

@@ -16,6 +16,7 @@ from privasr_k2.bin import cli
 from privasr_k2.data.manifests import load_cuts, roles
 from privasr_k2.fileio import read_lines
 from privasr_k2.graph.build_lang import LangConfig, build_lang
+from privasr_k2.graph.lang import read_tokens
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ def main() -> None:
     made.add_argument(
         "--in-manifests", type=Path, required=True, help="cuts_<role>.jsonl.gz, maybe lexicon.txt"
     )
+    made.add_argument("--raw-tokens", type=Path, help="tokens.txt of a model trained elsewhere")
+    made.add_argument("--raw-bpe-model", type=Path, help="its SentencePiece model, where it has one")
     made.add_argument("--out-dir", type=Path, required=True, help="the language folder")
     cli.add_config(made)
     args = cli.parse(made)
@@ -42,6 +45,8 @@ def main() -> None:
         },
         lm_text=(line for _, line in read_lines(lm_text)) if lm_text.exists() else (),
         corpus_lexicon=lexicon if lexicon.exists() else None,
+        model_tokens=read_tokens(args.raw_tokens) if args.raw_tokens is not None else None,
+        model_pieces=args.raw_bpe_model,
     )
     for role, counted in report.items():
         percent = 100 * counted["oov_words"] / max(counted["words"], 1)

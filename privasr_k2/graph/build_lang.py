@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ def build_lang(
     texts: Mapping[str, Sequence[str]],
     lm_text: Iterable[str],
     corpus_lexicon: Path | None,
+    model_tokens: Sequence[str] | None = None,
+    model_pieces: Path | None = None,
 ) -> dict[str, Any]:
     """Write a language folder, all or nothing.
 
@@ -80,6 +83,8 @@ def build_lang(
         texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are only counted.
         lm_text: further text, a sentence a line.
         corpus_lexicon: the corpus's own lexicon.
+        model_tokens: the outputs of a model trained elsewhere, the blank first; words are spelled in them.
+        model_pieces: the SentencePiece model of that model, for ``bpe_N``.
 
     Returns:
         What ``oov.json`` says: for each role its words and how many are not in the vocabulary.
@@ -103,7 +108,11 @@ def build_lang(
     may -= reserved
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)
+        if model_pieces is not None:
+            shutil.copyfile(model_pieces, temporary / "bpe.model")
         spellings = _spell(must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"])
+        if model_tokens is not None:
+            spellings = _in_tokens(spellings, model_tokens, must)
         dev_only = set(counts.get("dev", ())) - set(spellings.variants) - reserved
         dev_spellings = (
             spell_in_characters((), dev_only, known=set(spellings.tokens) - {WORD_START})
@@ -136,6 +145,26 @@ def _spell(
     if not bpe_model.exists():
         train_bpe(bpe_text, size, bpe_model)
     return spell_in_pieces(must, may, bpe_model)
+
+
+def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> Spellings:
+    """The spellings that a model's tokens can write, with the tokens in the model's order."""
+    known = set(tokens[1:])
+    variants = {
+        word: kept
+        for word, spelled in spellings.variants.items()
+        if (kept := [variant for variant in spelled if known.issuperset(variant)])
+    }
+    lost = sorted(must & set(spellings.variants) - set(variants))
+    if lost:
+        unknown = next(token for token in spellings.variants[lost[0]][0] if token not in known)
+        raise DataError(
+            "the model's tokens.txt",
+            f"the tokens of {len(lost)} words of the training text",
+            f"no {unknown!r}, which spells {lost[0]!r}",
+            "give the lexicon (--lexicon) or the BPE model (--am-bpe) that the model was trained with",
+        )
+    return Spellings(tuple(tokens[1:]), variants, spellings.sources)
 
 
 def _write_dev_lexicon(folder: Path, spellings: Spellings, tokens: Sequence[str]) -> None:

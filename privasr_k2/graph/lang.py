@@ -127,6 +127,30 @@ def read_symbols(path: Path) -> tuple[str, ...]:
     return tuple(symbols)
 
 
+def read_tokens(path: Path) -> list[str]:
+    """The tokens of a ``tokens.txt`` (``token number`` lines, numbered from 0 without a gap) in their order.
+
+    Whatever a model trained elsewhere calls number 0 (``<eps>`` in icefall's phone folders) is the blank.
+    Icefall's disambiguation symbols (``#0``, ``#1``, ...) at the end are no outputs and are left out.
+    """
+    tokens: list[str] = []
+    for number, line in read_lines(path):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 2 or fields[1] != str(len(tokens)):
+            raise DataError(
+                f"{path}:{number}",
+                f"a token and the number {len(tokens)}",
+                repr(line),
+                "number from 0, in order",
+            )
+        tokens.append(fields[0])
+    while tokens and tokens[-1].startswith("#") and tokens[-1][1:].isdigit():
+        tokens.pop()
+    return [BLANK, *tokens[1:]]
+
+
 def symbols_text(symbols: Iterable[str]) -> str:
     """The text of a ``SYMBOL NUMBER`` file.
 

@@ -201,15 +201,19 @@ def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
 
 
 def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spellings:
-    """Each word as BPE pieces; words with characters of no training word are left out."""
+    """Each word as BPE pieces; words with characters of no training word are left out.
+
+    A model of upper-case pieces only, as icefall's of LibriSpeech, is given the words in upper case.
+    """
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     words = sorted(set(must) | set(may))
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
-    spelled = {
-        word: numbers for word, numbers in zip(words, processor.encode(words)) if numbers and 0 not in numbers
-    }
+    upper = not any(character.islower() for piece in pieces[1:] if piece[:1] != "<" for character in piece)
+    encoded = processor.encode([word.upper() for word in words] if upper else words)
+    unknown = processor.unk_id()
+    spelled = {word: numbers for word, numbers in zip(words, encoded) if numbers and unknown not in numbers}
     return Spellings(
         tuple(pieces[1:]),
         {word: [tuple(pieces[number] for number in numbers)] for word, numbers in spelled.items()},

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from privasr_k2.am.checkpoints import load_model, save_model
-from privasr_k2.am.files import read_tokens
 from privasr_k2.errors import DataError
+from privasr_k2.graph.lang import read_tokens
 from tests.unit.am.small import KINDS, features, tiny_model
 
 TOKENS = ("<blk>", "a", "b", "c")
@@ -64,6 +64,6 @@ def test_weights_of_another_model_are_named(tmp_path: Path) -> None:
         load_model(tmp_path)
 
 
-def test_disambiguation_symbols_are_no_outputs(tmp_path: Path) -> None:
-    (tmp_path / "tokens.txt").write_text("<blk> 0\n#x 1\nb 2\n#0 3\n#1 4\n")
+def test_disambiguation_symbols_are_no_outputs_and_number_0_is_the_blank(tmp_path: Path) -> None:
+    (tmp_path / "tokens.txt").write_text("<eps> 0\n#x 1\nb 2\n#0 3\n#1 4\n")
     assert read_tokens(tmp_path / "tokens.txt") == ["<blk>", "#x", "b"]

@@ -16,7 +16,9 @@ from privasr_k2.graph.lang import load_lang
 TEXTS = {"train": ["the cat sat", "a cat"], "dev": ["the dog sat sat"]}
 
 
-def make(folder: Path, **changes: object) -> dict[str, dict[str, int]]:
+def make(
+    folder: Path, *, tokens: list[str] | None = None, pieces: Path | None = None, **changes: object
+) -> dict[str, dict[str, int]]:
     settings = {
         "units": "char",
         "max_words": 100,
@@ -31,6 +33,8 @@ def make(folder: Path, **changes: object) -> dict[str, dict[str, int]]:
         texts=TEXTS,
         lm_text=["that hat", "that tea"],
         corpus_lexicon=None,
+        model_tokens=tokens,
+        model_pieces=pieces,
     )
 
 
@@ -96,3 +100,38 @@ def test_defaults(repo_root: Path) -> None:
     assert config.load(LangConfig, [repo_root / "conf" / "lang.yaml"]).units == "phone"
     with pytest.raises(ConfigError, match="g2p must be"):
         config.load(LangConfig, [repo_root / "conf" / "lang.yaml"], ["g2p=maybe"])
+
+
+def icefall_bpe(folder: Path) -> tuple[list[str], Path]:
+    """Tokens and BPE model as icefall makes them: upper case, <blk>, <sos/eos> and <unk> first."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    (folder / "text").write_text("THE CAT SAT\nA CAT\nTHAT HAT\nTHAT TEA\n")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "text"),
+        model_prefix=str(folder / "bpe"),
+        model_type="unigram",
+        vocab_size=14,
+        user_defined_symbols=["<blk>", "<sos/eos>"],
+        unk_id=2,
+        bos_id=-1,
+        eos_id=-1,
+        minloglevel=2,
+    )
+    model = folder / "bpe.model"
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    return [processor.id_to_piece(number) for number in range(processor.get_piece_size())], model
+
+
+def test_in_the_tokens_of_a_model_trained_with_icefall(tmp_path: Path) -> None:
+    tokens, model = icefall_bpe(tmp_path)
+    make(tmp_path / "lang", units="bpe_14", tokens=tokens, pieces=model)
+    lang = load_lang(tmp_path / "lang")
+    assert list(lang.tokens) == tokens and tokens[:3] == ["<blk>", "<sos/eos>", "<unk>"]
+    assert set(lang.word_ids) == {"the", "cat", "sat", "a", "that", "hat", "tea"}
+    assert "".join(lang.tokens[number] for number in lang.encode("the cat")) == "▁THE▁CAT"
+
+
+def test_a_model_whose_tokens_cannot_write_the_words(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="tokens of 2 words of the training text, found no 'c'"):
+        make(tmp_path / "lang", tokens=["<blk>", "▁", "a", "s", "t"])
+    assert not (tmp_path / "lang").exists()
