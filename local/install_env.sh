@@ -117,7 +117,7 @@ fi
 wanted=$(fingerprint)
 if [[ -r $venv/.complete && $(<"$venv/.complete") == "$wanted" && -x $venv/bin/python ]]; then exit 0; fi
 
-problems=() needed_kib=$((8 * 1024 * 1024))
+problems=() missing=() needed_kib=$((8 * 1024 * 1024))
 check_platform
 find_python
 if [[ -e $venv && ! -e $venv/.complete && ! -e $log ]]; then   # not even begun by this script

@@ -4,7 +4,8 @@
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
-. ../../path.sh && . settings.sh
+. ../../path.sh
+. settings.sh
 
 corpus=ami                         # privasr_k2/corpora/ami.py
 corpus_dir=corpus/ami              # or --corpus-dir where you have it

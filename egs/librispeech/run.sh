@@ -4,7 +4,8 @@
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
-. ../../path.sh && . settings.sh
+. ../../path.sh
+. settings.sh
 
 corpus=librispeech                 # privasr_k2/corpora/librispeech.py
 corpus_dir=corpus/LibriSpeech      # or --corpus-dir where you have it

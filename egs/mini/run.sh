@@ -4,7 +4,8 @@
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
-. ../../path.sh && . settings.sh
+. ../../path.sh
+. settings.sh
 
 corpus=mini        # privasr_k2/corpora/mini.py
 units=phone

@@ -4,7 +4,8 @@
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
-. ../../path.sh && . settings.sh
+. ../../path.sh
+. settings.sh
 
 corpus=timit                       # privasr_k2/corpora/timit.py
 corpus_dir=corpus/TIMIT            # or --corpus-dir where you have it
