@@ -32,7 +32,8 @@ CORPUS = """\
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")"
-. ../../path.sh && . settings.sh
+. ../../path.sh
+. settings.sh
 corpus=little
 corpus_dir=corpus users='' corpus_settings=users
 . run_recipe.sh
@@ -267,3 +268,15 @@ def test_every_corpus_has_a_short_run_file() -> None:
     for file in files:
         assert os.access(file, os.X_OK)
         assert len(file.read_text().splitlines()) <= 14
+
+
+@pytest.mark.parametrize("corpus", ["mini", "librispeech", "timit", "ami", "data:."])
+def test_without_an_environment_nothing_more_is_tried(corpus: str) -> None:
+    done = subprocess.run(
+        [ROOT / "run.sh", corpus, "ctc", "--dry-run", "true"],
+        env={**os.environ, "PRIVASR_ENV": "nonsense"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["path.sh: PRIVASR_ENV is 'current' or not set, found 'nonsense'"]
