@@ -102,12 +102,12 @@ class CorpusInput:
                 )
 
 
-def nothing(raw_dir: Path | None) -> None:
+def nothing(given: CorpusInput) -> None:
     """No lexicon of its own."""
     return None
 
 
-def no_files(raw_dir: Path | None) -> list[Path]:
+def no_files(given: CorpusInput) -> list[Path]:
     """No text for a language model besides the transcripts."""
     return []
 
@@ -129,7 +129,7 @@ class Corpus:
             has a recording, or features that come with the corpus, or neither where only text is wanted (then
             ``duration`` is an estimate and ``cut.custom["text_only"]`` is true).
         normalize: turns a text as found into words parted by single blanks.
-        lexicon: the corpus's own lexicon, if ``raw_dir`` holds one.
+        lexicon: the corpus's own lexicon, if it has one; asked for after ``read``, as ``lm_text``.
         lm_text: files (``.txt`` or ``.txt.gz``) with one sentence a line, if there is more text than the
             transcripts.
         user_of: the unit of privacy of an utterance: written to ``supervision.speaker``.
@@ -148,8 +148,8 @@ class Corpus:
     name: str
     read: Callable[[CorpusInput], dict[str, CutSet]]
     normalize: Callable[[str], str] = normalize_english
-    lexicon: Callable[[Path | None], Path | None] = nothing
-    lm_text: Callable[[Path | None], list[Path]] = no_files
+    lexicon: Callable[[CorpusInput], Path | None] = nothing
+    lm_text: Callable[[CorpusInput], list[Path]] = no_files
     user_of: Callable[[SupervisionSegment], str] = speaker
     expected_utterances: Mapping[str, int] = field(default_factory=dict)
     public_roles: tuple[str, ...] = ()

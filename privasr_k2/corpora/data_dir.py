@@ -132,9 +132,9 @@ def _plain_cuts(cuts: CutSet, folder: Path, role: str) -> CutSet:
     return CutSet.from_cuts(made)
 
 
-def lexicon(raw_dir: Path | None) -> Path | None:
+def lexicon(given: CorpusInput) -> Path | None:
     """``lexicon.txt`` in the folder."""
-    path = raw_dir / "lexicon.txt" if raw_dir is not None else None
+    path = given.raw_dir / "lexicon.txt" if given.raw_dir is not None else None
     return path if path is not None and path.is_file() else None
 
 

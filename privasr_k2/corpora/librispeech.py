@@ -108,8 +108,9 @@ def _recovered_speakers(raw_dir: Path) -> frozenset[str]:
     return frozenset(line.split("-")[0] for _, line in read_lines(path)) if path.is_file() else frozenset()
 
 
-def lm_text(raw_dir: Path | None) -> list[Path]:
+def lm_text(given: CorpusInput) -> list[Path]:
     """The official text for language models, or the books beside a subset."""
+    raw_dir = given.raw_dir
     if raw_dir is None:
         return []
     places = (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privasr_k2 import config
@@ -17,6 +19,8 @@ from privasr_k2.fileio import write_json, write_text
 
 if TYPE_CHECKING:
     from lhotse import CutSet, MonoCut
+
+_WRITTEN = "written.txt"
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,14 @@ class MiniConfig:
         seed: of everything.
         users: at least 4, one for each part.
         public_factor: names on a public list over the most that any part can use.
+        written: sentences that each user of train wrote besides what was spoken: text for language models.
         parts, names, habits, speech: see there.
     """
 
     seed: int
     users: int
     public_factor: int
+    written: int
     parts: Parts
     names: NamesPerUser
     habits: Habits
@@ -84,6 +90,8 @@ class MiniConfig:
             )
         if self.public_factor < 1:
             raise ValueError(f"public_factor must be at least 1, got {self.public_factor}")
+        if self.written < 0:
+            raise ValueError(f"written must be 0 or more, got {self.written}")
 
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:
@@ -113,20 +121,33 @@ def write_texts(
     settings: MiniConfig, public: Mapping[str, list[Name]]
 ) -> dict[str, dict[str, list[Sentence]]]:
     """Part -> user -> what the user says, in the order of time."""
-    counts = {kind: getattr(settings.names, kind) for kind in KINDS}
     texts: dict[str, dict[str, list[Sentence]]] = {}
-    number = 0
-    for part, size in users_per_part(settings.users, settings.parts).items():
-        texts[part] = {}
-        for _ in range(size):
-            user = User(f"user{number:04d}", settings.seed, settings.habits, public, counts)
-            texts[part][user.id] = list(user.sentences(getattr(settings.parts, part).utterances))
-            number += 1
+    for part, user in _users(settings, public):
+        utterances = getattr(settings.parts, part).utterances
+        texts.setdefault(part, {})[user.id] = list(user.sentences(utterances))
     return texts
 
 
+def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
+    """What the users of train wrote after all that they said: ``settings.written`` sentences of each."""
+    spoken, written = settings.parts.train.utterances, settings.written
+    return [
+        sentence
+        for part, user in _users(settings, public)
+        if part == "train"
+        for sentence in islice(user.sentences(spoken + written), spoken, None)
+    ]
+
+
+def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[tuple[str, User]]:
+    counts = {kind: getattr(settings.names, kind) for kind in KINDS}
+    sizes = users_per_part(settings.users, settings.parts)
+    for number, part in enumerate(part for part, size in sizes.items() for _ in range(size)):
+        yield part, User(f"user{number:04d}", settings.seed, settings.habits, public, counts)
+
+
 def read(given: CorpusInput) -> dict[str, CutSet]:
-    """Make the corpus in ``given.out_dir``: ``audio/*.flac``, ``public_lists/*.txt`` and ``mini.json``.
+    """Make the corpus in ``given.out_dir``: audio, text, ``public_lists/*.txt`` and ``mini.json``.
 
     ``given.config_files`` and ``given.options`` (dotted keys, as ``users`` or ``parts.train.utterances``)
     make a :class:`MiniConfig`. The texts depend on it alone; so do the bytes of audio on one machine.
@@ -151,7 +172,10 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     for kind, names in public.items():
         path = given.out_dir / "public_lists" / f"{kind.lower()}.txt"
         write_text(path, "".join(name.text + "\n" for name in names))
-    write_json(given.out_dir / "mini.json", describe(texts, public, spoken))
+    further = further_texts(settings, public)
+    if further:
+        write_text(given.out_dir / _WRITTEN, "".join(sentence.text + "\n" for sentence in further))
+    write_json(given.out_dir / "mini.json", describe(texts, further, public, spoken))
     cuts = [(sentences[one.id][0], _cut(one, *sentences[one.id])) for one in spoken]
     return {part: CutSet.from_cuts(cut for of, cut in cuts if of == part) for part in texts}
 
@@ -187,23 +211,30 @@ def _cut(spoken: Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:
     )
 
 
+def lm_text(given: CorpusInput) -> list[Path]:
+    """What the users of train wrote."""
+    return [path for path in [given.out_dir / _WRITTEN] if path.is_file()]
+
+
 def describe(
-    texts: Mapping[str, Mapping[str, list[Sentence]]], public: Mapping[str, list[Name]], spoken: list[Spoken]
+    texts: Mapping[str, Mapping[str, list[Sentence]]],
+    further: Sequence[Sentence],
+    public: Mapping[str, list[Name]],
+    spoken: list[Spoken],
 ) -> dict[str, Any]:
     """What the corpus holds, as plain values for ``mini.json``.
 
-    For each part: users, utterances, hours, words, different words; share of running words that train does
-    not hold (``new_words``); for each kind of name mentions, different names, and of the different names the
-    shares that are on the public list (``on_public_list``) and that train does not use (``new``); ``None``
-    where there are no names.
+    For each part: users, utterances, hours, words, different words; share of running words that neither the
+    speech of train nor the further text holds (``new_words``); for each kind of name mentions, different
+    names, and of the different names the shares that are on the public list (``on_public_list``) and that
+    train does not use (``new``); ``None`` where there are no names.
     """
     durations = {one.id.split("-")[0]: 0.0 for one in spoken}
     for one in spoken:
         durations[one.id.split("-")[0]] += one.duration
-    train_words = {
-        word for said in texts["train"].values() for sentence in said for word in _words(sentence.text)
-    }
-    train_names = _names(texts["train"])
+    train = {**texts["train"], "": further}
+    train_words = {word for said in train.values() for sentence in said for word in _words(sentence.text)}
+    train_names = _names(train)
     parts = {}
     for part, users in texts.items():
         words = [word for said in users.values() for sentence in said for word in _words(sentence.text)]
@@ -231,6 +262,10 @@ def describe(
         "label": "synthetic",
         "speech": "espeak-ng voices with made-up noise and reverberation; no human speaks",
         "public_lists": {kind: len(names) for kind, names in public.items()},
+        "written": {
+            "sentences": len(further),
+            "words": sum(len(_words(sentence.text)) for sentence in further),
+        },
         "test_names_on_public_lists": _share(all_test, all_public),
         "parts": parts,
     }
@@ -240,7 +275,7 @@ def _words(text: str) -> list[str]:
     return CORPUS.normalize(text).split()
 
 
-def _names(users: Mapping[str, list[Sentence]]) -> dict[str, list[str]]:
+def _names(users: Mapping[str, Sequence[Sentence]]) -> dict[str, list[str]]:
     mentioned: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for said in users.values():
         for sentence in said:
@@ -254,4 +289,4 @@ def _share(of: set[Any], inside: set[Any]) -> float | None:
     return round(len(of & inside) / len(of), 4) if of else None
 
 
-CORPUS = Corpus(name="mini", read=read, sampling_rate=SAMPLING_RATE, synthetic=True)
+CORPUS = Corpus(name="mini", read=read, lm_text=lm_text, sampling_rate=SAMPLING_RATE, synthetic=True)

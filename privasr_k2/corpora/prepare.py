@@ -48,7 +48,8 @@ def prepare(
     corpus = replace(corpus, scored_units={**corpus.scored_units, **left_out})
     with atomic_path(given.out_dir) as folder:
         folder.mkdir()
-        cuts = corpus.read(replace(given, out_dir=folder))
+        given = replace(given, out_dir=folder)
+        cuts = corpus.read(given)
         unknown = sorted(set(cuts) - set(ROLES))
         if unknown:
             raise DataError(
@@ -72,10 +73,10 @@ def prepare(
         about = describe(corpus, words)
         for role, of_role in words.items():
             save_cuts(map(_without_place, of_role), folder, role)
-        lexicon = lexicon or corpus.lexicon(given.raw_dir)
+        lexicon = lexicon or corpus.lexicon(given)
         if lexicon is not None:
             write_text(folder / "lexicon.txt", "".join(_lexicon_lines(lexicon, corpus.normalize)))
-        texts = list(lm_text) or corpus.lm_text(given.raw_dir)
+        texts = list(lm_text) or corpus.lm_text(given)
         if texts:
             lines = (line for path in texts for line in read_lines(path))
             about["lm_text"] = _copy_text(lines, folder / "lm_text.txt.gz", corpus.normalize)

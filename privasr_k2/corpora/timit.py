@@ -143,7 +143,7 @@ def _phones(path: Path) -> Iterator[str]:
             yield phone
 
 
-def lexicon(raw_dir: Path | None) -> Path:
+def lexicon(given: CorpusInput) -> Path:
     """Every phone is its own word."""
     return Path(__file__).with_name("timit_phones.txt")
 

@@ -35,7 +35,7 @@ def test_train_and_test_with_dev_cut_by_speakers(raw: Path) -> None:
     assert cuts["test"][0].load_audio().shape == (1, 16000)
     check_cuts(cuts, sampling_rate=16000)
     assert trees.listing(raw) == before
-    assert lexicon(raw) is None
+    assert lexicon(given(raw)) is None
 
 
 def test_one_directory_is_split(raw: Path) -> None:
@@ -167,4 +167,4 @@ def test_an4(shared_data: Path, tmp_path: Path) -> None:
     assert len(cuts["test"]) == 91
     assert load_features(cuts["test"][0]).shape == (79, 13)
     check_cuts(cuts, sampling_rate=CORPUS.sampling_rate)
-    assert lexicon(shared_data / "an4") == shared_data / "an4" / "lexicon.txt"
+    assert lexicon(given(shared_data / "an4")) == shared_data / "an4" / "lexicon.txt"

@@ -12,6 +12,7 @@ from privasr_k2.corpora.mini import (
     MiniConfig,
     Parts,
     PartSize,
+    further_texts,
     public_lists,
     users_per_part,
     write_texts,
@@ -119,7 +120,7 @@ def test_same_seed_same_bytes_whatever_the_number_of_processes(layers, tmp_path)
     for out_dir, num_jobs in ((one, 1), (two, 2)):
         CORPUS.read(CorpusInput(None, out_dir, few, layers, num_jobs))
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 12 * 2 + 4 + 1  # audio, public lists, mini.json
+    assert len(files) == 12 * 2 + 4 + 2  # audio, public lists, mini.json, written.txt
     assert [path for path in files if (one / path).read_bytes() != (two / path).read_bytes()] == []
 
 
@@ -128,6 +129,15 @@ def test_another_seed_other_texts(layers):
         config.load(MiniConfig, layers, [f"seed={seed}", "parts.train.utterances=4"]) for seed in (1, 2)
     )
     assert write_texts(one, public_lists(one)) != write_texts(two, public_lists(two))
+
+
+def test_what_train_wrote_follows_what_it_said(layers):
+    settings = config.load(MiniConfig, layers, ["written=5"])
+    public = public_lists(settings)
+    more = config.load(MiniConfig, layers, ["parts.train.utterances=21"])  # of tiny, which has 16
+    said, longer = write_texts(settings, public)["train"], write_texts(more, public)["train"]
+    further = [sentence for user in said for sentence in longer[user][len(said[user]) :]]
+    assert further_texts(settings, public) == further and len(further) == 5 * len(said)
 
 
 def test_users_do_not_repeat_themselves_and_differ(layers):
