@@ -31,6 +31,9 @@ def main() -> None:
     made.add_argument(
         "--raw-text", type=Path, help="a normalized sentence a line, in place of lm_text.txt.gz"
     )
+    made.add_argument(
+        "--in-init", type=Path, metavar="DIR", help="train this model further: of the same form and words"
+    )
     made.add_argument("--out-dir", type=Path, required=True, help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
@@ -52,7 +55,7 @@ def main() -> None:
     train = [] if lm_text is not None and config.text in ("auto", "lm_text") else _texts(args, "train")
     sentences = [sentence for sentence in choose_text(config, train, lm_text, further) if sentence]
     with join(args.device) as process:
-        train_lm(sentences, _texts(args, "dev"), words, args.out_dir, config, process)
+        train_lm(sentences, _texts(args, "dev"), words, args.out_dir, config, process, init=args.in_init)
 
 
 def _texts(args: argparse.Namespace, role: str) -> list[list[str]]:

@@ -74,6 +74,9 @@ class Task(Protocol):
     def loss(self, model: nn.Module, batch: Any, generator: torch.Generator | None) -> Loss:
         """The losses of a batch, which has ``ids``, ``lengths`` (N,) and ``to(device)``."""
 
+    def figures(self, means: Mapping[str, float]) -> dict[str, float]:
+        """What the log tells of dev: its loss and :attr:`Loss.extra` a label, and what follows from them."""
+
 
 class Source(Protocol):
     """Where batches come from."""

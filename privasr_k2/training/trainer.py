@@ -109,7 +109,7 @@ def learning_rate(config: TrainerConfig, step: int, progress: float) -> float:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, task: Task, source: Source, process: Process) -> dict[str, float]:
-    """Loss and the task's further numbers a label, over all batches."""
+    """What the task tells of all batches."""
     model.eval()
     sums: dict[str, float] = {"loss": 0.0}
     count = 0
@@ -118,7 +118,7 @@ def evaluate(model: nn.Module, task: Task, source: Source, process: Process) -> 
         for name, value in {"loss": float(loss.sums.sum()), **loss.extra}.items():
             sums[name] = sums.get(name, 0.0) + value
         count += loss.count
-    return {name: value / max(count, 1) for name, value in sums.items()}
+    return task.figures({name: value / max(count, 1) for name, value in sums.items()})
 
 
 def check_finite(values: Tensor, ids: Iterable[str]) -> None:

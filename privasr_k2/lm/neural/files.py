@@ -22,7 +22,7 @@ from privasr_k2.lm.neural.lstm import LstmConfig, LstmLm
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.transformer import TransformerConfig, TransformerLm
-from privasr_k2.lm.neural.vocabulary import Vocabulary, read_vocabulary, vocabulary_text
+from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary, read_vocabulary, vocabulary_text
 from privasr_k2.randomness import derive_seed
 from privasr_k2.training.task import TrainerConfig
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
@@ -178,16 +178,48 @@ def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[Neu
         DataError: a file is missing or damaged, or weights of another numbering or another ``model.yaml``.
     """
     folder = Path(folder)
+    spec = _read_spec(folder)
+    model, vocabulary = _filled(folder, spec)
+    return model.to(device).eval(), vocabulary
+
+
+def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralLm, Vocabulary]:
+    """The model of a folder with the dropout of ``spec``, to train it further.
+
+    Raises:
+        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or of other words.
+    """
+    kind = _read_spec(folder).kind
+    if kind != spec.kind:
+        raise DataError(
+            folder / SPEC, f"kind: {spec.kind}", kind, "take the YAML file that it was trained with"
+        )
+    model, vocabulary = _filled(folder, spec)
+    wanted, found = set(words) - set(SYMBOLS), set(vocabulary.words)
+    if differing := sorted(wanted ^ found):
+        raise DataError(
+            folder / WORDS,
+            f"the {len(wanted)} words of the lang folder",
+            f"{len(found)}; {len(differing)} are in one of them only, {differing[0]!r} among them",
+            "train the first model with the same lang folder",
+        )
+    return model, vocabulary
+
+
+def _read_spec(folder: Path) -> Spec:
     if not (folder / SPEC).is_file():
         raise DataError(folder / SPEC, "a language model", "no such file", "train it with train_lm")
-    kind = kind_of([folder / SPEC])
-    spec = configuration.load(kind.spec, [folder / SPEC])
+    spec: Spec = configuration.load(kind_of([folder / SPEC]).spec, [folder / SPEC])
+    return spec
+
+
+def _filled(folder: Path, spec: Spec) -> tuple[NeuralLm, Vocabulary]:
     vocabulary = read_vocabulary(folder / WORDS)
     weights = load_tensors(folder / WEIGHTS)
     if read_header(folder / WEIGHTS)["words"] != vocabulary.digest:
         raise DataError(
             folder / WORDS, "the words that the model was trained with", "others", "train the model again"
         )
-    model = kind.make(spec, vocabulary)
+    model = KINDS[spec.kind].make(spec, vocabulary)
     fill(model, weights, folder / WEIGHTS)
-    return model.to(device).eval(), vocabulary
+    return model, vocabulary

@@ -30,7 +30,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class LanguageModel(Protocol):
-    """What perplexity needs of a model."""
+    """What perplexity and rescoring need of a model."""
 
     name: str
 
@@ -44,6 +44,9 @@ class LanguageModel(Protocol):
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
         """Natural log P of every word and sentence end, (M,), all sentences one after the other."""
+
+    def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
+        """The same for the hypotheses of N-best lists, which begin alike."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +162,19 @@ class KenlmModel:
             reason = str(error).rpartition("threw ")[2].strip()[:200]
             raise GraphError(path, "an ARPA model", reason, "estimate or copy it again") from error
 
+    @property
+    def model(self) -> Any:
+        """The ``kenlm.Model``."""
+        return self._model
+
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
         """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other."""
         log10_probs = [score for s in sentences for score, _, _ in self._model.full_scores(" ".join(s))]
         return np.array(log10_probs) * math.log(10.0)
+
+    def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
+        """The same for the hypotheses of N-best lists."""
+        return self.token_log_probs([hyp for nbest in nbests for hyp in nbest])
 
     def score_sentences(self, sentences: Sentences) -> np.ndarray:
         """Natural log P(words, end) of every sentence, (S,) float64."""

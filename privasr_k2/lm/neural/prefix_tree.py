@@ -18,7 +18,8 @@ class PrefixTree:
         parents: (M,) for each node its parent's place within the level above; 0 for node 0.
         words: (M,) the last word of each prefix; the boundary for node 0.
         edge_nodes, edge_words: (E,) after which node which word follows, the boundary at a sequence's end.
-        sequences, edges: (P,) for every position of every sequence, the sequence and the edge that it takes.
+        sequences, edges: (P,) for every position of every sequence, the sequence and the edge that it takes,
+            level by level.
     """
 
     starts: np.ndarray
@@ -28,6 +29,11 @@ class PrefixTree:
     edge_words: np.ndarray
     sequences: np.ndarray
     edges: np.ndarray
+
+    @property
+    def order(self) -> np.ndarray:
+        """(P,) where the positions are found, sequence after sequence."""
+        return np.argsort(self.sequences, kind="stable")
 
 
 def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:

@@ -67,10 +67,10 @@ class NeuralScorer:
         owners = np.repeat(np.arange(len(sentences)), lengths)
         return np.bincount(owners, self.token_log_probs(sentences), minlength=len(sentences))
 
-    def score_with_shared_prefixes(
+    def nbest_token_log_probs(
         self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
-    ) -> list[np.ndarray]:
-        """Natural log P(words, end) of every hypothesis, each distinct prefix evaluated once.
+    ) -> np.ndarray:
+        """As :meth:`token_log_probs` of all hypotheses, each distinct prefix evaluated once.
 
         Args:
             nbests: N-best lists of words; lists and hypotheses may be empty.
@@ -78,15 +78,27 @@ class NeuralScorer:
                 list beyond it is cut, and what its parts share is evaluated once a part.
 
         Returns:
-            float64 arrays (hypotheses of the list,).
+            (M,) float64, the hypotheses of all lists one after the other.
         """
         text = self.vocabulary.encode([hyp for nbest in nbests for hyp in nbest])
         ends = np.cumsum([len(nbest) for nbest in nbests], dtype=np.int64)
-        found = np.zeros(len(text))
+        starts = np.concatenate([[0], np.cumsum(text.lengths)])  # of each hypothesis's positions
+        found = np.zeros(int(starts[-1]))
         with _scoring(self.model):
             for first, last in self._blocks(text, ends, max_numbers):
                 if last > first:
-                    found[first:last] = self._score_tree(text, np.arange(first, last))
+                    found[starts[first] : starts[last]] = self._score_tree(text, np.arange(first, last))
+        return found
+
+    def score_with_shared_prefixes(
+        self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
+    ) -> list[np.ndarray]:
+        """Natural log P(words, end) of every hypothesis: float64 arrays (hypotheses of the list,)."""
+        lengths = [len(hyp) + 1 for nbest in nbests for hyp in nbest]
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        by_token = self.nbest_token_log_probs(nbests, max_numbers=max_numbers)
+        found = np.bincount(owners, by_token, minlength=len(lengths))
+        ends = np.cumsum([len(nbest) for nbest in nbests], dtype=np.int64)
         return np.split(found, ends[:-1]) if len(nbests) else []
 
     def _size(self, length: int) -> int:
@@ -111,7 +123,7 @@ class NeuralScorer:
             yield start, min(start + size, last)
 
     def _score_tree(self, text: Text, hyps: np.ndarray) -> np.ndarray:
-        """(R,) scores of the hypotheses ``hyps`` (R,), as one tree whose root is ``<s>``."""
+        """Log-probabilities of all positions of the hypotheses ``hyps`` (R,), as one tree of root ``<s>``."""
         model = self.model
         tree = build_tree(text.padded(hyps), text.lengths[hyps])
         different, kinds = np.unique(tree.words, return_inverse=True)
@@ -125,8 +137,7 @@ class NeuralScorer:
         log_probs = model.output.target_log_probs(
             torch.cat(found), self._tensor(tree.edge_words), self._tensor(tree.edge_nodes)
         )
-        taken = log_probs.cpu().double().numpy()[tree.edges]
-        return np.bincount(tree.sequences, taken, minlength=len(hyps))
+        return log_probs.cpu().double().numpy()[tree.edges[tree.order]]
 
     def _tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.device)

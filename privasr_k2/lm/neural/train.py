@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,16 @@ from torch import nn
 from privasr_k2 import config as configuration
 from privasr_k2.errors import DataError
 from privasr_k2.lm.neural.batches import Batch, Batches, choose_sentences
-from privasr_k2.lm.neural.files import NeuralLmConfig, Spec, load_lm, new_lm, save_lm, spec_of
+from privasr_k2.lm.neural.files import (
+    WEIGHTS,
+    NeuralLmConfig,
+    Spec,
+    continue_lm,
+    load_lm,
+    new_lm,
+    save_lm,
+    spec_of,
+)
 from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import UNKNOWN, Text, Vocabulary, order_by_count
@@ -29,6 +39,7 @@ log = logging.getLogger(__name__)
 
 # What changes no epoch's weights.
 _NEUTRAL = ("avg", "average_over", "save_every")
+_MOST_NATS = 700.0  # whose exponential is still a number
 
 Sentences = Sequence[Sequence[str]]
 
@@ -45,6 +56,10 @@ class LmTask:
         log_probs = model(batch.inputs, batch.targets, batch.lengths)  # (N, U)
         return Loss(sums=-log_probs.sum(dim=1), count=int(batch.lengths.sum()))
 
+    def figures(self, means: Mapping[str, float]) -> dict[str, float]:
+        """The loss, and the perplexity with unknown words."""
+        return {**means, "ppl_with_oov": math.exp(min(means["loss"], _MOST_NATS))}
+
 
 def train_lm(
     sentences: Sentences,
@@ -53,15 +68,18 @@ def train_lm(
     folder: Path,
     config: NeuralLmConfig,
     process: Process,
+    *,
+    init: Path | None = None,
 ) -> None:
     """Train, score ``dev`` after every epoch, and write the averaged model.
 
     Args:
         words: the vocabulary; other words of the text count as ``<unk>``.
         folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the model.
+        init: the folder of a model of the same form and words, whose weights are trained further.
 
     Raises:
-        DataError: there is no text to train on, or none of dev.
+        DataError: there is no text to train on, or none of dev; ``init`` is of another form or other words.
     """
     for what, given in (("training", sentences), ("dev", dev)):
         if not any(given):
@@ -71,9 +89,12 @@ def train_lm(
     lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
     chosen = choose_sentences(lengths, config.max_text_words, config.seed)
     sentences = [sentences[number] for number in chosen.tolist()]
-    vocabulary = order_by_count(words, sentences)
     spec = spec_of(config)
-    model = new_lm(spec, vocabulary, config.seed)
+    if init is None:
+        vocabulary = order_by_count(words, sentences)
+        model = new_lm(spec, vocabulary, config.seed)
+    else:
+        model, vocabulary = continue_lm(init, spec, words)
     texts = {"train": vocabulary.encode(sentences), "dev": vocabulary.encode(dev)}
     for role, text in texts.items():
         unknown = int(np.count_nonzero(text.words == UNKNOWN))
@@ -84,7 +105,8 @@ def train_lm(
     shared = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(texts["train"], max_words=config.max_words, seed=config.seed, **shared)
     dev_source = Batches(texts["dev"], max_words=config.max_words, seed=None)
-    fingerprint = _fingerprint(config, spec, vocabulary, texts["train"])
+    begun = (init / WEIGHTS).read_bytes() if init is not None else b""
+    fingerprint = _fingerprint(config, spec, vocabulary, texts["train"], begun)
     epochs = train(model, LmTask(), source, dev_source, folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
@@ -92,9 +114,9 @@ def train_lm(
         log.info("dev: %s", perplexity(NeuralScorer(*load_lm(folder, process.device)), dev, words).shown)
 
 
-def _fingerprint(config: NeuralLmConfig, spec: Spec, vocabulary: Vocabulary, text: Text) -> str:
+def _fingerprint(config: NeuralLmConfig, spec: Spec, vocabulary: Vocabulary, text: Text, begun: bytes) -> str:
     """Of everything that the weights of an epoch depend on."""
     numbers = {name: value for name, value in dataclasses.asdict(config).items() if name not in _NEUTRAL}
-    content = hashlib.sha256(text.words.tobytes() + text.starts.tobytes()).hexdigest()
+    content = hashlib.sha256(text.words.tobytes() + text.starts.tobytes() + begun).hexdigest()
     told = [numbers, dataclasses.asdict(spec), vocabulary.digest, content]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +60,9 @@ class Fit:
     def loss(self, model: nn.Module, batch: Numbers, generator: torch.Generator | None) -> Loss:
         return Loss(sums=(model(batch.x) - 2 * batch.x + 1).square().sum(1), count=len(batch.ids))
 
+    def figures(self, means: Mapping[str, float]) -> dict[str, float]:
+        return {**means, "root": means["loss"] ** 0.5}
+
 
 def network() -> nn.Module:
     torch.manual_seed(0)
@@ -80,6 +83,7 @@ def test_learns_and_reports(tmp_path: Path) -> None:
     told = records(tmp_path)
     assert [one["epoch"] for one in told] == list(range(1, 16)) and told[-1]["step"] == 75
     assert told[-1]["dev_loss"] < 0.1 * told[0]["dev_loss"]
+    assert told[-1]["dev_root"] == pytest.approx(told[-1]["dev_loss"] ** 0.5, rel=1e-4)
     assert list((tmp_path / "tensorboard").iterdir())
 
 
@@ -168,7 +172,7 @@ def test_a_loss_that_is_not_finite_names_its_utterance(tmp_path: Path) -> None:
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path: Path) -> None:
-    class Steep:
+    class Steep(Fit):
         def loss(self, model: nn.Module, batch: Numbers, generator: torch.Generator | None) -> Loss:
             return Loss(sums=(model(batch.x) * 0).sum(1).abs().sqrt(), count=4)
 

@@ -31,6 +31,8 @@ def test_both_ways_equal_one_at_a_time(kind: str, softmax: str, tied: bool) -> N
         np.testing.assert_allclose(found, wanted, atol=1e-4)
         np.testing.assert_allclose(lm.score_sentences(nbest), wanted, atol=1e-4)
     assert np.concatenate(expected).std() > 1
+    by_token = lm.token_log_probs([hyp for nbest in nbests for hyp in nbest])
+    np.testing.assert_allclose(lm.nbest_token_log_probs(nbests, max_numbers=20_000), by_token, atol=1e-4)
 
 
 @pytest.mark.parametrize("together", [True, False])

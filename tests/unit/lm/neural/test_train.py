@@ -48,7 +48,39 @@ def test_a_small_grammar_is_learned(kind: str, softmax: str, tmp_path: Path) -> 
     assert nats == pytest.approx(
         chosen, abs=1e-5
     )  # the best epoch's weights; sentence ends are counted in both
+    assert min(record["dev_ppl_with_oov"] for record in logged) == pytest.approx(np.exp(nats), rel=1e-4)
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_a_model_is_trained_further(tmp_path: Path) -> None:
+    first, further = tmp_path / "first", tmp_path / "further"
+    quick = settings("lstm", "full", True, *QUICK, "epochs=2")
+    train_lm(TRAIN[:40], DEV, GRAMMAR_WORDS, first, quick, ALONE)
+    # No step worth the name is taken: what comes out is what went in, in the first model's numbering.
+    still = settings("lstm", "full", True, *QUICK, "epochs=1", "lr=1e-12", "network.dropout=0.5")
+    train_lm(TRAIN[::-1], DEV, GRAMMAR_WORDS, further, still, ALONE, init=first)
+    assert (first / "words.txt").read_text() == (further / "words.txt").read_text()
+    scores = [NeuralScorer(*load_lm(folder)).score_sentences(DEV) for folder in (first, further)]
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
+    # The weights it began from are part of what a checkpoint depends on.
+    train_lm(TRAIN, DEV, GRAMMAR_WORDS, first, quick, ALONE)
+    train_lm(TRAIN[::-1], DEV, GRAMMAR_WORDS, further, still, ALONE, init=first)
+    scores = [NeuralScorer(*load_lm(folder)).score_sentences(DEV) for folder in (first, further)]
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
+
+
+def test_a_model_of_another_form_or_other_words_is_not_trained_further(tmp_path: Path) -> None:
+    train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", settings("lstm", "full", True, *QUICK), ALONE)
+    wider = settings("lstm", "full", True, *QUICK, "network.dim=48")
+    other = settings("transformer", "full", True, *QUICK)
+    same = settings("lstm", "full", True, *QUICK)
+    for config, words, complaint in (
+        (wider, GRAMMAR_WORDS, "the weights of this model"),
+        (other, GRAMMAR_WORDS, "kind: transformer, found lstm"),
+        (same, [*GRAMMAR_WORDS, "more"], "1 are in one of them only, 'more'"),
+    ):
+        with pytest.raises(DataError, match=complaint):
+            train_lm(TRAIN, DEV, words, tmp_path / "x", config, ALONE, init=tmp_path / "first")
 
 
 class Stop(Exception):
