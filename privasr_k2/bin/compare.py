@@ -1,7 +1,6 @@
 """Several systems on the same utterances, in one table: error rates, and every pair of systems tested.
 
-  python -m privasr_k2.bin.compare --out-table exp/systems.md \\
-    --in-scores exp/first/score_test exp/lstm/score_test exp/transformer/score_test
+  python -m privasr_k2.bin.compare exp/first/score_test exp/lstm/score_test exp/transformer/score_test
 
 For each part: the error rate with its interval over speakers; for each pair the difference with its interval
 (both systems on the same draws) and MAPSSWE's p-value, raw and corrected by Holm for all comparisons of the
@@ -22,20 +21,17 @@ from privasr_k2.scoring.results import read_score
 def main() -> None:
     """Parse, read, compare, write, print."""
     made = cli.parser(__doc__)
+    made.add_argument("scores", type=Path, nargs="*", metavar="DIR", help="score_<role> folders, two or more")
     made.add_argument(
-        "--in-scores",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="DIR",
-        help="two or more score_<role> folders",
+        "--in-scores", type=Path, nargs="+", default=[], metavar="DIR", help="the same, as stages give them"
     )
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
     made.add_argument(
         "--out-table", type=Path, metavar="FILE", help="Markdown; without it, the terminal only"
     )
     args = cli.parse(made)
-    text = comparison_text([read_score(f) for f in args.in_scores], read_corpus_info(args.in_manifests))
+    folders = [*args.scores, *args.in_scores]
+    text = comparison_text([read_score(folder) for folder in folders], read_corpus_info(args.in_manifests))
     if args.out_table is not None:
         write_text(args.out_table, text)
     print(text)

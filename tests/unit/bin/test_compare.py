@@ -42,9 +42,18 @@ def test_the_terminal_is_enough(
     folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    _run(monkeypatch, "--in-scores", *folders[:2])
+    _run(monkeypatch, *folders[:2])
     assert "Comparisons: 1," in capsys.readouterr().out
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_one_system_alone_is_refused(
+    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        _run(monkeypatch, folders[0])
+    assert stopped.value.code == 2
+    assert "two" in capsys.readouterr().err
 
 
 def test_other_references_are_refused_in_words(
