@@ -3,7 +3,8 @@
     . ./path.sh; python benchmarks/rescoring.py
 
 * each path: every hypothesis of a list in one padded batch, as icefall's ``rescore_with_rnn_lm`` does with
-  unique paths: the network and the softmax at all positions
+  unique paths: the network, the scores of all words and their cross entropy at all positions, padding included
+  (with an adaptive softmax, which icefall has not, only the clusters that are needed)
 * batches: ``score_sentences``: hypotheses of all lists, of like length together
 * shared: ``score_with_shared_prefixes``: every distinct prefix once
 
@@ -23,10 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.nn.functional import cross_entropy
 
 from privasr_k2 import config
 from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.neural.softmax import FullSoftmax
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.randomness import stream
 
@@ -70,7 +73,12 @@ def each_path(lm: NeuralScorer, lists: list[list[list[str]]]) -> list[np.ndarray
     for nbest in lists:
         text = lm.vocabulary.encode(nbest)
         padded = torch.from_numpy(text.padded(np.arange(len(text))))
-        log_probs = lm.model(padded[:, :-1], padded[:, 1:].contiguous())
+        inputs, targets = padded[:, :-1], padded[:, 1:].contiguous()
+        if isinstance(lm.model.output, FullSoftmax):
+            scores = lm.model.output.linear(lm.model.hidden(inputs)).flatten(0, 1)
+            log_probs = -cross_entropy(scores, targets.flatten(), reduction="none").view(targets.shape)
+        else:
+            log_probs = lm.model(inputs, targets)
         valid = torch.arange(log_probs.size(1)) < torch.from_numpy(text.lengths).unsqueeze(1)
         found.append((log_probs * valid).sum(dim=1).double().numpy())
     return found

@@ -26,10 +26,12 @@ else
 fi
 
 stage 6 "decode dev over a grid of weights" JOB=1:"$nj" decode $(layers decode) --in-model "$am" --in-graph "$graph" \
-  --in-feats "$feats" --out-hyps "$exp/decode_dev/JOB.jsonl" --set role=dev job=JOB num_jobs="$nj" --device "$device"
+  --in-feats "$feats" --out-hyps "$exp/decode_dev/JOB.jsonl" --set role=dev job=JOB num_jobs="$nj" \
+  ${backend:+backend="$backend"} --device "$device"
 
 stage 7 "LM weight and insertion penalty, chosen on dev" tune_weights --in-hyps "$exp/decode_dev" --in-manifests "$manifests" \
   --out-weights "$exp/weights.json"
 
 stage 8 "decode test" JOB=1:"$nj" decode $(layers decode) --in-model "$am" --in-graph "$graph" --in-weights "$exp/weights.json" \
-  --in-feats "$feats" --out-hyps "$exp/decode_test/JOB.jsonl" --set role=test job=JOB num_jobs="$nj" --device "$device"
+  --in-feats "$feats" --out-hyps "$exp/decode_test/JOB.jsonl" --set role=test job=JOB num_jobs="$nj" \
+  ${backend:+backend="$backend"} --device "$device"

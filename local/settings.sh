@@ -17,6 +17,7 @@
 # What is built:
 #   --size tiny|small|paper     tiny for tests, small for two cores, paper for the papers' own numbers
 #   --units phone|char|bpe_N    what the acoustic model predicts
+#   --backend k2|kaldi          what searches in the first pass: k2 (the default), or kaldi_decoder as a cross-check
 #   --feature fbank|mfcc|given|auto   --speed-perturb true: three speeds of every training utterance
 #   --lm-text FILE              further text for the language model;  --arpa FILE  a language model ready made
 #   --corpus-options 'K=V ...'  options that only your corpus has
@@ -30,7 +31,7 @@
 
 stage=0 stop_stage=9999 dry_run=false force=false verify=false wait=true config=''
 corpus_dir='' work_dir='' nj=$(nproc) cmd='' device=auto
-size=small units=phone feature=fbank speed_perturb=false lm_text='' arpa='' lexicon=''
+size=small units=phone backend='' feature=fbank speed_perturb=false lm_text='' arpa='' lexicon=''
 ledger='' max_epsilon=''
 
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
@@ -41,7 +42,7 @@ corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ besi
 report=''           # set by a recipe: the file that is shown at the end
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
-path_options='config corpus_dir work_dir lm_text arpa lexicon am_model am_tokens am_bpe ledger'
+path_options='config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that cannot change a result, and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.

@@ -23,7 +23,10 @@ _DATA = (
     *("numpy", "omegaconf", "pyyaml", "cryptography", "safetensors", "tqdm", "lhotse", "lilcom"),
     *("soundfile", "scipy", "kaldi-native-fbank", "kaldi-native-io", "espeakng-loader", "sentencepiece"),
 )
-_FIRST_PASS = (*_DATA, "torch", "k2", "kaldifst", "kaldialign", "pocketsphinx", "tensorboard")
+_FIRST_PASS = (
+    *(*_DATA, "torch", "k2", "kaldifst", "kaldi-decoder", "kaldialign"),
+    *("pocketsphinx", "tensorboard"),
+)
 _PRIVACY = ("dp-accounting", "opendp", "scikit-learn")
 
 #: What a recipe needs besides Python, by the names that packages have in the lock files.

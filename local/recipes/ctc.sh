@@ -19,7 +19,8 @@ for role in dev test; do
 done
 
 stage 10 "recognizer, for bin.transcribe" assemble_recognizer $(layers decode) --in-model "$am" --in-graph "$graph" \
-  --in-feats "$feats" --in-weights "$exp/weights.json" --out-recognizer "$exp/recognizer.yaml"
+  --in-feats "$feats" --in-weights "$exp/weights.json" --out-recognizer "$exp/recognizer.yaml" \
+  ${backend:+--set backend="$backend"}
 
 report=$exp/RESULTS.md
 stage 11 "table of results" report --in-scores "$exp/score_dev" "$exp/score_test" --in-weights "$exp/weights.json" \

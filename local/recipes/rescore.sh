@@ -4,9 +4,10 @@
 #   ./run.sh CORPUS rescore --lms 'lstm'           with one neural LM
 #   ./run.sh CORPUS rescore --stage 10             resume from the neural LMs
 #
-# Options: lms (out of lstm, char_lstm, transformer; quoted), encoder and all others of recipe ctc.
-# Those of every recipe: see ./run.sh --help.
-lms='lstm transformer'
+# Options: lms (out of lstm, char_lstm, transformer; quoted); nnlm_text (a normalized sentence a line, maybe gzipped:
+# text for the neural LMs alone, in place of the corpus's own); finetune (epochs in which they then go on with the
+# transcripts of train; 0 = none); encoder and all others of recipe ctc. Those of every recipe: see ./run.sh --help.
+lms='lstm transformer' nnlm_text='' finetune=0
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
 . first_pass_stages.sh   # stages 0-8: data, lang, LM, graph, acoustic model, decoding
@@ -21,12 +22,19 @@ done
 
 for name in $lms; do
   stage 10 "neural LM, $name" train_lm $(layers "lm_$name") --in-manifests "$manifests" --in-lang "$lang" \
-    --out-dir "$exp/lm/$name" --device "$device" --num-jobs "$nj"
+    ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$exp/lm/$name" --device "$device" --num-jobs "$nj"
+  if [[ $finetune -gt 0 ]]; then
+    stage 10 "neural LM, $name, on the transcripts" train_lm $(layers "lm_$name") --in-manifests "$manifests" \
+      --in-lang "$lang" --in-init "$exp/lm/$name" --out-dir "$exp/lm/${name}_tuned" \
+      --set text=train epochs="$finetune" --device "$device" --num-jobs "$nj"
+  fi
 done
+tuned=''
+if [[ $finetune -gt 0 ]]; then tuned=_tuned; fi
 
 # A system is one LM alone; the last one is all of them together.
 for name in ngram $lms; do
-  model=$exp/lm/$name
+  model=$exp/lm/$name$tuned
   if [[ $name == ngram ]]; then model=$lm; fi
   for role in dev test; do
     stage 11 "$name, words of $role" score_nbest $(layers score_nbest) --in-nbest "$exp/nbest_$role" --in-lm "$model" \

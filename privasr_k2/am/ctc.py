@@ -70,8 +70,10 @@ class CtcModel(nn.Module):
 
     Attributes:
         tokens: the tokens' names, where they are known.
+        ctc_topology: the paths that its loss sums over: equal tokens have a blank between them.
     """
 
+    ctc_topology = "standard"
     mean: Tensor
     deviation: Tensor
 
@@ -157,6 +159,10 @@ class CtcTask:
         if generator is None:
             extra = {"token_errors": _token_errors(log_probs, lengths, batch)}
         return Loss(sums=sums, count=int(batch.target_lengths.sum()), extra=extra)
+
+    def figures(self, means: Mapping[str, float]) -> dict[str, float]:
+        """Losses and errors a token."""
+        return dict(means)
 
 
 def _token_errors(log_probs: Tensor, lengths: Tensor, batch: Batch) -> int:

@@ -52,6 +52,8 @@ class ForeignSpec:
 class ForeignModel(nn.Module):
     """A model trained elsewhere, with the interface of our own."""
 
+    ctc_topology = None  # its file does not say
+
     def __init__(self, path: Path, spec: ForeignSpec) -> None:
         super().__init__()
         self.feature_dim, self.num_tokens, self.subsampling = (

@@ -1,4 +1,4 @@
-"""Compile the decoding graph HLG from a language folder and an ARPA file.
+"""Compile the decoding graphs from a language folder and an ARPA file: HLG for k2, TLG for Kaldi's decoders.
 
     python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \\
         --out-dir data/graph_phone --config conf/graph.yaml
@@ -27,13 +27,14 @@ def main() -> None:
     args = cli.parse(made)
     config = cli.load(GraphConfig, args)
     lang = load_lang(args.in_lang)
-    HLG, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
+    graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
     sources = {
         path.name: file_hash(path)
         for path in (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", args.in_lm)
     }
-    save_graph(HLG, lang, {**info, "sha256": sources}, args.out_dir)
-    log.info("HLG: %d states, %d arcs", info["num_states"]["HLG"], info["num_arcs"]["HLG"])
+    save_graph(graphs, lang, {**info, "sha256": sources}, args.out_dir)
+    for name in ("HLG", "TLG"):
+        log.info("%s: %d states, %d arcs", name, info["num_states"][name], info["num_arcs"][name])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Decode the utterances of one role, or one job's share of them, with an acoustic model and a graph.
 
-Without --in-weights every point of the grid is written (dev); with it only the chosen point.
+Without --in-weights every point of the grid is written (dev); with it only the chosen point. With
+--set backend=kaldi, kaldi_decoder searches in place of k2.
 
     python -m privasr_k2.bin.decode --in-model exp/ctc/am --in-graph data/graph_phone \\
         --in-feats data/feats_fbank --out-hyps exp/ctc/decode_dev/1.jsonl \\
@@ -13,8 +14,8 @@ import dataclasses
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.jobs import DecodeConfig, choose_device, decode_cuts
+from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.fileio import write_jsonl
 
@@ -41,8 +42,8 @@ def main() -> None:
 
     device = choose_device(args.device)
     model = load_model(args.in_model, device)
-    decoder = Decoder.from_folder(args.in_graph, config, device=device)
-    decoder.check_model(model.num_tokens, model.tokens, args.in_model)
+    decoder = open_decoder(args.in_graph, config, device=device)
+    decoder.check_model(model.num_tokens, model.tokens, args.in_model, model.ctc_topology)
     cuts = load_cuts(args.in_feats, config.role)
     write_jsonl(
         args.out_hyps, (record.to_dict() for record in decode_cuts(model, decoder, cuts, config, device))

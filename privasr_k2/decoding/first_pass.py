@@ -1,20 +1,27 @@
-"""The first pass: pruned search in HLG, and from one lattice the best words at every weight of a grid."""
+"""The first pass with k2: pruned search in HLG, and from one lattice the best words at each weight of a grid.
+
+Another back end, with the same :class:`FirstPass` in front, is :mod:`privasr_k2.decoding.kaldi_backend`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from privasr_k2.decoding.hyps import Hyp
-from privasr_k2.errors import GraphError
+from privasr_k2.errors import ConfigError, GraphError
+from privasr_k2.graph.folder import GraphLike, check_outputs
 from privasr_k2.graph.hlg import Graph, load_graph
-from privasr_k2.graph.lang import check_same_tokens
 
 if TYPE_CHECKING:
     import k2
     import torch
+
+BACKENDS = ("k2", "kaldi")
+G = TypeVar("G", bound=GraphLike)
 
 
 @dataclass(frozen=True)
@@ -22,13 +29,15 @@ class SearchConfig:
     """How the search prunes, and the grid; defaults in ``conf/decode.yaml``.
 
     Args:
+        backend: ``k2`` or ``kaldi``.
         search_beam: paths this much (natural log) worse than the best of a frame are dropped.
-        output_beam: arcs this much worse than the best path are dropped from the lattice.
+        output_beam: k2: arcs this much worse than the best path are dropped from the lattice.
         min_active_states, max_active_states: bounds of the states kept in a frame.
-        search_lm_weight: the LM weight while searching.
-        lm_weights, insertion_penalties: the grid read from each lattice.
+        search_lm_weight: k2: the LM weight while searching; the other back end searches at each point.
+        lm_weights, insertion_penalties: the grid; k2 reads it from one lattice.
     """
 
+    backend: str
     search_beam: float
     output_beam: float
     min_active_states: int
@@ -38,6 +47,8 @@ class SearchConfig:
     insertion_penalties: list[float]
 
     def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ValueError(f"backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}")
         for name in ("search_beam", "output_beam", "max_active_states"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
@@ -53,16 +64,73 @@ class SearchConfig:
             raise ValueError("insertion_penalties must hold at least one number")
 
 
-class Decoder:
-    """Searches one graph.
+class FirstPass(ABC, Generic[G]):
+    """What every back end does: search one graph.
+
+    Args:
+        graph: the graph.
+        config: pruning and grid.
+    """
+
+    def __init__(self, graph: G, config: SearchConfig) -> None:
+        self.graph, self.config = graph, config
+
+    def check_model(
+        self, num_tokens: int, tokens: Sequence[str] | None, model: Path, topology: str | None = None
+    ) -> None:
+        """Refuse an acoustic model of another number of outputs, other tokens or another CTC topology.
+
+        Raises:
+            GraphError: as :func:`privasr_k2.graph.folder.check_outputs` says.
+        """
+        check_outputs(self.graph, num_tokens, tokens, topology, model)
+
+    def check_log_probs(self, log_probs: torch.Tensor) -> None:
+        """Refuse (N, T, C) log-probabilities of another number of outputs than the graph has tokens."""
+        if log_probs.shape[-1] != len(self.graph.tokens):
+            raise GraphError(
+                self.graph.folder,
+                f"{len(self.graph.tokens)} outputs",
+                str(log_probs.shape[-1]),
+                "use the graph's model",
+            )
+
+    @abstractmethod
+    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
+        """The best words at every point of the grid.
+
+        Args:
+            log_probs: (N, T, C) natural log, normalized over C.
+            lengths: (N,) frames of each utterance, at most T; 0 gives no path.
+
+        Returns:
+            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no path.
+
+        Raises:
+            GraphError: another number of outputs than the graph has tokens.
+        """
+
+
+class Decoder(FirstPass[Graph]):
+    """Searches an HLG with k2.
 
     Args:
         graph: the graph, on the device where log-probabilities will be.
         config: pruning and grid.
+
+    Raises:
+        ConfigError: ``config`` names another back end.
     """
 
     def __init__(self, graph: Graph, config: SearchConfig) -> None:
-        self.graph, self.config = graph, config
+        super().__init__(graph, config)
+        if config.backend != "k2":
+            raise ConfigError(
+                f"backend={config.backend}",
+                "backend=k2 for what needs lattices, such as N-best lists",
+                config.backend,
+                "--set backend=k2; the other back end finds the best words only",
+            )
         import k2
 
         # A graph of its own: other decoders of the same graph may search with other weights.
@@ -75,31 +143,8 @@ class Decoder:
         """A decoder for the graph in ``folder``."""
         return cls(load_graph(folder, device), config)
 
-    def check_model(self, num_tokens: int, tokens: Sequence[str] | None, model: Path) -> None:
-        """Refuse an acoustic model whose outputs are not the graph's tokens.
-
-        Raises:
-            GraphError: another number of outputs, or other tokens.
-        """
-        if num_tokens != len(self.graph.tokens):
-            raise GraphError(
-                f"{model} and {self.graph.folder}",
-                f"{len(self.graph.tokens)} outputs, as many as the graph has tokens",
-                str(num_tokens),
-                "train the model and compile the graph with the same lang folder",
-            )
-        check_same_tokens(tokens, self.graph.tokens, model=model, graph=self.graph.folder)
-
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
-        """The best words at every point of the grid.
-
-        Args:
-            log_probs: (N, T, C) natural log, normalized over C.
-            lengths: (N,) frames of each utterance, at most T; 0 gives no path.
-
-        Returns:
-            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no path.
-        """
+        """As :meth:`FirstPass.decode`."""
         results: list[tuple[Hyp, ...] | None] = [None] * len(lengths)
         for utterances, lattice in self.lattices(log_probs, lengths):
             columns = [
@@ -120,13 +165,7 @@ class Decoder:
         Raises:
             GraphError: another number of outputs than the graph has tokens.
         """
-        if log_probs.shape[-1] != len(self.graph.tokens):
-            raise GraphError(
-                self.graph.folder,
-                f"{len(self.graph.tokens)} outputs",
-                str(log_probs.shape[-1]),
-                "use the graph's model",
-            )
+        self.check_log_probs(log_probs)
         # k2 wants the longest first, and no empty ones.
         by_length = [
             n for n in lengths.cpu().argsort(descending=True, stable=True).tolist() if lengths[n] > 0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from privasr_k2.decoding.first_pass import Decoder, SearchConfig
+from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.hyps import Hyp, Record
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Search(Protocol[R_co]):
 
 
 def decode_cuts(
-    model: AcousticModel, decoder: Decoder, cuts: CutSet, config: DecodeConfig, device: str
+    model: AcousticModel, decoder: Search[tuple[Hyp, ...]], cuts: CutSet, config: DecodeConfig, device: str
 ) -> Iterator[Record]:
     """The records of this job's cuts, the longest first; progress and speed are logged."""
     for cut, hyps in search_cuts(model, decoder, cuts, config, device):

@@ -6,13 +6,14 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privasr_k2 import config as configuration
 from privasr_k2.data.features import DIMENSIONS, extract
-from privasr_k2.decoding.first_pass import Decoder, SearchConfig
+from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
+from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.errors import DataError
 
@@ -76,7 +77,7 @@ class Recognizer:
     """Turns samples into words. Made by :meth:`from_folder`."""
 
     def __init__(
-        self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: Decoder, device: str
+        self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: FirstPass[Any], device: str
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
 
@@ -98,8 +99,8 @@ class Recognizer:
                 "train on a corpus with audio; what has such features is decoded with bin.decode",
             )
         model = load_model(folder / spec.model, device)
-        decoder = Decoder.from_folder(folder / spec.graph, spec.search, device=device)
-        decoder.check_model(model.num_tokens, model.tokens, folder / spec.model)
+        decoder = open_decoder(folder / spec.graph, spec.search, device=device)
+        decoder.check_model(model.num_tokens, model.tokens, folder / spec.model, model.ctc_topology)
         return cls(spec, model, decoder, device)
 
     def transcribe(self, samples: np.ndarray, sampling_rate: int) -> str | None:

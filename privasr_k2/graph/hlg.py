@@ -2,7 +2,8 @@
 
 ``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the best path
 of the grammar; the disambiguation symbols then become epsilons and are removed, because k2's search against
-acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al. 2002; Miao et al. 2015].
+acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al. 2002; Miao et al. 2015]. From the
+same LG comes the TLG of :mod:`privasr_k2.graph.tlg`, for the other search.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from privasr_k2.errors import GraphError
-from privasr_k2.fileio import atomic_path, disk_errors, read_lines, write_text
+from privasr_k2.fileio import atomic_path, disk_errors, write_text
+from privasr_k2.graph import tlg
+from privasr_k2.graph.folder import INFO, TOPOLOGIES, check_labels, check_size, read_folder
 from privasr_k2.graph.grammar import Grammar, grammar
-from privasr_k2.graph.lang import Lang, read_symbols, symbols_text
+from privasr_k2.graph.lang import Lang, symbols_text
+from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.arpa import Arpa
 
 if TYPE_CHECKING:
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
     import kaldifst
 
 log = logging.getLogger(__name__)
-
-TOPOLOGIES = ("standard", "modified")
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,19 @@ class GraphConfig:
             raise ValueError(f"ctc_topology must be one of {' '.join(TOPOLOGIES)}, got {self.ctc_topology!r}")
         if self.max_states < 1:
             raise ValueError(f"max_states must be above 0, got {self.max_states}")
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Both graphs of one LG.
+
+    Args:
+        HLG: for k2, as in :class:`Graph`.
+        TLG: for Kaldi's decoders.
+    """
+
+    HLG: k2.Fsa
+    TLG: Fst
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,26 +145,39 @@ def compose_lexicon_and_grammar(lang: Lang, G: Grammar, max_states: int) -> kald
     return LG
 
 
-def without_disambiguation(LG: kaldifst.StdVectorFst, *, num_tokens: int, backoff_word: int) -> k2.Fsa:
+def without_epsilons(LG: Fst) -> k2.Fsa:
     """LG in k2 without epsilons; ``aux_labels`` become ragged."""
     import k2
 
-    fsa = k2.Fsa.from_openfst(LG.to_str(show_weight_one=True), acceptor=False)
-    labels, words = fsa.labels.clone(), fsa.aux_labels.clone()
-    labels[labels >= num_tokens] = 0
-    words[words >= backoff_word] = 0
-    # Assigned whole: changed in place they would leave the properties of the old labels behind.
-    fsa.labels, fsa.aux_labels = labels, words
-    fsa = k2.connect(k2.remove_epsilon(fsa))
+    fsa = k2.connect(k2.remove_epsilon(to_k2(LG)))
     if isinstance(fsa.aux_labels, k2.RaggedTensor):
         fsa.aux_labels = fsa.aux_labels.remove_values_eq(0)
     return k2.arc_sort(fsa)
 
 
+def to_k2(fst: Fst) -> k2.Fsa:
+    """A transducer in k2: the output labels as ``aux_labels``, scores instead of costs, one final state."""
+    import k2
+    import torch
+
+    number = np.arange(fst.num_states + 1)
+    number[[0, fst.start]] = number[[fst.start, 0]]  # k2 starts in state 0
+    ending = np.flatnonzero(np.isfinite(fst.finals))
+    ends = np.full(len(ending), -1)
+    sources = number[np.concatenate([fst.sources, ending])]
+    targets = number[np.concatenate([fst.targets, np.full(len(ending), fst.num_states)])]
+    labels, words = np.concatenate([fst.ilabels, ends]), np.concatenate([fst.olabels, ends])
+    scores = -np.concatenate([fst.costs, fst.finals[ending]]).astype(np.float32)
+    order = np.argsort(sources, kind="stable")
+    columns = (sources, targets, labels, scores.view(np.int32))
+    arcs = np.stack([column[order].astype(np.int32) for column in columns], axis=1)
+    return k2.Fsa(torch.from_numpy(arcs), aux_labels=torch.from_numpy(words[order].astype(np.int32)))
+
+
 def compile_graph(
     lang: Lang, model: Arpa, config: GraphConfig, *, model_path: Path
-) -> tuple[k2.Fsa, dict[str, Any]]:
-    """HLG, and what is worth knowing of it: topology, sizes, seconds of each step."""
+) -> tuple[Compiled, dict[str, Any]]:
+    """The graphs, and what is worth knowing of them: topology, sizes, seconds of each step."""
     import k2
 
     seconds: dict[str, float] = {}
@@ -162,9 +191,12 @@ def compile_graph(
 
     G = grammar(model, lang.word_ids, backoff_label=len(lang.words) - 1, place=model_path)
     lap("G")
-    LG = compose_lexicon_and_grammar(lang, G, config.max_states)
+    with_symbols = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states))
+    LG = tlg.silenced(with_symbols, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     lap("LG")
-    fsa = without_disambiguation(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
+    TLG = tlg.compile_tlg(LG, num_tokens=lang.num_tokens, topology=config.ctc_topology)
+    lap("TLG")
+    fsa = without_epsilons(LG)
     lap("LG without epsilons")
     H = k2.ctc_topo(lang.num_tokens - 1, modified=config.ctc_topology == "modified")
     HLG = k2.arc_sort(k2.connect(k2.compose(H, fsa)))
@@ -178,18 +210,19 @@ def compile_graph(
         "words_without_ngram": len(lang.word_ids) - G.num_words,
         "lm_order": model.order,
         "num_ngrams": list(model.counts),
-        "num_states": {"G": len(G.finals), "LG": fsa.shape[0], "HLG": HLG.shape[0]},
-        "num_arcs": {"G": len(G.sources), "LG": fsa.num_arcs, "HLG": HLG.num_arcs},
+        "num_states": {"G": len(G.finals), "LG": fsa.shape[0], "HLG": HLG.shape[0], "TLG": TLG.num_states},
+        "num_arcs": {"G": len(G.sources), "LG": fsa.num_arcs, "HLG": HLG.num_arcs, "TLG": TLG.num_arcs},
         "seconds": seconds,
     }
-    return HLG, info
+    return Compiled(HLG, TLG), info
 
 
-def save_graph(HLG: k2.Fsa, lang: Lang, info: dict[str, Any], folder: Path) -> None:
-    """Write ``HLG.safetensors``, ``graph.yaml``, ``tokens.txt`` and ``words.txt``, all or nothing."""
+def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
+    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml`` and the symbols, all or nothing."""
     import torch
     from safetensors.torch import save_file
 
+    HLG = graphs.HLG
     arcs, words = HLG.arcs.values(), HLG.aux_labels
     if isinstance(words, torch.Tensor):
         spoken = words.ne(0)
@@ -207,7 +240,8 @@ def save_graph(HLG: k2.Fsa, lang: Lang, info: dict[str, Any], folder: Path) -> N
         temporary.mkdir(parents=True)
         with disk_errors(folder / "HLG.safetensors"):
             save_file(tensors, temporary / "HLG.safetensors")
-        write_text(temporary / "graph.yaml", yaml.safe_dump(info, sort_keys=False))
+        graphs.TLG.write(temporary / tlg.FILE)
+        write_text(temporary / INFO, yaml.safe_dump(info, sort_keys=False))
         write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
         write_text(temporary / "words.txt", symbols_text(lang.words))
 
@@ -216,7 +250,8 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     """Read a graph folder and check that its parts agree.
 
     Raises:
-        GraphError: a missing or foreign file, an unknown topology, or labels beyond the tokens.
+        GraphError: a missing or foreign file, an unknown topology, labels beyond tokens or words, or an HLG
+            of another compilation than ``graph.yaml``.
     """
     import k2
     import torch
@@ -237,36 +272,22 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
         tensors = load_file(path)
     except SafetensorError as error:
         raise GraphError(path, "a whole safetensors file", str(error), "compile the graph again") from error
-    info = yaml.safe_load("\n".join(line for _, line in read_lines(folder / "graph.yaml")))
-    tokens, words = read_symbols(folder / "tokens.txt"), read_symbols(folder / "words.txt")
-    _check(path, tensors, info, len(tokens), len(words))
+    wanted = {"arcs", "scores", "aux_values", "aux_row_splits"}
+    if set(tensors) != wanted:
+        raise GraphError(path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again")
+    parts = read_folder(folder)
+    check_labels(
+        path,
+        largest_token=int(tensors["arcs"][:, 2].max()),
+        num_tokens=len(parts.tokens),
+        largest_word=int(tensors["aux_values"].max()) if len(tensors["aux_values"]) else 0,
+        num_words=len(parts.words),
+    )
+    num_states = int(tensors["arcs"][:, 1].max()) + 1
+    check_size(path, parts.info, num_states=num_states, num_arcs=len(tensors["arcs"]))
     scores = tensors["scores"]
     arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
     shape = k2.ragged.create_ragged_shape2(tensors["aux_row_splits"], None, len(tensors["aux_values"]))
     HLG = k2.Fsa(arcs, aux_labels=k2.RaggedTensor(shape, tensors["aux_values"])).to(device)
     HLG.lm_scores = HLG.scores.clone()
-    return Graph(folder, HLG, tokens, words, info)
-
-
-def _check(path: Path, tensors: dict[str, Any], info: Any, num_tokens: int, num_words: int) -> None:
-    wanted = {"arcs", "scores", "aux_values", "aux_row_splits"}
-    if set(tensors) != wanted:
-        raise GraphError(path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again")
-    if not isinstance(info, dict) or info.get("ctc_topology") not in TOPOLOGIES:
-        raise GraphError(
-            path.with_name("graph.yaml"), "a ctc_topology", repr(info)[:60], "compile the graph again"
-        )
-    if info.get("num_tokens") != num_tokens:
-        raise GraphError(
-            path.with_name("graph.yaml"),
-            f"num_tokens: {num_tokens}, as in tokens.txt",
-            repr(info.get("num_tokens")),
-            "compile the graph again",
-        )
-    # k2 does not notice labels that the network lacks: it reads other memory.
-    largest = int(tensors["arcs"][:, 2].max())
-    if largest >= num_tokens:
-        raise GraphError(path, f"labels below {num_tokens}", f"label {largest}", "compile the graph again")
-    largest = int(tensors["aux_values"].max()) if len(tensors["aux_values"]) else 0
-    if largest >= num_words:
-        raise GraphError(path, f"word numbers below {num_words}", str(largest), "compile the graph again")
+    return Graph(folder, HLG, parts.tokens, parts.words, parts.info)

@@ -159,7 +159,7 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
     class Model:
         """Takes its features for the numbers of tokens."""
 
-        num_tokens, tokens = lang.num_tokens, list(lang.tokens)
+        num_tokens, tokens, ctc_topology = lang.num_tokens, list(lang.tokens), "standard"
 
         def log_probs(
             self, features: torch.Tensor, lengths: torch.Tensor

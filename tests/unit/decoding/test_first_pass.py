@@ -22,9 +22,13 @@ TOKENS = ["<blk>", "A", "B", "C"]
 
 
 def config(
-    search_beam: float = 50.0, search_lm_weight: float = 1.0, weights: tuple[float, ...] = (1.0,)
+    search_beam: float = 50.0,
+    search_lm_weight: float = 1.0,
+    weights: tuple[float, ...] = (1.0,),
+    backend: str = "k2",
 ) -> SearchConfig:
     return SearchConfig(
+        backend=backend,
         search_beam=search_beam,
         output_beam=30.0,
         min_active_states=0 if search_beam < 1 else 30,
@@ -47,8 +51,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text = [["two", "abba"], ["two", "cab"], ["too", "too"]]
     model = estimate(count_ngrams(text, list(lang.word_ids), order=2), "witten_bell")
     for topology in ("standard", "modified"):
-        HLG, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
-        save_graph(HLG, lang, info, root / topology)
+        graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+        save_graph(graphs, lang, info, root / topology)
     return {topology: root / topology for topology in ("standard", "modified")}
 
 

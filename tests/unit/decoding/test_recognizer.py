@@ -12,7 +12,7 @@ from privasr_k2.decoding.recognizer import FILE, Recognizer, describe
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_text
 
-SEARCH = SearchConfig(20.0, 8.0, 30, 1000, 0.8, [0.5, 1.0], [0.0])
+SEARCH = SearchConfig("k2", 20.0, 8.0, 30, 1000, 0.8, [0.5, 1.0], [0.0])
 FEATURES = "dim: 13\nframe_shift: 0.01\nsampling_rate: 16000\n"
 STORED = "speed_perturb: false\ntick_power: -6\ncuts_per_file: 9\n"
 

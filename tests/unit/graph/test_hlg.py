@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError, GraphError
-from privasr_k2.graph.hlg import GraphConfig, compile_graph, lexicon_openfst, load_graph, save_graph
+from privasr_k2.graph.hlg import GraphConfig, compile_graph, lexicon_openfst, load_graph, save_graph, to_k2
 from privasr_k2.graph.lang import Lang, load_lang, symbols_text
+from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.ngram import count_ngrams, estimate
 
@@ -45,8 +47,9 @@ def test_lexicon_disambiguates_homophones_and_beginnings(lang: Lang) -> None:
 def test_stored_and_loaded_is_the_same(tmp_path: Path, lang: Lang, model: Arpa, topology: str) -> None:
     import torch
 
-    HLG, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
-    save_graph(HLG, lang, info, tmp_path / "graph")
+    graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+    HLG = graphs.HLG
+    save_graph(graphs, lang, info, tmp_path / "graph")
     graph = load_graph(tmp_path / "graph")
     assert torch.equal(graph.HLG.arcs.values(), HLG.arcs.values())
     assert graph.HLG.aux_labels.tolist() == HLG.aux_labels.tolist()
@@ -65,8 +68,8 @@ def test_a_graph_that_grows_too_large_is_refused(lang: Lang, model: Arpa) -> Non
 @pytest.fixture
 def folder(tmp_path: Path, lang: Lang, model: Arpa) -> Path:
     pytest.importorskip("k2")
-    HLG, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
-    save_graph(HLG, lang, info, tmp_path / "graph")
+    graphs, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
+    save_graph(graphs, lang, info, tmp_path / "graph")
     return tmp_path / "graph"
 
 
@@ -86,6 +89,29 @@ def test_words_beyond_the_list_are_refused(folder: Path) -> None:
     (folder / "words.txt").write_text(symbols_text(["<eps>", "a", "#0"]))
     with pytest.raises(GraphError, match="word numbers below 3"):
         load_graph(folder)
+
+
+@pytest.mark.k2
+def test_a_graph_of_another_compilation_is_refused(
+    tmp_path: Path, lang: Lang, model: Arpa, folder: Path
+) -> None:
+    graphs, info = compile_graph(lang, model, GraphConfig("modified", 1000), model_path=Path("a.arpa"))
+    save_graph(graphs, lang, info, tmp_path / "modified")
+    (folder / "HLG.safetensors").write_bytes((tmp_path / "modified" / "HLG.safetensors").read_bytes())
+    with pytest.raises(GraphError, match="another compilation, or another CTC topology"):
+        load_graph(folder)
+
+
+@pytest.mark.k2
+def test_the_start_comes_first_in_k2() -> None:
+    fst = Fst.from_arcs(
+        *np.array([[1, 0], [0, 1], [3, 4], [5, 6], [0.5, 2]]), np.array([np.inf, 0.25]), start=1
+    )
+    made = to_k2(fst)
+    # The start, once number 1, has number 0; state 2 is the end.
+    assert made.arcs.values()[:, :3].tolist() == [[0, 1, 3], [0, 2, -1], [1, 0, 4]]
+    assert made.aux_labels.tolist() == [5, -1, 6]
+    assert made.scores.tolist() == [-0.5, -0.25, -2.0]
 
 
 @pytest.mark.k2

@@ -1,0 +1,219 @@
+"""k2's search beside kaldi_decoder's in graphs of one LG, at equal word error rates.
+
+    . ./path.sh; ./run.sh mini ctc; python benchmarks/first_pass.py [--work-dir egs/mini]
+
+The network's outputs are computed once; timed is the search alone, every setting in a process of its own.
+Both back ends search with one LM weight, that of ``weights.json``, without insertion penalty, and for the
+best words only (k2 with ``output_beam`` 1). Of the narrower beams those count whose WER is at most
+``--tolerance`` above that of the widest: the fastest of each back end is compared. RTF is processor seconds,
+which other programs on the machine disturb least, by seconds of speech; ``wall`` is elapsed time by the same.
+``peak`` is the largest memory of the process in MiB (Python and torch, and for k2 its libraries), ``graph``
+what loading the graph added, ``added`` what graph and search added to the peak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+# One core for both: before torch is imported.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf/decode.yaml"
+WIDE, BEAMS = 40.0, (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 25.0)
+REPEATS = 3
+
+
+def make_outputs(args: argparse.Namespace) -> None:
+    """Log-probabilities in batches, references and seconds of speech, in one file."""
+    import torch
+
+    from privasr_k2.am.checkpoints import load_model
+    from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.decoding.jobs import batches
+
+    model = load_model(args.work_dir / args.exp / "am")
+    cuts, seconds = [], 0.0
+    for cut in sorted(load_cuts(args.work_dir / args.feats, args.role), key=lambda cut: cut.id):
+        if seconds < args.seconds:
+            cuts, seconds = [*cuts, cut], seconds + cut.duration
+    found: dict[str, Any] = {"seconds": seconds}
+    refs = []
+    longest_first = sorted(cuts, key=lambda cut: -cut.duration)
+    for number, batch in enumerate(batches(longest_first, 60.0)):
+        features = [torch.from_numpy(cut.load_features()).float() for cut in batch]
+        lengths = torch.tensor([len(one) for one in features])
+        padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
+        log_probs, out_lengths = model.log_probs(padded, lengths)
+        found[f"log_probs{number}"], found[f"lengths{number}"] = log_probs.numpy(), out_lengths.numpy()
+        refs += [cut.supervisions[0].text for cut in batch]
+    np.savez(args.outputs, refs=np.array(refs), **found)
+
+
+def search(args: argparse.Namespace) -> None:
+    """Search with one setting; prints what it found and took as JSON."""
+    import torch
+
+    from privasr_k2 import config
+    from privasr_k2.decoding.first_pass import SearchConfig
+    from privasr_k2.decoding.jobs import DecodeConfig
+    from privasr_k2.decoding.kaldi_backend import open_decoder
+    from privasr_k2.scoring.counts import ErrorCounts, count_errors
+
+    if args.backend == "k2":
+        import k2  # noqa: F401  # no part of what graph and search need
+
+    torch.set_num_threads(1)
+    stored = np.load(args.outputs)
+    count = sum(name.startswith("lengths") for name in stored)
+    arrays = [
+        [torch.from_numpy(stored[f"{name}{n}"]) for name in ("log_probs", "lengths")] for n in range(count)
+    ]
+    weight = json.loads((args.work_dir / args.exp / "weights.json").read_text())["lm_weight"]
+    settings = config.load(
+        DecodeConfig,
+        [CONF],
+        [f"backend={args.backend}", f"search_beam={args.beam}", f"search_lm_weight={weight}",
+         f"lm_weights=[{weight}]", "insertion_penalties=[0.0]", "output_beam=1.0",
+         *(["max_active_states=1000000"] if args.beam >= WIDE else [])],
+    )  # fmt: skip
+    before = memory("VmRSS")
+    search_config: SearchConfig = settings.search()
+    decoder = open_decoder(args.work_dir / args.graph, search_config)
+    loaded = memory("VmRSS")
+    wall, processor = [], []
+    for _ in range(1 if args.beam >= WIDE else REPEATS):
+        started, used = time.perf_counter(), time.process_time()
+        with torch.no_grad():
+            found = [hyps for log_probs, lengths in arrays for hyps in decoder.decode(log_probs, lengths)]
+        wall.append(time.perf_counter() - started)
+        processor.append(time.process_time() - used)
+    errors = ErrorCounts()
+    for ref, hyps in zip(stored["refs"].tolist(), found, strict=True):
+        errors += count_errors(tuple(ref.split()), tuple(hyps[0].words.split()) if hyps else ())
+    speech = float(stored["seconds"])
+    peak = memory("VmHWM")
+    print(
+        json.dumps(
+            {
+                "backend": args.backend,
+                "beam": args.beam,
+                "wer": errors.percent,
+                "no_path": sum(hyps is None for hyps in found),
+                "rtf": min(processor) / speech,
+                "wall_rtf": min(wall) / speech,
+                "peak": peak,
+                "graph": loaded - before,
+                "added": peak - before,
+                "utterances": len(found),
+                "speech": speech,
+                "lm_weight": weight,
+                "words": [hyps[0].words if hyps else None for hyps in found],
+            }
+        )
+    )
+
+
+def memory(name: str) -> float:
+    """MiB of this process: ``VmRSS`` now, ``VmHWM`` at most."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    raise SystemExit(f"no {name} in /proc/self/status: this benchmark needs Linux")
+
+
+def run(*arguments: str) -> str:
+    """What this file prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, *sys.argv[1:], *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}")
+    return done.stdout
+
+
+def report(row: dict[str, Any]) -> None:
+    """Print one setting."""
+    print(
+        f"{row['backend']:8}{row['beam']:6g}{row['wer']:8.2f}{row['no_path']:9}{row['rtf']:10.4f}"
+        f"{row['wall_rtf']:10.4f}{row['peak']:8.0f}{row['graph']:8.0f}{row['added']:8.0f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print a line for every setting, the fastest of each back end and their ratio."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc")
+    made.add_argument(
+        "--exp", default="exp/ctc_tdnn_phone", help="with am/ and weights.json, in the work folder"
+    )
+    made.add_argument("--graph", default="data/graph_phone")
+    made.add_argument("--feats", default="data/feats_fbank")
+    made.add_argument("--role", default="test")
+    made.add_argument("--seconds", type=float, default=300.0, help="of speech, at most")
+    made.add_argument(
+        "--tolerance", type=float, default=0.1, help="WER above the widest beams', percent points"
+    )
+    for hidden, kind in (("--step", str), ("--outputs", Path), ("--backend", str), ("--beam", float)):
+        made.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
+    args = made.parse_args()
+    args.work_dir = args.work_dir.resolve()
+    if args.step:
+        {"outputs": make_outputs, "search": search}[args.step](args)
+        return
+    if not (args.work_dir / args.exp / "weights.json").is_file():
+        raise SystemExit(f"{args.work_dir / args.exp}: no weights.json; run ./run.sh mini ctc first")
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = ("--work-dir", str(args.work_dir), "--outputs", f"{folder}/outputs.npz")
+        run(*outputs, "--step", "outputs")
+        rows = []
+        names = (("beam", 6), ("WER", 8), ("no path", 9), ("RTF", 10), ("wall", 10), ("peak", 8))
+        print(" " * 8 + "".join(f"{name:>{width}}" for name, width in (*names, ("graph", 8), ("added", 8))))
+        for beam in (WIDE, *BEAMS):
+            for backend in ("k2", "kaldi"):
+                text = run(*outputs, "--step", "search", "--backend", backend, "--beam", str(beam))
+                rows.append(json.loads(text.splitlines()[-1]))
+                report(rows[-1])
+    wide = rows[:2]
+    same = sum(one == other for one, other in zip(wide[0]["words"], wide[1]["words"], strict=True))
+    first = rows[0]
+    print(f"{first['utterances']} utterances, {first['speech']:.0f} s, LM weight {first['lm_weight']}")
+    print(f"widest beams: the same words in {same} utterances")
+    limit = min(row["wer"] for row in wide) + args.tolerance
+    best = {
+        name: min(
+            (row for row in rows if row["backend"] == name and row["wer"] <= limit), key=lambda r: r["rtf"]
+        )
+        for name in ("k2", "kaldi")
+        if any(row["backend"] == name and row["wer"] <= limit for row in rows)
+    }
+    print(f"fastest with a WER of at most {limit:.2f}:")
+    for row in best.values():
+        report(row)
+    if len(best) == 2:
+        ours, theirs = best["k2"], best["kaldi"]
+        print(
+            f"k2 takes {ours['rtf'] / theirs['rtf']:.2f} times kaldi_decoder's time (wall "
+            f"{ours['wall_rtf'] / theirs['wall_rtf']:.2f}), {ours['peak'] / theirs['peak']:.2f} times its "
+            f"peak memory, {ours['added'] / theirs['added']:.2f} times what graph and search add"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The first pass with ``kaldi_decoder.FasterDecoder``, as a cross-check of k2's: a search in TLG.
+
+It gives the best path only, so each point of a grid of weights is a search of its own, in a graph whose arcs
+cost ``lm_weight * cost + insertion_penalty * (the arc has a word)``. The search sees the numbers of arcs in
+the place of words: from the path's arcs come its words and its scores, at any weight and in double precision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privasr_k2.decoding.first_pass import Decoder, FirstPass, SearchConfig
+from privasr_k2.decoding.hyps import Hyp
+from privasr_k2.errors import ConfigError
+from privasr_k2.graph.tlg import TokenGraph, load_tlg
+
+if TYPE_CHECKING:
+    import torch
+
+
+def open_decoder(folder: str | Path, config: SearchConfig, *, device: str = "cpu") -> FirstPass[Any]:
+    """The back end that ``config`` names, for the graph in ``folder``.
+
+    Args:
+        folder: a graph folder.
+        config: pruning and grid.
+        device: where log-probabilities will be; Kaldi's search is on the CPU in any case.
+    """
+    if config.backend == "kaldi":
+        return KaldiDecoder(load_tlg(folder), config)
+    return Decoder.from_folder(folder, config, device=device)
+
+
+class KaldiDecoder(FirstPass[TokenGraph]):
+    """Searches a TLG with ``FasterDecoder``, one utterance after the other.
+
+    ``search_beam``, ``min_active_states`` and ``max_active_states`` mean what they mean for k2, in units of
+    the point's own weights; ``output_beam`` and ``search_lm_weight`` mean nothing here.
+
+    Raises:
+        ConfigError: kaldi_decoder is not installed.
+    """
+
+    def __init__(self, graph: TokenGraph, config: SearchConfig) -> None:
+        super().__init__(graph, config)
+        try:
+            import kaldi_decoder
+        except ImportError as error:
+            raise ConfigError(
+                "backend=kaldi", "kaldi_decoder", str(error), "install kaldi-decoder, or set backend=k2"
+            ) from error
+        self._options = kaldi_decoder.FasterDecoderOptions(
+            beam=config.search_beam,
+            max_active=config.max_active_states,
+            min_active=config.min_active_states,
+        )
+        numbers = np.arange(1, graph.TLG.num_arcs + 1, dtype=np.int32)
+        self._numbered = dataclasses.replace(graph.TLG, olabels=numbers)
+        self._ready: tuple[tuple[float, float], Any, Any] | None = None
+
+    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
+        """As :meth:`FirstPass.decode`; a point of the grid without a path leaves the utterance without."""
+        self.check_log_probs(log_probs)
+        scores = log_probs.detach().float().cpu().numpy()
+        found: list[list[Hyp]] = [[] for _ in lengths]
+        points = [(w, p) for w in self.config.lm_weights for p in self.config.insertion_penalties]
+        for point in points:
+            search = self._search(point)
+            for row, frames in enumerate(lengths.tolist()):
+                hyp = self._best(search, scores[row, :frames], point) if frames else None
+                found[row] += [hyp] if hyp is not None else []
+        return [tuple(hyps) if len(hyps) == len(points) else None for hyps in found]
+
+    def _search(self, point: tuple[float, float]) -> Any:
+        """The search at a point; the last one is kept, because after tuning there is only one."""
+        import kaldi_decoder
+
+        if self._ready is None or self._ready[0] != point:
+            self._ready = None  # before the next graph is made: one at a time in memory
+            (lm_weight, insertion_penalty), TLG = point, self.graph.TLG
+            ends = np.isfinite(TLG.finals)
+            weighted = dataclasses.replace(
+                self._numbered,
+                costs=(lm_weight * TLG.costs + insertion_penalty * (TLG.olabels > 0)).astype(np.float32),
+                finals=np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf).astype(np.float32),
+            )
+            fst = weighted.to_kaldifst()
+            # Kept beside its search, which only points to it.
+            self._ready = point, fst, kaldi_decoder.FasterDecoder(fst, self._options)
+        return self._ready[2]
+
+    def _best(self, search: Any, scores: np.ndarray, point: tuple[float, float]) -> Hyp | None:
+        """The best path of one utterance, (T, C) log-probabilities; ``None`` where none comes to its end."""
+        import kaldi_decoder
+        import kaldifst
+
+        search.decode(kaldi_decoder.DecodableCtc(np.ascontiguousarray(scores)))
+        if not search.reached_final():  # get_best_path would then take a path that stops inside a word
+            return None
+        _, best = search.get_best_path()
+        _, _, numbers, _ = kaldifst.get_linear_symbol_sequence(best)
+        TLG, arcs = self.graph.TLG, np.array(numbers, dtype=np.int64) - 1
+        labels, words = TLG.ilabels[arcs], TLG.olabels[arcs]
+        am_score = scores[np.arange(len(scores)), labels[labels > 0] - 1].sum(dtype=np.float64)
+        lm_cost = TLG.costs[arcs].sum(dtype=np.float64) + float(TLG.finals[TLG.targets[arcs[-1]]])
+        text = " ".join(self.graph.words[word] for word in words[words > 0].tolist())
+        return Hyp(*point, text, float(am_score), -float(lm_cost))

@@ -1,0 +1,127 @@
+"""What both decoding graphs of a graph folder share: its symbols, ``graph.yaml``, and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+from privasr_k2.errors import GraphError
+from privasr_k2.fileio import read_lines
+from privasr_k2.graph.lang import check_same_tokens, read_symbols
+
+TOPOLOGIES = ("standard", "modified")
+INFO = "graph.yaml"
+_AGAIN = "compile the graph again"
+
+
+@dataclass(frozen=True)
+class FolderParts:
+    """The symbols of a graph folder and what ``graph.yaml`` says."""
+
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    info: dict[str, Any]
+
+
+class GraphLike(Protocol):
+    """What every graph has."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it stands."""
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The C outputs that an acoustic model must have."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What ``graph.yaml`` says."""
+
+
+def read_folder(folder: Path) -> FolderParts:
+    """The symbols and ``graph.yaml`` of a graph folder.
+
+    Raises:
+        GraphError: no topology that is known, or another number of tokens than ``tokens.txt``.
+    """
+    path = folder / INFO
+    info = yaml.safe_load("\n".join(line for _, line in read_lines(path)))
+    tokens, words = read_symbols(folder / "tokens.txt"), read_symbols(folder / "words.txt")
+    if not isinstance(info, dict) or info.get("ctc_topology") not in TOPOLOGIES:
+        raise GraphError(path, "a ctc_topology", repr(info)[:60], _AGAIN)
+    if info.get("num_tokens") != len(tokens):
+        expected = f"num_tokens: {len(tokens)}, as in tokens.txt"
+        raise GraphError(path, expected, repr(info.get("num_tokens")), _AGAIN)
+    return FolderParts(tokens, words, info)
+
+
+def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: int) -> None:
+    """Refuse a graph that ``graph.yaml`` does not describe, because it was compiled another time.
+
+    Its CTC topology would then be unknown.
+
+    Raises:
+        GraphError: other numbers of states or arcs.
+    """
+    name = path.stem
+    noted = [info.get(key, {}).get(name) for key in ("num_states", "num_arcs")]
+    if noted != [num_states, num_arcs]:
+        raise GraphError(
+            path,
+            f"the {name} of {INFO}, with {noted[0]} states and {noted[1]} arcs",
+            f"{num_states} states and {num_arcs} arcs: from another compilation, or another CTC topology",
+            _AGAIN,
+        )
+
+
+def check_labels(
+    path: Path, *, largest_token: int, num_tokens: int, largest_word: int, num_words: int
+) -> None:
+    """Refuse labels that are no token or no word.
+
+    k2 does not notice labels that the network lacks: it reads other memory.
+
+    Raises:
+        GraphError: the largest label is too large.
+    """
+    if largest_token >= num_tokens:
+        raise GraphError(path, f"labels below {num_tokens}", f"label {largest_token}", _AGAIN)
+    if largest_word >= num_words:
+        raise GraphError(path, f"word numbers below {num_words}", str(largest_word), _AGAIN)
+
+
+def check_outputs(
+    graph: GraphLike, num_tokens: int, tokens: Sequence[str] | None, topology: str | None, model: Path
+) -> None:
+    """Refuse an acoustic model that the graph was not made for.
+
+    Args:
+        graph: the graph.
+        num_tokens: outputs of the model.
+        tokens: their names; ``None`` where they are unknown.
+        topology: the CTC topology that the model's training summed over; ``None`` where it is unknown.
+        model: its folder, for the message.
+
+    Raises:
+        GraphError: another number of outputs, other tokens, or another topology.
+    """
+    if num_tokens != len(graph.tokens):
+        raise GraphError(
+            f"{model} and {graph.folder}",
+            f"{len(graph.tokens)} outputs, as many as the graph has tokens",
+            str(num_tokens),
+            "train the model and compile the graph with the same lang folder",
+        )
+    check_same_tokens(tokens, graph.tokens, model=model, graph=graph.folder)
+    if topology not in (None, graph.info["ctc_topology"]):
+        raise GraphError(
+            f"{model} and {graph.folder}",
+            f"a graph of the {topology} CTC topology, which the model was trained with",
+            f"ctc_topology: {graph.info['ctc_topology']} in {INFO}",
+            f"compile the graph with ctc_topology={topology}",
+        )

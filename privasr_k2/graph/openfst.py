@@ -1,0 +1,169 @@
+"""Transducers as arrays, and OpenFst's binary format (``const``, version 2), which Kaldi's tools read."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2.errors import GraphError
+
+if TYPE_CHECKING:
+    import kaldifst
+
+_MAGIC, _EXPANDED = 2125659606, 1
+# Magic number, kinds of FST and of arc (a length and a text each), version, flags, properties, start, S, A.
+_HEADER = struct.Struct("<ii5si8siiQqqq")
+_STATE = np.dtype(
+    [("final", "<f4"), ("first", "<u4"), ("num_arcs", "<u4"), ("num_ieps", "<u4"), ("num_oeps", "<u4")]
+)
+_ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("cost", "<f4"), ("target", "<i4")])
+
+
+@dataclass(frozen=True, eq=False)
+class Fst:
+    """A transducer of S states and A arcs in the tropical semiring; costs are -ln P, label 0 is epsilon.
+
+    Args:
+        row_splits: (S + 1,) int64, the arcs of state s are ``row_splits[s]`` to ``row_splits[s + 1] - 1``.
+        ilabels, olabels, targets: (A,) int32.
+        costs: (A,) float32.
+        finals: (S,) float32, the cost of ending in each state, inf where that cannot be.
+        start: the first state.
+    """
+
+    row_splits: np.ndarray
+    ilabels: np.ndarray
+    olabels: np.ndarray
+    targets: np.ndarray
+    costs: np.ndarray
+    finals: np.ndarray
+    start: int
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return len(self.finals)
+
+    @property
+    def num_arcs(self) -> int:
+        """A."""
+        return len(self.targets)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """(A,) int64, the state that each arc leaves."""
+        return np.repeat(np.arange(self.num_states), np.diff(self.row_splits))
+
+    @classmethod
+    def from_arcs(
+        cls,
+        sources: np.ndarray,
+        targets: np.ndarray,
+        ilabels: np.ndarray,
+        olabels: np.ndarray,
+        costs: np.ndarray,
+        finals: np.ndarray,
+        *,
+        start: int = 0,
+    ) -> Fst:
+        """A transducer from arcs in any order; those of a state keep theirs.
+
+        >>> loop = Fst.from_arcs(*np.array([[1, 0], [1, 1], [2, 3], [0, 4], [0, 0]]), np.array([np.inf, 0]))
+        >>> loop.row_splits.tolist(), loop.ilabels.tolist()
+        ([0, 1, 2], [3, 2])
+        """
+        order = np.argsort(sources, kind="stable")
+        counts = np.bincount(sources.astype(np.int64), minlength=len(finals))
+        splits = np.concatenate([[0], np.cumsum(counts)])
+        return cls(
+            row_splits=splits.astype(np.int64),
+            ilabels=ilabels[order].astype(np.int32),
+            olabels=olabels[order].astype(np.int32),
+            targets=targets[order].astype(np.int32),
+            costs=costs[order].astype(np.float32),
+            finals=finals.astype(np.float32),
+            start=start,
+        )
+
+    @classmethod
+    def from_kaldifst(cls, fst: kaldifst.StdFst) -> Fst:
+        """The arrays of a kaldifst transducer, every bit of its costs."""
+        import kaldifst
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "fst"
+            if not kaldifst.StdConstFst(fst).write(str(path)):
+                raise OSError(f"{path} could not be written")
+            return cls.read(path)
+
+    def to_kaldifst(self) -> kaldifst.StdConstFst:
+        """The same as a kaldifst transducer, which cannot be changed."""
+        import kaldifst
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "fst"
+            self.write(path)
+            return kaldifst.StdConstFst.read(str(path))
+
+    def write(self, path: Path) -> None:
+        """Write the file; not atomically."""
+        states, arcs = np.empty(self.num_states, _STATE), np.empty(self.num_arcs, _ARC)
+        # Sums of 0 and 1 before each arc: counts of epsilons by state, also where a state has no arcs.
+        eps = [np.concatenate([[0], np.cumsum(labels == 0)]) for labels in (self.ilabels, self.olabels)]
+        ieps, oeps = (np.diff(sums[self.row_splits]) for sums in eps)
+        columns = (self.finals, self.row_splits[:-1], np.diff(self.row_splits), ieps, oeps)
+        for name, values in zip(_STATE.names or (), columns):
+            states[name] = values
+        for name, values in zip(_ARC.names or (), (self.ilabels, self.olabels, self.costs, self.targets)):
+            arcs[name] = values
+        header = (_MAGIC, 5, b"const", 8, b"standard", 2, 0, _EXPANDED)
+        with path.open("wb") as file:
+            file.write(_HEADER.pack(*header, self.start, self.num_states, self.num_arcs))
+            file.write(states.data)
+            file.write(arcs.data)
+
+    @classmethod
+    def read(cls, path: Path) -> Fst:
+        """Read what :meth:`write` or OpenFst wrote.
+
+        Raises:
+            GraphError: another kind of file, or one that is cut short or damaged.
+        """
+        data = path.read_bytes()
+        head = _HEADER.unpack_from(data) if len(data) >= _HEADER.size else ()
+        if head[:6] != (_MAGIC, 5, b"const", 8, b"standard", 2) or head[6] != 0:
+            raise GraphError(
+                path,
+                "an OpenFst file of type const, arcs standard, version 2, no symbol tables",
+                "another one",
+                "compile the graph again, or convert it with fstconvert --fst_type=const",
+            )
+        start, num_states, num_arcs = head[8:]
+        size = _HEADER.size + num_states * _STATE.itemsize + num_arcs * _ARC.itemsize
+        if min(num_states, num_arcs) < 0 or len(data) != size:
+            raise GraphError(path, f"{size} bytes", f"{len(data)} bytes", "compile the graph again")
+        states = np.frombuffer(data, _STATE, num_states, _HEADER.size)
+        arcs = np.frombuffer(data, _ARC, num_arcs, _HEADER.size + num_states * _STATE.itemsize)
+        splits = np.concatenate([states["first"].astype(np.int64), [num_arcs]])
+        targets = arcs["target"]
+        if (
+            splits[0] != 0
+            or np.any(np.diff(splits) != states["num_arcs"])
+            or (num_arcs and not 0 <= targets.min() <= targets.max() < num_states)
+            or not (0 <= start < num_states or num_states == 0)
+        ):
+            raise GraphError(path, "arcs between its states", "others", "compile the graph again")
+        return cls(
+            row_splits=splits,
+            ilabels=np.ascontiguousarray(arcs["ilabel"]),
+            olabels=np.ascontiguousarray(arcs["olabel"]),
+            targets=np.ascontiguousarray(targets),
+            costs=np.ascontiguousarray(arcs["cost"]),
+            finals=np.ascontiguousarray(states["final"]),
+            start=start,
+        )
