@@ -43,7 +43,7 @@ def main() -> None:
     device = choose_device(args.device)
     model = load_model(args.in_model, device)
     decoder = Decoder.from_folder(args.in_graph, config, device=device)
-    decoder.check_model(model.num_tokens, model.tokens, args.in_model)
+    decoder.check_model(model.num_tokens, model.tokens, args.in_model, model.ctc_topology)
     word_times = WordTimes(load_lang(args.in_lang), decoder.graph) if args.in_lang else None
     cuts, search = load_cuts(args.in_feats, config.role), NbestSearch(decoder, weights, config)
     write_nbest(args.out_nbest, nbest_cuts(model, search, cuts, config, device, word_times=word_times))

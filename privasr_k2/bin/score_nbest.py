@@ -15,9 +15,11 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import sentences_of, write_lm_scores
-from privasr_k2.scoring.nbest_lists import read_nbest
+from privasr_k2.scoring.nbest_lists import check_vocabulary, read_nbest, unknown_words
 
 log = logging.getLogger(__name__)
+
+_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,20 @@ def main() -> None:
     from privasr_k2.lm.neural.perplexity import open_lm
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()
-    sentences = sentences_of(lists)
-    log_probs = open_lm(args.in_lm, args.device).token_log_probs(sentences)
+    lm, nbests = open_lm(args.in_lm, args.device), sentences_of(lists)
+    if not lm.scores_unknown:
+        check_vocabulary(lists, lm.words, args.in_lm)
+    elif unknown := unknown_words(lists, lm.words):
+        log.warning(
+            "%d of %d words of the hypotheses are not in %s, which scores them as <unk>; %d different: %s",
+            unknown.total(), sum(len(hyp) for nbest in nbests for hyp in nbest), args.in_lm, len(unknown),
+            " ".join(word for word, _ in unknown.most_common(_LISTED)),
+        )  # fmt: skip
+    log_probs = lm.nbest_token_log_probs(nbests)
     name = options.name or args.in_lm.name.split(".")[0]
     write_lm_scores(args.out_scores, name, lists, log_probs)
     seconds = time.perf_counter() - started
-    log.info("%s: %d hypotheses, %d words, %.1f s", name, len(sentences), len(log_probs), seconds)
+    log.info("%s: %d hypotheses, %d words, %.1f s", name, sum(map(len, nbests)), len(log_probs), seconds)
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ def with_hypotheses(lists: NbestLists) -> tuple[NbestList, ...]:
     return tuple(one for one in lists.lists if one.hyps)
 
 
-def sentences_of(lists: NbestLists) -> list[list[str]]:
-    """The words of all hypotheses, one after the other."""
-    return [hyp.words.split() for one in with_hypotheses(lists) for hyp in one.hyps]
+def sentences_of(lists: NbestLists) -> list[list[list[str]]]:
+    """The words of the hypotheses of each list that has any."""
+    return [[hyp.words.split() for hyp in one.hyps] for one in with_hypotheses(lists)]
 
 
 def write_lm_scores(path: Path, name: str, lists: NbestLists, log_probs: np.ndarray) -> None:

@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privasr_k2.decoding.first_pass import Decoder
+from privasr_k2.decoding.posteriors import word_posteriors
 from privasr_k2.scoring.hypotheses import Weights
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _HALVINGS = 8
 
 @dataclass(frozen=True)
 class NbestConfig:
-    """How long the lists are; defaults in ``conf/nbest.yaml``.
+    """How long the lists are.
 
     Args:
         num_paths: hypotheses of an utterance, where the lattice has so many.
@@ -65,6 +66,22 @@ class NbestConfig:
             raise ValueError(f"first_beam must be above 0 and finite, got {self.first_beam}")
 
 
+@dataclass(frozen=True)
+class NbestSearchConfig(NbestConfig):
+    """How lists of a first pass are made; defaults in ``conf/nbest.yaml``.
+
+    Args:
+        posterior_scale: on total scores, before they are summed to word posteriors; above 0.
+    """
+
+    posterior_scale: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.posterior_scale < math.inf:
+            raise ValueError(f"posterior_scale must be above 0 and finite, got {self.posterior_scale}")
+
+
 @dataclass(frozen=True, eq=False)
 class Path:
     """The best alignment of one word sequence.
@@ -74,12 +91,18 @@ class Path:
         am_score: natural log of the acoustic model's probability, unweighted.
         lm_score: natural log of the graph's probability, unweighted.
         labels: (T,) int32, the token of each output frame; 0 is the blank.
+        arcs: the numbers of its arcs in the lattice, in order.
+        posteriors, depths: for each word, where they were asked for: see
+            :mod:`privasr_k2.decoding.posteriors`.
     """
 
     words: tuple[int, ...]
     am_score: float
     lm_score: float
     labels: np.ndarray
+    arcs: np.ndarray
+    posteriors: np.ndarray | None = None
+    depths: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,14 +155,14 @@ class NbestSearch:
     Args:
         decoder: makes the lattices.
         weights: the LM weight and insertion penalty by which paths are ranked.
-        config: how long the lists are.
+        config: how long the lists are, and how posteriors are scaled.
     """
 
-    def __init__(self, decoder: Decoder, weights: Weights, config: NbestConfig) -> None:
+    def __init__(self, decoder: Decoder, weights: Weights, config: NbestSearchConfig) -> None:
         self.decoder, self.weights, self.config = decoder, weights, config
 
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[Nbest | None]:
-        """The list of each utterance; arguments as for :meth:`Decoder.decode`.
+        """The list of each utterance, with word posteriors; arguments as for :meth:`Decoder.decode`.
 
         Returns:
             ``None`` where the beam left no path.
@@ -148,7 +171,8 @@ class NbestSearch:
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
             for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
                 if one is not None:
-                    results[utterance] = nbest(one, self.config)
+                    found = nbest(one, self.config)
+                    results[utterance] = with_posteriors(found, one, self.config.posterior_scale)
         return results
 
 
@@ -223,6 +247,21 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
     return Nbest(tuple(_aligned(lattice, found)), limited, beam)
 
 
+def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
+    """A list with the posterior and depth of every word.
+
+    Args:
+        found: the list of ``lattice``, whose arcs are frames.
+        scale: on total scores; above 0.
+    """
+    posteriors = word_posteriors(lattice, scale)
+    paths = []
+    for path in found.paths:
+        values, depths = posteriors.of_path(path.arcs)
+        paths.append(replace(path, posteriors=values, depths=depths))
+    return replace(found, paths=tuple(paths))
+
+
 def _sequences(
     lattice: WordLattice, beam: float, num_paths: int, max_states: int | None
 ) -> list[tuple[float, tuple[int, ...]]] | None:
@@ -292,6 +331,7 @@ def _aligned(lattice: WordLattice, sequences: Sequence[tuple[float, tuple[int, .
             float(lattice.am_scores[arcs].sum()),
             float(lattice.lm_scores[arcs].sum()),
             labels[labels >= 0],
+            arcs,
         )
         found.append((exact, words, path))
     return [path for _, _, path in sorted(found, key=lambda item: item[:2])]

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from privasr_k2.decoding.jobs import AcousticModel, DecodeConfig, search_cuts
-from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, Path
+from privasr_k2.decoding.nbest import Nbest, NbestSearch, NbestSearchConfig, Path
 from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.hlg import Graph
@@ -24,15 +26,16 @@ log = logging.getLogger(__name__)
 
 _LISTED = 5
 _DIGITS = 4  # of seconds
+_POSTERIOR_DIGITS = 6
 
 
 @dataclass(frozen=True)
-class NbestJobConfig(DecodeConfig, NbestConfig):
+class NbestJobConfig(DecodeConfig, NbestSearchConfig):
     """What to decode and how, and how long lists are; defaults in ``conf/decode.yaml`` and ``nbest.yaml``."""
 
     def __post_init__(self) -> None:
         DecodeConfig.__post_init__(self)
-        NbestConfig.__post_init__(self)
+        NbestSearchConfig.__post_init__(self)
 
 
 class SubsamplingModel(AcousticModel, Protocol):
@@ -145,6 +148,13 @@ def nbest_list(
         if word_times is not None:
             times = word_times.times(path, subsampling * cut.frame_shift, cut.duration)
         text = " ".join(words[word] for word in path.words)
-        hyps.append(Hypothesis(rank, text, path.am_score, {GRAPH: path.lm_score}, times=times))
+        sure, depths = _rounded(path.posteriors), _rounded(path.depths)
+        hyps.append(
+            Hypothesis(rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times=times, depths=depths)
+        )
     part = (cut.custom or {}).get("part", "")
     return NbestList(cut.id, part, said.speaker or "", said.text or "", found is None, tuple(hyps))
+
+
+def _rounded(values: np.ndarray | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(round(float(value), _POSTERIOR_DIGITS) for value in values)

@@ -16,7 +16,7 @@ ICASSP 2004.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,15 +137,16 @@ def replicate_rates(
     Returns:
         at most B rates.
     """
-    num_speakers = len(errors)
-    uniform = np.full(num_speakers, 1.0 / num_speakers)
     both = np.stack([errors, words], axis=1)  # (S, 2)
-    sums = []
-    block = max(1, _BLOCK // num_speakers)
-    for start in range(0, num_replicates, block):
-        size = min(block, num_replicates - start)
-        drawn = rng.multinomial(num_speakers, uniform, size=size)  # (size, S)
-        sums.append(drawn @ both)
+    sums = [drawn @ both for drawn in speaker_draws(len(errors), rng, num_replicates)]
     replicates = np.concatenate(sums)  # (B, 2)
     replicates = replicates[replicates[:, 1] > 0]
     return replicates[:, 0] / replicates[:, 1]
+
+
+def speaker_draws(num_speakers: int, rng: np.random.Generator, num_replicates: int) -> Iterator[np.ndarray]:
+    """How often each of S speakers is in each replicate: blocks (b, S), together ``num_replicates`` rows."""
+    uniform = np.full(num_speakers, 1.0 / num_speakers)
+    block = max(1, _BLOCK // num_speakers)
+    for start in range(0, num_replicates, block):
+        yield rng.multinomial(num_speakers, uniform, size=min(block, num_replicates - start))

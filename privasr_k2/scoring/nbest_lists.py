@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ class Hypothesis:
         confidences: for each word the probability that it is correct, where known.
         times: for each word its start and end in seconds from the beginning of the cut, where known.
         classes: spans ``(first word, last word + 1, class)`` of entities, where they were looked for.
+        depths: for each word the effective number of words that competed with it in the lattice, itself
+            included, where known.
     """
 
     rank: int
@@ -44,6 +47,7 @@ class Hypothesis:
     confidences: tuple[float, ...] | None = None
     times: tuple[tuple[float, float], ...] | None = None
     classes: tuple[tuple[int, int, str], ...] | None = None
+    depths: tuple[float, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The hypothesis as plain values."""
@@ -55,6 +59,7 @@ class Hypothesis:
             "confidences": None if self.confidences is None else list(self.confidences),
             "times": None if self.times is None else [list(span) for span in self.times],
             "classes": None if self.classes is None else [list(span) for span in self.classes],
+            "depths": None if self.depths is None else list(self.depths),
         }
 
 
@@ -83,7 +88,7 @@ class NbestList:
 
         >>> NbestList("u1", "dev", "s1", "hi", False, (Hypothesis(1, "hi", -2.5, {}),)).to_dict()["hyps"]
         [{'rank': 1, 'words': 'hi', 'am_score': -2.5, 'lm_scores': {}, 'confidences': None, 'times': None, \
-'classes': None}]
+'classes': None, 'depths': None}]
         """
         return {
             "id": self.id,
@@ -125,8 +130,8 @@ def read_nbest(folder: Path) -> NbestLists:
             twice; a score that is missing (also one of an LM that scored other hypotheses) or no finite
             number; ranks other than 1, 2, ...; two hypotheses of an utterance with the same words;
             confidences or times that are not one for each word, confidences outside [0, 1], times that go
-            backwards; class spans that reach outside the words; ``no_path`` with hypotheses, or none
-            without it.
+            backwards; class spans that reach outside the words; depths below 1; ``no_path`` with
+            hypotheses, or none without it.
     """
     lists: dict[str, NbestList] = {}
     lines: dict[str, str] = {}
@@ -222,18 +227,24 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
     Raises:
         DataError: unknown words, with the line of the first one.
     """
-    first, unknown = "", dict[str, None]()
-    for one in lists.lists:
-        for hyp in one.hyps:
-            for word in hyp.words.split():
-                if word not in vocabulary:
-                    first = first or _of(lists.lines[one.id], one.id, hyp.rank)
-                    unknown[word] = None
+    unknown = unknown_words(lists, vocabulary)
     if unknown:
+        first = next(
+            _of(lists.lines[one.id], one.id, hyp.rank)
+            for one in lists.lists
+            for hyp in one.hyps
+            if not unknown.keys().isdisjoint(hyp.words.split())
+        )
         found = f"{len(unknown)} others in {lists.place}: {_some(list(unknown))}"
         raise DataError(
             first, f"the words of {source}", found, "normalize the lists as the LM's text, or take its <unk>"
         )
+
+
+def unknown_words(lists: NbestLists, vocabulary: Container[str]) -> Counter[str]:
+    """How often the hypotheses have each word that a vocabulary does not have, in the order of the lists."""
+    words = Counter(word for one in lists.lists for hyp in one.hyps for word in hyp.words.split())
+    return Counter({word: count for word, count in words.items() if word not in vocabulary})
 
 
 def _hypothesis(place: str, name: str, rank: int, record: Any) -> Hypothesis:
@@ -256,6 +267,7 @@ def _hypothesis(place: str, name: str, rank: int, record: Any) -> Hypothesis:
         _confidences(where, words, record.get("confidences")),
         _times(where, words, record.get("times")),
         _classes(where, words, record.get("classes")),
+        _depths(where, words, record.get("depths")),
     )
 
 
@@ -268,6 +280,16 @@ def _confidences(where: str, words: list[str], values: Any) -> tuple[float, ...]
     for word, number in zip(words, numbers):
         if not 0 <= number <= 1:
             raise DataError(where, "confidences from 0 to 1", f"{number} for {word!r}", _REPAIR)
+    return numbers
+
+
+def _depths(where: str, words: list[str], values: Any) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    numbers = tuple(_number(where, "depths", v) for v in _one_a_word(where, "depths", words, values))
+    for word, number in zip(words, numbers):
+        if number < 1:
+            raise DataError(where, "depths of 1 or more", f"{number} for {word!r}", _REPAIR)
     return numbers
 
 

@@ -11,17 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import privasr_k2
 from privasr_k2.errors import DataError
 from privasr_k2.scoring.bootstrap import Interval
-from privasr_k2.scoring.comparisons import check_same_references
+from privasr_k2.scoring.comparisons import check_same_references, holm
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.matched_pairs import MatchedPairs, compare
 from privasr_k2.scoring.results import PartScore, Score, read_scored_words
 
 NOTHING = "–"
-_TEXT_COLUMNS = ("system", "against", "part", "class", "weights", "chosen on", "at the edge of the grid")
+_TEXT_COLUMNS = (
+    "system",
+    "against",
+    "part",
+    "class",
+    "weights",
+    "chosen on",
+    "LMs",
+    "at the edge of the grid",
+)
 _LISTED = 5
 _ENTITIES = (
     "Entities: recall is the share of their words that was recognized, precision the share of these among "
@@ -47,7 +57,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A ``weights.json`` as the report shows it."""
+    """A ``weights.json`` or ``rescoring.json`` as the report shows it; ``lms`` is empty in the former."""
 
     system: str
     role: str
@@ -55,6 +65,7 @@ class Chosen:
     insertion_penalty: float
     wer_percent: float | None
     edges: tuple[str, ...]
+    lms: str = ""
 
 
 def table(rows: Sequence[Mapping[str, str]]) -> str:
@@ -177,7 +188,9 @@ def report(
     """
     if not scores:
         raise DataError("--in-scores", "folders that score wrote", "none", "name at least one")
-    rows, notes = [], []
+    rows: list[dict[str, str]] = []
+    tests: list[tuple[dict[str, str], str, MatchedPairs]] = []
+    notes: list[str] = []
     entities = [row for score in scores for part in score.parts for row in entity_rows(score, part)]
     for score in scores:
         for part in score.parts:
@@ -186,10 +199,13 @@ def report(
                 is_itself = baseline.place.resolve() == score.place.resolve()
                 if baseline.role == score.role and part in baseline.parts and not is_itself:
                     test = compare_scores(score, baseline, part)
-                    row[f"p against {baseline.system}"] = p_text(test.p_value)
-                    notes.append(_comparison(score, baseline, part, test))
+                    tests.append((row, f"p against {baseline.system}", test))
+                    if rough(test):
+                        notes.append(_comparison(score, baseline, part, test))
             rows.append(row)
             notes += _remarks(score, part)
+    for (row, column, _), p_value in zip(tests, holm([test.p_value for *_, test in tests])):
+        row[column] = p_text(p_value)
     blocks = [f"# {_title(scores, corpus)}\n"]
     if corpus.synthetic:
         blocks.append(
@@ -206,33 +222,48 @@ def report(
         blocks.append(
             "Chosen on dev, before the test parts were scored:\n\n" + table([_chosen_row(c) for c in chosen])
         )
+    if tests:
+        many = f", corrected by Holm for the {len(tests)} comparisons of this table" if len(tests) > 1 else ""
+        notes.insert(0, f"p: MAPSSWE, two-sided{many}.")
     blocks.append("".join(f"- {note}\n" for note in [*_legend(scores[0], corpus), *dict.fromkeys(notes)]))
     return "\n".join(blocks)
 
 
-def read_chosen(path: Path, content: Mapping[str, object]) -> Chosen:
-    """A ``weights.json`` for the report; its system is the folder it lies in.
+def read_chosen(path: Path, content: Mapping[str, Any]) -> Chosen:
+    """A ``weights.json`` or ``rescoring.json`` for the report; its system is the folder it lies in.
 
     Raises:
-        DataError: it is not what ``tune_weights`` writes.
+        DataError: it is not what ``tune_weights`` or ``tune_rescoring`` writes.
     """
     try:
+        lms = ""
+        if "lms" in content:
+            wer_percent = 100.0 * content["errors"] / content["ref_words"]
+            used = [f"{w:g} {name}" for name, w in zip(content["lms"], content["lambdas"]) if w]
+            how = f" ({content['interpolation'].replace('_', '-')})" if len(used) > 1 else ""
+            lms = " + ".join(used) + how
+        else:
+            wer_percent = content["wer_percent"]
         return Chosen(
             system=path.resolve().parent.name,
             role=str(content["role"]),
-            lm_weight=float(str(content["lm_weight"])),
-            insertion_penalty=float(str(content["insertion_penalty"])),
-            wer_percent=None if content["wer_percent"] is None else float(str(content["wer_percent"])),
-            edges=tuple(content["edges"]),  # type: ignore[arg-type]
+            lm_weight=float(content["lm_weight"]),
+            insertion_penalty=float(content["insertion_penalty"]),
+            wer_percent=None if wer_percent is None else float(wer_percent),
+            edges=tuple(content["edges"]),
+            lms=lms,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(path, "what tune_weights writes", repr(error), "run tune_weights again") from error
+    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise DataError(
+            path, "what tune_weights or tune_rescoring writes", repr(error), "choose on dev again"
+        ) from error
 
 
 def _chosen_row(chosen: Chosen) -> dict[str, str]:
     return {
         "system": chosen.system,
         "chosen on": chosen.role,
+        **({"LMs": chosen.lms} if chosen.lms else {}),
         "LM weight": str(chosen.lm_weight),
         "insertion penalty": str(chosen.insertion_penalty),
         "WER %": number(chosen.wer_percent),
@@ -261,7 +292,7 @@ def _remarks(score: Score, part: str) -> list[str]:
     if result.interval_note:
         remarks.append(f"{where}: no interval over speakers: {result.interval_note}.")
     if result.interval is not None and len(result.speakers) < _FEW_SPEAKERS:
-        remarks.append(f"{where}: with {len(result.speakers)} speakers the interval is too narrow as a rule.")
+        remarks.append(f"{part}: with {len(result.speakers)} speakers the interval is too narrow as a rule.")
     if result.no_path:
         listed = ", ".join(f"`{name}`" for name in result.no_path[:_LISTED])
         more = f" and {len(result.no_path) - _LISTED:,} more" if len(result.no_path) > _LISTED else ""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privasr_k2.decoding.first_pass import Decoder, SearchConfig
-from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, nbest, word_lattices
+from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, NbestSearchConfig, nbest, word_lattices
 from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
 from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate
@@ -183,6 +183,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
     HLG, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
     save_graph(HLG, lang, info, root / "graph")
     search = SearchConfig(
+        backend="k2",
         search_beam=100.0,
         output_beam=12.0,
         min_active_states=30,
@@ -206,7 +207,8 @@ def noise(seed: int, lengths: list[int]) -> tuple[np.ndarray, list[int]]:
 def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:
     lengths = [4, 8, 0, 6]
     log_probs, frames = noise(seed, lengths)
-    lists = NbestSearch(decoder, WEIGHTS, NbestConfig(25, 1.0, 100_000)).decode(log_probs, frames)  # type: ignore[arg-type]
+    search = NbestSearch(decoder, WEIGHTS, NbestSearchConfig(25, 1.0, 100_000, 1.0))
+    lists = search.decode(log_probs, frames)  # type: ignore[arg-type]
     assert lists[2] is None
     for n in (0, 1, 3):
         truth = enumerated(decoder.lattice(log_probs, frames, [n]), WEIGHTS)  # type: ignore[arg-type]
@@ -223,7 +225,8 @@ def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:
 
 def test_the_first_of_the_list_is_the_first_pass(decoder: Decoder) -> None:
     log_probs, frames = noise(9, [9, 7, 5])
-    lists = NbestSearch(decoder, Weights(1.0, 0.0), NbestConfig(5, 1.0, 100_000)).decode(log_probs, frames)  # type: ignore[arg-type]
+    search = NbestSearch(decoder, Weights(1.0, 0.0), NbestSearchConfig(5, 1.0, 100_000, 1.0))
+    lists = search.decode(log_probs, frames)  # type: ignore[arg-type]
     for found, hyps in zip(lists, decoder.decode(log_probs, frames)):  # type: ignore[arg-type]
         assert found is not None and hyps is not None
         best = found.paths[0]

@@ -16,7 +16,7 @@ LAYERS = {
     **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
     "graph": 3,
     "am": 4,
-    "decoding": 5,
+    **dict.fromkeys(["decoding", "confidence"], 5),
     **dict.fromkeys(["pate", "dpsgd", "federated", "attack"], 6),
     "bin": 7,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,8 @@ def nbest(folder: Path) -> Path:
 def scores(path: Path, name: str, folder: Path, liked: str) -> Path:
     """Scores of an LM that likes one word and the sentence end, and dislikes all others alike."""
     lists = read_nbest(folder)
-    values = [-0.1 if word in (liked, "</s>") else -3.0 for s in sentences_of(lists) for word in (*s, "</s>")]
+    words = [word for nbest in sentences_of(lists) for hyp in nbest for word in (*hyp, "</s>")]
+    values = [-0.1 if word in (liked, "</s>") else -3.0 for word in words]
     write_lm_scores(path, name, lists, np.array(values))
     return path
 
@@ -75,6 +77,30 @@ def test_chosen_on_dev_and_applied(dev: Path) -> None:
     records = [json.loads(line) for line in (dev / "sys/decode_dev/1.jsonl").read_text().splitlines()]
     assert [r["hyps"][0]["words"] for r in records] == ["call ann", "stop", ""]
     assert [r["no_path"] for r in records] == [False, False, True]
+
+
+def arpa(path: Path, *words: str) -> Path:
+    """A model in which all words are alike."""
+    unigrams = "".join(f"-1\t{word}\t0\n" for word in ("<s>", "</s>", *words))
+    bigram = f"\\2-grams:\n-1\t<s> {words[-1]}\n\n"
+    counts = f"\\data\\\nngram 1={len(words) + 2}\nngram 2=1\n\n"
+    path.write_text(f"{counts}\\1-grams:\n{unigrams}\n{bigram}\\end\\\n")
+    return path
+
+
+def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
+    given = (
+        *("score_nbest", "--in-nbest", dev / "nbest_dev", "--out-scores", dev / "new.safetensors"),
+        *("--config", Path(__file__).parents[3] / "conf/score_nbest.yaml"),
+    )
+    shown = call(*given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
+    assert "2 of 8 words of the hypotheses" in shown
+    assert read_lm_scores([dev / "new.safetensors"], read_nbest(dev / "nbest_dev"))["open"].shape == (13,)
+    closed = arpa(dev / "closed.arpa", "call", "ann", "and", "stop")
+    shown = call(*given, "--in-lm", closed, code=2)
+    assert re.search(
+        r"1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa, found 2 others.*coal shop", shown
+    )
 
 
 def test_the_oracle_needs_no_scores(dev: Path) -> None:

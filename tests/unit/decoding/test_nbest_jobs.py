@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privasr_k2 import config
-from privasr_k2.decoding.nbest import Nbest, NbestConfig
+from privasr_k2.decoding.nbest import Nbest, NbestSearchConfig
 from privasr_k2.decoding.nbest import Path as SearchPath
 from privasr_k2.decoding.nbest_jobs import NbestJobConfig, WordTimes, nbest_list
 from privasr_k2.errors import ConfigError, GraphError
@@ -42,7 +42,7 @@ def graph(words: tuple[str, ...] = WORDS, topology: str = "standard") -> Graph:
 
 
 def a_list(labels: list[int], word_times: WordTimes | None) -> NbestList:
-    path = SearchPath((1, 2), -3.5, -1.25, np.array(labels, dtype=np.int32))
+    path = SearchPath((1, 2), -3.5, -1.25, np.array(labels, dtype=np.int32), np.arange(len(labels)))
     return nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, word_times)  # type: ignore[arg-type]
 
 
@@ -61,6 +61,14 @@ def test_the_topology_decides_about_equal_tokens() -> None:
     assert times == ((0.0, 0.12), (0.12, 0.18))
 
 
+def test_posteriors_become_confidences() -> None:
+    path = SearchPath(
+        (2,), -3.5, -1.25, np.array([2]), np.array([0, 1]), np.array([0.12345678]), np.array([1.5])
+    )
+    hyp = nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, None).hyps[0]  # type: ignore[arg-type]
+    assert hyp == Hypothesis(1, "b", -3.5, {"graph": -1.25}, (0.123457,), depths=(1.5,))
+
+
 def test_without_a_path() -> None:
     found = nbest_list(Cut(custom={}), None, WORDS, 3, None)  # type: ignore[arg-type]
     assert found == NbestList("u1", "", "s1", "ab b", True, ())
@@ -73,9 +81,17 @@ def test_another_language_folder_is_refused() -> None:
 
 def test_settings(repo_root: Path) -> None:
     base = repo_root / "conf"
-    config.load(NbestConfig, [base / "nbest.yaml"])
+    config.load(NbestSearchConfig, [base / "nbest.yaml"])
     both = [base / "decode.yaml", base / "nbest.yaml"]
     assert config.load(NbestJobConfig, both, ["num_paths=7"]).num_paths == 7
-    for wrong in ("num_paths=0", "first_beam=0", "first_beam=.inf", "max_states=0", "job=2", "search_beam=0"):
+    for wrong in (
+        "num_paths=0",
+        "first_beam=0",
+        "first_beam=.inf",
+        "max_states=0",
+        "job=2",
+        "search_beam=0",
+        "posterior_scale=0",
+    ):
         with pytest.raises(ConfigError, match="allows"):
             config.load(NbestJobConfig, both, [wrong])

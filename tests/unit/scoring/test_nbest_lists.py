@@ -35,6 +35,7 @@ FULL = NbestList(
             (0.5, 1.0),
             ((0.0, 0.25), (0.25, 0.75)),
             ((1, 2, "PER"),),
+            (1.0, 2.5),
         ),
         Hypothesis(2, "", -20.0, {"graph": -1.0, "lstm": -2.0}, (), (), ()),
         Hypothesis(3, "hall anna", -20.5, {"graph": -1.0, "lstm": -2.0}),
@@ -90,6 +91,8 @@ def changed(**values: Any) -> dict[str, Any]:
         ({"classes": [[-1, 1, "PER"]]}, "within 2 words, found"),
         ({"classes": [[0, 1, 7]]}, "within 2 words, found"),
         ({"classes": 3}, "within 2 words, found 3"),
+        ({"depths": [1.0]}, "expected depths for each of 2 words, found 1"),
+        ({"depths": [1.0, 0.9]}, "expected depths of 1 or more, found 0.9 for 'anna'"),
     ],
 )
 def test_a_hypothesis_that_is_refused(tmp_path: Path, values: dict[str, Any], message: str) -> None:

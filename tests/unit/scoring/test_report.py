@@ -11,7 +11,16 @@ from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring.corpus_info import UNKNOWN, CorpusInfo
 from privasr_k2.scoring.entities import EntityCounts, EntityScore
 from privasr_k2.scoring.hypotheses import Utterance, Weights
-from privasr_k2.scoring.report import ReportOptions, read_chosen, report, result_row, table, versions
+from privasr_k2.scoring.report import (
+    ReportOptions,
+    compare_scores,
+    p_text,
+    read_chosen,
+    report,
+    result_row,
+    table,
+    versions,
+)
 from privasr_k2.scoring.results import Score, ScoreOptions, read_score, score_part, score_utterances
 
 POINT = Weights(0.5, 0.0)
@@ -98,7 +107,7 @@ def test_one_speaker_has_no_interval_and_the_report_says_why(tmp_path: Path) -> 
 
 def test_few_speakers_bring_a_warning(tmp_path: Path) -> None:
     text = report([_write(tmp_path / "ctc" / "score_test", ["a b c d"] * 3)], [], [], UNKNOWN, PLAIN)
-    assert "ctc, test_x: with 3 speakers the interval is too narrow as a rule." in text
+    assert "- test_x: with 3 speakers the interval is too narrow as a rule." in text
 
 
 def test_a_baseline_adds_a_p_value(tmp_path: Path) -> None:
@@ -112,6 +121,38 @@ def test_a_baseline_adds_a_p_value(tmp_path: Path) -> None:
     assert [row.rstrip(" |").split()[-1] for row in rows] == ["–", "<0.001"]
     assert "new against old, test_x: 2 and 20 errors in 22 segments" in text
     assert "rough" in text
+
+
+def test_p_values_of_several_systems_allow_for_their_number(tmp_path: Path) -> None:
+    good, fair = ["x b c d"] + ["a b c d"] * 59, ["x b c d"] * 5 + ["a b c d"] * 55
+    theirs = _write(tmp_path / "old" / "score_test", ["a b c d"] * 53 + ["x b c d"] * 7)
+    ours = [_write(tmp_path / name / "score_test", hyps) for name, hyps in (("good", good), ("fair", fair))]
+    alone = [compare_scores(one, theirs, "test_x").p_value for one in ours]
+    assert alone[0] is not None and alone[1] is not None and alone[0] < alone[1] / 2
+    text = report(ours, [], [theirs], UNKNOWN, PLAIN)
+    assert "corrected by Holm for the 2 comparisons of this table" in text
+    cells = [
+        line.rstrip(" |").split()[-1] for line in text.splitlines() if line[:7] in ("| good ", "| fair ")
+    ]
+    assert cells == [p_text(2 * alone[0]), p_text(alone[1])] != [p_text(p) for p in alone]
+
+
+def test_weights_of_several_lms_are_shown(tmp_path: Path) -> None:
+    content = {
+        "role": "dev",
+        "lms": ["ngram", "lstm", "other"],
+        "lambdas": [0.3, 0.7, 0.0],
+        "interpolation": "log_linear",
+        "lm_weight": 1.2,
+        "insertion_penalty": 0.0,
+        "errors": 3,
+        "ref_words": 40,
+        "edges": [],
+    }
+    chosen = read_chosen(tmp_path / "all" / "rescoring.json", content)
+    text = report([_write(tmp_path / "all" / "score_test", ["a"])], [chosen], [], UNKNOWN, PLAIN)
+    assert "| all    | dev       | 0.3 ngram + 0.7 lstm (log-linear) |       1.2 |" in text
+    assert " 7.50 |" in text
 
 
 def test_a_baseline_on_other_references_is_refused(tmp_path: Path) -> None:
@@ -134,7 +175,7 @@ def test_chosen_weights_are_shown_with_the_edge_of_their_grid(tmp_path: Path) ->
     (row,) = [line for line in text.splitlines() if "12.3" in line]
     assert [cell.strip() for cell in row.strip("|").split("|")][:4] == ["ctc", "dev", "0.5", "-1.0"]
     assert "lm weight" in row
-    with pytest.raises(DataError, match="run tune_weights again"):
+    with pytest.raises(DataError, match="choose on dev again"):
         read_chosen(tmp_path / "weights.json", {"role": "dev"})
 
 

@@ -1,0 +1,50 @@
+"""Give the words of N-best lists, of all hypotheses, the confidences of a trained model.
+
+    python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \\
+        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/apply_confidence.yaml
+
+Everything else in the lists stays as it is. References are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.confidence.features import word_features
+from privasr_k2.confidence.model import load_model, select, with_confidences
+from privasr_k2.decoding.lm_scores import read_lm_scores
+from privasr_k2.scoring.nbest_lists import read_nbest, write_nbest
+
+
+@dataclass(frozen=True)
+class ApplyConfidenceOptions:
+    """What to write; defaults in ``conf/apply_confidence.yaml``.
+
+    Args:
+        calibrated: ``False`` writes what the classifier says before calibration.
+    """
+
+    calibrated: bool
+
+
+def main() -> None:
+    """Parse, apply, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-model", type=Path, required=True, metavar="DIR", help="of train_confidence")
+    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists, *.jsonl")
+    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--out-nbest", type=Path, required=True, metavar="FILE", help="the lists, JSON Lines")
+    cli.add_config(made)
+    args = cli.parse(made)
+    options = cli.load(ApplyConfidenceOptions, args)
+    model, lists = load_model(args.in_model), read_nbest(args.in_nbest)
+    features = word_features(lists, read_lm_scores(args.in_scores, lists), model.settings)
+    values = select(features, model.names, args.in_nbest)
+    confidences = model.confidences(values, calibrated=options.calibrated)
+    write_nbest(args.out_nbest, with_confidences(lists, confidences))
+
+
+if __name__ == "__main__":
+    cli.run(main)

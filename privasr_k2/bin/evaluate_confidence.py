@@ -1,0 +1,61 @@
+"""How good word confidences are: NCE, ECE and AUC with intervals over users, and a reliability plot.
+
+    python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
+        --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
+        --in-manifests data/earnings21 --config conf/evaluate_confidence.yaml
+
+A system is named by the folder around its lists, its recognizer by the one around that. Writes RESULTS.md,
+confidence_metrics.json and reliability_<recognizer>.svg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.confidence.evaluation import evaluate, results_text
+from privasr_k2.confidence.plots import reliability_plot
+from privasr_k2.fileio import atomic_path, write_json, write_text
+from privasr_k2.scoring.confidence_metrics import MetricOptions
+from privasr_k2.scoring.corpus_info import read_corpus_info
+
+
+@dataclass(frozen=True)
+class EvaluateConfidenceOptions(MetricOptions):
+    """How to evaluate, and what stands above the table; defaults in ``conf/evaluate_confidence.yaml``.
+
+    Args:
+        baselines: systems that the others are compared with; none: the first of each recognizer.
+        command: what the results were made with; empty: none is shown.
+    """
+
+    baselines: list[str]
+    command: str
+
+
+def main() -> None:
+    """Parse, evaluate, write, print."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-nbest", type=Path, nargs="+", required=True, metavar="DIR", help="RECOGNIZER/SYSTEM/nbest_ROLE"
+    )
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json: units to score")
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="for the results")
+    cli.add_config(made)
+    args = cli.parse(made)
+    options, corpus = cli.load(EvaluateConfidenceOptions, args), read_corpus_info(args.in_manifests)
+    results = evaluate(args.in_nbest, corpus.scored_units, options, options.baselines)
+    text = results_text(results, command=options.command, corpus=corpus, options=options)
+    with atomic_path(args.out_dir) as temporary:
+        temporary.mkdir()
+        write_text(temporary / "RESULTS.md", text)
+        write_json(temporary / "confidence_metrics.json", [result.to_dict() for result in results])
+        for group, systems in groupby(results, key=lambda result: result.group):
+            reliability_plot(list(systems), temporary / f"reliability_{group}.svg")
+    print(text)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,50 @@
+"""Rescore whole lattices with a language model, n-gram or neural, and write N-best lists with its scores.
+
+    python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm \\
+        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore_lattices.yaml
+
+The search mixes the LM's scores with the graph's (neural_share) at the LM weight and the insertion penalty
+that the lattices were made with. Weights for the lists are chosen on dev afterwards: score_nbest,
+tune_rescoring. Merged histories make the lists' LM scores approximate; score_nbest gives the exact ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.decoding.lattice_files import read_lattices
+from privasr_k2.decoding.lattice_lists import RescoreLatticesConfig, rescored_lists
+from privasr_k2.scoring.nbest_lists import write_nbest
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, search, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-lattices", type=Path, required=True, metavar="DIR", help="lattices_<role>, with *.safetensors"
+    )
+    made.add_argument(
+        "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a folder of train_lm"
+    )
+    made.add_argument("--out-nbest", type=Path, required=True, metavar="FILE", help="the lists, JSON Lines")
+    cli.add_device(made)
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(RescoreLatticesConfig, args)
+    from privasr_k2.decoding.lattice_lms import stepping
+    from privasr_k2.lm.neural.perplexity import open_lm
+
+    lattices, started = read_lattices(args.in_lattices), time.perf_counter()
+    name = config.name or args.in_lm.name.split(".")[0]
+    lm = stepping(open_lm(args.in_lm, args.device))
+    write_nbest(args.out_nbest, rescored_lists(lattices, lm, name, config))
+    log.info("%s: %.1f s", name, time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,54 @@
+"""Train a classifier that tells how probably each recognized word is correct, and calibrate it.
+
+    python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights exp/x/weights.json \\
+        --in-manifests data/manifests --out-model exp/x/confidence/model --config conf/confidence.yaml
+
+The lists need references, of utterances that the recognizer was not trained on. Calibration is fitted on
+the words of --in-calibration; without it, by cross-fitting over users. --in-scores adds what LMs say of each
+word.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.confidence.features import word_features
+from privasr_k2.confidence.model import ConfidenceConfig, examples_of, feature_names, save_model, train_model
+from privasr_k2.decoding.lm_scores import read_lm_scores
+from privasr_k2.decoding.tune import read_weights
+from privasr_k2.scoring.corpus_info import read_corpus_info
+from privasr_k2.scoring.hypotheses import Weights
+from privasr_k2.scoring.nbest_lists import read_nbest
+
+
+def main() -> None:
+    """Parse, train, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists with references")
+    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--in-calibration", type=Path, metavar="DIR", help="other lists with references")
+    made.add_argument("--in-calibration-scores", type=Path, nargs="*", default=[], metavar="FILE")
+    made.add_argument("--in-weights", type=Path, metavar="FILE", help="weights.json of the first pass")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="to find units to score")
+    made.add_argument("--out-model", type=Path, required=True, metavar="DIR", help="the model's folder")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(ConfidenceConfig, args)
+    # Without weights: as recognizers are that tell no scores.
+    weights = read_weights(args.in_weights) if args.in_weights else Weights(1.0, 0.0)
+    settings, units = config.settings(weights), read_corpus_info(args.in_manifests).scored_units
+
+    lists = read_nbest(args.in_nbest)
+    features = word_features(lists, read_lm_scores(args.in_scores, lists), settings)
+    names = feature_names(config, features, args.in_nbest)
+    train, held_out = examples_of(lists, features, names, units), None
+    if args.in_calibration is not None:
+        others = read_nbest(args.in_calibration)
+        features = word_features(others, read_lm_scores(args.in_calibration_scores, others), settings)
+        held_out = examples_of(others, features, names, units)
+    save_model(train_model(config, names, settings, train, held_out, args.in_nbest), args.out_model)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,276 @@
+"""Several systems' confidences on the same recordings: metrics with intervals, a table, points of a plot.
+
+A system is a folder ``GROUP/SYSTEM/nbest_<role>`` whose best hypotheses have confidences. Systems of one
+group recognized the same words, and are compared with each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privasr_k2 import randomness
+from privasr_k2.confidence.targets import Targets, targets_of
+from privasr_k2.errors import DataError
+from privasr_k2.scoring.bootstrap import Interval
+from privasr_k2.scoring.confidence_metrics import (
+    METRICS,
+    ConfidenceSums,
+    Measured,
+    MetricOptions,
+    draw_metrics,
+    width_bins,
+)
+from privasr_k2.scoring.corpus_info import CorpusInfo
+from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
+from privasr_k2.scoring.report import table
+
+TITLES = {"nce": "NCE", "ece_width": "ECE", "ece_mass": "ECE (equal mass)", "auc": "AUC"}
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The bins of a reliability plot, those with words.
+
+    Attributes:
+        confidence, correct: (K,) mean confidence and share of correct words.
+        words: (K,) how many.
+    """
+
+    confidence: np.ndarray
+    correct: np.ndarray
+    words: np.ndarray
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """The result of one system.
+
+    Attributes:
+        group, system: from the names of its folders.
+        words, correct: scored words, and how many of them are correct.
+        speakers: users with words.
+        wer: word error rate of the words that have the confidences.
+        metrics: by :data:`privasr_k2.scoring.confidence_metrics.METRICS`.
+        differences: from other systems of the group, by their names.
+        reliability: for the plot.
+    """
+
+    group: str
+    system: str
+    words: int
+    correct: int
+    speakers: int
+    wer: float
+    metrics: Mapping[str, Measured]
+    differences: Mapping[str, Mapping[str, Measured]]
+    reliability: Reliability
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for ``confidence_metrics.json``."""
+        return {
+            "group": self.group,
+            "system": self.system,
+            "words": self.words,
+            "correct": self.correct,
+            "speakers": self.speakers,
+            "wer": self.wer,
+            "metrics": {name: _plain(self.metrics[name]) for name in METRICS},
+            "differences": {
+                other: {name: _plain(measured[name]) for name in METRICS}
+                for other, measured in self.differences.items()
+            },
+            "reliability": {
+                name: getattr(self.reliability, name).tolist() for name in ("confidence", "correct", "words")
+            },
+        }
+
+
+def evaluate(
+    folders: Sequence[Path],
+    scored_units: Mapping[str, str],
+    options: MetricOptions,
+    baselines: Sequence[str] = (),
+) -> list[SystemResult]:
+    """Evaluate systems, in the order in which they are given.
+
+    Args:
+        folders: ``GROUP/SYSTEM/nbest_<role>``.
+        baselines: systems that the others of their group are compared with; none: the first of each group.
+        scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
+
+    Raises:
+        DataError: hypotheses without confidences, no reference, no word, or other words or users than the
+            group's first system.
+    """
+    groups: dict[str, list[tuple[str, Targets, np.ndarray]]] = {}
+    for folder in folders:
+        group, system = folder.resolve().parts[-3:-1]
+        lists = read_nbest(folder)
+        targets = targets_of(lists, scored_units)
+        values = _confidences(lists)[targets.scored]
+        if not len(values):
+            raise DataError(folder, "recognized words", "none", "look at the first pass")
+        known = groups.setdefault(group, [])
+        if known and not _same(known[0][1], targets):
+            raise DataError(
+                folder,
+                f"the words and users of {known[0][0]}, the first system of {group}",
+                "others",
+                "compare confidences of one recognizer's words; another one is a group of its own",
+            )
+        known.append((system, targets, values))
+    found = []
+    for group, members in groups.items():
+        names = [system for system, _, _ in members]
+        if missing := [name for name in baselines if name not in names]:
+            raise DataError(
+                folders[0],
+                f"the systems {' '.join(baselines)} of {group}",
+                f"no {missing[0]}",
+                "add its lists",
+            )
+        found += _evaluate_group(group, members, options, list(baselines) or names[:1])
+    return found
+
+
+def _evaluate_group(
+    group: str,
+    systems: Sequence[tuple[str, Targets, np.ndarray]],
+    options: MetricOptions,
+    baselines: Sequence[str],
+) -> list[SystemResult]:
+    sums = []
+    for _, targets, values in systems:
+        kept = targets.scored
+        correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
+        sums.append(ConfidenceSums(values, correct, speakers, len(targets.speaker_names), options))
+    rng = randomness.stream(options.seed, "confidence", group)
+    drawn = dict(zip([system for system, _, _ in systems], draw_metrics(sums, rng, options.num_replicates)))
+    results = []
+    for system, targets, values in systems:
+        # A baseline is compared with those before it, so that no pair comes twice.
+        others = baselines[: baselines.index(system)] if system in baselines else baselines
+        correct = targets.correct[targets.scored] == 1
+        results.append(
+            SystemResult(
+                group,
+                system,
+                len(values),
+                int(correct.sum()),
+                len(np.unique(targets.speakers[targets.scored])),
+                targets.errors / targets.ref_words if targets.ref_words else math.nan,
+                drawn[system].measured(options.confidence),
+                {other: drawn[system].measured(options.confidence, drawn[other]) for other in others},
+                reliability(values, correct, options.num_bins),
+            )
+        )
+    return results
+
+
+def reliability(confidences: np.ndarray, correct: np.ndarray, num_bins: int) -> Reliability:
+    """The bins of equal width that have words."""
+    bins = width_bins(confidences, num_bins)
+    words = np.bincount(bins, minlength=num_bins)
+    used = words > 0
+    sums = np.bincount(bins, confidences, num_bins), np.bincount(bins, correct, num_bins)
+    mean, share = (total[used] / words[used] for total in sums)
+    return Reliability(mean, share, words[used])
+
+
+def results_text(
+    results: Sequence[SystemResult], *, command: str, corpus: CorpusInfo, options: MetricOptions
+) -> str:
+    """``RESULTS.md``: a table of the systems, one of their differences, and what they mean.
+
+    It holds no path and no date.
+    """
+    blocks = [f"# Word confidences{': ' if corpus.name else ''}{corpus.name}\n"]
+    if corpus.synthetic:
+        blocks.append(f"**Synthetic speech.** The corpus `{corpus.name}` is made by a program.\n")
+    if command:
+        blocks.append(f"Made by\n\n```bash\n{command}\n```\n")
+    blocks.append(table([_row(r, r.metrics, against="") for r in results]))
+    rows = [_row(r, measured, against=other) for r in results for other, measured in r.differences.items()]
+    if rows:
+        blocks.append("Differences of systems of one recognizer, on the same draws:\n")
+        blocks.append(table(rows))
+    percent = round(100 * options.confidence)
+    notes = [
+        f"In brackets: {percent} % intervals, {options.num_replicates:,} draws of users with replacement.",
+        "A word is correct where the alignment puts it beside itself in the reference; else it is a "
+        "substitution or an insertion. WER counts deletions besides.",
+        *([f"Not scored: {' '.join(corpus.left_out)}."] if corpus.left_out else []),
+        f"NCE: normalized cross-entropy, confidences clipped into [{options.clip:g}, {1 - options.clip:g}]; "
+        "the oracle has 1, the share of correct words as every word's confidence 0.",
+        f"ECE: expected calibration error, {options.num_bins} bins of equal width, and of equally many "
+        "words; less is better.",
+        "AUC: the chance that a correct word has a greater confidence than a wrong one, ties half.",
+    ]
+    blocks.append("".join(f"- {note}\n" for note in notes))
+    return "\n".join(blocks)
+
+
+def _row(result: SystemResult, measured: Mapping[str, Measured], *, against: str) -> dict[str, str]:
+    row = {"system": f"{result.group}/{result.system}"}
+    if against:
+        row["against"] = f"{result.group}/{against}"
+    else:
+        row |= {
+            "users": str(result.speakers),
+            "words": f"{result.words:,}",
+            "correct %": f"{100 * result.correct / result.words:.2f}",
+            "WER %": f"{100 * result.wer:.2f}",
+        }
+    return row | {TITLES[name]: _text(measured[name], signed=bool(against)) for name in METRICS}
+
+
+def _text(measured: Measured, *, signed: bool) -> str:
+    sign = "+" if signed else ""
+    if not math.isfinite(measured.value):
+        return "–"
+    interval = measured.interval
+    if interval is None:
+        return f"{measured.value:{sign}.{_DIGITS}f}"
+    low, high = (f"{end:{sign}.{_DIGITS}f}" for end in (interval.low, interval.high))
+    return f"{measured.value:{sign}.{_DIGITS}f} ({low} to {high})"
+
+
+def _confidences(lists: NbestLists) -> np.ndarray:
+    found: list[float] = []
+    for one in lists.lists:
+        for hyp in one.hyps[:1]:
+            if hyp.words and hyp.confidences is None:
+                raise DataError(
+                    lists.lines[one.id],
+                    "word confidences",
+                    f"none for {one.id}",
+                    "give the lists of apply_confidence",
+                )
+            found.extend(hyp.confidences or ())
+    return np.array(found, dtype=np.float64)
+
+
+def _same(one: Targets, other: Targets) -> bool:
+    return (
+        one.speaker_names == other.speaker_names
+        and np.array_equal(one.correct, other.correct)
+        and np.array_equal(one.speakers, other.speakers)
+    )
+
+
+def _plain(measured: Measured) -> dict[str, Any]:
+    def number(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    interval: Interval | None = measured.interval
+    return {
+        "value": number(measured.value),
+        "interval": None if interval is None else [interval.low, interval.high],
+    }

@@ -1,0 +1,334 @@
+"""The confidence model: which features, which classifier, which calibration; trained, kept as files, applied.
+
+What a network is trained on it knows too well to be calibrated there. Calibration uses other words: those of
+lists given for it, or else cross-fitting: the users are dealt into folds, each fold is scored by a network
+trained on the others, and the calibrator is fitted on these scores; the network that is kept is trained on
+all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privasr_k2.confidence import calibration
+from privasr_k2.confidence.calibration import Calibrator
+from privasr_k2.confidence.features import CONFIDENCE, FeatureSettings, WordFeatures
+from privasr_k2.confidence.targets import targets_of
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path, read_json, write_json
+from privasr_k2.randomness import stream
+from privasr_k2.scoring.hypotheses import Weights
+from privasr_k2.scoring.nbest_lists import NbestList, NbestLists
+
+if TYPE_CHECKING:
+    from privasr_k2.confidence.network import ConfidenceNetwork
+
+log = logging.getLogger(__name__)
+
+NETWORK, OWN = "network", "own"
+MODEL_FILE, WEIGHTS_FILE = "confidence.json", "confidence.safetensors"
+
+_CONFIDENCE_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class ConfidenceConfig:
+    """How a confidence model is trained; defaults in ``conf/confidence.yaml``.
+
+    Args:
+        classifier: ``network``, or ``own`` for the recognizer's own confidence as the only score.
+        hidden: widths of the network's hidden layers.
+        epochs, batch_size, lr, weight_decay: of its training.
+        calibration: ``auto``, ``isotonic``, ``platt`` or ``none``.
+        isotonic_from: ``auto`` is isotonic from so many words on.
+        folds: of cross-fitting, where no lists for calibration are given.
+        around: words on each side for the mean confidence around a word.
+        nbest_scale: on total scores, before they become weights of hypotheses.
+        seed: of initial weights, batches and folds.
+    """
+
+    classifier: str
+    hidden: list[int]
+    epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float
+    calibration: str
+    isotonic_from: int
+    folds: int
+    around: int
+    nbest_scale: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.classifier not in (NETWORK, OWN):
+            raise ValueError(f"classifier must be {NETWORK} or {OWN}, got {self.classifier!r}")
+        if self.calibration not in calibration.KINDS:
+            kinds = " ".join(calibration.KINDS)
+            raise ValueError(f"calibration must be one of {kinds}, got {self.calibration!r}")
+        for name, least in {
+            "epochs": 1,
+            "batch_size": 1,
+            "isotonic_from": 0,
+            "folds": 2,
+            "around": 0,
+        }.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if any(width < 1 for width in self.hidden):
+            raise ValueError(f"hidden must be widths of 1 or more, got {self.hidden}")
+        if self.lr <= 0 or self.nbest_scale <= 0 or self.weight_decay < 0:
+            raise ValueError("lr and nbest_scale must be above 0, weight_decay at least 0")
+
+    def settings(self, weights: Weights) -> FeatureSettings:
+        """How features are computed."""
+        return FeatureSettings(weights, self.nbest_scale, self.around)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Words of which it is known whether they are correct.
+
+    Attributes:
+        features: (N, F) of the model's features.
+        correct: (N,) bool.
+        speakers: (N,) numbers of users.
+    """
+
+    features: np.ndarray
+    correct: np.ndarray
+    speakers: np.ndarray
+
+
+@dataclass(frozen=True)
+class ConfidenceModel:
+    """A trained model.
+
+    Attributes:
+        classifier: ``network`` or ``own``.
+        names: the features that it takes.
+        settings: how they are computed.
+        calibrator: from scores to probabilities.
+        network: ``None`` where the classifier is the recognizer's own confidence.
+    """
+
+    classifier: str
+    names: tuple[str, ...]
+    settings: FeatureSettings
+    calibrator: Calibrator
+    network: ConfidenceNetwork | None
+
+    def scores(self, features: np.ndarray) -> np.ndarray:
+        """(N,) log-odds of (N, F) features."""
+        return features[:, 0] if self.network is None else self.network.scores(features)
+
+    def confidences(self, features: np.ndarray, *, calibrated: bool) -> np.ndarray:
+        """(N,) probabilities; without calibration the classifier's own."""
+        use = self.calibrator if calibrated else calibration.IDENTITY
+        return np.clip(use(self.scores(features)), 0.0, 1.0)
+
+
+def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) -> tuple[str, ...]:
+    """The features of a model that is trained on these words.
+
+    Raises:
+        DataError: the recognizer's own confidences are asked for where there are none.
+    """
+    if config.classifier == NETWORK:
+        return found.names
+    if CONFIDENCE not in found.names:
+        raise DataError(place, "word confidences", "hypotheses without", "choose --set classifier=network")
+    return (CONFIDENCE,)
+
+
+def select(found: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray:
+    """(W, F) the values of some features.
+
+    Raises:
+        DataError: lists that cannot give one of them.
+    """
+    if missing := [name for name in names if name not in found.names]:
+        way_out = "give the scores, times or confidences that the model was trained with, or train it without"
+        raise DataError(place, f"the features {' '.join(names)}", f"no {' '.join(missing)}", way_out)
+    return found.values[:, [found.names.index(name) for name in names]]
+
+
+def examples_of(
+    lists: NbestLists, found: WordFeatures, names: Sequence[str], scored_units: Mapping[str, str]
+) -> Examples:
+    """The scored words of the best hypotheses.
+
+    Args:
+        found: the features of ``lists``.
+        names: those of the model.
+        scored_units: as for :func:`privasr_k2.confidence.targets.targets_of`.
+    """
+    targets = targets_of(lists, scored_units)
+    values, kept = select(found, names, lists.place)[found.best], targets.scored
+    return Examples(values[kept], targets.correct[kept] == 1, targets.speakers[kept])
+
+
+def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[NbestList]:
+    """The lists with other confidences.
+
+    Args:
+        confidences: (W,) in [0, 1], of the words of all hypotheses.
+    """
+    at = 0
+    for one in lists.lists:
+        hyps = []
+        for hyp in one.hyps:
+            end = at + len(hyp.words.split())
+            values = tuple(round(float(value), _CONFIDENCE_DIGITS) for value in confidences[at:end])
+            hyps.append(replace(hyp, confidences=values))
+            at = end
+        yield replace(one, hyps=tuple(hyps))
+
+
+def train_model(
+    config: ConfidenceConfig,
+    names: Sequence[str],
+    settings: FeatureSettings,
+    train: Examples,
+    held_out: Examples | None,
+    place: Path,
+) -> ConfidenceModel:
+    """Train the classifier and calibrate it on words that it was not trained on.
+
+    Args:
+        train: for the network; without ``held_out`` also for the calibrator, by cross-fitting.
+        held_out: for the calibrator.
+        place: of the training lists, for an error.
+
+    Raises:
+        DataError: all words are correct, or none.
+    """
+    for examples in (train, held_out):
+        if examples is not None and len(np.unique(examples.correct)) < 2:
+            raise DataError(
+                place, "correct and wrong words", "words of one kind only", "give more utterances to train on"
+            )
+    network, scorer = None, _own
+    if config.classifier == NETWORK:
+        network = _network(config, train, np.ones(len(train.correct), dtype=bool))
+        scorer = network.scores
+    if held_out is not None:
+        scores, correct = scorer(held_out.features), held_out.correct
+    elif config.classifier == NETWORK:
+        scores, correct = _cross_fitted(config, train), train.correct
+    else:
+        scores, correct = _own(train.features), train.correct
+    calibrator = calibration.fit(config.calibration, scores, correct, isotonic_from=config.isotonic_from)
+    log.info(
+        "%s on %d words, %.1f %% correct; calibration %s on %d words, %.1f %% correct",
+        config.classifier, len(train.correct), 100 * train.correct.mean(),
+        calibrator.kind, len(correct), 100 * correct.mean(),
+    )  # fmt: skip
+    return ConfidenceModel(config.classifier, tuple(names), settings, calibrator, network)
+
+
+def _own(features: np.ndarray) -> np.ndarray:
+    return features[:, 0]
+
+
+def _network(config: ConfidenceConfig, train: Examples, kept: np.ndarray) -> ConfidenceNetwork:
+    from privasr_k2.confidence.network import train_network
+
+    return train_network(
+        train.features[kept],
+        train.correct[kept],
+        hidden=config.hidden,
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        lr=config.lr,
+        weight_decay=config.weight_decay,
+        seed=config.seed,
+    )
+
+
+def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
+    """(N,) scores of each word by a network that has not seen its user (with one user: not the word)."""
+    groups = train.speakers
+    if len(np.unique(groups)) < 2:
+        groups = np.arange(len(groups))
+    names, where = np.unique(groups, return_inverse=True)
+    folds = min(config.folds, len(names))
+    fold = (stream(config.seed, "folds").permutation(len(names)) % folds)[where]
+    scores = np.zeros(len(groups))
+    for number in range(folds):
+        held = fold == number
+        scores[held] = _network(config, train, ~held).scores(train.features[held])
+    return scores
+
+
+def save_model(model: ConfidenceModel, folder: Path) -> None:
+    """Write a model's folder, whole or not at all: plain values as JSON, numbers as safetensors."""
+    import torch
+
+    from privasr_k2.training.weights import save_tensors
+
+    weights = model.settings.weights
+    plain = {
+        "classifier": model.classifier,
+        "features": list(model.names),
+        "hidden": [] if model.network is None else _widths(model.network),
+        "calibration": model.calibrator.kind,
+        "around": model.settings.around,
+        "nbest_scale": model.settings.nbest_scale,
+        **weights._asdict(),
+    }
+    tensors = {
+        "calibrator/x": torch.from_numpy(model.calibrator.x),
+        "calibrator/y": torch.from_numpy(model.calibrator.y),
+    }
+    if model.network is not None:
+        tensors.update({f"network/{name}": value for name, value in model.network.state_dict().items()})
+    with atomic_path(folder) as temporary:
+        temporary.mkdir()
+        write_json(temporary / MODEL_FILE, plain)
+        save_tensors(temporary / WEIGHTS_FILE, tensors)
+
+
+def load_model(folder: Path) -> ConfidenceModel:
+    """Read what :func:`save_model` wrote.
+
+    Raises:
+        DataError: a file is missing or is not what it wrote.
+    """
+    from privasr_k2.confidence.network import ConfidenceNetwork
+    from privasr_k2.training.weights import fill, load_tensors
+
+    path = folder / MODEL_FILE
+    if not path.is_file():
+        raise DataError(path, "a confidence model", "nothing", "train one: train_confidence")
+    plain: dict[str, Any] = read_json(path)
+    tensors = load_tensors(folder / WEIGHTS_FILE)
+    try:
+        names = tuple(map(str, plain["features"]))
+        weights = Weights(float(plain["lm_weight"]), float(plain["insertion_penalty"]))
+        settings = FeatureSettings(weights, float(plain["nbest_scale"]), int(plain["around"]))
+        x, y = (tensors[f"calibrator/{axis}"].numpy() for axis in "xy")
+        calibrator = Calibrator(str(plain["calibration"]), x, y)
+        network = None
+        if plain["classifier"] == NETWORK:
+            network = ConfidenceNetwork(len(names), [int(width) for width in plain["hidden"]]).eval()
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(path, "what train_confidence writes", repr(error), "train the model again") from error
+    if network is not None:
+        start = "network/"
+        fill(
+            network,
+            {name[len(start) :]: value for name, value in tensors.items() if name.startswith(start)},
+            folder / WEIGHTS_FILE,
+        )
+    return ConfidenceModel(str(plain["classifier"]), names, settings, calibrator, network)
+
+
+def _widths(network: ConfidenceNetwork) -> list[int]:
+    return [layer.out_features for layer in network.layers if hasattr(layer, "out_features")][:-1]

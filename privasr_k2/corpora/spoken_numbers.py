@@ -1,0 +1,136 @@
+"""English words for what transcripts write as figures and signs: ``Q3``, ``$40 million``, ``2.5%``, ``30th``.
+
+A recognizer writes words, so references with figures are spelled out before both are compared. One reading of
+each is chosen, that of a speaker who reads it out in full; other readings count as errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from privasr_k2.text.normalize import normalize_english
+
+_ONES = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_THOUSANDS = ("", "thousand", "million", "billion", "trillion")
+_MAGNITUDE = re.compile(r"-?(?:hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
+_COM = re.compile(r"\.com\b", re.IGNORECASE)
+_ORDINALS = {
+    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
+    "twelve": "twelfth",
+}  # fmt: skip
+_CURRENCIES = {"$": ("dollar", "dollars"), "€": ("euro", "euros"), "£": ("pound", "pounds")}
+_MONEY = re.compile(r"([$€£])(\d[\d,]*(?:\.\d+)?)")
+_NUMBER = re.compile(r"(?<![\d.])(\d[\d,]*)(\.\d+)?(%|(?:st|nd|rd|th)(?![a-z])|'?s(?![a-z]))?", re.IGNORECASE)
+_LARGEST = 10**15
+
+
+def cardinal(number: int) -> str:
+    """A whole number from 0 to 10^15 - 1, without "and".
+
+    >>> cardinal(1205012)
+    'one million two hundred five thousand twelve'
+    """
+    if number < 20:
+        return _ONES[number]
+    if number < 100:
+        return " ".join([_TENS[number // 10 - 2], *([_ONES[number % 10]] if number % 10 else [])])
+    words: list[str] = []
+    for power in range(len(_THOUSANDS) - 1, -1, -1):
+        part = number // 1000**power % 1000
+        if part:
+            hundreds, rest = divmod(part, 100)
+            words += [_ONES[hundreds], "hundred"] if hundreds else []
+            words += [cardinal(rest)] if rest else []
+            words += [_THOUSANDS[power]] if power else []
+    return " ".join(words)
+
+
+def ordinal(number: int) -> str:
+    """The ordinal of a whole number.
+
+    >>> ordinal(31), ordinal(20)
+    ('thirty first', 'twentieth')
+    """
+    *before, last = cardinal(number).split()
+    if last in _ORDINALS:
+        last = _ORDINALS[last]
+    else:
+        last = last[:-1] + "ieth" if last.endswith("y") else last + "th"
+    return " ".join([*before, last])
+
+
+def year(number: int) -> str:
+    """A number of four digits as years are read.
+
+    >>> year(2020), year(2009), year(1905), year(1900)
+    ('twenty twenty', 'two thousand nine', 'nineteen oh five', 'nineteen hundred')
+    """
+    century, rest = divmod(number, 100)
+    if century % 10 == 0 and rest < 10:
+        return cardinal(number)
+    if rest == 0:
+        return f"{cardinal(century)} hundred"
+    return f"{cardinal(century)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
+
+
+def spoken_words(tokens: Sequence[str]) -> list[str]:
+    """The words that tokens are read as, in the form of :func:`normalize_english`.
+
+    Figures are spelled out, ``&`` is "and", ``.com`` "dot com"; an amount of money ends with its currency,
+    after a magnitude in the next token; hyphens and slashes part words; markers such as ``<inaudible>`` go,
+    and so does the hyphen of a word that was broken off.
+
+    >>> " ".join(spoken_words(["In", "Q3", "we", "sold", "$40", "million", ",", "up", "2.5%", "in", "2019-"]))
+    'in q three we sold forty million dollars up two point five percent in twenty nineteen'
+    """
+    words: list[str] = []
+    owed = ""  # the currency of an amount whose magnitude comes next
+    for token, following in zip(tokens, [*tokens[1:], ""]):
+        text, last = token, owed
+        owed = ""
+        money = _MONEY.search(text)
+        if money is not None:
+            one, several = _CURRENCIES[money[1]]
+            said, behind = money[2].replace(",", ""), text[money.end() :]
+            whole, _, cents = said.partition(".")
+            if _MAGNITUDE.match(behind):
+                last = several
+            elif _MAGNITUDE.match(following):
+                owed = several
+            elif len(cents) == 2 and one == "dollar":
+                said = f"{int(cents)} cents" if whole == "0" else f"{_counted(whole)} and {int(cents)} cents"
+            else:
+                said = f"{said} {one if said == '1' else several}"
+            text = f"{text[: money.start()]} {said} {behind}"
+        text = _COM.sub(" dot com ", text.replace("&", " and "))
+        words += [*normalize_english(_NUMBER.sub(_read, text)).split(), *([last] if last else [])]
+    return words
+
+
+def _counted(dollars: str) -> str:
+    return f"{dollars} {'dollar' if dollars == '1' else 'dollars'}"
+
+
+def _read(match: re.Match[str]) -> str:
+    figures, fraction, ending = match[1], match[2] or "", (match[3] or "").lower()
+    number = int(figures.replace(",", ""))
+    if number >= _LARGEST:
+        return " " + " ".join(_ONES[int(figure)] for figure in figures if figure != ",") + " "
+    alone = not fraction and "," not in figures and len(figures) == 4 and figures[0] in "12"
+    if ending in ("st", "nd", "rd", "th"):
+        return f" {ordinal(number)} "
+    read = year(number) if alone and ending != "%" and 1100 <= number < 2100 else cardinal(number)
+    if len(figures) > 1 and figures[0] == "0":  # a code: figure by figure
+        read = " ".join(_ONES[int(figure)] for figure in figures if figure != ",")
+    if fraction:
+        read += " point " + " ".join(_ONES[int(figure)] for figure in fraction[1:])
+    if ending == "%":
+        read += " percent"
+    elif ending:  # 90s, 2020's
+        read = read[:-1] + "ies" if read.endswith("y") else f"{read}s"
+    return f" {read} "

@@ -1,0 +1,111 @@
+"""Graphs without cycles as arrays: levels, best paths, and what leads nowhere. Loops go over levels only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+def splits(owners: np.ndarray, num: int) -> np.ndarray:
+    """(num + 1,) where the items of each owner start, for ascending ``owners`` (A,).
+
+    >>> splits(np.array([0, 0, 2]), 3).tolist()
+    [0, 2, 2, 3]
+    """
+    return np.searchsorted(owners, np.arange(num + 1))
+
+
+def spread(starts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The items of some rows: (M,) places within ``rows``, and (M,) items.
+
+    Args:
+        starts: (R + 1,) where the items of each row start.
+        rows: which rows; they may repeat.
+
+    >>> [found.tolist() for found in spread(np.array([0, 2, 2, 3]), np.array([2, 0, 1]))]
+    [[0, 1, 1], [2, 0, 1]]
+    """
+    sizes = starts[rows + 1] - starts[rows]
+    owners = np.repeat(np.arange(len(rows)), sizes)
+    ends = np.cumsum(sizes)
+    return owners, np.arange(len(owners)) - np.repeat(ends - sizes, sizes) + starts[rows][owners]
+
+
+def grouped(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """The different values (M,) of 0 or more, ascending, and where each stands.
+
+    >>> [(value, where.tolist()) for value, where in grouped(np.array([2, 0, 2]))]
+    [(0, [1]), (2, [0, 2])]
+    """
+    order = np.argsort(values, kind="stable")
+    begins = np.flatnonzero(np.diff(values[order], prepend=-1))
+    yield from zip(values[order[begins]].tolist(), np.split(order, begins[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Dag:
+    """Arcs between states, without cycles.
+
+    Attributes:
+        num_states: S.
+        sources, targets: (A,) states, in any order.
+    """
+
+    num_states: int
+    sources: np.ndarray
+    targets: np.ndarray
+
+    @cached_property
+    def leaving(self) -> tuple[np.ndarray, np.ndarray]:
+        """(S + 1,) and (A,): the arcs that leave state i are ``order[starts[i]:starts[i + 1]]``."""
+        order = np.argsort(self.sources, kind="stable")
+        return splits(self.sources[order], self.num_states), order
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """(S,) arcs on the longest path to each state.
+
+        Raises:
+            ValueError: there is a cycle.
+
+        >>> Dag(3, np.array([0, 0, 1]), np.array([1, 2, 2])).levels.tolist()
+        [0, 1, 2]
+        """
+        starts, order = self.leaving
+        waiting = np.bincount(self.targets, minlength=self.num_states)
+        found = np.full(self.num_states, -1)
+        frontier, level = np.flatnonzero(waiting == 0), 0
+        while len(frontier):
+            found[frontier] = level
+            reached = self.targets[order[spread(starts, frontier)[1]]]
+            np.subtract.at(waiting, reached, 1)
+            frontier = np.unique(reached[waiting[reached] == 0])
+            level += 1
+        if (found < 0).any():
+            raise ValueError("the lattice has a cycle")
+        return found
+
+    def by_level(self, states: np.ndarray) -> list[np.ndarray]:
+        """Arcs grouped by the level of their state among ``states`` (A,), the first level first."""
+        of_arc = self.levels[states]
+        order = np.argsort(of_arc, kind="stable")
+        return np.split(order, splits(of_arc[order], int(self.levels.max(initial=0)) + 1)[1:-1])
+
+    def best_from(self, start: int, scores: np.ndarray) -> np.ndarray:
+        """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf where there is none."""
+        found = np.full(self.num_states, -np.inf)
+        found[start] = 0.0
+        for arcs in self.by_level(self.sources):
+            np.maximum.at(found, self.targets[arcs], found[self.sources[arcs]] + scores[arcs])
+        return found
+
+    def best_to(self, final: int | np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """(S,) the best sum of ``scores`` (A,) on a path to ``final``, one or several; -inf where none is."""
+        found = np.full(self.num_states, -np.inf)
+        found[final] = 0.0
+        for arcs in reversed(self.by_level(self.sources)):
+            np.maximum.at(found, self.sources[arcs], scores[arcs] + found[self.targets[arcs]])
+        return found

@@ -1,0 +1,279 @@
+"""From a lattice of tokens to a compact word lattice: every word sequence once, with its best alignment.
+
+Two steps, both in the tropical semiring and exact within a beam:
+
+1. Epsilon removal. Word arcs are joined by the best way through the arcs without words between them.
+2. Determinization by subsets [Mohri 1997, Finite-state transducers in language and speech processing]. A
+   state stands for all alignments of the words so far: pairs of a state of step 1 and its residual cost.
+   Kaldi keeps the two scores of a lattice in one semiring, so that determinization by their sum carries both
+   [Povey et al. 2012, Generating exact lattices in the WFST framework]; so do the residuals here: cost,
+   acoustic score, LM score. Sums along a path are then the scores of the best alignment of its words.
+
+Costs are relative to the best path through a state (``WordLattice.costs``), so that nothing within the beam
+is cut. What is left may hold sequences beyond it, not always with their best alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privasr_k2.decoding.acyclic import Dag, grouped, splits, spread
+from privasr_k2.decoding.nbest import WordLattice
+
+# Residuals that differ by less are the same; beams are widened by it.
+_DELTA = 2.0**-16
+# Ways without words, for each state that is allowed: what step 1 may take.
+_WAYS = 100
+_ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+_FIELDS = ("sources", "targets", "words", "costs", "scores")
+
+
+@dataclass(frozen=True, eq=False)
+class Compact:
+    """A deterministic lattice of words; fields as in :class:`privasr_k2.decoding.lattices.Lattice`.
+
+    Attributes:
+        frames: (S,) int64, where the best alignment of the words so far ends.
+    """
+
+    frames: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+    words: np.ndarray
+    am_scores: np.ndarray
+    lm_scores: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Arcs with costs (M,) and scores (M, 2), acoustic and LM's."""
+
+    sources: np.ndarray
+    targets: np.ndarray
+    words: np.ndarray
+    costs: np.ndarray
+    scores: np.ndarray
+
+    def take(self, which: np.ndarray) -> _Arcs:
+        """Some of the arcs."""
+        return _Arcs(*(getattr(self, name)[which] for name in _FIELDS))
+
+    def after(self, sources: np.ndarray, costs: np.ndarray, scores: np.ndarray) -> _Arcs:
+        """The same arcs with a way from ``sources`` before them."""
+        return replace(self, sources=sources, costs=costs + self.costs, scores=scores + self.scores)
+
+
+def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compact | None:
+    """The compact lattice of all word sequences within a beam of the best one.
+
+    Args:
+        beam: natural log, 0 or more.
+        max_states: ``None`` = any number.
+
+    Returns:
+        ``None`` where that takes more than ``max_states`` states, or work out of all proportion to them.
+    """
+    arcs, frames, final = _single_words(lattice, beam + _DELTA)
+    found = _without_epsilons(arcs, final, beam + _DELTA, None if max_states is None else _WAYS * max_states)
+    if found is None:
+        return None
+    anchors, words = found
+    return _deterministic(words, np.append(frames[anchors], frames[final]), beam + _DELTA, max_states)
+
+
+def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray, int]:
+    """The arcs within the beam, with one word or none (0) each; the frame of every state; the final state.
+
+    An arc with several words becomes a chain, of which the first has all of the scores.
+    """
+    kept = np.flatnonzero(lattice.excess <= beam)
+    sources, targets = lattice.sources[kept].astype(np.int64), lattice.targets[kept].astype(np.int64)
+    frames = Dag(lattice.final + 1, sources, targets).levels
+    into_final = targets == lattice.final
+    if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
+        frames[lattice.final] = frames[sources[into_final]].max()  # these arcs consume no frame
+    owners, items = spread(lattice.word_splits, kept)
+    spoken = lattice.word_values[items] > 0
+    owners, said = owners[spoken], lattice.word_values[items[spoken]].astype(np.int64)
+    counts = np.bincount(owners, minlength=len(kept))
+    links = np.maximum(counts, 1)
+    arc = np.repeat(np.arange(len(kept)), links)
+    first = np.cumsum(links) - links
+    is_first = np.arange(len(arc)) == first[arc]
+    is_last = np.append(is_first[1:], True)[: len(arc)]
+    between = lattice.final + 1 + np.cumsum(~is_last) - 1  # the state behind each link that is not the last
+    ends = np.where(is_last, targets[arc], between)
+    starts = np.where(is_first, sources[arc], np.roll(ends, 1))
+    words = np.zeros(len(arc), dtype=np.int64)
+    words[np.repeat(counts, links) > 0] = said
+    costs = np.where(is_first, lattice.costs[kept][arc], 0.0)
+    scores = np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc] * is_first[:, None]
+    frames = np.concatenate((frames, frames[targets[arc[~is_last]]]))
+    return _Arcs(starts, ends, words, costs, scores), frames, lattice.final
+
+
+def _without_epsilons(
+    arcs: _Arcs, final: int, beam: float, max_ways: int | None
+) -> tuple[np.ndarray, _Arcs] | None:
+    """Anchors, the states that stand behind a word, and the arcs between them.
+
+    Returns:
+        (R,) the states that the numbers 0 to R - 1 stand for, the first one the start; and arcs, sorted by
+        source, of which those with the word 0 lead to R: the end of the sentence. ``None`` where more than
+        ``max_ways`` ways without words start in anchors.
+    """
+    dag = Dag(max(final, int(arcs.targets.max(initial=0))) + 1, arcs.sources, arcs.targets)
+    levels, (starts, order) = dag.levels, dag.leaving
+    come = -dag.best_from(0, -arcs.costs)
+    spoken = arcs.words > 0
+    anchors = np.unique(np.append(arcs.targets[spoken], 0))
+    number = np.full(dag.num_states, -1)
+    number[anchors] = np.arange(len(anchors))
+
+    reached: list[list[_Arcs]] = [[] for _ in range(int(levels.max(initial=0)) + 1)]
+    for level, here in grouped(levels[anchors]):
+        reached[level].append(_zeros(here, anchors[here]))
+    ways, num_ways = [], 0
+    for found in reached:
+        if not found:
+            continue
+        now = _best(_joined(found))
+        found.clear()
+        num_ways += len(now.targets)
+        if max_ways is not None and num_ways > max_ways:
+            return None
+        at, leaving = spread(starts, now.targets)
+        through = arcs.take(order[leaving]).after(now.sources[at], now.costs[at], now.scores[at])
+        through = through.take(come[anchors[through.sources]] + through.costs <= beam)
+        silent = np.flatnonzero(through.words == 0)
+        for later, here in grouped(levels[through.targets[silent]]):
+            reached[later].append(through.take(silent[here]))
+        said, ended = through.take(through.words > 0), now.take(now.targets == final)
+        ways.append(replace(said, targets=number[said.targets]))
+        ways.append(replace(ended, targets=np.full(len(ended.targets), len(anchors))))
+    return anchors, _best(_joined(ways))
+
+
+def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None) -> Compact | None:
+    """Subsets of the states of ``arcs``, level by level.
+
+    Args:
+        arcs: sorted by source, from 0 to the last state.
+        frames: (R + 1,) of these states.
+    """
+    final = len(frames) - 1
+    levels, starts = Dag(final + 1, arcs.sources, arcs.targets).levels, splits(arcs.sources, final + 1)
+    # What waits for a level: arcs, the best total up to their ends, and the members of the subsets there.
+    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [[] for _ in range(int(levels.max()) + 1)]
+    one = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    waiting[0].append((replace(one, sources=one.sources - 1), np.zeros(1), one))
+    taken, ends, num_states, last = [], [], 0, 0
+    for found in waiting:
+        if not found:
+            continue
+        into, totals, members = _side_by_side(found)
+        found.clear()
+        _, first, state = np.unique(_digests(members, len(totals)), return_index=True, return_inverse=True)
+        state = state.reshape(-1)  # numpy 2.0 gives it another shape
+        come = np.full(len(first), np.inf)
+        np.minimum.at(come, state, totals)
+        taken.append(replace(into, targets=num_states + state))
+        # The members of the first arc into a state stand for it.
+        members = _of_arcs(members, first, len(totals))
+        subset = members.sources
+        best = np.flatnonzero(members.costs == 0.0)[::-1]
+        at_frame = np.zeros(len(first), dtype=np.int64)
+        at_frame[subset[best]] = frames[members.targets[best]]
+        ends.append(at_frame)
+        if (members.targets == final).any():
+            last = num_states + int(subset[members.targets == final][0])
+        at, leaving = spread(starts, members.targets)
+        onward = arcs.take(leaving).after(subset[at], members.costs[at], members.scores[at])
+        onward = _best(onward.take(come[onward.sources] + onward.costs <= beam))
+        out, away = _subsets(onward)
+        at_level = np.full(len(out.sources), len(levels))
+        np.minimum.at(at_level, away.sources, levels[away.targets])
+        totals = come[out.sources] + out.costs
+        out = replace(out, sources=num_states + out.sources)
+        for later, here in grouped(at_level):
+            waiting[later].append((out.take(here), totals[here], _of_arcs(away, here, len(totals))))
+        num_states += len(first)
+        if max_states is not None and num_states > max_states:
+            return None
+    made = _joined(taken)
+    return _trimmed(made.take(made.sources >= 0), np.concatenate(ends), last)
+
+
+def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
+    """One arc for each source and word, with the best cost, and the members of the subset that it leads to.
+
+    Args:
+        onward: sorted by source, word and target.
+
+    Returns:
+        arcs, and members: ``sources`` are numbers of these arcs, costs and scores are residuals.
+    """
+    same = (onward.sources[1:] == onward.sources[:-1]) & (onward.words[1:] == onward.words[:-1])
+    arc = np.cumsum(np.append(True, ~same)[: len(onward.words)]) - 1
+    order = np.lexsort((onward.costs, arc))
+    best = onward.take(order[np.flatnonzero(np.diff(arc[order], prepend=-1))])
+    costs, scores = onward.costs - best.costs[arc], onward.scores - best.scores[arc]
+    return best, replace(onward, sources=arc, costs=costs, scores=scores)
+
+
+def _digests(members: _Arcs, num: int) -> np.ndarray:
+    """(num,) hashes of subsets: the same for the same states and residuals."""
+    columns = np.stack((members.costs, *members.scores.T))
+    mixed = (members.targets.astype(np.uint64) + np.uint64(1)) * _ODD[0]
+    for column in np.rint(columns / _DELTA).astype(np.int64).astype(np.uint64):
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD[1] + column * _ODD[2]
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD[1]
+    found = np.zeros(num, dtype=np.uint64)
+    np.add.at(found, members.sources, mixed ^ (mixed >> np.uint64(31)))
+    return found
+
+
+def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> Compact:
+    """Without what does not lead to the final state, which becomes the last."""
+    dag = Dag(len(frames), arcs.sources, arcs.targets)
+    leads = np.isfinite(dag.best_to(final, np.zeros(len(arcs.words))))
+    number, arcs = np.cumsum(leads) - 1, arcs.take(leads[arcs.targets])
+    arcs = arcs.take(np.lexsort((arcs.words, arcs.sources)))
+    sources, targets = number[arcs.sources], number[arcs.targets]
+    return Compact(frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1])
+
+
+def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
+    """Arcs without words, costs and scores."""
+    num = len(sources)
+    return _Arcs(sources, targets, np.zeros(num, dtype=np.int64), np.zeros(num), np.zeros((num, 2)))
+
+
+def _best(arcs: _Arcs) -> _Arcs:
+    """Of arcs with the same source, word and target the best; sorted by these."""
+    words, targets = (int(values.max(initial=0)) + 1 for values in (arcs.words, arcs.targets))
+    key = (arcs.sources * words + arcs.words) * targets + arcs.targets
+    order = np.lexsort((arcs.costs, key))
+    return arcs.take(order[np.flatnonzero(np.diff(key[order], prepend=-1))])
+
+
+def _joined(parts: Sequence[_Arcs]) -> _Arcs:
+    return _Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
+
+
+def _of_arcs(members: _Arcs, chosen: np.ndarray, num: int) -> _Arcs:
+    """The members of some of ``num`` arcs, which are numbered anew in the order of ``chosen``."""
+    place = np.full(num, -1)
+    place[chosen] = np.arange(len(chosen))
+    members = members.take(place[members.sources] >= 0)
+    return replace(members, sources=place[members.sources])
+
+
+def _side_by_side(parts: Sequence[tuple[_Arcs, np.ndarray, _Arcs]]) -> tuple[_Arcs, np.ndarray, _Arcs]:
+    """Arcs, totals and members of several parts, the arcs numbered through."""
+    offsets = np.cumsum([0, *(len(totals) for _, totals, _ in parts)])
+    members = [replace(m, sources=m.sources + offset) for (_, _, m), offset in zip(parts, offsets)]
+    return _joined([a for a, _, _ in parts]), np.concatenate([t for _, t, _ in parts]), _joined(members)

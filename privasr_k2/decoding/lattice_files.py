@@ -1,0 +1,145 @@
+"""Compact lattices as files: one safetensors file a job, all of its utterances one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from privasr_k2.decoding.lattices import END, Lattice
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.scoring.hypotheses import Weights
+
+_FORMAT = "privasr_k2 lattices 1"
+_AGAIN = "make the lattices again: make_lattices"
+_TOLD = ("id", "part", "speaker", "ref", "beam")
+_OF_STATES = {"seconds": np.float64}
+_OF_ARCS = {
+    "sources": np.int32,
+    "targets": np.int32,
+    "words": np.int32,
+    "am_scores": np.float64,
+    "lm_scores": np.float64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Lattices:
+    """The lattices of one role.
+
+    Attributes:
+        place: the folder.
+        lattices: sorted by id, whichever job wrote them.
+        words: of the graph, by their numbers.
+        weights: of the first pass, by which the alignments were compared.
+    """
+
+    place: Path
+    lattices: tuple[Lattice, ...]
+    words: tuple[str, ...]
+    weights: Weights
+
+
+def write_lattices(path: Path, lattices: Iterable[Lattice], words: Sequence[str], weights: Weights) -> None:
+    """Write the lattices of one job, whole or not at all."""
+    written = list(lattices)
+    arrays = {
+        name: np.concatenate([getattr(one, name) for one in written] or [np.zeros(0)]).astype(kind)
+        for name, kind in (_OF_STATES | _OF_ARCS).items()
+    }
+    arrays["state_splits"] = np.cumsum([0, *(one.num_states for one in written)], dtype=np.int64)
+    arrays["arc_splits"] = np.cumsum([0, *(len(one.words) for one in written)], dtype=np.int64)
+    header = {
+        "format": _FORMAT,
+        "weights": weights._asdict(),
+        "words": list(words),
+        "utterances": [{name: getattr(one, name) for name in _TOLD} for one in written],
+    }
+    with atomic_path(path) as temporary, disk_errors(path):
+        save_file(arrays, str(temporary), {"json": json.dumps(header, ensure_ascii=False)})
+
+
+def read_lattices(folder: Path) -> Lattices:
+    """Read and check the lattices of all jobs.
+
+    Raises:
+        DataError: no files; one that is damaged, or no file of lattices; one with other words or weights than
+            those before; an utterance twice; a lattice that is not as :class:`Lattice` says.
+    """
+    found: dict[str, Lattice] = {}
+    places: dict[str, Path] = {}
+    common: tuple[tuple[str, ...], Weights] | None = None
+    for path in sorted(folder.glob("*.safetensors")):
+        lattices, words, weights = _read(path)
+        if common is not None and common != (words, weights):
+            told = "words" if common[0] != words else f"weights, {tuple(weights)}"
+            raise DataError(
+                path, f"the words and weights of the other files of {folder}", f"other {told}", _AGAIN
+            )
+        common = words, weights
+        for one in lattices:
+            if one.id in found:
+                raise DataError(
+                    path, "every utterance once", f"{one.id} again, which {places[one.id]} has", _AGAIN
+                )
+            found[one.id], places[one.id] = one, path
+    if common is None or not found:
+        raise DataError(folder, "*.safetensors files with lattices", "none", "run make_lattices")
+    return Lattices(folder, tuple(found[name] for name in sorted(found)), *common)
+
+
+def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
+    try:
+        with safe_open(str(path), "np") as file:
+            header = json.loads((file.metadata() or {}).get("json", "{}"))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if header.get("format") != _FORMAT:
+            raise ValueError(f"the format {header.get('format')!r}")
+        weights = Weights(
+            float(header["weights"]["lm_weight"]), float(header["weights"]["insertion_penalty"])
+        )
+        words = tuple(map(str, header["words"]))
+        states, arcs = arrays["state_splits"].tolist(), arrays["arc_splits"].tolist()
+        lattices = []
+        for n, told in enumerate(header["utterances"]):
+            parts = {name: arrays[name][states[n] : states[n + 1]] for name in _OF_STATES}
+            parts |= {name: arrays[name][arcs[n] : arcs[n + 1]] for name in _OF_ARCS}
+            one = Lattice(**{name: told[name] for name in _TOLD}, **parts)
+            if len(one.words) and one.words.max() >= len(words):
+                raise ValueError(f"{one.id}: the word {one.words.max()} of {len(words)}")
+            lattices.append(one)
+    except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(path, "lattices that make_lattices wrote", str(error), _AGAIN) from error
+    return lattices, words, weights
+
+
+def kaldi_text(lattice: Lattice) -> str:
+    """The lattice as Kaldi's ``lattice-copy`` reads it as text, words as numbers, without transition ids.
+
+    Costs are negated, unscaled scores, the graph's first; arcs that end a sentence become final costs.
+
+    >>> one = Lattice("u1", "", "", "", 1.0, np.zeros(3), np.array([0, 1]), np.array([1, 2]),
+    ...     np.array([7, 0]), np.array([-1.5, -0.5]), np.array([-2.0, -0.25]))
+    >>> print(kaldi_text(one), end="")
+    u1
+    0 1 7 2.0,1.5,
+    1 0.25,0.5,
+    <BLANKLINE>
+    """
+    rows: list[Any] = [lattice.id]
+    columns = zip(
+        *(values.tolist() for values in (lattice.sources, lattice.targets, lattice.words)),
+        (-lattice.lm_scores + 0.0).tolist(),
+        (-lattice.am_scores + 0.0).tolist(),
+    )
+    for source, target, word, graph, acoustic in columns:
+        arc = f"{source}" if word == END else f"{source} {target} {word}"
+        rows.append(f"{arc} {graph},{acoustic},")
+    return "\n".join(rows) + "\n\n"

@@ -1,0 +1,79 @@
+"""The compact lattices of one job's share of a role's cuts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2.decoding.jobs import DecodeConfig, search_cuts
+from privasr_k2.decoding.lattices import Found, Lattice, LatticeConfig, LatticeSearch
+from privasr_k2.decoding.nbest_jobs import SubsamplingModel
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+log = logging.getLogger(__name__)
+
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class LatticeJobConfig(DecodeConfig, LatticeConfig):
+    """What to decode and how, and what is kept; defaults in ``conf/decode.yaml`` and ``lattices.yaml``."""
+
+    def __post_init__(self) -> None:
+        DecodeConfig.__post_init__(self)
+        LatticeConfig.__post_init__(self)
+
+
+def lattice_cuts(
+    model: SubsamplingModel, search: LatticeSearch, cuts: CutSet, config: LatticeJobConfig, device: str
+) -> Iterator[Lattice]:
+    """The lattices of this job's cuts, the longest first; what was lost or cut short is logged.
+
+    Args:
+        model: the acoustic model.
+        search: decoder, weights and what is kept.
+        cuts: those of the role, with features.
+        config: this job's share, and batches.
+        device: where to compute.
+    """
+    limited, states, arcs, number = [], 0, 0, 0
+    for cut, found in search_cuts(model, search, cuts, config, device):
+        if found is not None and found.limited:
+            limited.append(f"{cut.id} ({found.beam:g})")
+        one = lattice_of(cut, found, model.subsampling, config.beam)
+        number, states, arcs = number + 1, states + one.num_states, arcs + len(one.words)
+        yield one
+    log.info("%d lattices, %d states and %d arcs", number, states, arcs)
+    if limited:
+        log.warning(
+            "%d lattices hold less than the beam of %g, since they would have had more than max_states=%d: "
+            "%s; raise max_states, or lower the beam",
+            len(limited), config.beam, config.max_states, " ".join(limited[:_LISTED]),
+        )  # fmt: skip
+
+
+def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> Lattice:
+    """The lattice of one cut; without a path it is empty.
+
+    Args:
+        cut: with its reference and features.
+        found: what the search gave.
+        subsampling: input frames for an output frame.
+        beam: what was asked for.
+    """
+    said, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
+    told = (cut.id, part, said.speaker or "", said.text or "")
+    if found is None:
+        none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
+        return Lattice(*told, beam, no_scores, none, none, none, no_scores, no_scores)
+    made = found.arrays
+    seconds = np.minimum(made.frames * (subsampling * cut.frame_shift), cut.duration)
+    sources, targets, words = (values.astype(np.int32) for values in (made.sources, made.targets, made.words))
+    return Lattice(*told, found.beam, seconds, sources, targets, words, made.am_scores, made.lm_scores)

@@ -1,0 +1,115 @@
+"""N-best lists from rescored lattices, with the scores of the first pass and of the LM side by side."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.decoding.lattice_files import Lattices
+from privasr_k2.decoding.lattice_lms import SteppingLm
+from privasr_k2.decoding.lattice_rescoring import LatticeSearchConfig, Rescored, rescore
+from privasr_k2.decoding.lattices import END, Lattice, as_word_lattice
+from privasr_k2.decoding.nbest import NbestConfig, nbest
+from privasr_k2.errors import DataError
+from privasr_k2.scoring.hypotheses import Weights
+from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestList
+
+log = logging.getLogger(__name__)
+
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
+    """How lattices are searched, and what is written; defaults in ``conf/rescore_lattices.yaml``.
+
+    Args:
+        name: how the LM is called in lists, tables and weights; empty takes that of its folder or file.
+        job, num_jobs: this job, from 1, of so many.
+    """
+
+    name: str
+    job: int
+    num_jobs: int
+
+    def __post_init__(self) -> None:
+        LatticeSearchConfig.__post_init__(self)
+        NbestConfig.__post_init__(self)
+        if self.name == GRAPH:
+            raise ValueError(f"name must not be {GRAPH}, which is that of the first pass's scores")
+        if not 1 <= self.job <= self.num_jobs:
+            raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
+
+    def nbest(self) -> NbestConfig:
+        """What of it concerns the lists."""
+        return NbestConfig(**{field.name: getattr(self, field.name) for field in fields(NbestConfig)})
+
+
+def rescored_lists(
+    lattices: Lattices, lm: SteppingLm[Any], name: str, config: RescoreLatticesConfig
+) -> Iterator[NbestList]:
+    """The lists of this job's lattices, ranked by the mixture of scores that the search had.
+
+    Args:
+        lm: the new LM.
+        name: how its scores are called.
+
+    Raises:
+        DataError: words that an LM without ``<unk>`` does not have.
+    """
+    _check_words(lattices, lm)
+    share = lattices.lattices[config.job - 1 :: config.num_jobs]
+    states = limited = 0
+    for one, found in zip(share, rescore(share, lattices.words, lm, lattices.weights, config)):
+        made = rescored_list(one, found, name, lattices.words, lattices.weights, config)
+        if found is not None:
+            states += found.lattice.num_states
+        limited += len(made.hyps) < config.num_paths
+        yield made
+    log.info(
+        "%d lattices of %d states, %d of them after the search; %d lists have fewer than %d hypotheses",
+        len(share), sum(one.num_states for one in share), states, limited, config.num_paths,
+    )  # fmt: skip
+
+
+def rescored_list(
+    lattice: Lattice,
+    found: Rescored | None,
+    name: str,
+    words: Sequence[str],
+    weights: Weights,
+    config: RescoreLatticesConfig,
+) -> NbestList:
+    """The list of one lattice; without a path it is empty."""
+    hyps = []
+    if found is not None:
+        totals = found.lattice.totals(weights, found.mixed(config.neural_share))
+        best = nbest(as_word_lattice(found.lattice, totals), config.nbest())
+        for rank, path in enumerate(best.paths, start=1):
+            scores = {GRAPH: path.lm_score, name: float(found.lm_scores[path.arcs].sum())}
+            text = " ".join(words[word] for word in path.words)
+            hyps.append(Hypothesis(rank, text, path.am_score, scores))
+    return NbestList(lattice.id, lattice.part, lattice.speaker, lattice.ref, found is None, tuple(hyps))
+
+
+def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
+    """Refuse words without a probability, and warn of those that have that of ``<unk>``."""
+    used = np.concatenate([one.words for one in lattices.lattices])
+    numbers, counts = np.unique(used[used != END], return_counts=True)
+    known = [lattices.words[number] in lm.words for number in numbers.tolist()]
+    lacking = [lattices.words[number] for number in numbers[~np.array(known, dtype=bool)].tolist()]
+    if not lacking:
+        return
+    listed = " ".join(lacking[:_LISTED])
+    if not lm.scores_unknown:
+        way_out = "decode with the LM's vocabulary, or give an LM with <unk>"
+        found = f"{len(lacking)} others in {lattices.place}: {listed}"
+        raise DataError(lm.name, "the words of the lattices", found, way_out)
+    log.warning(
+        "%d of %d words of the lattices are not in %s, which scores them as <unk>; %d of %d arcs: %s",
+        len(lacking), len(numbers), lm.name, counts[~np.array(known)].sum(), counts.sum(), listed,
+    )  # fmt: skip

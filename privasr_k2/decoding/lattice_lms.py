@@ -1,0 +1,177 @@
+"""Language models that are read word by word, many histories at once: what searching lattices needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from privasr_k2.lm.arpa import EOS
+from privasr_k2.lm.neural.perplexity import KenlmModel, LanguageModel
+from privasr_k2.lm.neural.vocabulary import BOUNDARY
+
+if TYPE_CHECKING:
+    from privasr_k2.lm.neural.scoring import NeuralScorer
+
+S = TypeVar("S")
+
+
+class SteppingLm(Protocol[S]):
+    """A model that is read word by word.
+
+    What it remembers of N histories is one value of the model's own kind, ``S``, whose rows are histories.
+    """
+
+    name: str
+
+    @property
+    def words(self) -> Collection[str]:
+        """The words that have a probability of their own."""
+
+    @property
+    def scores_unknown(self) -> bool:
+        """Whether ``<unk>`` has a probability."""
+
+    def symbols(self, words: Sequence[str]) -> np.ndarray:
+        """(V,) int64 the model's numbers of words; the first one stands for the end of the sentence.
+
+        Words of one number are one word to the model.
+        """
+
+    def state_size(self, length: int) -> int:
+        """Numbers that a history of ``length`` words holds."""
+
+    def start(self, num: int) -> S:
+        """``num`` histories that hold the beginning of the sentence only."""
+
+    def read(self, parts: Sequence[tuple[S, np.ndarray]], symbols: np.ndarray) -> S:
+        """One more word (M,) after each of M histories.
+
+        Args:
+            parts: states and which of their rows, which may repeat; M together.
+        """
+
+    def score(self, states: S, rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+        """(E,) float64 natural log P(symbols[e] | history rows[e])."""
+
+
+class SteppingNeural:
+    """A neural model; a history is the network's state and hidden values."""
+
+    scores_unknown = True
+
+    def __init__(self, scorer: NeuralScorer) -> None:
+        self.name, self._scorer, self._model = scorer.name, scorer, scorer.model.eval()
+
+    @property
+    def words(self) -> Collection[str]:
+        """The words that have a probability of their own."""
+        return self._scorer.words
+
+    def symbols(self, words: Sequence[str]) -> np.ndarray:
+        """As :meth:`SteppingLm.symbols`; unknown words share the number of ``<unk>``."""
+        return np.append(BOUNDARY, self._scorer.vocabulary.numbers(words[1:])).astype(np.int64)
+
+    def state_size(self, length: int) -> int:
+        """As :meth:`SteppingLm.state_size`."""
+        return self._model.state_size(length) + self._model.output.dim
+
+    def start(self, num: int) -> tuple[Any, Any]:
+        """As :meth:`SteppingLm.start`."""
+        first = np.full(num, BOUNDARY, dtype=np.int64)
+        return self._step(self._model.initial_state(num), first)
+
+    def read(
+        self, parts: Sequence[tuple[tuple[Any, Any], np.ndarray]], symbols: np.ndarray
+    ) -> tuple[Any, Any]:
+        """As :meth:`SteppingLm.read`."""
+        from privasr_k2.lm.neural.model import join
+
+        return self._step(join([state.select(self._tensor(rows)) for (_, state), rows in parts]), symbols)
+
+    def score(self, states: tuple[Any, Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+        """As :meth:`SteppingLm.score`; the softmax is evaluated for what is asked for."""
+        import torch
+
+        with torch.no_grad():
+            output = self._model.output
+            found = output.target_log_probs(states[0], self._tensor(symbols), self._tensor(rows))
+            return found.double().cpu().numpy()
+
+    def _step(self, state: Any, symbols: np.ndarray) -> tuple[Any, Any]:
+        import torch
+
+        with torch.no_grad():
+            return self._model.step(self._tensor(symbols), state)
+
+    def _tensor(self, values: np.ndarray) -> Any:
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self._scorer.device)
+
+
+class SteppingNgram:
+    """An ARPA model in kenlm, exact; a history is a kenlm state."""
+
+    def __init__(self, lm: KenlmModel) -> None:
+        self.name, self._lm, self._texts = lm.name, lm, [EOS]
+
+    @property
+    def words(self) -> Collection[str]:
+        """The words that have a probability of their own."""
+        return self._lm.words
+
+    @property
+    def scores_unknown(self) -> bool:
+        """Whether ``<unk>`` has a probability."""
+        return self._lm.scores_unknown
+
+    def symbols(self, words: Sequence[str]) -> np.ndarray:
+        """As :meth:`SteppingLm.symbols`; the numbers are those of ``words``."""
+        self._texts = [EOS, *words[1:]]
+        return np.arange(len(words))
+
+    def state_size(self, length: int) -> int:
+        """As :meth:`SteppingLm.state_size`."""
+        return self._lm.model.order
+
+    def start(self, num: int) -> list[Any]:
+        """As :meth:`SteppingLm.start`."""
+        import kenlm
+
+        state = kenlm.State()
+        self._lm.model.BeginSentenceWrite(state)
+        return [state] * num
+
+    def read(self, parts: Sequence[tuple[list[Any], np.ndarray]], symbols: np.ndarray) -> list[Any]:
+        """As :meth:`SteppingLm.read`."""
+        before = [states[row] for states, rows in parts for row in rows.tolist()]
+        return [self._after(state, symbol)[1] for state, symbol in zip(before, symbols.tolist())]
+
+    def score(self, states: list[Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+        """As :meth:`SteppingLm.score`."""
+        found = [self._after(states[row], symbol)[0] for row, symbol in zip(rows.tolist(), symbols.tolist())]
+        return np.array(found, dtype=np.float64) * math.log(10.0)
+
+    def _after(self, state: Any, symbol: int) -> tuple[float, Any]:
+        import kenlm
+
+        out = kenlm.State()
+        return self._lm.model.BaseScore(state, self._texts[symbol], out), out
+
+
+def stepping(lm: LanguageModel) -> SteppingLm[Any]:
+    """What :func:`privasr_k2.lm.neural.perplexity.open_lm` gives, to be read word by word.
+
+    Raises:
+        TypeError: a model of another kind.
+    """
+    if isinstance(lm, KenlmModel):
+        return SteppingNgram(lm)
+    from privasr_k2.lm.neural.scoring import NeuralScorer
+
+    if isinstance(lm, NeuralScorer):
+        return SteppingNeural(lm)
+    raise TypeError(f"a {type(lm).__name__} cannot be read word by word")

@@ -1,0 +1,331 @@
+"""Rescoring whole lattices with a language model: a pruned search that merges histories.
+
+A state of the search is a state of a lattice with a history, the last ``order`` - 1 words [Liu et al. 2014,
+Efficient lattice rescoring using recurrent neural network language models: n-gram history clustering]. Paths
+that meet in one such state go on together; the network's state of the best of them stands for all. The
+search goes through the levels of the lattices (arcs on the longest path to a state), all utterances at once:
+on each level the network reads one word for every new state, and is asked for the words of its arcs only.
+
+With L the model's and G the graph's log-probabilities, the search ranks paths by
+
+    am + lm_weight * (neural_share * L + (1 - neural_share) * G) - insertion_penalty * words
+
+and drops an arc whose best path is more than ``beam`` worse than the best one that is waiting on its
+utterance, where what lies ahead is judged by the first pass's scores of the best way on, as in Kaldi's
+pruned composition [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for ASR]. Of one lattice
+state the ``max_histories`` best histories are kept.
+
+What is approximated: (1) of merged paths all but the best are scored with another one's network state, so
+that their L is not exactly theirs; (2) pruning may cut the best path. Nothing else: with ``order`` 0 (nothing
+is merged), an infinite beam and histories without bound every path has its exact score; for an n-gram model
+of order n, ``order`` n merges only what it cannot tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.decoding.acyclic import Dag, grouped, splits, spread
+from privasr_k2.decoding.lattice_lms import SteppingLm
+from privasr_k2.decoding.lattices import END, Lattice
+from privasr_k2.scoring.hypotheses import Weights
+
+# Numbers in the states of the lattices that are searched together, one history each, and their states.
+_MAX_NUMBERS = 1 << 24
+_MAX_STATES = 20_000
+
+
+@dataclass(frozen=True)
+class LatticeSearchConfig:
+    """How lattices are searched.
+
+    Args:
+        neural_share: of the new LM in the search, from 0 to 1; the graph's has the rest.
+        order: paths whose last ``order`` - 1 words agree go on together; 0: no two do.
+        beam: natural log, above 0.
+        max_histories: of one lattice state.
+    """
+
+    neural_share: float
+    order: int
+    beam: float
+    max_histories: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.neural_share <= 1:
+            raise ValueError(f"neural_share must be from 0 to 1, got {self.neural_share}")
+        if self.order < 0:
+            raise ValueError(f"order must be 0 or more, got {self.order}")
+        if not self.beam > 0:
+            raise ValueError(f"beam must be above 0, got {self.beam}")
+        if self.max_histories < 1:
+            raise ValueError(f"max_histories must be at least 1, got {self.max_histories}")
+
+
+@dataclass(frozen=True, eq=False)
+class Rescored:
+    """A lattice after rescoring: states of the search in place of the states of the lattice.
+
+    Attributes:
+        lattice: with the scores of the first pass. Its beam is that of the lattice before; what the search
+            has pruned is not in it.
+        lm_scores: (A,) float64, natural log, of the LM.
+    """
+
+    lattice: Lattice
+    lm_scores: np.ndarray
+
+    def mixed(self, neural_share: float) -> np.ndarray:
+        """(A,) the LM scores that the search ranked by."""
+        return neural_share * self.lm_scores + (1 - neural_share) * self.lattice.lm_scores
+
+
+def rescore(
+    lattices: Sequence[Lattice],
+    words: Sequence[str],
+    lm: SteppingLm[Any],
+    weights: Weights,
+    config: LatticeSearchConfig,
+) -> Iterator[Rescored | None]:
+    """Rescore lattices; ``None`` for those without a path.
+
+    Args:
+        words: of the lattices, by their numbers.
+        weights: of the search: factor of the mixed LM score, cost of a word.
+    """
+    symbols = lm.symbols(words)
+    for block in _blocks(lattices, lm):
+        searched = _search([one for one in block if one.num_states], symbols, lm, weights, config)
+        for one in block:
+            yield next(searched) if one.num_states else None
+
+
+def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[Lattice]]:
+    """Consecutive lattices that are searched together."""
+    block: list[Lattice] = []
+    states = numbers = 0
+    for one in lattices:
+        size = one.num_states * lm.state_size(int(one.dag.levels.max(initial=0))) if one.num_states else 0
+        if block and (states + one.num_states > _MAX_STATES or numbers + size > _MAX_NUMBERS):
+            yield block
+            block, states, numbers = [], 0, 0
+        block.append(one)
+        states, numbers = states + one.num_states, numbers + size
+    if block:
+        yield block
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Arcs of the search (E,): where from, along which arc of the lattices, LM score, the best total."""
+
+    sources: np.ndarray
+    along: np.ndarray
+    lm_scores: np.ndarray
+    totals: np.ndarray
+
+    def take(self, which: np.ndarray) -> _Arcs:
+        return _Arcs(self.sources[which], self.along[which], self.lm_scores[which], self.totals[which])
+
+
+def _joined(parts: Sequence[_Arcs]) -> _Arcs:
+    none = np.zeros(0, dtype=np.int64)
+    parts = [_Arcs(none, none, np.zeros(0), np.zeros(0)), *parts]
+    names = ("sources", "along", "lm_scores", "totals")
+    return _Arcs(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+class _Together:
+    """Several lattices side by side, and what the search needs of them."""
+
+    def __init__(
+        self, lattices: Sequence[Lattice], symbols: np.ndarray, weights: Weights, share: float
+    ) -> None:
+        sizes = [one.num_states for one in lattices]
+        self.num, self.offsets = len(lattices), np.cumsum([0, *sizes])
+        self.sources, self.targets = (
+            np.concatenate([getattr(one.dag, name) + offset for one, offset in zip(lattices, self.offsets)])
+            for name in ("sources", "targets")
+        )
+        words, am, graph = (
+            np.concatenate([getattr(one, name) for one in lattices])
+            for name in ("words", "am_scores", "lm_scores")
+        )
+        dag = Dag(int(self.offsets[-1]), self.sources, self.targets)
+        self.levels, self.leaving = dag.levels, splits(self.sources, dag.num_states)
+        self.utterances = np.repeat(np.arange(self.num), sizes)
+        self.is_final = np.zeros(dag.num_states, dtype=bool)
+        self.is_final[self.offsets[1:] - 1] = True
+        self.symbols = symbols[words]
+        spoken = am - weights.insertion_penalty * (words != END)
+        self.fixed, self.factor = spoken + weights.lm_weight * (1 - share) * graph, weights.lm_weight * share
+        self.go = dag.best_to(self.offsets[1:] - 1, spoken + weights.lm_weight * graph)
+
+
+class _Search:
+    """The states of the search, level by level; those of all levels are numbered through.
+
+    Attributes:
+        at: their states of the lattices.
+        histories: (_, H) what they remember: the last symbols, or else the state before and the last symbol.
+        totals: of the best path to each.
+    """
+
+    def __init__(self, whole: _Together, lm: SteppingLm[Any], config: LatticeSearchConfig) -> None:
+        self.whole, self.lm, self.config = whole, lm, config
+        self.at, self.totals = whole.offsets[:-1], np.zeros(whole.num)
+        self.histories = np.full((whole.num, 2 if config.order == 0 else config.order - 1), -1)
+        num_levels = int(whole.levels.max()) + 1
+        self.waiting: list[list[_Arcs]] = [[] for _ in range(num_levels)]
+        # The best total of what waits for each level, with the best way on.
+        self.ahead = np.full((whole.num, num_levels), -np.inf)
+        self.kept: list[_Arcs] = []
+        self.ends: list[np.ndarray] = []
+        # By level: the model's states, the number of the first one, and the last level that needs them.
+        self.memory: dict[int, tuple[Any, int, int]] = {}
+
+    def run(self) -> None:
+        """Go through all levels."""
+        self._leave(0, 0, self.lm.start(self.whole.num))
+        for level in range(1, len(self.waiting)):
+            arcs = self._within_beam(level)
+            if not len(arcs.along):
+                continue
+            base = len(self.at)
+            into = self._enter(arcs)
+            going = ~self.whole.is_final[self.at[base:]]
+            if going.any():
+                self._leave(level, base, self._read(into.take(going)))
+            self.memory = {n: held for n, held in self.memory.items() if held[2] > level}
+
+    def _leave(self, level: int, base: int, states: Any) -> None:
+        """Score the arcs that leave the states of a level, the first of which is ``base``."""
+        whole = self.whole
+        on = np.flatnonzero(~whole.is_final[self.at[base:]])  # final states come last
+        rows, along = spread(whole.leaving, self.at[base + on])
+        scores = self.lm.score(states, rows, whole.symbols[along])
+        totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
+        made, later = _Arcs(base + rows, along, scores, totals), whole.levels[whole.targets[along]]
+        np.maximum.at(self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(made))
+        for target, which in grouped(later):
+            self.waiting[target].append(made.take(which))
+        self.memory[level] = states, base, int(later.max())
+
+    def _within_beam(self, level: int) -> _Arcs:
+        """What waits for a level, and is not much worse than what waits anywhere."""
+        arcs = _joined(self.waiting[level])
+        self.waiting[level].clear()
+        bar = self.ahead[:, level:].max(axis=1) - self.config.beam
+        inside = self._estimates(arcs) >= bar[self.whole.utterances[self.whole.targets[arcs.along]]]
+        return arcs.take(inside)
+
+    def _enter(self, arcs: _Arcs) -> _Arcs:
+        """Merge arcs into states; the best arc into each new state."""
+        whole = self.whole
+        targets, histories = whole.targets[arcs.along], self._histories(arcs)
+        state, best = _merged(targets, histories, arcs.totals, self.config.max_histories)
+        # Final states last, before them those whose best arcs come from one level side by side.
+        before = whole.levels[whole.sources[arcs.along[best]]]
+        order = np.lexsort((before, whole.is_final[targets[best]]))
+        number = np.append(np.argsort(order), -1)[state]
+        best = best[order]
+        self.ends.append(len(self.at) + number[number >= 0])
+        self.kept.append(arcs.take(number >= 0))
+        self.at = np.append(self.at, targets[best])
+        self.totals = np.append(self.totals, arcs.totals[best])
+        self.histories = np.concatenate((self.histories, histories[best]))
+        return arcs.take(best)
+
+    def _read(self, into: _Arcs) -> Any:
+        """The model's states after the symbols of arcs, which stand by the levels that they come from."""
+        parts = [
+            (self.memory[level][0], into.sources[which] - self.memory[level][1])
+            for level, which in grouped(self.whole.levels[self.whole.sources[into.along]])
+        ]
+        return self.lm.read(parts, self.whole.symbols[into.along])
+
+    def _estimates(self, arcs: _Arcs) -> np.ndarray:
+        """(E,) totals with the best way on, by the first pass."""
+        return arcs.totals + self.whole.go[self.whole.targets[arcs.along]]
+
+    def _histories(self, arcs: _Arcs) -> np.ndarray:
+        """(E, H) what the states behind some arcs remember; nothing at the end."""
+        symbols = self.whole.symbols[arcs.along][:, None]
+        if self.config.order == 0:
+            found = np.concatenate((arcs.sources[:, None], symbols), axis=1)
+        else:
+            found = np.concatenate((self.histories[arcs.sources], symbols), axis=1)[:, 1:]
+        return np.where(self.whole.is_final[self.whole.targets[arcs.along]][:, None], -1, found)
+
+
+def _merged(
+    targets: np.ndarray, histories: np.ndarray, totals: np.ndarray, max_histories: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The states that arcs lead to.
+
+    Args:
+        targets, totals: (E,) of arcs; those to one target differ by totals only in what lies ahead, too.
+        histories: (E, H).
+        max_histories: how many states of a target are kept, the best ones.
+
+    Returns:
+        (E,) the number of each arc's state, -1 where it is not kept; (K,) the best arc into each state.
+    """
+    codes = targets
+    for column in histories.T:
+        codes = np.unique(codes * (int(column.max()) + 2) + column + 1, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((-totals, codes))
+    best = order[np.flatnonzero(np.diff(codes[order], prepend=-1))]
+    ranked = best[np.lexsort((-totals[best], targets[best]))]
+    firsts = np.flatnonzero(np.diff(targets[ranked], prepend=-1))
+    rank = np.arange(len(ranked)) - np.repeat(firsts, np.diff(np.append(firsts, len(ranked))))
+    best = ranked[rank < max_histories]
+    number = np.full(int(codes.max(initial=0)) + 1, -1)
+    number[codes[best]] = np.arange(len(best))
+    return number[codes], best
+
+
+def _search(
+    lattices: Sequence[Lattice],
+    symbols: np.ndarray,
+    lm: SteppingLm[Any],
+    weights: Weights,
+    config: LatticeSearchConfig,
+) -> Iterator[Rescored]:
+    """Rescore lattices that all have a path."""
+    if not lattices:
+        return
+    whole = _Together(lattices, symbols, weights, config.neural_share)
+    search = _Search(whole, lm, config)
+    search.run()
+    arcs, ends = _joined(search.kept), np.concatenate(search.ends)
+    leads = Dag(len(search.at), arcs.sources, ends).best_to(
+        np.flatnonzero(whole.is_final[search.at]), np.zeros(len(ends))
+    )
+    on_path = np.isfinite(leads[ends])
+    arcs, ends = arcs.take(on_path), ends[on_path]
+    alive = np.isfinite(leads)
+    owners, of_state = whole.utterances[whole.sources[arcs.along]], whole.utterances[search.at]
+    for n, one in enumerate(lattices):
+        states = np.flatnonzero(alive & (of_state == n))
+        mine = np.flatnonzero(owners == n)
+        mine = mine[np.lexsort((arcs.along[mine], arcs.sources[mine]))]
+        number = np.full(len(search.at), -1)
+        number[states] = np.arange(len(states))
+        old = arcs.along[mine] - np.searchsorted(whole.sources, whole.offsets[n])
+        yield Rescored(
+            replace(
+                one,
+                seconds=one.seconds[search.at[states] - whole.offsets[n]],
+                sources=number[arcs.sources[mine]].astype(np.int32),
+                targets=number[ends[mine]].astype(np.int32),
+                words=one.words[old],
+                am_scores=one.am_scores[old],
+                lm_scores=one.lm_scores[old],
+            ),
+            arcs.lm_scores[mine],
+        )

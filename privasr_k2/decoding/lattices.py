@@ -1,0 +1,198 @@
+"""Compact word lattices: what rescoring reads in place of the first pass's lattices of tokens.
+
+Every word sequence within a beam of the best one is one path, whose scores are those of its best alignment at
+the weights of the first pass. A sentence ends with an arc that has the word 0, so that an LM can score its
+end. Further sequences may be there, whose alignment need not be their best: what is kept are arcs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2.decoding.acyclic import Dag
+from privasr_k2.decoding.compact import Compact, compact
+from privasr_k2.decoding.first_pass import Decoder
+from privasr_k2.decoding.nbest import WordLattice, word_lattices
+from privasr_k2.scoring.hypotheses import Weights
+
+if TYPE_CHECKING:
+    import torch
+
+END = 0
+"""The word of the arcs that end a sentence."""
+
+# The beam is halved so often before the lattice has the best path only.
+_HALVINGS = 8
+
+
+@dataclass(frozen=True)
+class LatticeConfig:
+    """How much a lattice holds; defaults in ``conf/lattices.yaml``.
+
+    Args:
+        beam: natural log; word sequences so much worse than the best one are left out.
+        max_states: of a lattice; where it would have more, the beam is halved until it has not.
+    """
+
+    beam: float
+    max_states: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beam < math.inf:
+            raise ValueError(f"beam must be 0 or more and finite, got {self.beam}")
+        if self.max_states < 2:
+            raise ValueError(f"max_states must be at least 2, got {self.max_states}")
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """The compact word lattice of one utterance; without a path it has no states.
+
+    Attributes:
+        id: of the cut.
+        part: the corpus's own name of the part that it is scored with.
+        speaker: the user.
+        ref: the normalized reference.
+        beam: natural log; all word sequences that are at most so much worse than the best are there.
+        seconds: (S,) float64, where the best alignment of the words up to a state ends. On other paths
+            through it the words may end elsewhere.
+        sources, targets: (A,) int32 states in topological order, sources ascending; paths go from 0 to the
+            last one.
+        words: (A,) int32, :data:`END` on the arcs into the last state, and only there.
+        am_scores, lm_scores: (A,) float64, natural log, unweighted.
+    """
+
+    id: str
+    part: str
+    speaker: str
+    ref: str
+    beam: float
+    seconds: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+    words: np.ndarray
+    am_scores: np.ndarray
+    lm_scores: np.ndarray
+
+    def __post_init__(self) -> None:
+        problem = self._problem()
+        if problem:
+            raise ValueError(f"{self.id}: {problem}")
+
+    @property
+    def num_states(self) -> int:
+        """S; 0 where there is no path."""
+        return len(self.seconds)
+
+    @cached_property
+    def dag(self) -> Dag:
+        """States and arcs."""
+        return Dag(self.num_states, self.sources.astype(np.int64), self.targets.astype(np.int64))
+
+    def totals(self, weights: Weights, lm_scores: np.ndarray | None = None) -> np.ndarray:
+        """(A,) am + lm_weight * lm - insertion_penalty of every word, with other LM scores where given."""
+        lm = self.lm_scores if lm_scores is None else lm_scores
+        return self.am_scores + weights.lm_weight * lm - weights.insertion_penalty * (self.words != END)
+
+    def _problem(self) -> str:
+        sizes = {
+            len(getattr(self, name)) for name in ("sources", "targets", "words", "am_scores", "lm_scores")
+        }
+        if len(sizes) > 1:
+            return "its arrays of arcs have different lengths"
+        if not self.num_states:
+            return "it has arcs without states" if len(self.words) else ""
+        if not len(self.words) or self.sources[0] != 0 or (np.diff(self.sources) < 0).any():
+            return "its arcs are not sorted by source, from state 0"
+        if (self.targets <= self.sources).any() or self.targets.max() != self.num_states - 1:
+            return "its states are not in topological order up to the last"
+        if ((self.words == END) != (self.targets == self.num_states - 1)).any() or (self.words < 0).any():
+            return "the word 0 stands elsewhere than on all arcs into the last state"
+        if not (np.isfinite(self.am_scores).all() and np.isfinite(self.lm_scores).all()):
+            return "it has scores that are not finite"
+        leads = np.bincount(self.sources, minlength=self.num_states)[:-1].all()
+        reached = np.bincount(self.targets, minlength=self.num_states)[1:].all()
+        return "" if leads and reached else "it has states on no path"
+
+
+def as_word_lattice(lattice: Lattice, totals: np.ndarray) -> WordLattice:
+    """The lattice in the form that :func:`privasr_k2.decoding.nbest.nbest` reads; it has no tokens.
+
+    Args:
+        totals: (A,) the score by which paths are ranked, as of :meth:`Lattice.totals`.
+    """
+    dag, final = lattice.dag, lattice.num_states - 1
+    come, go = dag.best_from(0, totals), dag.best_to(final, totals)
+    onward = totals + go[dag.targets]
+    spoken = lattice.words != END
+    return WordLattice(
+        final=final,
+        sources=lattice.sources,
+        targets=lattice.targets,
+        labels=np.full(len(lattice.words), -1),
+        word_splits=np.append(0, np.cumsum(spoken)),
+        word_values=lattice.words[spoken],
+        am_scores=lattice.am_scores,
+        lm_scores=lattice.lm_scores,
+        costs=np.maximum(go[dag.sources] - onward, 0.0),
+        excess=np.maximum(go[0] - come[dag.sources] - onward, 0.0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The compact lattice of a search.
+
+    Attributes:
+        arrays: states and arcs.
+        beam: natural log; what it holds whole.
+        limited: whether ``max_states`` made the beam smaller than was asked for.
+    """
+
+    arrays: Compact
+    beam: float
+    limited: bool
+
+
+class LatticeSearch:
+    """Finds the compact lattices of a decoder's lattices.
+
+    Args:
+        decoder: makes the lattices.
+        weights: the LM weight and insertion penalty by which alignments are compared.
+        config: how much they hold.
+    """
+
+    def __init__(self, decoder: Decoder, weights: Weights, config: LatticeConfig) -> None:
+        self.decoder, self.weights, self.config = decoder, weights, config
+
+    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[Found | None]:
+        """The lattice of each utterance; arguments as for :meth:`Decoder.decode`.
+
+        Returns:
+            ``None`` where the beam left no path.
+        """
+        results: list[Found | None] = [None] * len(lengths)
+        for utterances, lattice in self.decoder.lattices(log_probs, lengths):
+            for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
+                if one is not None:
+                    results[utterance] = widest(one, self.config)
+        return results
+
+
+def widest(lattice: WordLattice, config: LatticeConfig) -> Found:
+    """The compact lattice of the widest beam, the asked one or a half of it, that ``max_states`` allows."""
+    beam = config.beam
+    for halvings in range(_HALVINGS + 1):
+        arrays = compact(lattice, beam, config.max_states)
+        if arrays is not None:
+            return Found(arrays, beam, halvings > 0)
+        beam /= 2
+    arrays = compact(lattice, 0.0, None)
+    assert arrays is not None
+    return Found(arrays, 0.0, limited=True)

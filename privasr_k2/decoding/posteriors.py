@@ -1,0 +1,232 @@
+"""Word posteriors of a lattice: how probable each word of a path is, given all the lattice's other paths.
+
+A path with the score s has the probability exp(scale * s) over the sum of that over all paths. At each
+frame it has exactly one word under way: the one that the frame's arc carries (of several the last), else the
+next one to come; after the last word there is none. Summed over paths, that is a distribution over words
+(and "none") for every frame. A word's posterior is the largest probability that it has among the frames in
+which it is under way in its own path, ``C_max`` of [wessel2001]; the depth there is the effective number of
+words that compete, exp of the distribution's entropy.
+
+Why the *next* word and not the last one: determinization of the graph moves a word later, to where it is
+known for certain, for homophones to the first token of the following word or to the end. The word to come has
+frames in all these cases. Compared are the arcs of paths with arcs of paths; the times in which words were
+really said (:mod:`privasr_k2.decoding.word_times`) do not enter. Where one path carries a word early and
+another late, their frames may miss each other; the posterior is then too small, never too large by that.
+
+[wessel2001] F. Wessel, R. Schlüter, K. Macherey and H. Ney, Confidence measures for large vocabulary
+continuous speech recognition, IEEE Transactions on Speech and Audio Processing 9(3), 2001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+if TYPE_CHECKING:
+    from privasr_k2.decoding.nbest import WordLattice
+
+
+@dataclass(frozen=True, eq=False)
+class WordPosteriors:
+    """Which word is under way in each frame of a lattice.
+
+    Attributes:
+        words: (V,) numbers of the lattice's words, increasing.
+        frames: (T + 1, V + 1) probabilities, each row adds up to 1; the last column is "no word any more",
+            the last row belongs to the arcs into the final state, which are no frame but may carry words.
+        depths: (T + 1,) exp of each row's entropy, 1 or more.
+        arc_posteriors: (A,) probability of the paths through each arc; 0 for an arc on no path.
+        arc_levels: (A,) the row of each arc; -1 for an arc on no path.
+        word_splits, word_values: as in the lattice, without what is no word.
+    """
+
+    words: np.ndarray
+    frames: np.ndarray
+    depths: np.ndarray
+    arc_posteriors: np.ndarray
+    arc_levels: np.ndarray
+    word_splits: np.ndarray
+    word_values: np.ndarray
+
+    def of_path(self, arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior and depth of each word of a path.
+
+        A word without a frame (an arc with several words, after an arc with a word) gets the probability of
+        the arcs of its frame that carry it.
+
+        Args:
+            arcs: (T + 1,) the path's arcs, in order.
+
+        Returns:
+            (W,) posteriors in [0, 1] and (W,) depths.
+        """
+        levels = self.arc_levels[arcs]
+        starts, counts = self.word_splits[arcs], self.word_splits[arcs + 1] - self.word_splits[arcs]
+        before = np.cumsum(counts) - counts
+        num_words = int(counts.sum())
+        said = self.word_values[np.repeat(starts - before, counts) + np.arange(num_words)]
+        carried = np.repeat(levels, counts)
+        under_way = np.where(counts > 0, before + counts - 1, before)
+        here = under_way < num_words
+        under_way, rows = under_way[here], levels[here]
+        probs = self.frames[rows, np.searchsorted(self.words, said[under_way])]
+        order = np.lexsort((probs, under_way))  # the best frame of each word comes last
+        posteriors, best = np.full(num_words, -1.0), carried.copy()
+        posteriors[under_way[order]], best[under_way[order]] = probs[order], rows[order]
+        for n in np.flatnonzero(posteriors < 0):
+            posteriors[n] = self._carrying(int(said[n]), int(carried[n]))
+        return np.clip(posteriors, 0.0, 1.0), self.depths[best]
+
+    def _carrying(self, word: int, level: int) -> float:
+        """The probability of the arcs of a level that carry a word."""
+        of_arc = np.repeat(np.arange(len(self.arc_levels)), np.diff(self.word_splits))
+        arcs = np.unique(of_arc[self.word_values == word])
+        return float(self.arc_posteriors[arcs[self.arc_levels[arcs] == level]].sum())
+
+
+def word_posteriors(lattice: WordLattice, scale: float) -> WordPosteriors:
+    """Sum over all paths of a lattice.
+
+    With costs relative to the best path through each state the sums neither overflow nor vanish. Backward
+    sums make the lattice a Markov chain, whose rows are then added up frame by frame.
+
+    Args:
+        lattice: every arc is one frame, those into the final state none; each state is reached by paths of
+            one length.
+        scale: above 0, on total scores; below 1 it flattens the distribution over paths.
+
+    Raises:
+        ValueError: paths of different lengths reach one state, so that arcs are no frames.
+    """
+    chain = _chain(lattice, scale)
+    word_splits, word_values = _words(lattice)
+    words, columns = np.unique(word_values, return_inverse=True)
+    counts, none = word_splits[chain.arcs + 1] - word_splits[chain.arcs], len(words)
+    padded = np.append(columns, none)  # so that an arc without words behind the last one has an index
+    first = np.where(counts > 0, padded[word_splits[chain.arcs]], none)
+    last = np.where(counts > 0, padded[word_splits[chain.arcs + 1] - 1], none)
+    flow = chain.occupancy[chain.sources] * chain.chances
+    frames = _coming_words(chain, counts == 0, first, none)
+    # The word under way on an arc with several words is the last of them.
+    several = np.flatnonzero(counts > 1)
+    np.add.at(frames, (chain.levels[several], last[several]), flow[several])
+    np.subtract.at(frames, (chain.levels[several], first[several]), flow[several])
+    frames = np.clip(frames, 0.0, 1.0)
+    logs = np.log(frames, where=frames > 0, out=np.zeros_like(frames))
+    depths = np.exp(np.maximum(-(frames * logs).sum(axis=1), 0.0))
+    arc_posteriors, arc_levels = np.zeros(len(lattice.costs)), np.full(len(lattice.costs), -1)
+    arc_posteriors[chain.arcs], arc_levels[chain.arcs] = flow, chain.levels
+    return WordPosteriors(words, frames, depths, arc_posteriors, arc_levels, word_splits, word_values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chain:
+    """The lattice as a Markov chain; states are numbered level by level, arcs sorted by source.
+
+    Attributes:
+        state_splits: (T + 3,) the states of level t are ``state_splits[t]`` to ``state_splits[t + 1]``.
+        occupancy: (S,) probability of the paths through each state.
+        arcs: (A',) numbers in the lattice of the arcs on paths.
+        sources, targets, levels: (A',) their states, and the level of the source.
+        chances: (A',) probability of an arc among those that leave its source.
+    """
+
+    state_splits: np.ndarray
+    occupancy: np.ndarray
+    arcs: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+    levels: np.ndarray
+    chances: np.ndarray
+
+
+def _chain(lattice: WordLattice, scale: float) -> _Chain:
+    alive = np.flatnonzero(np.isfinite(lattice.costs))
+    num_states = int(max(lattice.final, lattice.sources.max(), lattice.targets.max())) + 1
+    ends = (lattice.sources[alive], lattice.targets[alive])
+    graph = sparse.csr_matrix((np.ones(len(alive)), ends), shape=(num_states, num_states))
+    level = dijkstra(graph, indices=0, unweighted=True)
+    reached = np.isfinite(level)
+    if np.any(level[ends[1]] != level[ends[0]] + 1) or level[lattice.final] != level[reached].max():
+        raise ValueError("arcs of a lattice must be frames: paths of different lengths reach one state")
+    states = np.argsort(level, kind="stable")[: np.count_nonzero(reached)]
+    number = np.zeros(num_states, dtype=np.int64)
+    number[states] = np.arange(len(states))
+    num_levels = int(level[lattice.final])
+    state_splits = np.searchsorted(level[states], np.arange(num_levels + 2))
+    arcs = alive[np.argsort(number[ends[0]], kind="stable")]
+    sources, targets = number[lattice.sources[arcs]], number[lattice.targets[arcs]]
+    splits = np.searchsorted(sources, state_splits[:-1])  # no arc leaves the final state
+    chances = _transitions(-scale * lattice.costs[arcs], sources, targets, splits)
+    occupancy = np.zeros(len(states))
+    occupancy[0] = 1.0
+    for t in range(num_levels):
+        part, to = slice(splits[t], splits[t + 1]), slice(state_splits[t + 1], state_splits[t + 2])
+        flow = occupancy[sources[part]] * chances[part]
+        occupancy[to] = np.bincount(targets[part] - to.start, flow, to.stop - to.start)
+    levels = np.repeat(np.arange(num_levels), np.diff(splits))
+    return _Chain(state_splits, occupancy, arcs, sources, targets, levels, chances)
+
+
+def _coming_words(chain: _Chain, silent: np.ndarray, first: np.ndarray, none: int) -> np.ndarray:
+    """(T + 1, none + 1) for each level the probability that a word is the next one, ``none`` for no word.
+
+    Args:
+        silent: (A',) whether an arc has no word.
+        first: (A',) the first word of the others.
+        none: V.
+    """
+    splits, spoken = chain.state_splits, ~silent
+    local = chain.targets - splits[chain.levels + 1]  # numbered within their level
+    num_states, widest = len(chain.occupancy), int(np.diff(splits).max())
+    onward = sparse.csr_matrix(
+        (chain.chances[silent], (chain.sources[silent], local[silent])), (num_states, widest)
+    )
+    said = sparse.csr_matrix(
+        (chain.chances[spoken], (chain.sources[spoken], first[spoken])), (num_states, none + 1)
+    )
+    frames = np.zeros((len(splits) - 2, none + 1))
+    coming = sparse.csr_matrix(([1.0], ([0], [none])), shape=(1, none + 1))  # at the final state
+    for t in range(len(frames) - 1, -1, -1):
+        here = slice(splits[t], splits[t + 1])
+        coming = _rows(onward, here, coming.shape[0]) @ coming + _rows(said, here, none + 1)
+        frames[t] = coming.T @ chain.occupancy[here]
+    return frames
+
+
+def _rows(matrix: sparse.csr_matrix, rows: slice, width: int) -> sparse.csr_matrix:
+    """Some rows of a matrix, whose columns from ``width`` on are empty there."""
+    splits = matrix.indptr[rows.start : rows.stop + 1]
+    part = slice(splits[0], splits[-1])
+    columns = (matrix.data[part], matrix.indices[part], splits - splits[0])
+    return sparse.csr_matrix(columns, shape=(rows.stop - rows.start, width))
+
+
+def _transitions(
+    logs: np.ndarray, sources: np.ndarray, targets: np.ndarray, arc_splits: np.ndarray
+) -> np.ndarray:
+    """(A,) the probability of each arc among those that leave its source; arcs are sorted by source."""
+    leaving, starts, sizes = np.unique(sources, return_index=True, return_counts=True)
+    splits = np.searchsorted(starts, arc_splits)
+    backward, sums = np.zeros(int(targets.max()) + 1), np.zeros(len(logs))
+    for t in range(len(arc_splits) - 2, -1, -1):
+        part, of = slice(arc_splits[t], arc_splits[t + 1]), slice(splits[t], splits[t + 1])
+        values = logs[part] + backward[targets[part]]
+        most = np.maximum.reduceat(values, starts[of] - part.start)
+        rest = np.exp(values - np.repeat(most, sizes[of]))
+        backward[leaving[of]] = most + np.log(np.add.reduceat(rest, starts[of] - part.start))
+        sums[part] = values
+    return np.exp(sums - backward[sources])
+
+
+def _words(lattice: WordLattice) -> tuple[np.ndarray, np.ndarray]:
+    """The words of each arc as splits and values, without epsilons and the -1 of final arcs."""
+    first, last = int(lattice.word_splits[0]), int(lattice.word_splits[-1])
+    values = lattice.word_values[first:last]
+    kept = values > 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return before[lattice.word_splits - first], values[kept].astype(np.int64)

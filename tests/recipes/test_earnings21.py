@@ -1,0 +1,42 @@
+"""The recipe confidence on a made corpus of CTM and gold words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.recipe_tools import run_recipe
+from tests.unit.corpora.ctm_corpus import ctm_corpus
+
+pytestmark = pytest.mark.recipe
+
+
+def test_from_ctm_to_the_table(tmp_path: Path) -> None:
+    corpus, work = ctm_corpus(tmp_path / "corpus"), tmp_path / "work"
+    options = ("earnings21", "confidence", "--corpus-dir", corpus, "--recognizers", "good bad", "--nj", "1")
+    done = run_recipe(*options, "--work-dir", work)
+    assert done.returncode == 0, done.stdout
+    results = json.loads((work / "exp/confidence/results/confidence_metrics.json").read_text())
+    systems = ["own", "own_platt", "own_isotonic", "network_raw", "network"]
+    assert [(r["group"], r["system"]) for r in results] == [(g, s) for g in ("good", "bad") for s in systems]
+    for group in ("good", "bad"):
+        found = {r["system"]: r["metrics"] for r in results if r["group"] == group}
+        # Wrong words are short, which only the network can know.
+        assert found["network"]["auc"]["value"] > found["own"]["auc"]["value"] + 0.03
+        assert found["own_platt"]["auc"]["value"] == pytest.approx(found["own"]["auc"]["value"])
+        assert found["own_platt"]["nce"]["value"] > found["own"]["nce"]["value"]
+        assert (work / f"exp/confidence/results/reliability_{group}.svg").is_file()
+    assert "# Word confidences: earnings21" in done.stdout
+    again = run_recipe(*options, "--work-dir", work)
+    stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
+    assert again.returncode == 0 and all(line.endswith("up to date") for line in stages), again.stdout
+
+
+def test_what_the_corpus_cannot_do(tmp_path: Path) -> None:
+    for recipe in ("ctc", ""):
+        done = run_recipe("earnings21", *([recipe] if recipe else []), "--work-dir", tmp_path)
+        assert done.returncode != 0 and "there is no audio" in done.stdout
+    done = run_recipe("mini", "confidence", "--work-dir", tmp_path)
+    assert done.returncode == 2 and "run recipe rescore" in done.stdout

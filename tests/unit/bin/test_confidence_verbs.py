@@ -1,0 +1,131 @@
+"""From lists with references to confidences and their evaluation, from the command line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2.bin import cli
+from privasr_k2.decoding.lm_scores import write_lm_scores
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.randomness import stream
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+
+WORDS = ["ab", "bc", "cd", "de", "ef"]
+
+
+def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
+    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
+
+
+def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
+    """Lists of two hypotheses; a word is wrong where its confidence and its duration are small, mostly."""
+    generator, made = stream(seed, "lists"), []
+    for number in range(40):
+        ref = generator.choice(WORDS, 8).tolist()
+        wrong = generator.random(8) < 0.3
+        hyp = ["xx" if bad else word for word, bad in zip(ref, wrong)]
+        other = [word if generator.random() < 0.9 else "yy" for word in hyp]
+        sure = np.where(wrong, generator.beta(2, 2, 8), generator.beta(5, 2, 8)).round(3).tolist()
+        lengths = np.where(wrong, 0.1, 0.3) + 0.2 * generator.random(8)
+        starts = np.cumsum(lengths) - lengths
+        spans = tuple((round(float(s), 3), round(float(s + d), 3)) for s, d in zip(starts, lengths))
+        hyps = [Hypothesis(1, " ".join(hyp), -1.0, {"graph": -2.0}, tuple(sure), spans if times else None)]
+        if other != hyp:
+            hyps.append(
+                Hypothesis(
+                    2, " ".join(other), -2.0, {"graph": -2.0}, tuple(sure[::-1]), spans if times else None
+                )
+            )
+        made.append(NbestList(f"u{number:02}", "dev", f"s{number % 4}", " ".join(ref), False, tuple(hyps)))
+    made.append(NbestList("u99", "dev", "s1", "lost words", True, ()))
+    write_nbest(folder / "1.jsonl", made)
+    return folder
+
+
+@pytest.fixture
+def conf(repo_root: Path) -> Path:
+    return repo_root / "conf"
+
+
+def scores(folder: Path, path: Path) -> Path:
+    found = read_nbest(folder)
+    number = sum(len(hyp.words.split()) + 1 for one in found.lists for hyp in one.hyps)
+    write_lm_scores(path, "lm", found, -stream(1, "lm").random(number))
+    return path
+
+
+def test_from_lists_to_a_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev, test = lists(tmp_path / "r/own/nbest_dev", 1), lists(tmp_path / "r/own/nbest_test", 2)
+    write_json(tmp_path / "corpus.json", {"name": "made", "scored_units": {"ab": ""}})
+    weights = {"role": "dev", "lm_weight": 0.5, "insertion_penalty": 1.0}
+    write_json(tmp_path / "weights.json", weights)
+    call(
+        monkeypatch, "train_confidence", "--in-nbest", dev, "--in-manifests", tmp_path,
+        "--in-weights", tmp_path / "weights.json", "--in-scores", scores(dev, tmp_path / "dev.safetensors"),
+        "--out-model", tmp_path / "model", "--config", conf / "confidence.yaml", "--set", "batch_size=32",
+    )  # fmt: skip
+    model = read_json(tmp_path / "model/confidence.json")
+    assert (model["lm_weight"], model["insertion_penalty"], model["calibration"]) == (0.5, 1.0, "platt")
+    assert {"agreement", "seconds", "lm_lm"} <= set(model["features"]) and "depth" not in model["features"]
+
+    of_test = scores(test, tmp_path / "test.safetensors")
+    for calibrated in ("true", "false"):
+        call(
+            monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", test,
+            "--in-scores", of_test, "--out-nbest", tmp_path / f"r/net_{calibrated}/nbest_test/1.jsonl",
+            "--config", conf / "apply_confidence.yaml", "--set", f"calibrated={calibrated}",
+        )  # fmt: skip
+    before, after = read_nbest(test), read_nbest(tmp_path / "r/net_true/nbest_test")
+    for old, new in zip(before.lists, after.lists, strict=True):
+        assert new.ref == old.ref and [h.words for h in new.hyps] == [h.words for h in old.hyps]
+        assert all(h.confidences != o.confidences for h, o in zip(new.hyps, old.hyps))
+
+    call(
+        monkeypatch, "evaluate_confidence", "--in-manifests", tmp_path, "--in-nbest", test,
+        tmp_path / "r/net_true/nbest_test", tmp_path / "r/net_false/nbest_test",
+        "--out-dir", tmp_path / "results", "--config", conf / "evaluate_confidence.yaml",
+    )  # fmt: skip
+    own, net, raw = read_json(tmp_path / "results/confidence_metrics.json")
+    assert net["metrics"]["auc"]["value"] > own["metrics"]["auc"]["value"] + 0.05
+    assert net["metrics"]["nce"]["value"] > own["metrics"]["nce"]["value"]
+    # Platt's sigmoid keeps the order.
+    assert raw["metrics"]["auc"]["value"] == pytest.approx(net["metrics"]["auc"]["value"], abs=1e-3)
+    assert (tmp_path / "results/reliability_r.svg").is_file()
+    assert (tmp_path / "results/RESULTS.md").read_text() in capsys.readouterr().out
+    assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 4
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: pytest.ExceptionInfo[SystemExit]) -> str:
+    assert code.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_errors_are_one_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev, bare = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_bare", 1, times=False)
+    train = ("--in-nbest", dev, "--out-model", tmp_path / "model", "--config", conf / "confidence.yaml")
+    call(monkeypatch, "train_confidence", *train, "--in-calibration", lists(tmp_path / "nbest_cal", 3))
+    with pytest.raises(SystemExit) as code:
+        call(
+            monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", bare,
+            "--out-nbest", tmp_path / "out/1.jsonl", "--config", conf / "apply_confidence.yaml",
+        )  # fmt: skip
+    message = refused(capsys, code)
+    assert "nbest_bare: expected the features confidence" in message and "found no seconds" in message
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit) as code:
+        call(
+            monkeypatch, "train_confidence", *train, "--in-calibration", tmp_path / "nbest_cal",
+            "--in-calibration-scores", scores(dev, tmp_path / "dev.safetensors"),
+        )  # fmt: skip
+    assert "expected scores of the lists in" in refused(capsys, code)
+    assert (tmp_path / "model/confidence.json").is_file()

@@ -1,0 +1,162 @@
+"""make_lattices and rescore_lattices from the command line."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.bin import cli
+from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
+from privasr_k2.decoding.lattices import as_word_lattice
+from privasr_k2.decoding.nbest import NbestConfig, nbest
+from privasr_k2.decoding.tune import read_weights
+from privasr_k2.lm.neural.files import save_lm, spec_of
+from privasr_k2.scoring.hypotheses import Weights, read_decoded
+from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
+from tests.unit.decoding.test_lattice_files import no_path
+from tests.unit.decoding.word_lattices import random_lattice, write_closed_arpa
+from tests.unit.lm.neural.small import WORDS, settings, tiny
+
+EXP = "exp/ctc_tdnn_phone"
+SYMBOLS = ("<eps>", *WORDS, "#0")
+
+
+def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
+    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
+
+
+@pytest.fixture
+def lattices(tmp_path: Path) -> Path:
+    """Three lattices in two files, one of them without a path."""
+    folder, made = tmp_path / "lattices_test", [random_lattice(n, num_words=len(WORDS) + 1) for n in (1, 2)]
+    write_lattices(folder / "1.safetensors", made, SYMBOLS, Weights(0.8, 0.4))
+    write_lattices(folder / "2.safetensors", [no_path("u9")], SYMBOLS, Weights(0.8, 0.4))
+    return folder
+
+
+def neural(folder: Path) -> Path:
+    model, vocabulary = tiny("lstm")
+    save_lm(folder, spec_of(settings("lstm")), model.state_dict(), vocabulary)
+    return folder
+
+
+def arpa(folder: Path) -> Path:
+    return write_closed_arpa(folder / "small.arpa", WORDS)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("neural", "lm_x"), ("arpa", "small")])
+def test_lists_with_the_scores_of_a_model(
+    monkeypatch: pytest.MonkeyPatch, lattices: Path, repo_root: Path, tmp_path: Path, kind: str, name: str
+) -> None:
+    model = neural(tmp_path / "lm_x") if kind == "neural" else arpa(tmp_path)
+    base = ["--in-lattices", lattices, "--in-lm", model, "--device", "cpu"]
+    layers = ["--config", repo_root / "conf/rescore_lattices.yaml"]
+    call(monkeypatch, "rescore_lattices", *base, "--out-nbest", tmp_path / "a/1.jsonl", *layers)
+    lists = read_nbest(tmp_path / "a")
+    assert lists.lm_names == tuple(sorted(("graph", name)))
+    assert [(one.id, one.no_path, bool(one.hyps)) for one in lists.lists] == [
+        ("u1", False, True), ("u2", False, True), ("u9", True, False),
+    ]  # fmt: skip
+    for job in (1, 2):
+        more = ["--set", "name=new", f"job={job}", "num_jobs=2", "num_paths=3"]
+        out = tmp_path / f"b/{job}.jsonl"
+        call(monkeypatch, "rescore_lattices", *base, "--out-nbest", out, *layers, *more)
+    shared = read_nbest(tmp_path / "b")
+    assert shared.lm_names == ("graph", "new")
+    for one, other in zip(shared.lists, lists.lists):
+        assert [hyp.words for hyp in one.hyps] == [hyp.words for hyp in other.hyps[:3]]
+
+
+def test_what_rescoring_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+    lattices: Path,
+    repo_root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = arpa(tmp_path)
+
+    def refused(*more: object, folder: Path = lattices, lm: Path = model) -> str:
+        with pytest.raises(SystemExit) as exit_code:
+            call(
+                monkeypatch, "rescore_lattices", "--in-lattices", folder, "--in-lm", lm, "--out-nbest",
+                tmp_path / "out.jsonl", "--config", repo_root / "conf/rescore_lattices.yaml", *more,
+            )  # fmt: skip
+        assert exit_code.value.code == 2
+        assert not (tmp_path / "out.jsonl").exists()
+        return capsys.readouterr().err
+
+    assert "beam must be above 0" in refused("--set", "beam=-1")
+    assert "run make_lattices" in refused(folder=tmp_path)
+    assert "a language model" in refused(lm=lattices)
+    words = ("<eps>", *WORDS[:-1], "other", "#0")
+    write_lattices(
+        lattices / "1.safetensors", [random_lattice(3, num_words=23, states=40)], words, Weights(1, 0)
+    )
+    (lattices / "2.safetensors").unlink()
+    assert "the words of the lattices, found 1 others" in refused()
+
+
+@pytest.mark.k2
+@pytest.mark.recipe
+def test_lattices_of_the_tiny_corpus(
+    monkeypatch: pytest.MonkeyPatch,
+    finished: Path,
+    repo_root: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def make(out: Path, *more: object) -> None:
+        call(
+            monkeypatch, "make_lattices", "--in-model", finished / EXP / "am", "--in-graph",
+            finished / "data/graph_phone", "--in-weights", finished / EXP / "weights.json", "--in-feats",
+            finished / "data/feats_fbank", "--out-lattices", out, "--device", "cpu", "--config",
+            repo_root / "conf/decode.yaml", repo_root / "conf/lattices.yaml", "--set", "role=test", *more,
+        )  # fmt: skip
+
+    for job in (1, 2):
+        make(tmp_path / f"lattices_test/{job}.safetensors", f"job={job}", "num_jobs=2")
+    found, weights = read_lattices(tmp_path / "lattices_test"), read_weights(finished / EXP / "weights.json")
+    assert found.weights == weights
+    told = {one.id: one for one in read_decoded(finished / EXP / "decode_test").utterances}
+    assert sorted(told) == [one.id for one in found.lattices]
+    for one in found.lattices:
+        first_pass = told[one.id]
+        assert (one.part, one.speaker, tuple(one.ref.split())) == (
+            first_pass.part,
+            first_pass.speaker,
+            first_pass.ref,
+        )
+        best = nbest(as_word_lattice(one, one.totals(weights)), NbestConfig(1, 1.0, 10_000)).paths[0]
+        assert tuple(found.words[word] for word in best.words) == first_pass.hyp(weights)
+        assert one.beam == 8.0 and 0.5 < one.seconds[-1] < 30
+
+    lm, nbest_test = finished / "data/lm/phone.arpa.gz", tmp_path / "nbest_test"
+    call(
+        monkeypatch, "rescore_lattices", "--in-lattices", tmp_path / "lattices_test", "--in-lm", lm,
+        "--out-nbest", nbest_test / "1.jsonl", "--config", repo_root / "conf/rescore_lattices.yaml",
+    )  # fmt: skip
+    lists = read_nbest(nbest_test)
+    assert lists.lm_names == ("graph", "phone")
+    check_nbest_complete(lists, finished / "data/manifests/cuts_test.jsonl.gz")
+
+    # Few states, and a beam that loses utterances.
+    with caplog.at_level(logging.INFO):
+        make(tmp_path / "few/1.safetensors", "max_states=30", "search_beam=0.1", "min_active_states=0",
+             "max_active_states=3", "--out-kaldi", tmp_path / "few.txt")  # fmt: skip
+    few = read_lattices(tmp_path / "few").lattices
+    assert "no path within the beam for" in caplog.text
+    lost = [one for one in few if not one.num_states]
+    assert lost and all(one.ref for one in lost)
+    text = (tmp_path / "few.txt").read_text()
+    assert all((f"{one.id}\n" in text) == bool(one.num_states) for one in few)
+    caplog.clear()
+    make(tmp_path / "small/1.safetensors", "max_states=30")
+    small = read_lattices(tmp_path / "small").lattices
+    assert max(one.num_states for one in small) <= 30 and min(one.beam for one in small) < 8.0
+    assert "lattices hold less than the beam of 8" in caplog.text

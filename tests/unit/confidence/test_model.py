@@ -1,0 +1,182 @@
+"""The model: it learns, is calibrated on words that it has not seen, and is the same when read again."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.confidence import model as model_module
+from privasr_k2.confidence.calibration import ISOTONIC, PLATT, sigmoid
+from privasr_k2.confidence.features import WordFeatures
+from privasr_k2.confidence.model import (
+    ConfidenceConfig,
+    Examples,
+    examples_of,
+    feature_names,
+    load_model,
+    save_model,
+    select,
+    train_model,
+    with_confidences,
+)
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.randomness import stream
+from privasr_k2.scoring.confidence_metrics import AUC, ConfidenceSums, MetricOptions
+from privasr_k2.scoring.hypotheses import Weights
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
+
+NAMES = ("confidence", "characters", "constant")
+PLACE = Path("nbest_dev")
+
+
+@pytest.fixture
+def settings(repo_root: Path) -> ConfidenceConfig:
+    return config.load(
+        ConfidenceConfig, [repo_root / "conf/confidence.yaml"], ["hidden=[16]", "batch_size=100"]
+    )
+
+
+def examples(seed: int, number: int = 3000, speakers: int = 6) -> Examples:
+    """Words are correct where the first feature is near 0: no increasing function of it tells."""
+    generator = stream(seed, "examples")
+    values = generator.normal(0.0, 2.0, (number, 3))
+    values[:, 2] = 5.0
+    correct = generator.random(number) < sigmoid(3 - values[:, 0] ** 2 + 0.3 * values[:, 1])
+    return Examples(values, correct, generator.integers(0, speakers, number))
+
+
+def auc(values: np.ndarray, correct: np.ndarray) -> float:
+    sums = ConfidenceSums(
+        values, correct, np.zeros(len(values), dtype=int), 1, MetricOptions(0.01, 5, 1, 0.9, 1)
+    )
+    return float(sums.metrics(np.ones((1, 1)))[AUC][0])
+
+
+def test_the_network_learns_what_one_feature_cannot_tell(settings: ConfidenceConfig) -> None:
+    features = settings.settings(Weights(1.0, 0.0))
+    trained = train_model(settings, NAMES, features, examples(1), examples(2), PLACE)
+    test = examples(3)
+    found = trained.confidences(test.features, calibrated=True)
+    assert auc(found, test.correct) > 0.85 > 0.6 > auc(sigmoid(test.features[:, 0]), test.correct)
+    assert abs(found.mean() - test.correct.mean()) < 0.03
+    assert trained.calibrator.kind == ISOTONIC
+    raw = trained.confidences(test.features, calibrated=False)
+    assert raw == pytest.approx(sigmoid(trained.scores(test.features)))
+
+
+def test_the_scale_of_features_does_not_matter(settings: ConfidenceConfig) -> None:
+    train, test = (
+        dataclasses.replace(e, features=1e-4 * e.features + 0.01) for e in (examples(1), examples(3))
+    )
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE)
+    assert auc(trained.confidences(test.features, calibrated=False), test.correct) > 0.85
+
+
+def test_the_same_seed_gives_the_same_model(settings: ConfidenceConfig, tmp_path: Path) -> None:
+    features = settings.settings(Weights(1.5, -0.5))
+    models = [train_model(settings, NAMES, features, examples(1), None, PLACE) for _ in range(2)]
+    for number, one in enumerate(models):
+        save_model(one, tmp_path / str(number))
+    for name in ("confidence.json", "confidence.safetensors"):
+        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes()
+    read, test = load_model(tmp_path / "0"), examples(3)
+    assert read.settings == features and read.names == NAMES
+    for calibrated in (True, False):
+        expected = models[0].confidences(test.features, calibrated=calibrated)
+        assert np.array_equal(read.confidences(test.features, calibrated=calibrated), expected)
+
+
+def test_calibration_never_sees_what_the_network_was_trained_on(
+    settings: ConfidenceConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each fold's network is trained on the words of all other users; the one that is kept, on everything."""
+    train, seen = examples(1, number=300, speakers=4), []
+
+    class Remembers:
+        def __init__(self, kept: np.ndarray) -> None:
+            self.kept = kept
+
+        def scores(self, features: np.ndarray) -> np.ndarray:
+            own = {tuple(row) for row in train.features[self.kept]}
+            assert not own & {tuple(row) for row in features}
+            return features[:, 0]
+
+    def network(_: object, given: Examples, kept: np.ndarray) -> Remembers:
+        assert given is train
+        seen.append(kept)
+        return Remembers(kept)
+
+    monkeypatch.setattr(model_module, "_network", network)
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE)
+    assert seen[0].all() and len(seen) == 5  # 4 users: as many folds
+    assert (sum((~kept).astype(int) for kept in seen[1:]) == 1).all()
+    for kept in seen[1:]:
+        assert not set(train.speakers[kept]) & set(train.speakers[~kept])
+    assert trained.calibrator.kind == PLATT
+
+
+def test_one_user_is_parted_by_words(settings: ConfidenceConfig) -> None:
+    train = dataclasses.replace(examples(1, number=400), speakers=np.zeros(400, dtype=int))
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE)
+    assert trained.calibrator.kind == PLATT
+
+
+def test_the_recognizers_own_confidence(settings: ConfidenceConfig, tmp_path: Path) -> None:
+    own = dataclasses.replace(settings, classifier="own", calibration="isotonic")
+    found = WordFeatures(("confidence", "characters"), np.ones((4, 2)), np.ones(4, dtype=bool))
+    assert feature_names(own, found, PLACE) == ("confidence",)
+    assert feature_names(settings, found, PLACE) == ("confidence", "characters")
+    one = examples(1)
+    data = Examples(one.features[:, :1], one.features[:, 0] > 0, one.speakers)
+    trained = train_model(own, ("confidence",), own.settings(Weights(1.0, 0.0)), data, None, PLACE)
+    save_model(trained, tmp_path / "own")
+    read = load_model(tmp_path / "own")
+    assert read.network is None and read.calibrator.kind == ISOTONIC
+    assert read.confidences(np.array([[-1.0], [1.0]]), calibrated=True) == pytest.approx([0, 1], abs=0.01)
+    without = WordFeatures(("characters",), np.ones((4, 1)), np.ones(4, dtype=bool))
+    with pytest.raises(DataError, match="expected word confidences"):
+        feature_names(own, without, PLACE)
+
+
+def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path, repo_root: Path) -> None:
+    train = examples(1, number=50)
+    right = dataclasses.replace(train, correct=np.ones(50, dtype=bool))
+    for given in ((right, None), (train, right)):
+        with pytest.raises(DataError, match="correct and wrong words, found words of one kind only"):
+            train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), *given, PLACE)
+    found = WordFeatures(("characters",), np.ones((4, 1)), np.ones(4, dtype=bool))
+    with pytest.raises(DataError, match="features characters depth, found no depth"):
+        select(found, ("characters", "depth"), PLACE)
+    with pytest.raises(DataError, match="a confidence model, found nothing"):
+        load_model(tmp_path)
+    save_model(
+        train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE), tmp_path / "m"
+    )
+    plain = read_json(tmp_path / "m/confidence.json")
+    write_json(tmp_path / "m/confidence.json", {**plain, "features": ["confidence"]})
+    with pytest.raises(DataError, match="the weights of this model"):
+        load_model(tmp_path / "m")
+    write_json(tmp_path / "m/confidence.json", {"features": []})
+    with pytest.raises(DataError, match="what train_confidence writes"):
+        load_model(tmp_path / "m")
+    base = [repo_root / "conf/confidence.yaml"]
+    for wrong in ("classifier=x", "calibration=x", "hidden=[0]", "folds=1", "lr=0", "epochs=0", "around=-1"):
+        with pytest.raises(ConfigError, match="allows"):
+            config.load(ConfidenceConfig, base, [wrong])
+
+
+def test_words_of_best_hypotheses_and_confidences_of_all() -> None:
+    hyps = (Hypothesis(1, "a uh b", 0.0, {}), Hypothesis(2, "", 0.0, {}), Hypothesis(3, "c", 0.0, {}))
+    given = (NbestList("u0", "", "s", "x", True, ()), NbestList("u1", "", "s", "a", False, hyps))
+    lists = NbestLists(PLACE, given, {}, ())
+    found = WordFeatures(("n",), np.arange(4.0)[:, None], np.array([True, True, True, False]))
+    chosen = examples_of(lists, found, ("n",), {"uh": ""})
+    assert chosen.features.tolist() == [[0.0], [2.0]] and chosen.correct.tolist() == [True, False]
+    written = list(with_confidences(lists, np.array([0.1, 0.2, 0.3, 0.4])))
+    assert [hyp.confidences for one in written for hyp in one.hyps] == [(0.1, 0.2, 0.3), (), (0.4,)]
+    assert written[0] == given[0]

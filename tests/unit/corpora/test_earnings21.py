@@ -1,0 +1,94 @@
+"""Earnings-21 as N-best lists, on a made corpus and on the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.corpora.earnings21 import (
+    Earnings21Config,
+    corpus_info,
+    deal,
+    read_gold,
+    read_lists,
+    read_recognized,
+)
+from privasr_k2.errors import ConfigError, DataError
+from tests.unit.corpora.ctm_corpus import ctm_corpus, write
+
+SHARES = Earnings21Config(0.4, 0.2, 1)
+
+
+def test_lists_of_all_recognizers(tmp_path: Path) -> None:
+    lists = read_lists(ctm_corpus(tmp_path / "c"), SHARES)
+    assert list(lists) == ["bad", "good"] and list(lists["good"]) == ["train", "dev", "test"]
+    assert [len(lists["good"][role]) for role in lists["good"]] == [2, 1, 3]
+    roles = {one.id: role for role, ones in lists["good"].items() for one in ones}
+    assert roles == {one.id: role for role, ones in lists["bad"].items() for one in ones}
+    one = lists["good"]["test"][0]
+    assert one.speaker == one.id and one.part == "test" and len(one.ref.split()) == 120
+    assert one.hyps[0].confidences is not None and len(one.hyps[0].confidences) == 120
+
+
+def test_calls_are_dealt_by_the_seed_alone() -> None:
+    calls = [f"c{n}" for n in range(38)]
+    found = deal(calls, SHARES)
+    assert found == deal(calls[::-1], SHARES) != deal(calls, Earnings21Config(0.4, 0.2, 2))
+    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == [8, 15, 15]
+    assert set(deal(["a", "b", "c"], Earnings21Config(0.01, 0.01, 1)).values()) == {"train", "dev", "test"}
+    with pytest.raises(DataError, match="three calls or more"):
+        deal(["a", "b"], SHARES)
+    with pytest.raises(ConfigError, match="leave something to test"):
+        config.load(Earnings21Config, [], ["train=0.9", "dev=0.1", "seed=1"])
+
+
+def test_a_line_of_several_words_and_of_none(tmp_path: Path) -> None:
+    lines = "c A 1.0 0.4 LONG-TERM 0.8\nc A 1.4 0.1 <unk> 0.3\nc A 1.5 0.3 gonna 0.9\nc A 2 1 q3 0.5\n"
+    write(tmp_path / "c.ctm.gz", lines)
+    hyp = read_recognized(tmp_path / "c.ctm.gz", "c")
+    assert hyp.words == "long term going to q three"
+    assert hyp.confidences == (0.8, 0.8, 0.9, 0.9, 0.5, 0.5)
+    assert hyp.times is not None and hyp.times[:2] == ((1.0, 1.2), (1.2, 1.4))
+    assert corpus_info()["scored_units"]["uh"] == ""  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("other A 1 1 word 0.5\n", "words of c, found words of other"),
+        ("c A 1 1 word\n", "a confidence for each word, found none"),
+        ("c A 1 1 word 1.5\n", "c.ctm.gz:1"),
+    ],
+)
+def test_ctm_that_is_refused(tmp_path: Path, lines: str, message: str) -> None:
+    write(tmp_path / "c.ctm.gz", lines)
+    with pytest.raises(DataError, match=message):
+        read_recognized(tmp_path / "c.ctm.gz", "c")
+
+
+def test_a_corpus_that_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="found no gold words"):
+        read_lists(tmp_path, SHARES)
+    made = ctm_corpus(tmp_path / "c")
+    (made / "ctm_bad/call3.ctm.gz").unlink()
+    with pytest.raises(DataError, match="found a difference in call3"):
+        read_lists(made, SHARES)
+    write(made / "gold/call1.tsv.gz", "idx\ttoken\tspeaker\tpunct\tentities\n0\tfour columns\t0\t\n")
+    with pytest.raises(DataError, match=r"call1.tsv.gz:2: expected the columns"):
+        read_gold(made / "gold/call1.tsv.gz")
+    for folder in (made / "ctm_bad", made / "ctm_good"):
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+    with pytest.raises(DataError, match="found no recognizer"):
+        read_lists(made, SHARES)
+
+
+@pytest.mark.shared_data
+def test_the_real_corpus(shared_data: Path) -> None:
+    words = read_gold(shared_data / "earnings21/gold/4386541.tsv.gz")
+    hyp = read_recognized(shared_data / "earnings21/ctm_kaldi_rev/4386541.ctm.gz", "4386541")
+    assert 2000 < len(words) < 6000 and not any(c.isdigit() for word in words for c in word)
+    assert 0.9 < len(hyp.words.split()) / len(words) < 1.1

@@ -1,0 +1,49 @@
+"""How figures and signs are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from privasr_k2.corpora.spoken_numbers import cardinal, ordinal, spoken_words, year
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        ("Q3 2020", "q three twenty twenty"),
+        ("$40 million loss", "forty million dollars loss"),
+        ("$1", "one dollar"),
+        ("$1.5 billion.", "one point five billion dollars"),
+        ("$2.50", "two dollars and fifty cents"),
+        ("$0.45", "forty five cents"),
+        ("€3", "three euros"),
+        ("a $100-million plan", "a one hundred million dollars plan"),
+        ("50% of 1,250", "fifty percent of one thousand two hundred fifty"),
+        ("the 31st and 20th", "the thirty first and twentieth"),
+        ("COVID-19 non-GAAP", "covid nineteen non gaap"),
+        ("M&A R&D", "m and a r and d"),
+        ("YETI.com", "yeti dot com"),
+        ("the- w- <inaudible> it's-", "the w it's"),
+        ("the 90s and 1960s", "the nineties and nineteen sixties"),
+        ("8:00 007", "eight zero zero zero zero seven"),
+        ("2000 1,999 1999", "two thousand one thousand nine hundred ninety nine nineteen ninety nine"),
+        ("3.05%", "three point zero five percent"),
+        ("* / ,", ""),
+        ("10-15 AFM13", "ten fifteen afm thirteen"),
+    ],
+)
+def test_tokens(tokens: str, words: str) -> None:
+    assert " ".join(spoken_words(tokens.split())) == words
+
+
+def test_words_stay_as_they_are() -> None:
+    words = ["we're", "going", "to", "dwell", "on", "it's", "well", "known"]
+    assert spoken_words(words) == words
+
+
+def test_whole_numbers() -> None:
+    assert cardinal(0) == "zero" and cardinal(13) == "thirteen" and cardinal(110) == "one hundred ten"
+    assert cardinal(10**12) == "one trillion"
+    assert ordinal(12) == "twelfth" and ordinal(101) == "one hundred first" and ordinal(8) == "eighth"
+    assert year(1111) == "eleven eleven" and year(2000) == "two thousand"
+    assert " ".join(spoken_words(["1234567890123456"])).startswith("one two three four")
