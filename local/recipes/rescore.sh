@@ -5,10 +5,10 @@
 #   ./run.sh CORPUS rescore --stage 10             resume from the neural LMs
 #
 # Options: lms (out of lstm, char_lstm, transformer; quoted); nnlm_text (a normalized sentence a line, maybe gzipped:
-# text for the neural LMs alone, in place of the corpus's own); finetune (epochs in which they then go on with the
-# transcripts of train; 0 = none); confidence (false: no word confidences); encoder and all others of recipe ctc.
+# text for the neural LMs alone, in place of the corpus's own); lm_epochs (passes over their text); finetune (passes over
+# the transcripts of train, after that; 0 = none); confidence (false: no word confidences); encoder and all others of recipe ctc.
 # Those of every recipe: see ./run.sh --help.
-lms='lstm transformer' nnlm_text='' finetune=0 confidence=true
+lms='lstm transformer' nnlm_text='' lm_epochs='' finetune=0 confidence=true
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
 . first_pass_stages.sh   # stages 0-8: data, lang, LM, graph, acoustic model, decoding
@@ -26,7 +26,8 @@ done
 
 for name in $lms; do
   stage 10 "neural LM, $name" train_lm $(layers "lm_$name") --in-manifests "$manifests" --in-lang "$lang" \
-    ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$exp/lm/$name" --device "$device" --num-jobs "$nj"
+    ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$exp/lm/$name" ${lm_epochs:+--set epochs="$lm_epochs"} \
+    --device "$device" --num-jobs "$nj"
   if [[ $finetune -gt 0 ]]; then
     stage 10 "neural LM, $name, on the transcripts" train_lm $(layers "lm_$name") --in-manifests "$manifests" \
       --in-lang "$lang" --in-init "$exp/lm/$name" --out-dir "$exp/lm/${name}_tuned" \
