@@ -187,7 +187,8 @@ def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralL
     """The model of a folder with the dropout of ``spec``, to train it further.
 
     Raises:
-        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or of other words.
+        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or has other
+            words.
     """
     kind = _read_spec(folder).kind
     if kind != spec.kind:

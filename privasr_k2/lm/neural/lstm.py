@@ -10,7 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from privasr_k2.lm.neural.model import NeuralLm, State
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output
@@ -65,6 +67,26 @@ class Recurrent(nn.Module):
         hidden, after = self.lstm(self.dropout(inputs), before)
         return self.dropout(hidden), State(tuple(tensor.transpose(0, 1) for tensor in after))
 
+    def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
+        """What a layer's gates get from its inputs (N, E): (N, 4 D), biases included."""
+        part = {name: getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "bias_ih", "bias_hh")}
+        return functional.linear(self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"])
+
+    def step(self, gates: Tensor, state: State) -> tuple[Tensor, State]:
+        """One word after each prefix, given the :meth:`input_gates` (N, 4 D) of the first layer.
+
+        They are half of a layer's work and the same wherever a word is read: ``nn.LSTM`` does it each time.
+        """
+        hiddens, cells = [], []
+        for layer, (hidden, cell) in enumerate(zip(*(tensor.unbind(1) for tensor in state.tensors))):
+            if layer:
+                gates = self.input_gates(hiddens[-1], layer)
+            gates = torch.addmm(gates, hidden, getattr(self.lstm, f"weight_hh_l{layer}").t())
+            enter, keep, new, leave = gates.chunk(4, dim=1)
+            cells.append(keep.sigmoid() * cell + enter.sigmoid() * new.tanh())
+            hiddens.append(leave.sigmoid() * cells[-1].tanh())
+        return self.dropout(hiddens[-1]), State((torch.stack(hiddens, dim=1), torch.stack(cells, dim=1)))
+
 
 class RecurrentLm(NeuralLm):
     """What LSTM models share, however a word becomes a vector."""
@@ -77,6 +99,13 @@ class RecurrentLm(NeuralLm):
 
     def advance(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
         hidden, state = self.recurrent(inputs, state)
+        return self.project(hidden), state
+
+    def step_inputs(self, words: Tensor) -> Tensor:
+        return self.recurrent.input_gates(self.embed(words))
+
+    def read(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        hidden, state = self.recurrent.step(inputs, state)
         return self.project(hidden), state
 
     def state_size(self, length: int) -> int:

@@ -98,7 +98,16 @@ class NeuralLm(nn.Module, abc.ABC):
         ``self.output.log_probs(hidden)`` is log P(. | prefix) over all words,
         ``self.output.target_log_probs`` that of chosen ones.
         """
-        hidden, state = self.advance(self.embed(words).unsqueeze(1), state)
+        different, places = words.unique(return_inverse=True)
+        return self.read(self.step_inputs(different)[places], state)
+
+    def step_inputs(self, words: Tensor) -> Tensor:
+        """What :meth:`read` needs of ``words`` (M,) int64, the same wherever they are read: (M, ...)."""
+        return self.embed(words)
+
+    def read(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """As :meth:`step`, from the :meth:`step_inputs` of each prefix's next word: (N, ...)."""
+        hidden, state = self.advance(inputs.unsqueeze(1), state)
         return hidden.squeeze(1), state
 
     def hidden(self, words: Tensor) -> Tensor:

@@ -202,7 +202,15 @@ def arpa_words(path: Path) -> frozenset[str]:
 
 
 def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
-    """The model at ``path``: a folder of ``train_lm``, or an ARPA file."""
+    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA file."""
+    if path.suffix == ".json":
+        from privasr_k2.lm.mixtures import load_mixture
+
+        return load_mixture(path, device)
+    if (path / "class_lm.json").is_file():
+        from privasr_k2.lm.class_files import load_class_lm
+
+        return load_class_lm(path)
     if path.is_dir():
         from privasr_k2.lm.neural.files import load_lm
         from privasr_k2.lm.neural.scoring import NeuralScorer

@@ -127,13 +127,12 @@ class NeuralScorer:
         model = self.model
         tree = build_tree(text.padded(hyps), text.lengths[hyps])
         different, kinds = np.unique(tree.words, return_inverse=True)
-        vectors, kinds = model.embed(self._tensor(different)), self._tensor(kinds)
+        inputs, kinds = model.step_inputs(self._tensor(different)), self._tensor(kinds)
         parents, found = self._tensor(tree.parents), []
         state = model.initial_state(1)
         for start, end in pairwise(tree.starts.tolist()):
-            inputs = vectors[kinds[start:end]].unsqueeze(1)
-            hidden, state = model.advance(inputs, state.select(parents[start:end]))
-            found.append(hidden.squeeze(1))
+            hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
+            found.append(hidden)
         log_probs = model.output.target_log_probs(
             torch.cat(found), self._tensor(tree.edge_words), self._tensor(tree.edge_nodes)
         )

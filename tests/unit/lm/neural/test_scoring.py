@@ -41,14 +41,14 @@ def test_each_prefix_is_evaluated_once(kind: str, together: bool, monkeypatch: p
     """Once for all lists; or, where a limit lets each list in alone, once a list, none of them cut."""
     lm, nbests = scorer(kind), nbest_lists(4, seed=1)
     evaluated = 0
-    advance = lm.model.advance
+    read = lm.model.read
 
     def counted(inputs, state):
         nonlocal evaluated
         evaluated += len(inputs)
-        return advance(inputs, state)
+        return read(inputs, state)
 
-    monkeypatch.setattr(lm.model, "advance", counted)
+    monkeypatch.setattr(lm.model, "read", counted)
     longest = max(len(hyp) + 1 for nbest in nbests for hyp in nbest)
     limit = 1 << 25 if together else 12 * (lm.model.state_size(longest) + (longest + 1) * lm.model.output.dim)
     lm.score_with_shared_prefixes(nbests, max_numbers=limit)
@@ -64,17 +64,17 @@ def test_each_prefix_is_evaluated_once(kind: str, together: bool, monkeypatch: p
 def test_little_memory_gives_the_same(kind: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lm, nbests = scorer(kind), nbest_lists(5, seed=2)
     largest = 0
-    advance = lm.model.advance
+    read = lm.model.read
 
     def watched(inputs, state):
         nonlocal largest
-        hidden, after = advance(inputs, state)
+        hidden, after = read(inputs, state)
         numbers = sum(t.numel() for t in after.tensors if t.dtype == torch.float32)
         largest = max(largest, numbers)
         return hidden, after
 
     expected = lm.score_with_shared_prefixes(nbests)
-    monkeypatch.setattr(lm.model, "advance", watched)
+    monkeypatch.setattr(lm.model, "read", watched)
     found = lm.score_with_shared_prefixes(nbests, max_numbers=limit)
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, atol=1e-4)
