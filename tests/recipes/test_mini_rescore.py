@@ -25,18 +25,21 @@ def test_from_the_first_pass_to_the_table(copied: Path) -> None:
     assert done.returncode == 0, done.stdout
     # The first pass is shared with recipe ctc.
     assert "stage 5 (acoustic model, tdnn) ... up to date" in done.stdout
-    systems = ("first_pass", "ngram", "lstm", "all", "oracle")
+    systems = ("first_pass", "ngram", "lstm", "all", "lattice_lstm", "oracle")
     table = (copied / EXP / "RESULTS.md").read_text()
     for system in systems:
         assert f"| {system} " in table
     for role in ("dev", "test"):
         found = {system: errors(copied, system, role) for system in systems}
-        assert found["oracle"] < min(found[system] for system in systems[:4])
+        assert found["oracle"] < min(found[system] for system in systems[:-1])
         refs = [json.loads(line) for line in lines(copied / EXP / f"nbest_{role}")]
         rescored = [json.loads(line) for line in lines(copied / EXP / f"all/decode_{role}")]
         assert sorted(r["id"] for r in refs) == sorted(r["id"] for r in rescored)
     # More weights to choose from never do worse where they are chosen.
     assert errors(copied, "all", "dev") <= min(errors(copied, "ngram", "dev"), errors(copied, "lstm", "dev"))
+
+    metrics = json.loads((copied / EXP / "confidence/results/confidence_metrics.json").read_text())
+    assert metrics and "network" in (copied / EXP / "confidence/results/RESULTS.md").read_text()
 
     again = run_recipe(*OPTIONS, "--work-dir", copied)
     stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
