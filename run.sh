@@ -19,13 +19,16 @@ for name in ctc rescore classlm fmp fedlm pate dpsgd; do
   if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
 done
 
+all_recipes=("${recipes[@]}")   # one of them belongs to a single corpus
+if [[ -f $root/local/recipes/confidence.sh ]]; then all_recipes+=(confidence); fi
+
 usage() {
   sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p;}' "$root/run.sh"
   printf '\ncorpora:\n'
   local file
   for file in "$root"/egs/*/run.sh; do echo "  $(basename "$(dirname "$file")"):$(sed -n '2s/^#//p' "$file")"; done
   printf '\nrecipes (RECIPE --help tells its own options):\n'
-  for name in "${recipes[@]}"; do echo "  $name:$(sed -n '1s/^#//p' "$root/local/recipes/$name.sh")"; done
+  for name in "${all_recipes[@]}"; do echo "  $name:$(sed -n '1s/^#//p' "$root/local/recipes/$name.sh")"; done
   printf '\noptions of all recipes:\n'
   sed -n '4,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p;}' "$root/local/settings.sh"
 }
@@ -38,6 +41,10 @@ case ${1-} in
   --* | '') ;;
   *) corpus=$1; shift ;;
 esac
+
+# A corpus that few recipes can use names them.
+own=$(sed -n 's/^# recipes: //p' "$root/egs/$corpus/run.sh" 2>/dev/null || true)
+if [[ -n $own ]]; then read -ra recipes <<< "$own"; fi
 
 if [[ -z ${1-} || $1 == -* ]]; then   # no recipe: all of them, one after the other
   if [[ ${1-} == --help || ${1-} == -h ]]; then usage; exit 0; fi
@@ -55,7 +62,10 @@ if [[ -z ${1-} || $1 == -* ]]; then   # no recipe: all of them, one after the ot
   exit "$failed"
 fi
 
-[[ -f $root/local/recipes/$1.sh ]] || stop "./run.sh $corpus" "a recipe: ${recipes[*]}" "'$1'" "./run.sh --help"
+if [[ -n $own && " $own " != *" $1 "* ]]; then
+  stop "./run.sh $corpus" "a recipe that this corpus has enough for: $own" "'$1'" "./run.sh $corpus ${recipes[0]}"
+fi
+[[ -f $root/local/recipes/$1.sh ]] || stop "./run.sh $corpus" "a recipe: ${all_recipes[*]}" "'$1'" "./run.sh --help"
 
 for word in "$@"; do   # before path.sh: help needs no environment
   if [[ $word == --help || $word == -h ]]; then

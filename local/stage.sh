@@ -32,7 +32,7 @@ layers() {
   local files=("$root/$1.yaml" "$root/$recipe/$1.yaml" "$corpus_conf/$1.yaml")
   case $size in
     tiny) files+=("$root/tiny/$1.yaml" "$corpus_conf/tiny/$1.yaml") ;;
-    paper) files+=("$root/paper/$recipe/$1.yaml" "$corpus_conf/paper/$1.yaml") ;;
+    paper) files+=("$root/paper/$1.yaml" "$root/paper/$recipe/$1.yaml" "$corpus_conf/paper/$1.yaml") ;;
   esac
   for file in "${files[@]}"; do
     if [[ -f $file ]]; then found+=("${file// /$_space}"); fi

@@ -11,6 +11,10 @@
 lms='lstm transformer' nnlm_text='' lm_epochs='' finetune=0 confidence=true
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
+for name in $lms; do
+  [[ -f $PRIVASR_ROOT/conf/lm_$name.yaml && $name != ngram ]] || _stop "--lms" "names out of lstm, char_lstm, transformer" "'$name'" "correct the name"
+done
+[[ $finetune -ge 0 ]] || _stop "--finetune" "0 or more passes" "$finetune" "give 0 for none"
 . first_pass_stages.sh   # stages 0-8: data, lang, LM, graph, acoustic model, decoding
 first_pass=$exp
 exp=exp/rescore_${first_pass#exp/ctc_}

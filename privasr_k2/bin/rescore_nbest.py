@@ -18,7 +18,7 @@ from privasr_k2.decoding.rescoring import read_rescoring
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.corpus_info import read_corpus_info
-from privasr_k2.scoring.nbest_lists import read_nbest
+from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
     made.add_argument(
         "--in-weights", type=Path, metavar="FILE", help="rescoring.json; without it: the oracle"
     )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="to find units to score")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="references, and what is scored")
     made.add_argument("--out-hyps", type=Path, required=True, metavar="FILE", help="as decode writes them")
     args = cli.parse(made)
     if (args.in_weights is None) != (not args.in_scores):
@@ -41,6 +41,9 @@ def main() -> None:
 
     lists = read_nbest(args.in_nbest)
     scores = read_lm_scores(args.in_scores, lists)
+    if args.in_manifests:
+        role = args.in_nbest.name.removeprefix("nbest_")
+        check_nbest_complete(lists, args.in_manifests / f"cuts_{role}.jsonl.gz")
     candidates = candidates_of(lists, scores, read_corpus_info(args.in_manifests).scored_units)
     if args.in_weights is None:
         records = oracle_records(lists, candidates)

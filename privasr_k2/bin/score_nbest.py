@@ -28,9 +28,16 @@ class ScoreNbestOptions:
 
     Args:
         name: empty takes the name of the LM's folder or file.
+        max_unknown: share of the hypotheses' words that the LM may lack; with more it is another language's,
+            or another normalization's.
     """
 
     name: str
+    max_unknown: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_unknown <= 1:
+            raise ValueError(f"max_unknown must be in [0, 1], got {self.max_unknown}")
 
 
 def main() -> None:
@@ -51,12 +58,13 @@ def main() -> None:
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()
     lm, nbests = open_lm(args.in_lm, args.device), sentences_of(lists)
-    if not lm.scores_unknown:
+    unknown, total = unknown_words(lists, lm.words), sum(len(hyp) for nbest in nbests for hyp in nbest)
+    if not lm.scores_unknown or unknown.total() > options.max_unknown * total:
         check_vocabulary(lists, lm.words, args.in_lm)
-    elif unknown := unknown_words(lists, lm.words):
+    elif unknown:
         log.warning(
             "%d of %d words of the hypotheses are not in %s, which scores them as <unk>; %d different: %s",
-            unknown.total(), sum(len(hyp) for nbest in nbests for hyp in nbest), args.in_lm, len(unknown),
+            unknown.total(), total, args.in_lm, len(unknown),
             " ".join(word for word, _ in unknown.most_common(_LISTED)),
         )  # fmt: skip
     log_probs = lm.nbest_token_log_probs(nbests)

@@ -12,13 +12,14 @@ import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores, with_hypotheses
+from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
 from privasr_k2.decoding.rescoring import GridConfig, Rescoring, choose, grid_errors
 from privasr_k2.decoding.tune import TUNING_ROLE
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json
+from privasr_k2.scoring.align import to_scored_units
 from privasr_k2.scoring.corpus_info import read_corpus_info
-from privasr_k2.scoring.nbest_lists import read_nbest
+from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def main() -> None:
     made.add_argument(
         "--in-scores", type=Path, required=True, nargs="+", metavar="FILE", help="of score_nbest"
     )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="to find units to score")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="references, and what is scored")
     made.add_argument("--out-weights", type=Path, required=True, metavar="FILE", help="rescoring.json")
     cli.add_config(made)
     args = cli.parse(made)
@@ -44,11 +45,16 @@ def main() -> None:
 
     lists = read_nbest(args.in_nbest)
     scores = read_lm_scores(args.in_scores, lists)
-    candidates = candidates_of(lists, scores, read_corpus_info(args.in_manifests).scored_units)
+    if args.in_manifests:
+        check_nbest_complete(lists, args.in_manifests / f"cuts_{role}.jsonl.gz")
+    units = read_corpus_info(args.in_manifests).scored_units
+    candidates = candidates_of(lists, scores, units)
     names = tuple(scores)
-    errors = grid_errors(candidates, names, config)
-    ref_words = sum(len(one.ref.split()) for one in with_hypotheses(lists))
-    chosen = Rescoring(names, config.interpolation, choose(errors), role, errors, ref_words)
+    lengths = {one.id: len(to_scored_units(one.ref.split(), units)) for one in lists.lists}
+    # Without a path every word is a deletion, whatever the weights.
+    lost = sum(lengths[one.id] for one in lists.lists if one.no_path)
+    errors = {point: count + lost for point, count in grid_errors(candidates, names, config).items()}
+    chosen = Rescoring(names, config.interpolation, choose(errors), role, errors, sum(lengths.values()))
     write_json(args.out_weights, chosen.to_dict())
     log.info("%d settings of %s on %s: %s", len(errors), " + ".join(names), role, chosen.point)
 

@@ -225,8 +225,22 @@ def report(
     if tests:
         many = f", corrected by Holm for the {len(tests)} comparisons of this table" if len(tests) > 1 else ""
         notes.insert(0, f"p: MAPSSWE, two-sided{many}.")
+    notes += _caveats(scores, chosen)
     blocks.append("".join(f"- {note}\n" for note in [*_legend(scores[0], corpus), *dict.fromkeys(notes)]))
     return "\n".join(blocks)
+
+
+def _caveats(scores: Sequence[Score], chosen: Sequence[Chosen]) -> list[str]:
+    """What a reader may not conclude."""
+    notes = [
+        f"{role}: weights were chosen here, so that its rates and p-values flatter what was chosen."
+        for role in sorted({one.role for one in chosen} & {score.role for score in scores})
+    ]
+    if any(score.system == "oracle" for score in scores):
+        notes.append(
+            "oracle: the best hypothesis of each list, chosen with its reference; no system can do it."
+        )
+    return notes
 
 
 def read_chosen(path: Path, content: Mapping[str, Any]) -> Chosen:
@@ -238,7 +252,8 @@ def read_chosen(path: Path, content: Mapping[str, Any]) -> Chosen:
     try:
         lms = ""
         if "lms" in content:
-            wer_percent = 100.0 * content["errors"] / content["ref_words"]
+            words = content["ref_words"]
+            wer_percent = 100.0 * content["errors"] / words if words else None
             used = [f"{w:g} {name}" for name, w in zip(content["lms"], content["lambdas"]) if w]
             how = f" ({content['interpolation'].replace('_', '-')})" if len(used) > 1 else ""
             lms = " + ".join(used) + how
@@ -253,7 +268,7 @@ def read_chosen(path: Path, content: Mapping[str, Any]) -> Chosen:
             edges=tuple(content["edges"]),
             lms=lms,
         )
-    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
             path, "what tune_weights or tune_rescoring writes", repr(error), "choose on dev again"
         ) from error

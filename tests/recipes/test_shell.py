@@ -64,7 +64,7 @@ def root(tmp_path: Path) -> Path:
     (made / "copy").write_text(COPY)
     (made / "copy").chmod(0o755)
     (made / "x").write_text("x\n")
-    for name in ("toy", "ctc/toy", "tiny/toy", "paper/ctc/toy"):
+    for name in ("toy", "ctc/toy", "tiny/toy", "paper/toy", "paper/ctc/toy"):
         (made / f"conf/{name}.yaml").parent.mkdir(parents=True, exist_ok=True)
         (made / f"conf/{name}.yaml").write_text(f"{name}\n")
     return made
@@ -206,7 +206,7 @@ def test_relative_paths_mean_the_callers_folder(root: Path, tmp_path: Path) -> N
     [
         ("small", ["toy", "ctc/toy", "corpus"]),
         ("tiny", ["toy", "ctc/toy", "corpus", "tiny/toy", "corpus tiny"]),
-        ("paper", ["toy", "ctc/toy", "corpus", "paper/ctc/toy", "corpus paper"]),
+        ("paper", ["toy", "ctc/toy", "corpus", "paper/toy", "paper/ctc/toy", "corpus paper"]),
     ],
 )
 def test_layers(root: Path, size: str, expected: list[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of, write_lm_scores
 from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 
 GRID = ("interpolation=linear", "lm_weights=[0.0,1.0]", "insertion_penalties=[0.0]", "steps=2")
@@ -68,7 +69,8 @@ def test_chosen_on_dev_and_applied(dev: Path) -> None:
         *("--out-weights", dev / "rescoring.json", "--set", *GRID),
     )
     chosen = json.loads((dev / "rescoring.json").read_text())
-    assert (chosen["errors"], chosen["lm_weight"], chosen["ref_words"]) == (0, 1.0, 3)
+    # The two words of the utterance without a path are lost at every point.
+    assert (chosen["errors"], chosen["lm_weight"], chosen["ref_words"]) == (2, 1.0, 5)
     assert len(chosen["grid"]) == 6 and chosen["lms"] == ["good", "bad"] and chosen["lambdas"][0] > 0
     call(
         *("rescore_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
@@ -96,11 +98,33 @@ def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
     shown = call(*given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
     assert "2 of 8 words of the hypotheses" in shown
     assert read_lm_scores([dev / "new.safetensors"], read_nbest(dev / "nbest_dev"))["open"].shape == (13,)
+    foreign = call(*given, "--in-lm", arpa(dev / "foreign.arpa", "call", "<unk>"), code=2)
+    assert "1.jsonl:1 (u1, hypothesis 1): expected the words of" in foreign
     closed = arpa(dev / "closed.arpa", "call", "ann", "and", "stop")
     shown = call(*given, "--in-lm", closed, code=2)
     assert re.search(
         r"1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa, found 2 others.*coal shop", shown
     )
+
+
+def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
+    manifests = dev / "manifests"
+    cuts = [{"id": name, "type": "MonoCut"} for name in ("u1", "u2", "u3", "u4")]
+    write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts)
+    write_json(
+        manifests / "corpus.json", {"name": "x", "synthetic": False, "scored_units": {"ann": "", "and": ""}}
+    )
+    common = ("--in-nbest", dev / "nbest_dev", "--in-manifests", manifests)
+    tune = (
+        *("tune_rescoring", *common, "--in-scores", dev / "good.safetensors"),
+        *("--out-weights", dev / "r.json", "--set", *GRID),
+    )
+    assert "1 of 4 missing: u4" in call(*tune, code=2)
+    assert "1 of 4 missing: u4" in call("rescore_nbest", *common, "--out-hyps", dev / "o/1.jsonl", code=2)
+    write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts[:3])
+    call(*tune)
+    chosen = json.loads((dev / "r.json").read_text())
+    assert (chosen["errors"], chosen["ref_words"]) == (2, 4)  # "ann" and "and" are not scored
 
 
 def test_the_oracle_needs_no_scores(dev: Path) -> None:

@@ -153,6 +153,10 @@ def test_weights_of_several_lms_are_shown(tmp_path: Path) -> None:
     text = report([_write(tmp_path / "all" / "score_test", ["a"])], [chosen], [], UNKNOWN, PLAIN)
     assert "| all    | dev       | 0.3 ngram + 0.7 lstm (log-linear) |       1.2 |" in text
     assert " 7.50 |" in text
+    assert "dev: weights were chosen here" not in text
+    of_dev = _write(tmp_path / "oracle" / "score_dev", ["a"], role="dev")
+    text = report([of_dev], [chosen], [], UNKNOWN, PLAIN)
+    assert "- dev: weights were chosen here" in text and "- oracle: " in text
 
 
 def test_a_baseline_on_other_references_is_refused(tmp_path: Path) -> None:
