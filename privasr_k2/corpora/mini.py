@@ -16,11 +16,13 @@ from privasr_k2.corpora.mini_text import Sentence
 from privasr_k2.corpora.mini_users import Habits, User
 from privasr_k2.corpora.voices import SAMPLING_RATE, Ranges, Spoken, draw_voices, plan, speak
 from privasr_k2.fileio import write_json, write_text
+from privasr_k2.text.entities import Entity, TaggedText
+from privasr_k2.text.tagged_files import write_tagged
 
 if TYPE_CHECKING:
     from lhotse import CutSet, MonoCut
 
-_WRITTEN = "written.txt"
+_WRITTEN, _TAGGED = "written.txt", "written.jsonl"
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[t
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
-    """Make the corpus in ``given.out_dir``: audio, text, ``public_lists/*.txt`` and ``mini.json``.
+    """Make the corpus in ``given.out_dir``: audio, text, ``public_lists/*.txt`` and ``mini.json``; and what
+    users of train wrote, plain and with entities.
 
     ``given.config_files`` and ``given.options`` (dotted keys, as ``users`` or ``parts.train.utterances``)
     make a :class:`MiniConfig`. The texts depend on it alone; so do the bytes of audio on one machine.
@@ -175,9 +178,19 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     further = further_texts(settings, public)
     if further:
         write_text(given.out_dir / _WRITTEN, "".join(sentence.text + "\n" for sentence in further))
+        writers = [user for user in texts["train"] for _ in range(settings.written)]
+        write_tagged(given.out_dir / _TAGGED, map(_tagged, range(len(further)), writers, further))
     write_json(given.out_dir / "mini.json", describe(texts, further, public, spoken))
     cuts = [(sentences[one.id][0], _cut(one, *sentences[one.id])) for one in spoken]
     return {part: CutSet.from_cuts(cut for of, cut in cuts if of == part) for part in texts}
+
+
+def _tagged(number: int, user: str, sentence: Sentence) -> TaggedText:
+    """A sentence that was written; marks stick to words, so that normalizing leaves their number as it is."""
+    entities = tuple(Entity(*entity) for entity in sentence.entities)
+    return TaggedText(
+        f"written{number:06d}", tuple(_words(sentence.text)), entities, user, cased=sentence.text
+    )
 
 
 def _cut(spoken: Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:

@@ -22,7 +22,7 @@ LAYERS = {
 }
 #: Imports between different parts of one layer; layer 0 is free within itself.
 SIDEWAYS = {
-    *(("data", "corpora"), ("corpora", "data"), ("scoring", "privacy")),
+    *(("data", "corpora"), ("corpora", "data"), ("scoring", "privacy"), ("text", "privacy")),
     *(("lm", "data"), ("lm", "training")),
 }
 #: Where k2 may be named at all, and then inside functions only.

@@ -37,7 +37,14 @@ CONFIGS = {
     "lattices": "privasr_k2.decoding.lattices:LatticeConfig",
     "rescore_lattices": "privasr_k2.decoding.lattice_lists:RescoreLatticesConfig",
     "rescore": "privasr_k2.decoding.rescoring:GridConfig",
+    "tag_entities": "privasr_k2.text.tagging:TagConfig",
+    "sanitize": "privasr_k2.text.sanitized_release:SanitizeConfig",
+    "name_lists": "privasr_k2.bin.make_name_lists:NameListConfig",
     "score_nbest": "privasr_k2.bin.score_nbest:ScoreNbestOptions",
+    "class_lm": "privasr_k2.lm.class_files:ClassLmConfig",
+    "fma": "privasr_k2.lm.marginals:MarginalsConfig",
+    "interpolate": "privasr_k2.lm.interpolate:InterpolationConfig",
+    "approximate": "privasr_k2.lm.approximate:ApproximationConfig",
 }
 
 #: Folders of layers above conf/*.yaml, each with files of the same names (docs/design.md).

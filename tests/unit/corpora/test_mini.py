@@ -18,6 +18,8 @@ from privasr_k2.corpora.mini import (
     write_texts,
 )
 from privasr_k2.errors import ConfigError
+from privasr_k2.text.name_lists import read_name_lists
+from privasr_k2.text.tagged_files import read_tagged
 
 pytest.importorskip("lhotse")
 pytest.importorskip("espeakng_loader")
@@ -120,7 +122,7 @@ def test_same_seed_same_bytes_whatever_the_number_of_processes(layers, tmp_path)
     for out_dir, num_jobs in ((one, 1), (two, 2)):
         CORPUS.read(CorpusInput(None, out_dir, few, layers, num_jobs))
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 12 * 2 + 4 + 2  # audio, public lists, mini.json, written.txt
+    assert len(files) == 12 * 2 + 4 + 3  # audio, public lists, mini.json, written.{txt,jsonl}
     assert [path for path in files if (one / path).read_bytes() != (two / path).read_bytes()] == []
 
 
@@ -189,3 +191,19 @@ def test_settings_that_make_no_corpus_are_refused(layers, tmp_path, options, wor
     with pytest.raises(ConfigError, match=word):
         CORPUS.read(CorpusInput(None, tmp_path, options, layers, 1))
     assert not (tmp_path / "audio").exists()
+
+
+def test_what_train_wrote_is_tagged_as_cuts_are_and_lists_can_be_read(tiny):
+    out_dir, cuts = tiny
+    written = read_tagged([out_dir / "written.jsonl"])
+    assert [text.cased for text in written] == (out_dir / "written.txt").read_text().splitlines()
+    users = {cut.supervisions[0].speaker for cut in cuts["train"]}
+    assert {text.user for text in written} == users
+    lists = read_name_lists(out_dir / "public_lists", CORPUS.normalize)
+    assert sorted(lists) == ["LOC", "MISC", "ORG", "PER"]
+    names = {CORPUS.normalize(name) for of_class in lists.values() for name in of_class.names}
+    mentioned = [" ".join(text.words[e.first : e.end]) for text in written for e in text.entities]
+    assert len(mentioned) > len(written) / 2
+    assert sum(name in names for name in mentioned) > len(mentioned) / 2
+    for text in written:
+        assert " ".join(text.words) == CORPUS.normalize(text.cased)

@@ -1,0 +1,78 @@
+r"""Collect public name lists from public tagged text: per.txt org.txt loc.txt misc.txt.
+
+    python -m privasr_k2.bin.make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
+        --out-lists data/public_lists --config conf/name_lists.yaml
+
+The text must be public: a list that was made from private text is a release. Names stand in alphabetical
+order, so that it tells no counts, normalized.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.fileio import atomic_path, write_text
+from privasr_k2.text.entities import CLASSES
+from privasr_k2.text.name_lists import choose_names, date_words, names_of
+from privasr_k2.text.tagged_files import needs_entities, read_tagged
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NameListConfig:
+    """Which names are taken; defaults in ``conf/name_lists.yaml``.
+
+    Args:
+        at_least: how often a name must stand in the text.
+        most_words: longer names are left out.
+        dates: whether words of dates and times are added to ``MISC``.
+    """
+
+    at_least: int
+    most_words: int
+    dates: bool
+
+    def __post_init__(self) -> None:
+        if self.at_least < 1 or self.most_words < 1:
+            raise ValueError(
+                f"at_least and most_words must be at least 1, got {self.at_least} and {self.most_words}"
+            )
+
+
+def main() -> None:
+    """Parse, collect, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-tagged",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="public text, in four classes",
+    )
+    made.add_argument("--out-lists", type=Path, required=True, metavar="DIR", help="a file for each class")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(NameListConfig, args)
+    texts = read_tagged(args.in_tagged)
+    needs_entities(texts, "--in-tagged")
+    counts = names_of(texts)
+    with atomic_path(args.out_lists) as folder:
+        folder.mkdir()
+        for label in sorted({*CLASSES, *counts}):
+            names = choose_names(
+                counts.get(label, {}), at_least=config.at_least, most_words=config.most_words
+            )
+            if label == "MISC" and config.dates:
+                names = sorted({*names, *date_words()})
+            if names:
+                write_text(folder / f"{label.lower()}.txt", "".join(f"{name}\n" for name in names))
+            log.info("%s: %d names", label, len(names))
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,63 @@
+r"""Count what was tagged and sanitized, and what was missed by gold entities: for the owner of the text.
+
+    python -m privasr_k2.bin.report_entities --in-text data/tagged/dev.jsonl.gz \
+        --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
+        --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
+
+Writes --out-report, and --out-table as Markdown. The counts were taken from private text without noise: no
+release covers them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import read_json, write_json, write_text
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.text.agreement import agreement
+from privasr_k2.text.name_lists import read_name_lists, words_of
+from privasr_k2.text.normalize import normalize_english
+from privasr_k2.text.sanitize_report import NOTE, entity_counts, lines, privacy_of
+from privasr_k2.text.sanitized_release import ABOUT, SANITIZED
+from privasr_k2.text.tagged_files import needs_entities, read_tagged
+
+
+def main() -> None:
+    """Parse, count, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-text", type=Path, nargs="+", required=True, metavar="FILE", help="tagged")
+    made.add_argument("--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated")
+    made.add_argument("--in-sanitized", type=Path, metavar="DIR", help="of sanitize_text")
+    made.add_argument("--in-privacy", type=Path, metavar="FILE", help="privacy.json of sanitize_text")
+    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists")
+    made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="JSON")
+    made.add_argument("--out-table", type=Path, metavar="FILE", help="Markdown")
+    args = cli.parse(made)
+    if bool(args.in_sanitized) != bool(args.in_privacy):
+        raise ConfigError("the command line", "--in-sanitized and --in-privacy", "one alone", "give both")
+    texts = read_tagged(args.in_text)
+    needs_entities(texts, "--in-text")
+    sanitized, lists = None, None
+    report: dict[str, Any] = {"note": NOTE}
+    if args.in_sanitized:
+        about = read_json(args.in_sanitized / ABOUT)
+        report["method"] = about["method"]
+        report["privacy"] = privacy_of(about, Ledger(args.in_privacy).entries())
+        if about["method"] == "replace":
+            sanitized = read_tagged([args.in_sanitized / SANITIZED])
+    if args.in_public_lists:
+        lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)
+    report["classes"] = entity_counts(texts, sanitized, lists)
+    if args.in_gold:
+        found = agreement(read_tagged(args.in_gold), texts, "--in-gold")
+        report["gold"] = {label: of_class.to_dict() for label, of_class in found.items()}
+    write_json(args.out_report, report)
+    if args.out_table:
+        write_text(args.out_table, "\n".join(lines(report)) + "\n")
+
+
+if __name__ == "__main__":
+    cli.run(main)

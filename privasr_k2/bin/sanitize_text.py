@@ -1,0 +1,70 @@
+r"""Replace the names of tagged text by names of public lists, tag them, or leave them out; a release.
+
+    python -m privasr_k2.bin.sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
+        --in-public-lists data/manifests/public_lists --out-dir exp/sanitized \
+        --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
+        --config conf/sanitize.yaml --set data=mini/train
+
+Writes to --out-dir: sanitized.jsonl.gz (tagged text), text.txt.gz (its sentences), class_text.txt.gz (names
+as <PER> and its like), about.json. What was replaced by what is not written. Text is sanitized, not private:
+see docs/sanitization.md; bin.report_entities counts what was missed.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.privacy import release
+from privasr_k2.privacy.spending import guarantees
+from privasr_k2.text.name_lists import read_name_lists, words_of
+from privasr_k2.text.normalize import normalize_english
+from privasr_k2.text.sanitize import needs_lists
+from privasr_k2.text.sanitized_release import SanitizeConfig, guarantee, sanitize, spending
+from privasr_k2.text.tagged_files import needs_entities, read_tagged
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, spend, draw, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-private-text", type=Path, nargs="+", required=True, metavar="FILE", help="tagged text or cuts"
+    )
+    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists; needed to replace")
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="sanitized text")
+    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
+    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private text")
+    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(SanitizeConfig, args)
+    if not config.data:
+        raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/train")
+    texts = read_tagged(args.in_private_text)
+    needs_entities(texts, "--in-private-text")
+    if config.method == "replace" and args.in_public_lists is None:
+        raise ConfigError("the command line", "--in-public-lists", "none", "name lists, or --set method=tag")
+    lists = {}
+    if config.method == "replace":
+        lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)
+        needs_lists(texts, lists)
+    found = guarantee(config, {label: len(words) for label, words in lists.items()})
+    inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]
+    with release.begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=spending(config, found),
+        fingerprint=release.fingerprint_of(config, inputs),
+        max_epsilon=args.max_epsilon,
+    ) as begun:
+        sanitize(args.out_dir, texts, lists, config, begun)
+    for line in guarantees([spending(config, found)])[0].lines():
+        log.info(line)
+
+
+if __name__ == "__main__":
+    cli.run(main)

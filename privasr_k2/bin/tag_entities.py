@@ -1,0 +1,138 @@
+r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
+
+    python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
+        --out-text data/tagged/dev.jsonl.gz --config conf/tag_entities.yaml --set normalize=spoken
+    python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged \
+        --config conf/tag_entities.yaml
+
+A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well) or plain, a sentence a line. It is tagged as it was
+written, where that is known; entities count its normalized words. --out-manifests gets the cuts of all roles
+with new entities, and corpus.json. Nothing is released: the result is as private as the text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.corpora.base import load_corpus
+from privasr_k2.corpora.spoken_numbers import spoken_words
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import atomic_path, read_json, read_jsonl, write_json, write_jsonl
+from privasr_k2.text.entities import TaggedText, Tagger
+from privasr_k2.text.gazetteer import Gazetteer
+from privasr_k2.text.name_lists import read_name_lists, spread
+from privasr_k2.text.normalize import normalize_english
+from privasr_k2.text.tagged_files import read_sentences, read_tagged, with_entities, write_tagged
+from privasr_k2.text.tagging import TagConfig, tag_texts
+from privasr_k2.text.truecase import Truecaser
+
+log = logging.getLogger(__name__)
+Normalize = Callable[[Sequence[str]], Sequence[str]]
+
+
+def main() -> None:
+    """Parse, tag, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-text", type=Path, nargs="+", default=[], metavar="FILE", help="tagged or plain text"
+    )
+    made.add_argument("--out-text", type=Path, metavar="FILE", help="*.jsonl.gz, tagged")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts_<role>.jsonl.gz and corpus.json")
+    made.add_argument("--out-manifests", type=Path, metavar="DIR", help="a folder beside it, with entities")
+    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists, for the gazetteer")
+    made.add_argument(
+        "--in-public-cased", type=Path, nargs="+", default=[], metavar="FILE",
+        help="cased public text: tells capitals, and which words are names only where they have one",
+    )  # fmt: skip
+    made.add_argument("--in-definition", type=Path, metavar="FILE", help="the corpus, for how it normalizes")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(TagConfig, args)
+    if bool(args.in_text) != bool(args.out_text) or bool(args.in_manifests) != bool(args.out_manifests):
+        raise ConfigError("the command line", "an --out- for each --in-", "one alone", "give both")
+    if not (args.in_text or args.in_manifests):
+        raise ConfigError("the command line", "--in-text or --in-manifests", "neither", "name one")
+    normalize = _normalize(args.in_definition, config)
+    public = [line.cased.split() for line in _read(args.in_public_cased, normalize)]
+    lists = read_name_lists(args.in_public_lists, normalize_english) if args.in_public_lists else {}
+    truecaser = Truecaser(public, spread(lists), capital_unknown=config.capital_unknown) if public else None
+    taggers = _taggers(args, config, lists, truecaser)
+
+    def tag(texts: Sequence[TaggedText]) -> list[TaggedText]:
+        return tag_texts(texts, taggers, config, normalize, truecaser)
+
+    if args.in_text:
+        tagged = tag(_read(args.in_text, normalize))
+        write_tagged(args.out_text, tagged)
+        _say(args.out_text, tagged)
+    if args.in_manifests:
+        _tag_manifests(args.in_manifests, args.out_manifests, tag, " and ".join(config.taggers))
+
+
+def _normalize(definition: Path | None, config: TagConfig) -> Normalize:
+    if definition is None and config.normalize == "spoken":
+        return spoken_words
+    change = normalize_english if definition is None else load_corpus(definition).normalize
+    return lambda tokens: change(" ".join(tokens)).split()
+
+
+def _read(paths: Iterable[Path], normalize: Normalize) -> list[TaggedText]:
+    texts: list[TaggedText] = []
+    for path in paths:
+        plain = ".jsonl" not in path.suffixes
+        texts += read_sentences(path, normalize) if plain else read_tagged([path], nested=True)
+    return texts
+
+
+def _taggers(
+    args: argparse.Namespace, config: TagConfig, lists: dict, truecaser: Truecaser | None
+) -> dict[str, Tagger | None]:
+    taggers: dict[str, Tagger | None] = {}
+    if "spacy" in config.taggers:
+        from privasr_k2.text.tag_spacy import SpacyTagger
+
+        taggers["spacy"] = SpacyTagger(config.spacy_models, args.num_jobs)
+    if "gazetteer" in config.taggers:
+        if not lists:
+            raise ConfigError("taggers", "--in-public-lists for the gazetteer", "none", "name the folder")
+        names = {label: of_class.names for label, of_class in lists.items()}
+        plain = truecaser.plain if truecaser else ()
+        gazetteer = Gazetteer(names, ignore_case=config.ignore_case, plain=plain)
+        log.info("%d names are on the lists of several classes and count for the first", gazetteer.ambiguous)
+        taggers["gazetteer"] = gazetteer
+    return taggers
+
+
+def _tag_manifests(
+    manifests: Path, out: Path, tag: Callable[[Sequence[TaggedText]], list[TaggedText]], by: str
+) -> None:
+    if manifests.absolute().parent != out.absolute().parent:
+        raise ConfigError(
+            "--out-manifests", f"a folder beside {manifests}", str(out), "paths of audio are relative"
+        )
+    with atomic_path(out) as folder:
+        folder.mkdir()
+        for path in sorted(manifests.glob("cuts_*.jsonl.gz")):
+            tagged = tag(read_tagged([path], nested=True))
+            write_jsonl(folder / path.name, map(with_entities, read_jsonl(path), tagged))
+            _say(path, tagged)
+        for path in sorted(manifests.glob("l*.*")):  # lexicon.txt, lm_text.txt.gz
+            shutil.copyfile(path, folder / path.name)
+        about = read_json(manifests / "corpus.json")
+        write_json(folder / "corpus.json", {**about, "entities": by})
+
+
+def _say(path: Path, texts: Sequence[TaggedText]) -> None:
+    counts = Counter(entity.label for text in texts for entity in text.entities or ())
+    found = ", ".join(f"{count} {label}" for label, count in sorted(counts.items()))
+    log.info("%s: %d texts; %s", path, len(texts), found or "no entity")
+
+
+if __name__ == "__main__":
+    cli.run(main)

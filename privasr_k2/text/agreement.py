@@ -1,0 +1,111 @@
+"""How well found entities agree with gold ones: by spans and by words, class by class.
+
+A span agrees where first word, last word and class are the same. A word agrees where both lay it in an
+entity of the class. ``covered`` counts gold words that lie in a found entity of *any* class: these are
+replaced, if by a word of another class. The rest is *residual*: names that stay in sanitized text as they
+were said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.text.entities import Entity, TaggedText
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Counts of one class.
+
+    Attributes:
+        gold_spans, found_spans, agreed_spans: entities.
+        gold_words, found_words, agreed_words: words inside them.
+        covered_words: gold words inside a found entity of any class.
+    """
+
+    gold_spans: int
+    found_spans: int
+    agreed_spans: int
+    gold_words: int
+    found_words: int
+    agreed_words: int
+    covered_words: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts, and the rates that follow from them in percent; ``None`` where nothing was to be found."""
+        return {
+            **asdict(self),
+            "span_recall_percent": _percent(self.agreed_spans, self.gold_spans),
+            "span_precision_percent": _percent(self.agreed_spans, self.found_spans),
+            "word_recall_percent": _percent(self.agreed_words, self.gold_words),
+            "word_precision_percent": _percent(self.agreed_words, self.found_words),
+            "residual_words": self.gold_words - self.covered_words,
+            "residual_percent": _percent(self.gold_words - self.covered_words, self.gold_words),
+        }
+
+
+ALL = "all"
+"""All classes together."""
+
+
+def agreement(gold: Sequence[TaggedText], found: Sequence[TaggedText], place: str) -> dict[str, Agreement]:
+    """Class -> counts, and :data:`ALL`.
+
+    Args:
+        gold: the annotated texts; those without annotation count nowhere.
+        found: the same texts, tagged; others may be among them.
+        place: of the gold texts, named in errors.
+
+    Raises:
+        DataError: a gold text that was not tagged or has other words, or no gold text at all.
+
+    >>> gold = [TaggedText("u", ("ask", "ann", "hill"), (Entity(1, 3, "PER"),))]
+    >>> found = [TaggedText("u", ("ask", "ann", "hill"), (Entity(1, 2, "PER"), Entity(2, 3, "LOC")))]
+    >>> of_class = agreement(gold, found, "here")["PER"]
+    >>> of_class.agreed_spans, of_class.agreed_words, of_class.covered_words
+    (0, 1, 2)
+    """
+    by_id = {text.id: text for text in found}
+    counts: Counter[tuple[str, str]] = Counter()
+    annotated = 0
+    for text in gold:
+        if text.entities is None:
+            continue
+        annotated += 1
+        tagged = by_id.get(text.id)
+        if tagged is None or len(tagged.words) != len(text.words):
+            other = "none" if tagged is None else f"one of {len(tagged.words)} words"
+            expected = f"a tagged text {text.id} of {len(text.words)} words"
+            raise DataError(place, expected, other, "tag the texts that are annotated")
+        found_entities = tagged.entities or ()
+        gold_words, found_words = _words(text.entities), _words(found_entities)
+        anywhere = {position for position, _ in found_words}
+        counts.update(("gold_spans", e.label) for e in text.entities)
+        counts.update(("found_spans", e.label) for e in found_entities)
+        counts.update(("agreed_spans", e.label) for e in {*text.entities} & {*found_entities})
+        counts.update(("gold_words", label) for _, label in gold_words)
+        counts.update(("found_words", label) for _, label in found_words)
+        counts.update(("agreed_words", label) for _, label in gold_words & found_words)
+        counts.update(("covered_words", label) for position, label in gold_words if position in anywhere)
+    if not annotated:
+        raise DataError(place, "texts with gold entities", "none", "name annotated text")
+    labels = sorted({label for _, label in counts})
+    made = {label: _of(counts, [label]) for label in labels}
+    return {**made, ALL: _of(counts, labels)}
+
+
+def _of(counts: Counter[tuple[str, str]], labels: Sequence[str]) -> Agreement:
+    names = Agreement.__dataclass_fields__
+    return Agreement(**{name: sum(counts[name, label] for label in labels) for name in names})
+
+
+def _words(entities: Iterable[Entity]) -> set[tuple[int, str]]:
+    return {(position, label) for first, end, label in entities for position in range(first, end)}
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return round(100.0 * part / whole, 2) if whole else None

@@ -1,0 +1,267 @@
+"""Sanitizing tagged text: names are replaced word by word by words of the same class, tagged, or deleted.
+
+Word-by-word replacement [adelani2020; turan2022, section 2.1]: each word i of each entity, on its own, is
+kept with probability p and else replaced by a uniform draw from the n different words of a *public* list of
+its class (the draw may be the same word again),
+
+    P(out = j | word i) = p [i = j] + (1 - p) / n.
+
+What that is worth, and what it does not cover, tells :mod:`privasr_k2.privacy.replacement`:
+
+    epsilon of a word = ln(1 + n p / (1 - p)), of a mention of m words m times that.
+
+For this to hold, three things are done here that the papers do not say:
+
+- a word that is not on the list of its class is always replaced: nothing else could have given it;
+- the guarantee counts numbers of mentions for each unit and of words for each mention that are public;
+  mentions and words beyond are always replaced, which costs nothing. The text's own numbers would be told;
+- a kept word is written as the list writes it (all text is normalized), so that its spelling tells nothing.
+
+A possessive ("ann's") is no part of the word and stays. *Consistent* replacement draws once for each
+different word of a class in a document. Draws are exact: whole numbers from a secret stream, rejected where
+they would make some words more likely; p is rounded down to a multiple of 2^-64. What was replaced by what
+is written nowhere.
+
+The result is *sanitized*, not private: names that the tagger missed stay as they were said.
+
+[adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for de-identifying text
+transformations, Interspeech 2020.
+[turan2022] M. A. T. Turan, D. Klakow, E. Vincent, D. Jouvet, Adapting language models when training on
+privacy-transformed data, LREC 2022.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+from privasr_k2.randomness import NoiseStream
+from privasr_k2.text.entities import Entity, TaggedText
+from privasr_k2.text.name_lists import split_suffix
+
+METHODS = ("replace", "tag", "delete")
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """How words of entities are replaced.
+
+    Args:
+        keep: p, from 0 to 1.
+        by_document: one draw for each different word of a class in a document.
+        mentions: of an utterance this many, the first ones, may keep words; with ``by_document`` so many
+            names of a document, counted as ``mentions * words_per_mention`` different words.
+        words_per_mention: of a mention this many words, the first ones, may be kept.
+    """
+
+    keep: float
+    by_document: bool
+    mentions: int
+    words_per_mention: int
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of all entities, one after the other. Arrays are (W,).
+
+    Attributes:
+        texts, positions: text and place of each word.
+        labels: its class, as an index of ``classes``.
+        listed: its number on the list of its class, -1 where it is not there.
+        may_keep: whether the guarantee counts it.
+        draws: the number of its draw: words of one draw get one outcome.
+        suffixes: what stays of it.
+    """
+
+    classes: tuple[str, ...]
+    texts: np.ndarray
+    positions: np.ndarray
+    labels: np.ndarray
+    listed: np.ndarray
+    may_keep: np.ndarray
+    draws: np.ndarray
+    suffixes: Sequence[str]
+
+
+def replace_words(
+    texts: Sequence[TaggedText],
+    lists: Mapping[str, Sequence[str]],
+    how: Replacement,
+    noise: Callable[[str], NoiseStream],
+) -> list[TaggedText]:
+    """Replace the words of all entities.
+
+    Args:
+        texts: with entities.
+        lists: class -> its different words, as :func:`privasr_k2.text.name_lists.words_of` gives them.
+        how: see there.
+        noise: gives the secret stream for a name, each name once: ``Release.noise``.
+
+    Returns:
+        the texts, with the same entities and numbers of words and without ``cased``.
+
+    Raises:
+        DataError: a class of the text without a list.
+
+    >>> from privasr_k2.randomness import new_secret, noise_stream
+    >>> secret, how = new_secret(), Replacement(keep=0.0, by_document=False, mentions=1, words_per_mention=2)
+    >>> text = TaggedText("u", ("call", "ann's", "brother"), (Entity(1, 2, "PER"),))
+    >>> lists, noise = {"PER": ["bob", "eve"]}, lambda name: noise_stream(secret, name)
+    >>> [made] = replace_words([text], lists, how, noise)
+    >>> made.words in {("call", "bob's", "brother"), ("call", "eve's", "brother")}
+    True
+    """
+    needs_lists(texts, lists)
+    words = _gather(texts, lists, how)
+    outcomes = _outcomes(words, [len(lists[label]) for label in words.classes], how.keep, noise)
+    changed = [list(text.words) for text in texts]
+    vocabularies = [lists[label] for label in words.classes]
+    columns = zip(
+        words.texts.tolist(),
+        words.positions.tolist(),
+        words.labels.tolist(),
+        outcomes.tolist(),
+        words.suffixes,
+    )
+    for text, position, label, outcome, suffix in columns:
+        changed[text][position] = vocabularies[label][outcome] + suffix
+    return [replace(text, words=tuple(new), cased="") for text, new in zip(texts, changed)]
+
+
+def needs_lists(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]]) -> None:
+    """Refuse text with a class that has no list; to be asked before a release begins.
+
+    Raises:
+        DataError: naming the first text, and no word of it.
+    """
+    for text in texts:
+        for first, _, label in text.entities or ():
+            if label not in lists:
+                raise DataError(
+                    f"word {first + 1} of {text.id}",
+                    f"a class that has a list: {' '.join(lists)}",
+                    label,
+                    f"give {label.lower()}.txt, or leave {label} out when the text is tagged",
+                )
+
+
+def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how: Replacement) -> _Words:
+    classes = tuple(lists)
+    numbers = {label: {word: n for n, word in enumerate(words)} for label, words in lists.items()}
+    index = {label: n for n, label in enumerate(classes)}
+    rows: list[tuple[int, int, int, int, bool, int]] = []
+    suffixes: list[str] = []
+    drawn: dict[tuple[str, str, str], int] = {}
+    of_document: Counter[str] = Counter()
+    for number, text in enumerate(texts):
+        document = text.document or text.user
+        for mention, (first, end, label) in enumerate(text.entities or ()):
+            for position in range(first, end):
+                word, suffix = split_suffix(text.words[position])
+                draw = len(rows)
+                counted = mention < how.mentions and position - first < how.words_per_mention
+                if how.by_document:
+                    key = (document, label, word)
+                    if key not in drawn:
+                        drawn[key] = draw
+                        of_document[document] += 1
+                    draw = drawn[key]
+                    first_seen = draw == len(rows)
+                    counted = (
+                        of_document[document] <= how.mentions * how.words_per_mention
+                        if first_seen
+                        else rows[draw][4]
+                    )
+                rows.append((number, position, index[label], numbers[label].get(word, -1), counted, draw))
+                suffixes.append(suffix)
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    texts_, positions, labels, listed, counted_, draws = columns
+    return _Words(classes, texts_, positions, labels, listed, counted_.astype(bool), draws, suffixes)
+
+
+def _outcomes(
+    words: _Words, sizes: Sequence[int], keep: float, noise: Callable[[str], NoiseStream]
+) -> np.ndarray:
+    """(W,) what each word becomes, as a number on its class's list."""
+    count = len(words.labels)
+    kept = _bernoulli(keep, count, noise("keep")) & words.may_keep & (words.listed >= 0)
+    made = np.where(kept, words.listed, 0)
+    for label, size in enumerate(sizes):
+        # Drawn for kept words as well: how many words were kept shows in no stream's length.
+        of_class = np.flatnonzero(words.labels == label)
+        drawn = uniform_below(size, len(of_class), noise(f"words of {words.classes[label]}"))
+        made[of_class] = np.where(kept[of_class], made[of_class], drawn)
+    return made[words.draws]
+
+
+def _bernoulli(p: float, count: int, stream: NoiseStream) -> np.ndarray:
+    """(count,) true with probability p, rounded down to a multiple of 2^-64."""
+    if p >= 1:
+        return np.ones(count, dtype=bool)
+    return _uint64(stream, count) < np.uint64(int(p * 2**64))
+
+
+def uniform_below(size: int, count: int, stream: NoiseStream) -> np.ndarray:
+    """(count,) whole numbers from 0 to ``size`` - 1, each exactly as likely.
+
+    Numbers of 64 bits at or above the largest multiple of ``size`` are drawn again.
+
+    >>> from privasr_k2.randomness import new_secret, noise_stream
+    >>> drawn = uniform_below(3, 1000, noise_stream(new_secret(), "doctest"))
+    >>> int(drawn.min()), int(drawn.max())
+    (0, 2)
+    """
+    limit = np.uint64(2**64 - 2**64 % size - 1)
+    drawn = _uint64(stream, count)
+    while (wrong := np.flatnonzero(drawn > limit)).size:
+        drawn[wrong] = _uint64(stream, wrong.size)
+    return (drawn % np.uint64(size)).astype(np.int64)
+
+
+def _uint64(stream: NoiseStream, count: int) -> np.ndarray:
+    return np.frombuffer(stream.random_bytes(8 * count), dtype="<u8").astype(np.uint64)
+
+
+def tag_for(label: str) -> str:
+    """How a mention of a class stands in class text.
+
+    >>> tag_for("PER")
+    '<PER>'
+    """
+    return f"<{label}>"
+
+
+def with_tags(text: TaggedText) -> TaggedText:
+    """Every mention is one word, the tag of its class.
+
+    >>> with_tags(TaggedText("u", ("call", "ann", "hill"), (Entity(1, 3, "PER"),))).words
+    ('call', '<PER>')
+    """
+    return _instead(text, lambda entity: (tag_for(entity.label),))
+
+
+def without_entities(text: TaggedText) -> TaggedText:
+    """Every mention is left out.
+
+    >>> without_entities(TaggedText("u", ("call", "ann", "hill"), (Entity(1, 3, "PER"),))).words
+    ('call',)
+    """
+    return _instead(text, lambda entity: ())
+
+
+def _instead(text: TaggedText, make: Callable[[Entity], tuple[str, ...]]) -> TaggedText:
+    words: list[str] = []
+    entities: list[Entity] = []
+    done = 0
+    for entity in text.entities or ():
+        words += text.words[done : entity.first]
+        made = make(entity)
+        if made:
+            entities.append(Entity(len(words), len(words) + len(made), entity.label))
+        words += made
+        done = entity.end
+    return replace(text, words=(*words, *text.words[done:]), entities=tuple(entities), cased="")

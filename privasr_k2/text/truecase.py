@@ -1,0 +1,90 @@
+"""Capitals for text that has none, so that a tagger which looks at them can work: a statistical truecaser.
+
+Every word gets the form that it has most often in cased text after the same word before it, if both were seen
+often enough together, else the form that it has most often anywhere but at the beginning of a sentence (a
+bigram version of Lita et al. 2003, without a search). Cased text must be public: the forms of rare words tell
+that they were in it.
+
+[lita2003] L. V. Lita, A. Ittycheriah, S. Roukos, N. Kambhatla, tRuEcasIng, ACL 2003.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+_LEAST_PAIRS = 2
+_MOST_UPPER = 0.5
+_LEAST_CASED = 0.001
+
+
+def has_case(texts: Iterable[Sequence[str]]) -> bool:
+    """Whether capitals tell anything: some words are capitalized, and not most letters are capitals.
+
+    >>> has_case([["Hello", "Ann"]]), has_case([["HELLO", "ANN"]]), has_case([["hello", "ann"]])
+    (True, False, False)
+    """
+    words = capitalized = letters = upper = 0
+    for text in texts:
+        for token in text:
+            words += 1
+            capitalized += token[:1].isupper()
+            letters += len(token)
+            upper += sum(map(str.isupper, token))
+    return capitalized > _LEAST_CASED * words and upper < _MOST_UPPER * letters
+
+
+class Truecaser:
+    """Learns the forms of words from cased sentences.
+
+    Args:
+        sentences: blank-parted tokens, of *public* text; those without capitals, or without small letters,
+            are passed over.
+        names: more words as they are written, for example of public lists: their form counts for words that
+            the sentences lack.
+        capital_unknown: whether words that both lack get a capital: many of them are names, as the names of a
+            text are what other texts lack. More names are found then, and more words that are none.
+
+    >>> sentences = [["Then", "New", "York", "was", "new", "to", "me"], ["I", "saw", "a", "new", "day"]]
+    >>> " ".join(Truecaser(sentences, capital_unknown=True).restore("i saw new york in".split()))
+    'I saw new York In'
+    """
+
+    def __init__(
+        self, sentences: Iterable[Sequence[str]], names: Iterable[str] = (), *, capital_unknown: bool
+    ) -> None:
+        alone: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        pairs: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for tokens in sentences:
+            text = "".join(tokens)
+            if text.islower() or text.isupper():
+                continue
+            for before, token in itertools.pairwise(tokens):
+                alone[token.lower()][token] += 1
+                pairs[before.lower(), token.lower()][token] += 1
+        self._forms = {word: forms.most_common(1)[0][0] for word, forms in alone.items()}
+        self._after = {
+            pair: forms.most_common(1)[0][0]
+            for pair, forms in pairs.items()
+            if forms.total() >= _LEAST_PAIRS and forms.most_common(1)[0][0] != self._forms[pair[1]]
+        }
+        for name in names:
+            for word in name.split():
+                self._forms.setdefault(word.lower(), word)
+        self._unknown = str.capitalize if capital_unknown else str.lower
+        self._forms |= {"i": "I", "i'm": "I'm", "i've": "I've", "i'll": "I'll", "i'd": "I'd"}
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """Words that are mostly written small: lower case."""
+        return frozenset(word for word, form in self._forms.items() if form == word)
+
+    def restore(self, tokens: Sequence[str]) -> list[str]:
+        """The tokens with capitals; the first one has one always."""
+        small = [token.lower() for token in tokens]
+        forms = [
+            self._after.get((before, word)) or self._forms.get(word) or self._unknown(word)
+            for before, word in zip(["", *small], small)
+        ]
+        return [forms[0][:1].upper() + forms[0][1:], *forms[1:]] if forms else []

@@ -1,0 +1,233 @@
+"""From annotated text to sanitized text and its report, verb by verb."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
+
+CONF = Path(__file__).parents[3] / "conf"
+TAG = ("--config", str(CONF / "tag_entities.yaml"))
+SANITIZE = ("--config", str(CONF / "sanitize.yaml"), "--set", "data=toy/train")
+CONLL = "Ann B-person\nLee I-person\nmet O\nAcme B-corporation\n. O\n\nAnn B-person\nRose B-person\nrose O\n"
+
+
+def call(verb, *arguments, code=0):
+    """Both outputs of a verb."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)], capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Every file on the way."""
+    folder = tmp_path_factory.mktemp("sanitize")
+    write_text(folder / "a.conll", CONLL)
+    call("prepare_tagged_text", "--raw-conll", folder / "a.conll", "--out-dir", folder / "gold")
+    gold = folder / "a.jsonl.gz"
+    call(
+        "tag_entities",
+        "--in-text",
+        folder / "gold/a.jsonl.gz",
+        "--out-text",
+        gold,
+        *TAG,
+        "--set",
+        "taggers=[gold]",
+    )
+    call(
+        *("make_name_lists", "--in-tagged", gold, "--out-lists", folder / "lists"),
+        *("--config", CONF / "name_lists.yaml", "--set", "dates=false"),
+    )
+    write_text(folder / "lists/org.txt", "Acme\nBell\n")
+    call(
+        *(
+            "tag_entities",
+            "--in-text",
+            folder / "gold/a.jsonl.gz",
+            "--out-text",
+            folder / "found.jsonl",
+            *TAG,
+        ),
+        *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]", "ignore_case=false"),
+    )
+    release = ("--in-private-text", folder / "found.jsonl", "--in-public-lists", folder / "lists")
+    release += ("--out-dir", folder / "out", "--out-privacy", folder / "privacy.json")
+    release += ("--ledger", folder / "private/ledger.json", *SANITIZE)
+    said = call("sanitize_text", *release)
+    call(
+        *(
+            "report_entities",
+            "--in-text",
+            folder / "found.jsonl",
+            "--in-gold",
+            gold,
+            "--in-sanitized",
+            folder / "out",
+        ),
+        *("--in-privacy", folder / "privacy.json", "--in-public-lists", folder / "lists"),
+        *("--out-report", folder / "report.json", "--out-table", folder / "report.md"),
+    )
+    return folder, release, said
+
+
+def test_annotated_text_becomes_tagged_text_in_four_classes(made):
+    folder, *_ = made
+    first, second = read_jsonl(folder / "a.jsonl.gz")
+    assert first == {
+        "id": "a.conll:1",
+        "text": "ann lee met acme",
+        "cased": "Ann Lee met Acme .",
+        "entities": [[0, 2, "PER"], [3, 4, "ORG"]],
+    }
+    assert second["entities"] == [[0, 1, "PER"], [1, 2, "PER"]]
+    assert (folder / "lists/per.txt").read_text() == "ann\nann lee\nrose\n"
+
+
+def test_sanitized_text_keeps_its_form(made):
+    folder, _, said = made
+    for record in read_jsonl(folder / "out/sanitized.jsonl.gz"):
+        assert "cased" not in record
+    with gzip.open(folder / "out/class_text.txt.gz", "rt", encoding="utf-8") as file:
+        assert len(file.readlines()) == 2
+    assert "toy/train: epsilon" in said and "does not cover: Mentions that the tagger missed" in said
+    report = read_json(folder / "report.json")
+    assert report["gold"]["all"]["residual_words"] >= 0 and "no epsilon covers" in report["note"]
+    assert "sanitized, not private" in (folder / "report.md").read_text()
+
+
+def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
+    folder, release, _ = made
+    before = (folder / "out/text.txt.gz").read_bytes()
+    call("sanitize_text", *release)
+    assert (folder / "out/text.txt.gz").read_bytes() == before
+    assert len(read_json(folder / "private/ledger.json")["entries"]) == 1
+    said = call("sanitize_text", *release, "keep=0.3", "--max-epsilon", "1", code=2)
+    assert "--max-epsilon" in said
+    assert (folder / "out/text.txt.gz").read_bytes() == before
+    assert "epsilon" in call(
+        "privacy_report", "--in-path", folder / "privacy.json", "--ledger", folder / "private/ledger.json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (("keep=1.5",), "keep must be from 0 to 1, got 1.5"),
+        (("keep=1",), "a number below 1"),
+        (("data=''",), "--set data=mini/train"),
+        (("method=tag", "delta=2"), "delta"),
+    ],
+)
+def test_bad_settings_spend_nothing(made, tmp_path, values, message):
+    folder, _, _ = made
+    ledger = tmp_path / "ledger.json"
+    said = call(
+        *(
+            "sanitize_text",
+            "--in-private-text",
+            folder / "found.jsonl",
+            "--in-public-lists",
+            folder / "lists",
+        ),
+        *("--out-dir", tmp_path / "out", "--out-privacy", tmp_path / "p.json", "--ledger", ledger),
+        *(*SANITIZE, *values),
+        code=2,
+    )
+    assert message in said and not ledger.exists() and not (tmp_path / "out").exists()
+
+
+def test_a_class_without_a_list_and_text_without_tags_spend_nothing(made, tmp_path):
+    folder, _, _ = made
+    write_jsonl(tmp_path / "t.jsonl", [{"id": "x", "text": "in bath", "entities": [[1, 2, "LOC"]]}])
+    write_jsonl(tmp_path / "bare.jsonl", [{"id": "x", "text": "in bath"}])
+    rest = ("--in-public-lists", folder / "lists", "--out-dir", tmp_path / "out", *SANITIZE)
+    rest += ("--out-privacy", tmp_path / "p.json", "--ledger", tmp_path / "ledger.json")
+    said = call("sanitize_text", "--in-private-text", tmp_path / "t.jsonl", *rest, code=2)
+    assert "word 2 of x" in said and "found LOC" in said and "loc.txt" in said
+    assert "bin.tag_entities" in call(
+        "sanitize_text", "--in-private-text", tmp_path / "bare.jsonl", *rest, code=2
+    )
+    assert not (tmp_path / "ledger.json").exists()
+
+
+def test_tags_need_no_lists_and_cost_nothing(made, tmp_path):
+    folder, _, _ = made
+    said = call(
+        *(
+            "sanitize_text",
+            "--in-private-text",
+            folder / "a.jsonl.gz",
+            "--out-dir",
+            tmp_path / "out",
+            *SANITIZE,
+        ),
+        *("method=tag", "--out-privacy", tmp_path / "p.json", "--ledger", tmp_path / "ledger.json"),
+    )
+    assert "epsilon 0 at delta" in said
+    with gzip.open(tmp_path / "out/text.txt.gz", "rt", encoding="utf-8") as file:
+        assert file.read() == "<PER> met <ORG>\n<PER> <PER> rose\n"
+
+
+def test_manifests_get_entities_of_their_written_text(made, tmp_path):
+    folder, _, _ = made
+    custom = {"cased": "Ask Rose, may I?", "entities": [[0, 1, "PER"]]}
+    cut = {"id": "c", "supervisions": [{"text": "ask rose may i", "speaker": "s", "custom": custom}]}
+    write_jsonl(tmp_path / "manifests/cuts_dev.jsonl.gz", [cut])
+    write_json(tmp_path / "manifests/corpus.json", {"name": "toy"})
+    call(
+        *(
+            "tag_entities",
+            "--in-manifests",
+            tmp_path / "manifests",
+            "--out-manifests",
+            tmp_path / "tagged",
+            *TAG,
+        ),
+        *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]"),
+    )
+    [found] = read_jsonl(tmp_path / "tagged/cuts_dev.jsonl.gz")
+    assert found["supervisions"][0]["custom"] == {"cased": custom["cased"], "entities": [[1, 2, "PER"]]}
+    assert read_json(tmp_path / "tagged/corpus.json") == {"name": "toy", "entities": "gazetteer"}
+    said = call(
+        *(
+            "tag_entities",
+            "--in-manifests",
+            tmp_path / "manifests",
+            "--out-manifests",
+            tmp_path / "x/y",
+            *TAG,
+        ),
+        *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]"),
+        code=2,
+    )
+    assert "a folder beside" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tag_entities", *TAG), "--in-text or --in-manifests"),
+        (("tag_entities", "--in-text", "t.jsonl", *TAG), "an --out- for each --in-"),
+        (("prepare_tagged_text", "--out-dir", "x"), "--raw-conll or --raw-earnings21"),
+        (("report_entities", "--in-text", "t", "--out-report", "r", "--in-privacy", "p"), "give both"),
+    ],
+)
+def test_flags_that_do_not_fit_are_named(arguments, message):
+    assert message in call(*arguments, code=2)
+
+
+def test_json_lines_hold_no_more_than_is_said(made):
+    folder, *_ = made
+    with gzip.open(folder / "out/sanitized.jsonl.gz", "rt", encoding="utf-8") as file:
+        assert {key for line in file for key in json.loads(line)} == {"id", "text", "entities"}
