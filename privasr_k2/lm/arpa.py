@@ -8,7 +8,7 @@ binary search.
 
 from __future__ import annotations
 
-import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,6 +70,22 @@ class Arpa:
                 suffixes[self.parents[rows]], self.last_words[rows], suffixes
             )
         return suffixes
+
+    @cached_property
+    def lower_log10_probs(self) -> np.ndarray:
+        """(n,) log10 P(last word | the history without its first word): what backing off would give.
+
+        0 for unigrams.
+        """
+        lower = np.zeros(len(self.keys))
+        first, parents = self.counts[0], self.parents
+        # Mostly the shorter n-gram is there, and is then the longest suffix that has been found already.
+        shorter = self.suffixes[1:][first:]
+        histories, words = self.suffixes[parents[first:]], self.last_words[first:]
+        there = parents[shorter - 1] == histories
+        lower[first:][there] = self.log10_probs[shorter[there] - 1]
+        lower[first:][~there] = self.log10_conditional(histories[~there], words[~there])
+        return lower
 
     def rows_of_orders(self) -> list[slice]:
         """The rows of order 1, 2, ..."""
@@ -198,20 +214,15 @@ def read_arpa(path: Path) -> Arpa:
     """
     lines = read_lines(path)
     counts = _read_counts(path, lines)
-    words: tuple[str, ...] = ()
     word_ids: dict[str, int] = {}
     keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
     for order, expected in enumerate(counts, start=1):
-        section = _read_section(path, lines, order, expected, highest=order == len(counts))
-        if order == 1:
-            words = tuple(section.words)
-            word_ids = {word: number for number, word in enumerate(words)}
-            _refuse_repeated_words(path, section, words, word_ids)
-            if BOS not in word_ids or EOS not in word_ids:
-                raise GraphError(
-                    path, f"{BOS} and {EOS} among the unigrams", "one of them is missing", "estimate it again"
-                )
-        section_keys = _section_keys(path, section, order, word_ids, keys, counts)
+        section = _read_section(path, lines, order, expected, word_ids, highest=order == len(counts))
+        if order == 1 and not {BOS, EOS} <= word_ids.keys():
+            raise GraphError(
+                path, f"{BOS} and {EOS} among the unigrams", "one of them is missing", "estimate it again"
+            )
+        section_keys = _section_keys(path, section, word_ids, keys)
         by_key = np.argsort(section_keys, kind="stable")
         section_keys = section_keys[by_key]
         twice = np.flatnonzero(section_keys[1:] == section_keys[:-1])
@@ -223,15 +234,15 @@ def read_arpa(path: Path) -> Arpa:
         keys = np.concatenate([keys, section_keys])
         probs = np.concatenate([probs, section.probs[by_key]])
         backoffs = np.concatenate([backoffs, section.backoffs[by_key]])
-    return Arpa(words, tuple(counts), keys, probs, backoffs)
+    return Arpa(tuple(word_ids), tuple(counts), keys, probs, backoffs)
 
 
 @dataclass(frozen=True)
 class _Section:
-    """One order as read: line numbers, all words in a row, probabilities and back-off weights."""
+    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off weights."""
 
-    numbers: list[int]
-    words: list[str]
+    numbers: array[int]
+    ids: np.ndarray
     probs: np.ndarray
     backoffs: np.ndarray
 
@@ -262,114 +273,76 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
 
 
 def _read_section(
-    path: Path, lines: Iterator[tuple[int, str]], order: int, expected: int, highest: bool
+    path: Path,
+    lines: Iterator[tuple[int, str]],
+    order: int,
+    expected: int,
+    word_ids: dict[str, int],
+    highest: bool,
 ) -> _Section:
+    """The n-grams of one order; unigrams number the words."""
     end = "\\end\\" if highest else f"\\{order + 1}-grams:"
-    numbers: list[int] = []
-    rows: list[list[str]] = []
+    way_out = "repair or estimate it again"
+    # Plain numbers in arrays: millions of lists or strings would cost gigabytes.
+    numbers, ids, probs, backoffs = array("q"), array("q"), array("d"), array("d")
     number = 0
     for number, line in lines:
         if line.startswith("\\"):
             if line.rstrip(" \t") == end:
                 break
-            raise GraphError(f"{path}:{number}", f"a line '{end}'", repr(line), "repair or estimate it again")
+            raise GraphError(f"{path}:{number}", f"a line '{end}'", repr(line), way_out)
         fields = line.replace("\t", " ").split(" ")
         if "" in fields:
             fields = [field for field in fields if field]
-        if fields:
-            numbers.append(number)
-            rows.append(fields)
+            if not fields:
+                continue
+        if len(fields) != order + 1 and (highest or len(fields) != order + 2):
+            what = f"log10 P and {order} word(s)" + ("" if highest else ", and maybe a back-off weight")
+            raise GraphError(f"{path}:{number}", what, repr(" ".join(fields)), way_out)
+        try:
+            probs.append(float(fields[0]))
+            backoffs.append(float(fields[order + 1]) if len(fields) > order + 1 else 0.0)
+        except ValueError as error:
+            found = str(error).partition(": ")[2]
+            raise GraphError(f"{path}:{number}", "a number", found, way_out) from None
+        words = fields[1 : order + 1]
+        if order == 1 and word_ids.setdefault(words[0], len(word_ids)) != len(numbers):
+            raise GraphError(f"{path}:{number}", "each word once", f"{words[0]!r} again", "remove one")
+        try:
+            ids.extend([word_ids[word] for word in words])
+        except KeyError as error:
+            raise GraphError(f"{path}:{number}", "words that are unigrams too", str(error), way_out) from None
+        numbers.append(number)
     else:
         raise GraphError(
             f"{path}:{number}", f"a line '{end}'", "the end of the file", "copy or make it again"
         )
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    wrong = np.flatnonzero((lengths != order + 1) & ((lengths != order + 2) | highest))
-    if wrong.size:
-        what = f"log10 P and {order} word(s)" + ("" if highest else ", and maybe a back-off weight")
-        row = int(wrong[0])
-        raise GraphError(
-            f"{path}:{numbers[row]}", what, repr(" ".join(rows[row])), "repair or estimate it again"
-        )
-    if len(rows) != expected:
-        raise GraphError(
-            f"{path}:{number}",
-            f"{expected} {order}-grams as the header says",
-            str(len(rows)),
-            "copy or make it again",
-        )
-    probs = _floats(path, numbers, [row[0] for row in rows])
-    positive = np.flatnonzero(~(probs <= 1e-6))
-    if positive.size:
-        row = int(positive[0])
-        raise GraphError(
-            f"{path}:{numbers[row]}", "log10 P at most 0", rows[row][0], "repair or estimate it again"
-        )
-    backoffs = _floats(path, numbers, [row[order + 1] if len(row) > order + 1 else "0" for row in rows])
-    infinite = np.flatnonzero(~np.isfinite(backoffs))
-    if infinite.size:
-        row = int(infinite[0])
-        raise GraphError(
-            f"{path}:{numbers[row]}", "a finite back-off weight", rows[row][-1], "repair or estimate it again"
-        )
-    words = [word for row in rows for word in row[1 : order + 1]]
-    return _Section(numbers, words, np.maximum(probs, LOG10_ZERO), backoffs)
+    if len(numbers) != expected:
+        what = f"{expected} {order}-grams as the header says"
+        raise GraphError(f"{path}:{number}", what, str(len(numbers)), "copy or make it again")
+    log10_probs, log10_backoffs = np.array(probs), np.array(backoffs)
+    for values, good, what in (
+        (log10_probs, log10_probs <= 1e-6, "log10 P at most 0"),
+        (log10_backoffs, np.isfinite(log10_backoffs), "a finite back-off weight"),
+    ):
+        if not good.all():
+            row = int(np.argmin(good))
+            raise GraphError(f"{path}:{numbers[row]}", what, f"{values[row]:g}", way_out)
+    words_of_rows = np.array(ids, dtype=np.int64).reshape(-1, order)
+    return _Section(numbers, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs)
 
 
-def _floats(path: Path, numbers: list[int], texts: list[str]) -> np.ndarray:
-    try:
-        return np.array(list(map(float, texts)), dtype=np.float64)
-    except ValueError:
-        row = next(row for row, text in enumerate(texts) if not _is_number(text))
-        raise GraphError(
-            f"{path}:{numbers[row]}", "a number", repr(texts[row]), "repair or estimate it again"
-        ) from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return not math.isnan(float(text))
-    except ValueError:
-        return False
-
-
-def _refuse_repeated_words(
-    path: Path, section: _Section, words: tuple[str, ...], word_ids: dict[str, int]
-) -> None:
-    if len(word_ids) < len(words):
-        first: dict[str, int] = {}
-        row = next(row for row, word in enumerate(words) if first.setdefault(word, row) != row)
-        raise GraphError(
-            f"{path}:{section.numbers[row]}", "each word once", f"{words[row]!r} again", "remove one"
-        )
-
-
-def _section_keys(
-    path: Path,
-    section: _Section,
-    order: int,
-    word_ids: dict[str, int],
-    keys: np.ndarray,
-    counts: list[int],
-) -> np.ndarray:
+def _section_keys(path: Path, section: _Section, word_ids: dict[str, int], keys: np.ndarray) -> np.ndarray:
     """(rows,) the keys of a section's n-grams in the trie of the shorter ones."""
-    ids = np.array([word_ids.get(word, -1) for word in section.words], dtype=np.int64).reshape(-1, order)
-    if (ids < 0).any():
-        row, column = map(int, np.argwhere(ids < 0)[0])
-        raise GraphError(
-            f"{path}:{section.numbers[row]}",
-            "words that are unigrams too",
-            repr(section.words[row * order + column]),
-            "repair or estimate it again",
-        )
+    ids = section.ids
     nodes = np.zeros(len(ids), dtype=np.int64)
-    for column in range(order - 1):
+    for column in range(ids.shape[1] - 1):
         wanted = nodes * len(word_ids) + ids[:, column]
         rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         missing = np.flatnonzero(keys[rows] != wanted)
         if missing.size:
-            row = int(missing[0])
-            history = " ".join(section.words[row * order : row * order + column + 1])
+            row, words = int(missing[0]), tuple(word_ids)
+            history = " ".join(words[word] for word in ids[row, : column + 1].tolist())
             raise GraphError(
                 f"{path}:{section.numbers[row]}",
                 f"its history {history!r} among the {column + 1}-grams",

@@ -124,9 +124,7 @@ def estimate(counts: Counts, discounting: str) -> Arpa:
             weight = np.where(rest > 1e-12, left / np.maximum(rest, 1e-12), 1.0)
         backoffs.append(np.where(followers > 0, weight, 1.0))
     backoffs.append(np.ones(len(probs[-1])))
-    model = _as_arpa(counts, probs, backoffs)
-    kept = _without_unknown(model)
-    return model if kept.all() else keep_rows(model, kept)
+    return as_model(counts, probs, backoffs)
 
 
 def _unigrams(counts: Counts, discounting: str) -> np.ndarray:
@@ -188,6 +186,17 @@ def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -
         "order %d: too few counts of counts for Kneser-Ney; fixed discounts 0.5 1 1.5 are used", order
     )
     return np.array([0.0, 0.5, 1.0, 1.5])
+
+
+def as_model(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]) -> Arpa:
+    """Probabilities and back-off weights of all counted n-grams, without the longer n-grams of ``<unk>``.
+
+    Args:
+        probs, backoffs: for each order, one a counted n-gram.
+    """
+    model = _as_arpa(counts, probs, backoffs)
+    kept = _without_unknown(model)
+    return model if kept.all() else keep_rows(model, kept)
 
 
 def _as_arpa(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]) -> Arpa:

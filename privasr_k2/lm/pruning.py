@@ -38,12 +38,10 @@ def prune_to(
 
 def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = None) -> np.ndarray:
     """(n,) the relative change of perplexity without each n-gram [Stolcke 1998]; inf for unigrams."""
-    parents, words = model.parents, model.last_words
-    first = model.counts[0]
+    parents, first = model.parents, model.counts[0]
     if history_log10_probs is None:
         history_log10_probs = history_probs(model)
-    lower = np.full(len(parents), 0.0)
-    lower[first:] = model.log10_conditional(model.suffixes[parents[first:]], words[first:])
+    lower = model.lower_log10_probs
     p, q = 10.0**model.log10_probs, 10.0**lower
     size = len(parents) + 1
     left = 1.0 - np.bincount(parents[first:], p[first:], minlength=size)

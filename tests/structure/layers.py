@@ -28,7 +28,10 @@ SIDEWAYS = {
 #: Where k2 may be named at all, and then inside functions only.
 K2_PLACES = ("graph.", "decoding.", "am.losses")
 #: Free of torch, lhotse and k2, also inside functions: besides layers 0 and 1 without compat.
-LIGHT = {"lm.arpa", "lm.ngram"}
+LIGHT = {
+    f"lm.{name}"
+    for name in ("arpa", "ngram", "sub_lm", "names", "classes", "class_files", "marginals", "interpolate")
+}
 HEAVY = {"torch", "lhotse", "k2"}
 
 

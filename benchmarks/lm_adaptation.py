@@ -1,0 +1,255 @@
+"""Adapting, approximating and mixing language models, each against a direct loop over a sample.
+
+    . ./path.sh; python benchmarks/lm_adaptation.py
+
+* fast marginal adaptation of the trigrams of 7.2 million words of books; the loop sums over the vocabulary
+  for every history of a sample, as the formula has it
+* an LSTM's n-gram approximation on the training words of AMI: the LSTM reads them, its probabilities become
+  trigrams; the loop fills dictionaries. Random weights unless --in-lstm names a folder of train_lm: the time
+  is the same
+* EM weights of three models on AMI's dev words: trigrams of AMI's training words, an adapted model of the
+  books with AMI's vocabulary, the approximation; the loop is over words, with as many steps
+
+What the loop finds must be what the library finds, or nothing is printed. Data: PRIVASR_SHARED_DATA, or
+../shared/data beside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from privasr_k2 import config
+from privasr_k2.fileio import read_lines
+from privasr_k2.lm.approximate import approximate, probs_of_text
+from privasr_k2.lm.arpa import EOS, Arpa
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.interpolate import em_weights
+from privasr_k2.lm.marginals import adapt, smoothed_unigrams
+from privasr_k2.lm.ngram import count_ngrams, estimate, perplexity
+from privasr_k2.randomness import stream
+from privasr_k2.text.normalize import normalize_english
+
+ROOT = Path(__file__).resolve().parents[1]
+Sentences = list[list[str]]
+T = TypeVar("T")
+
+
+def timed(function: Callable[[], T]) -> tuple[float, T]:
+    """Seconds, and what the function gives."""
+    started = time.perf_counter()
+    found = function()
+    return time.perf_counter() - started, found
+
+
+def memory() -> float:
+    """The process's greatest memory so far, in GB (it only grows)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def ami(folder: Path, split: str) -> Sentences:
+    """The words of AMI's turns of one split, without markers."""
+    rows = (line.split("\t") for _, line in read_lines(folder / "ami" / "turns.tsv.gz"))
+    turns = (normalize_english(row[4]).split() for row in rows if row[1] == split)
+    return [turn for turn in turns if turn]
+
+
+def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, object]:
+    """Equation 1 and 2 on the trigrams of the books."""
+    words = sorted({word for sentence in books for word in sentence})
+    estimating, model = timed(lambda: estimate(count_ngrams(books, words, order=3), "modified_kneser_ney"))
+    target = smoothed_unigrams(text, model, 0.0)
+    before = memory()
+    seconds, adapted = {}, {}
+    for equation in (1, 2):
+        seconds[equation], adapted[equation] = timed(partial(adapt, model, target, 0.5, equation=equation))
+    after = memory()
+    sample = stream(1, "histories").integers(0, len(model.keys) - model.counts[-1], histories)
+    looping, difference = timed(lambda: largest_difference(model, adapted, target, sample))
+    assert difference < 1e-6, difference
+    return {
+        "ngrams": list(model.counts),
+        "estimation_s": estimating,
+        "adaptation_s": seconds,
+        "memory_before_gb": before,
+        "memory_after_gb": after,
+        "loop_histories": histories,
+        "loop_s": looping,
+        "loop_s_for_all_histories": looping / (2 * histories) * (len(model.keys) - model.counts[-1]),
+        "largest_difference": difference,
+    }
+
+
+def largest_difference(
+    model: Arpa, adapted: dict[int, Arpa], target: np.ndarray, sample: np.ndarray
+) -> float:
+    """Of an adapted probability from the formula, over all words after each history of the sample."""
+    words = np.flatnonzero(target > 0)
+    unigrams, found = 10.0 ** model.log10_probs[words], 0.0
+    for node in sample.tolist():
+        history = np.full(len(words), node)
+        given = 10.0 ** model.log10_conditional(history, words)
+        for equation, one in adapted.items():
+            value = np.sqrt(target[words] / unigrams) * given
+            if equation == 2:
+                value = np.sqrt(given / unigrams) * target[words]
+            probs = 10.0 ** one.log10_conditional(history, words)
+            found = max(found, float(np.abs(probs - value / value.sum()).max()))
+    return found
+
+
+def approximation(train: Sentences, lstm: Path | None, sample: int) -> tuple[dict[str, object], Arpa]:
+    """Trigrams with an LSTM's probabilities."""
+    import torch
+
+    from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+    from privasr_k2.lm.neural.perplexity import LanguageModel, open_lm
+    from privasr_k2.lm.neural.scoring import NeuralScorer
+    from privasr_k2.lm.neural.vocabulary import order_by_count
+
+    torch.set_num_threads(1)
+    words = sorted({word for sentence in train for word in sentence})
+    lm: LanguageModel
+    if lstm is None:
+        files = [ROOT / "conf" / "lm_lstm.yaml"]
+        vocabulary = order_by_count(words, train)
+        model = new_lm(spec_of(config.load(kind_of(files).config, files)), vocabulary, 1)
+        lm = NeuralScorer(model.eval(), vocabulary)
+    else:
+        lm = open_lm(lstm)
+    reading, probs = timed(lambda: probs_of_text(lm, train, 200_000))
+    seconds, found = timed(lambda: approximate(train, probs, words, order=3, unigrams="average"))
+    some = train[:sample]
+    size = sum(len(sentence) + 1 for sentence in some)
+    part = approximate(some, probs[:size], words, order=3, unigrams="average")
+    looping, expected = timed(lambda: slow_trigrams(some, probs[:size].tolist(), len(words) + 2))
+    difference = max(
+        abs(10.0 ** part.log10_probs[row] - expected[tuple(ngram)]) for row, ngram in trigrams(part)
+    )
+    assert difference < 1e-9, difference
+    figures = {
+        "words": len(probs),
+        "reading_s": reading,
+        "words_a_second": len(probs) / reading,
+        "ngrams": list(found.counts),
+        "approximation_s": seconds,
+        "loop_words": size,
+        "loop_s": looping,
+        "loop_s_for_all_words": looping / size * len(probs),
+        "largest_difference": difference,
+    }
+    return figures, found
+
+
+def trigrams(model: Arpa) -> list[tuple[int, list[str]]]:
+    """The rows of the trigrams and their words."""
+    rows = range(sum(model.counts[:2]), sum(model.counts))
+    parents, last = model.parents, model.last_words
+    found = []
+    for row in rows:
+        pair = int(parents[row]) - 1
+        numbers = (int(parents[pair]) - 1, int(last[pair]), int(last[row]))
+        found.append((row, [model.words[number] for number in numbers]))
+    return found
+
+
+def slow_trigrams(text: Sentences, probs: list[float], predictable: int) -> dict[tuple[str, ...], float]:
+    """P of every n-gram up to trigrams, by dictionaries; ``predictable``: words, sentence ends and <unk>."""
+    sums: dict[tuple[str, ...], float] = defaultdict(float)
+    counts: dict[tuple[str, ...], int] = defaultdict(int)
+    place = 0
+    for sentence in text:
+        padded = ["<s>", *sentence, EOS]
+        for end in range(1, len(padded)):
+            for order in range(1, min(3, end + 1) + 1):
+                ngram = tuple(padded[end + 1 - order : end + 1])
+                sums[ngram] += probs[place]
+                counts[ngram] += 1
+            place += 1
+    mass: dict[tuple[str, ...], float] = defaultdict(float)
+    total: dict[tuple[str, ...], int] = defaultdict(int)
+    kinds: dict[tuple[str, ...], int] = defaultdict(int)
+    for ngram, count in counts.items():
+        mass[ngram[:-1]] += sums[ngram] / count
+        total[ngram[:-1]] += count
+        kinds[ngram[:-1]] += 1
+    found: dict[tuple[str, ...], float] = {}
+    for ngram in sorted(counts, key=len):
+        history = ngram[:-1]
+        left = kinds[history] / (kinds[history] + total[history])
+        lower = found[ngram[1:]] if history else 1.0 / predictable
+        found[ngram] = (1 - left) * sums[ngram] / counts[ngram] / mass[history] + left * lower
+    return found
+
+
+def mixing(models: list[Arpa], dev: Sentences, sample: int) -> dict[str, object]:
+    """EM over all words of dev, and by a loop over the first ones."""
+    log_probs = np.stack([ClassLm(model, {}).token_log_probs(dev) for model in models], axis=1)
+    seconds, (weights, mean) = timed(lambda: em_weights(log_probs))
+    some, steps = log_probs[:sample], 50
+    fast, _ = em_weights(some, max_steps=steps, tolerance=1e-300)
+    looping, slow = timed(lambda: slow_em(np.exp(some).tolist(), steps))
+    difference = float(np.abs(fast - slow).max())
+    assert difference < 1e-9, difference
+    return {
+        "words": len(log_probs),
+        "em_s": seconds,
+        "weights": weights.round(4).tolist(),
+        "ppl": math.exp(-mean),
+        "ppl_of_each": [perplexity(model, dev) for model in models],
+        "loop_words": sample,
+        "loop_steps": steps,
+        "loop_s": looping,
+        "largest_difference": difference,
+    }
+
+
+def slow_em(probs: list[list[float]], steps: int) -> list[float]:
+    """The same steps, word by word."""
+    weights = [1.0 / len(probs[0])] * len(probs[0])
+    for _ in range(steps):
+        shares = [0.0] * len(weights)
+        for row in probs:
+            total = sum(w * p for w, p in zip(weights, row))
+            for number, (weight, prob) in enumerate(zip(weights, row)):
+                shares[number] += weight * prob / total
+        weights = [share / len(probs) for share in shares]
+    return weights
+
+
+def main() -> None:
+    """Measure and print JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--in-lstm", type=Path, help="a folder of train_lm, of AMI's training words")
+    parser.add_argument("--histories", type=int, default=100, help="of the loop over histories")
+    args = parser.parse_args()
+    data = Path(os.environ.get("PRIVASR_SHARED_DATA", ROOT.parent / "shared" / "data"))
+    books = [line.split() for _, line in read_lines(data / "books" / "books.txt.gz") if line.strip()]
+    train, dev = ami(data, "train"), ami(data, "val")
+    words = sorted({word for sentence in train for word in sentence})
+    known = set(words)
+    dev = [[word for word in sentence if word in known] for sentence in dev[:2000]]
+    adapted = adaptation(books, train, args.histories)
+    approximated, lstm = approximation(train, args.in_lstm, 2000)
+    own = estimate(count_ngrams(train, words, order=3), "modified_kneser_ney")
+    foreign = estimate(count_ngrams(books, words, order=3), "modified_kneser_ney")
+    foreign = adapt(foreign, smoothed_unigrams(train, foreign, 0.0), 0.5, equation=1)
+    mixed = mixing([own, foreign, lstm], dev, 2000)
+    print(json.dumps({"adaptation": adapted, "approximation": approximated, "em": mixed}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+r"""Adapt an n-gram model to a little text: fast marginal adaptation, which gives an ARPA of the same n-grams.
+
+An ARPA file, or a class LM's folder: then its root model is adapted, words and tags, and the names stay as
+they are; the texts must be marked (*.jsonl) or have tags, and beta is chosen by the perplexity of tagged
+text. --in-background-text: unigrams of the text that the model was trained with take the place of the model's
+own, which Kneser-Ney has made for backing off.
+
+    python -m privasr_k2.bin.adapt_lm --in-lm data/lm/phone.arpa.gz --in-text data/adapt.txt \
+        --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json --config conf/fma.yaml
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from privasr_k2.bin import cli
+from privasr_k2.fileio import write_json
+from privasr_k2.lm.arpa import read_arpa, write_arpa
+from privasr_k2.lm.class_files import is_class_lm, load_class_lm, save_class_lm
+from privasr_k2.lm.marginals import MarginalsConfig, adapt_on_dev, smoothed_unigrams
+from privasr_k2.lm.names import read_text, with_tags
+
+
+def main() -> None:
+    """Parse, adapt, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a class LM's folder"
+    )
+    made.add_argument("--in-text", type=Path, required=True, metavar="FILE", help="the adaptation text")
+    made.add_argument("--in-background-text", type=Path, metavar="FILE", help="the text of the model")
+    made.add_argument("--in-dev", type=Path, metavar="FILE", help="text that beta is chosen by")
+    made.add_argument("--out-lm", type=Path, required=True, metavar="LM", help="of the form of --in-lm")
+    made.add_argument(
+        "--out-choice", type=Path, required=True, metavar="FILE", help="beta and what was tried, JSON"
+    )
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(MarginalsConfig, args)
+    class_lm = load_class_lm(args.in_lm) if is_class_lm(args.in_lm) else None
+    root = class_lm.root if class_lm else read_arpa(args.in_lm)
+
+    def sentences(path: Path) -> list[list[str]]:
+        if class_lm is None:
+            return [list(text.words) for text in read_text(path)]
+        return [with_tags(text) for text in read_text(path, class_lm.sub_lms)]
+
+    def unigrams(path: Path) -> np.ndarray:
+        return smoothed_unigrams(sentences(path), root, config.prior_words, str(path))
+
+    background = unigrams(args.in_background_text) if args.in_background_text is not None else None
+    dev = sentences(args.in_dev) if args.in_dev is not None else []
+    found = adapt_on_dev(root, unigrams(args.in_text), config, dev, background=background)
+    if class_lm is None:
+        write_arpa(found.model, args.out_lm)
+    else:
+        save_class_lm(args.out_lm, class_lm.with_root(found.model))
+    write_json(
+        args.out_choice,
+        {
+            "equation": config.equation,
+            "beta": found.beta,
+            "tried": [{"beta": beta, "ppl": ppl} for beta, ppl in found.perplexities.items()],
+        },
+    )
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,71 @@
+r"""Interpolate language models linearly, with weights chosen by EM on dev text.
+
+--set form=static: ARPA files as one ARPA file. With a class LM among them its root model takes part, and
+--out-lm is a class LM's folder with its names. --set form=dynamic: any models; --out-lm is a JSON file that
+names them, for perplexity and score_nbest.
+
+    python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
+        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/interpolate.yaml
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_json
+from privasr_k2.lm.arpa import write_arpa
+from privasr_k2.lm.class_files import save_class_lm
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.interpolate import InterpolationConfig, all_log_probs, em_weights
+from privasr_k2.lm.mixtures import interpolate_files, save_mixture
+from privasr_k2.lm.names import read_text
+from privasr_k2.lm.neural.perplexity import open_lm
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, choose weights, mix, write."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-lm", type=Path, nargs="+", required=True, metavar="LM", help="ARPA files, folders of models"
+    )
+    made.add_argument("--in-dev", type=Path, metavar="FILE", help="text that the weights are chosen by")
+    made.add_argument("--out-lm", type=Path, required=True, metavar="LM", help="the mixture")
+    made.add_argument("--out-weights", type=Path, required=True, metavar="FILE", help="the weights, JSON")
+    cli.add_device(made)
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(InterpolationConfig, args)
+    weights, ppl = config.fixed_weights(len(args.in_lm)), None
+    if weights is None:
+        if args.in_dev is None:
+            raise ConfigError("--in-dev", "text to choose weights by", "none", "give it, or --set weights=")
+        sentences = [list(text.words) for text in read_text(args.in_dev)]
+        lms = [open_lm(path, args.device) for path in args.in_lm]
+        weights, mean = em_weights(
+            all_log_probs(lms, sentences), max_steps=config.max_steps, tolerance=config.tolerance
+        )
+        ppl = math.exp(-mean)
+        log.info("weights %s: perplexity of dev %.2f", " ".join(f"{w:.4f}" for w in weights), ppl)
+    weights = weights / weights.sum()
+    if config.form == "dynamic":
+        save_mixture(args.out_lm, args.in_lm, weights.tolist())
+    else:
+        mixed = interpolate_files(args.in_lm, weights.tolist())
+        if isinstance(mixed, ClassLm):
+            save_class_lm(args.out_lm, mixed)
+        else:
+            write_arpa(mixed, args.out_lm)
+    models = [{"lm": str(path), "weight": weight} for path, weight in zip(args.in_lm, weights.tolist())]
+    write_json(
+        args.out_weights, {"form": config.form, "chosen_by": config.weights, "dev_ppl": ppl, "lms": models}
+    )
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,140 @@
+"""An n-gram approximation of any language model (turan2022, section 2.4): its probabilities in an ARPA model.
+
+The model reads a text. What it says of every word, after all words of the sentence before it, belongs to the
+unigram, bigram, ... that ends there. The values of an n-gram's occurrences are averaged, normalized over the
+words that follow its history, and smoothed, so that other words keep the mass of backing off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+from privasr_k2.lm.arpa import UNK, Arpa, encode
+from privasr_k2.lm.neural.perplexity import LanguageModel
+from privasr_k2.lm.ngram import Counts, as_model, count_ngrams
+
+Sentences = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class ApproximationConfig:
+    """How a model is approximated; defaults in ``conf/approximate.yaml``.
+
+    Args:
+        order: the length of the longest n-grams.
+        unigrams: ``average``: as all other orders; ``counts``: from the text's counts. An average over
+            occurrences does not tell how many there are.
+        max_ngrams: entropy pruning keeps at most so many n-grams; 0 keeps all.
+        block_words: words that the model reads at a time.
+    """
+
+    order: int
+    unigrams: str
+    max_ngrams: int
+    block_words: int
+
+    def __post_init__(self) -> None:
+        if self.order < 1 or self.block_words < 1 or self.max_ngrams < 0:
+            raise ValueError("order and block_words must be above 0, max_ngrams at least 0")
+        if self.unigrams not in ("average", "counts"):
+            raise ValueError(f"unigrams must be average or counts, got {self.unigrams!r}")
+
+
+def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> np.ndarray:
+    """(M,) P of every word and sentence end of a text, read in blocks of about so many words.
+
+    Raises:
+        DataError: a probability that is none.
+    """
+    sizes = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
+    found, start = [np.zeros(0)], 0
+    while start < len(sentences):
+        end = max(start + 1, int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1)
+        found.append(np.exp(lm.token_log_probs(sentences[start:end])))
+        start = end
+    probs = np.concatenate(found)
+    if not np.isfinite(probs).all():
+        raise DataError(lm.name, "probabilities", "a number that is none", "train the model again")
+    return probs
+
+
+def approximate(
+    sentences: Sentences,
+    probs: np.ndarray,
+    vocabulary: Sequence[str],
+    *,
+    order: int,
+    unigrams: str,
+) -> Arpa:
+    """The n-grams of a text with a model's probabilities.
+
+    With the average ``p(hw)`` of the model's probabilities at the occurrences of the n-gram,
+    ``P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')``, ``g(h) = T(h) / (c(h) + T(h))`` for
+    T(h) different words after c(h) occurrences of h [Witten & Bell 1991]. P(w) is smoothed alike by the
+    uniform distribution.
+
+    Args:
+        probs: (M,) the model's probability of every word and sentence end of ``sentences``.
+        vocabulary: as for :func:`privasr_k2.lm.ngram.count_ngrams`.
+        order, unigrams: as in :class:`ApproximationConfig`.
+
+    >>> text = [["a", "b"], ["a"]]
+    >>> found = approximate(text, np.array([0.9, 0.2, 0.9, 0.9, 0.3]), ["a", "b"], order=2,
+    ...                     unigrams="counts")
+    >>> found.counts
+    (5, 4)
+    """
+    counts = count_ngrams(sentences, vocabulary, order=order)
+    sums = _sums(counts, sentences, probs)
+    num_words = len(counts.words)
+    levels: list[np.ndarray] = []
+    backoffs: list[np.ndarray] = []
+    for level, (keys, number, total) in enumerate(zip(counts.keys, counts.counts, sums)):
+        if level == 0:
+            # <s> is never predicted.
+            number = np.where(np.arange(num_words) == 0, 0, number)
+            histories, lower = np.zeros(num_words, np.int64), (np.arange(num_words) > 0) / (num_words - 1)
+            num_histories = 1
+        else:
+            histories, lower = keys // num_words, levels[-1][counts.suffixes[level]]
+            num_histories = len(counts.keys[level - 1])
+        value = total / np.maximum(number, 1)
+        if level == 0 and unigrams == "counts":
+            value = number.astype(np.float64)
+        mass = np.bincount(histories, value, minlength=num_histories)
+        kinds = np.bincount(histories, number > 0, minlength=num_histories)
+        left = kinds / np.maximum(np.bincount(histories, number, minlength=num_histories) + kinds, 1)
+        # Values too small for a float leave all to the lower order.
+        left = np.where(mass > 0, left, 1.0)
+        seen = value / np.where(mass > 0, mass, 1.0)[histories]
+        levels.append((1 - left[histories]) * seen + left[histories] * lower)
+        if level:
+            backoffs.append(np.where(kinds > 0, left, 1.0))
+    backoffs.append(np.ones(len(levels[-1])))
+    return as_model(counts, levels, backoffs)
+
+
+def _sums(counts: Counts, sentences: Sentences, probs: np.ndarray) -> list[np.ndarray]:
+    """For each order, the sum of the probabilities at the occurrences of each n-gram."""
+    ids = {word: number for number, word in enumerate(counts.words)}
+    tokens, sentence_of = encode(sentences, ids, ids[UNK])
+    values = np.zeros(len(tokens))
+    if np.count_nonzero(tokens) != len(probs):
+        raise DataError(
+            "probabilities of the text", f"{np.count_nonzero(tokens)} words and sentence ends",
+            f"{len(probs)}", "let the model read the same text",
+        )  # fmt: skip
+    values[tokens != 0] = probs
+    rows, found = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
+    for length, keys in enumerate(counts.keys[1:], start=2):
+        starts = np.flatnonzero(sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :])
+        ends = starts + length - 1
+        which = np.searchsorted(keys, rows[starts] * len(counts.words) + tokens[ends])
+        found.append(np.bincount(which, values[ends], minlength=len(keys)))
+        rows = np.full(len(tokens), -1, dtype=np.int64)
+        rows[starts] = which
+    return found

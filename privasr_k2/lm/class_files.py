@@ -1,0 +1,185 @@
+"""Training a class LM from marked text and lists of names, and its folder.
+
+A folder holds ``root.arpa.gz``, ``sub/<CLASS>.txt`` and ``class_lm.json``, which is written last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError, GraphError
+from privasr_k2.fileio import atomic_path, read_json, write_json
+from privasr_k2.lm.arpa import UNK, read_arpa, write_arpa
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.names import mentions, tag_of, with_tags
+from privasr_k2.lm.ngram import DISCOUNTINGS
+from privasr_k2.lm.sub_lm import KINDS, SubLm, make_sub_lm, mix_names, read_sub_lm, within, write_sub_lm
+from privasr_k2.lm.train import NgramConfig, train_ngram
+from privasr_k2.text.entities import TaggedText
+
+log = logging.getLogger(__name__)
+
+SPEC, ROOT, SUBS = "class_lm.json", "root.arpa.gz", "sub"
+FORMAT = "privasr_k2 class LM 1"
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ClassLmConfig:
+    """How a class LM is trained; defaults in ``conf/class_lm.yaml``.
+
+    Args:
+        classes: their names; tags are ``<NAME>``.
+        order, discounting, max_ngrams: of the root model, as in ``conf/lm_ngram.yaml``.
+        sub_lm: ``tree``, ``bigram`` or ``unigram``.
+        list_weight: the share of the lists of names beside the names in the text, in [0, 1].
+        unknown_mass: P(a name is on no list and in no text), in [0, 1).
+        cut_history: whether the root model goes on from the tag alone after a name.
+    """
+
+    classes: list[str]
+    order: int
+    discounting: str
+    max_ngrams: int
+    sub_lm: str
+    list_weight: float
+    unknown_mass: float
+    cut_history: bool
+
+    def __post_init__(self) -> None:
+        if not self.classes or len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"classes must be names, each once, got {self.classes}")
+        for name in self.classes:
+            if not (name.isidentifier() and name == name.upper()):
+                raise ValueError(f"classes must be capital letters, got {name!r}")
+        if self.discounting not in DISCOUNTINGS:
+            raise ValueError(f"discounting must be one of {' '.join(DISCOUNTINGS)}, got {self.discounting!r}")
+        if self.order < 1 or self.max_ngrams < 0:
+            raise ValueError("order must be above 0, max_ngrams at least 0")
+        if self.sub_lm not in KINDS:
+            raise ValueError(f"sub_lm must be one of {' '.join(KINDS)}, got {self.sub_lm!r}")
+        if not 0 <= self.list_weight <= 1:
+            raise ValueError(f"list_weight must be in [0, 1], got {self.list_weight}")
+        if not 0 <= self.unknown_mass < 1:
+            raise ValueError(f"unknown_mass must be in [0, 1), got {self.unknown_mass}")
+
+
+def train_class_lm(
+    texts: Sequence[TaggedText],
+    vocabulary: Sequence[str],
+    lists: Mapping[str, Mapping[tuple[str, ...], float]],
+    config: ClassLmConfig,
+    *,
+    dev: Sequence[TaggedText] = (),
+) -> ClassLm:
+    """The root model of the tagged text, and a sub-model of each class's names.
+
+    Args:
+        vocabulary: words that can be spoken; a name with another word is left out, and the log says so.
+        lists: for some classes, names and their probabilities.
+        dev: tagged held-out text, whose perplexity under the root model is logged.
+
+    Raises:
+        DataError: a class without a name of known words.
+    """
+    spoken = set(vocabulary)
+    found = mentions(texts)
+    subs = {kind: _sub_lm(kind, found.get(kind, {}), lists.get(kind, {}), spoken, config)
+            for kind in config.classes}  # fmt: skip
+    root = train_ngram(
+        [with_tags(text) for text in texts],
+        [*vocabulary, *map(tag_of, config.classes)],
+        NgramConfig(config.order, config.discounting, config.max_ngrams, text="train", train_repeat=1),
+        held_out=[with_tags(text) for text in dev],
+    )
+    return ClassLm(root, subs, cut_history=config.cut_history)
+
+
+def _sub_lm(
+    kind: str,
+    counts: Mapping[tuple[str, ...], float],
+    listed: Mapping[tuple[str, ...], float],
+    spoken: set[str],
+    config: ClassLmConfig,
+) -> SubLm:
+    names = mix_names(counts, listed, config.list_weight)
+    known = within(names, spoken)
+    if len(known) < len(names):
+        lost = [name for name in names if name not in known]
+        log.warning(
+            "class %s: %d of %d names (%.1f %% in mass) have words that words.txt lacks and are left out: %s",
+            kind, len(lost), len(names), 100 * sum(names[name] for name in lost),
+            ", ".join(" ".join(name) for name in lost[:_SHOWN]),
+        )  # fmt: skip
+    sub = make_sub_lm(
+        known,
+        config.sub_lm,
+        unknown_mass=config.unknown_mass,
+        place=f"class {kind} ({len(names)} names in all)",
+    )
+    log.info("class %s: %d names, %d states, %d arcs", kind, len(known), len(sub.finals), len(sub.labels))
+    return sub
+
+
+def save_class_lm(folder: Path, lm: ClassLm) -> None:
+    """Write a class LM's folder, atomically."""
+    classes = {
+        kind: {
+            "tag": tag_of(kind),
+            "sub_lm": f"{SUBS}/{kind}.txt",
+            "states": len(sub.finals),
+            "arcs": len(sub.labels),
+            "words": len(set(sub.words) - {UNK}),
+            "unknown_names": UNK in sub.words,
+        }
+        for kind, sub in lm.sub_lms.items()
+    }
+    spec = {
+        "format": FORMAT, "root": ROOT, "order": lm.root.order, "ngrams": list(lm.root.counts),
+        "cut_history": lm.cut_history, "classes": classes,
+    }  # fmt: skip
+    with atomic_path(folder) as temporary:
+        (temporary / SUBS).mkdir(parents=True)
+        for kind, sub in lm.sub_lms.items():
+            write_sub_lm(temporary / SUBS / f"{kind}.txt", sub)
+        write_arpa(lm.root, temporary / ROOT)
+        write_json(temporary / SPEC, spec)
+
+
+def is_class_lm(folder: Path) -> bool:
+    """Whether a folder is a class LM's."""
+    return (folder / SPEC).is_file()
+
+
+def load_class_lm(folder: Path) -> ClassLm:
+    """Read and check the folder of :func:`save_class_lm`.
+
+    Raises:
+        DataError: a file is missing or no class LM's; a class of the folder or of the root model without a
+            sub-model; a sub-model that is not as :func:`privasr_k2.lm.sub_lm.read_sub_lm` wants it.
+        GraphError: a root model that is no ARPA, or lacks a class.
+    """
+    if not is_class_lm(folder):
+        raise DataError(folder / SPEC, "a class LM", "no such file", "make it with train_class_lm")
+    spec: Any = read_json(folder / SPEC)
+    if (
+        not isinstance(spec, dict)
+        or spec.get("format") != FORMAT
+        or not isinstance(spec.get("classes"), dict)
+    ):
+        raise DataError(folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again")
+    root = read_arpa(folder / ROOT)
+    subs = {kind: read_sub_lm(folder / SUBS / f"{kind}.txt") for kind in spec["classes"]}
+    tags = {word for word in root.words if word.startswith("<") and word[1:-1].isupper()}
+    if lone := sorted(tags - {tag_of(kind) for kind in subs}):
+        raise GraphError(
+            folder / SPEC,
+            "a sub-model for every class of root.arpa.gz",
+            f"none for {lone[0]}",
+            "train it again",
+        )
+    return ClassLm(root, subs, cut_history=bool(spec.get("cut_history")), name=str(folder))

@@ -1,0 +1,268 @@
+"""Linear interpolation of language models, at the level of probabilities (eq. 3 of turan2022).
+
+*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among them.
+*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm`` makes it. The
+probabilities of these n-grams are the mixture's exactly; back-off weights are fitted so that all histories
+sum to 1. It differs from the dynamic mixture where no model has the n-gram: that gives each model the weight
+of its own back-off, here one weight serves all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.errors import DataError, GraphError
+from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, UNK, Arpa
+from privasr_k2.lm.neural.perplexity import LanguageModel, Sentences
+from privasr_k2.lm.pruning import with_fitting_backoffs
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InterpolationConfig:
+    """How models are interpolated; defaults in ``conf/interpolate.yaml``.
+
+    Args:
+        form: ``static`` (one ARPA, or one class LM) or ``dynamic`` (a file that names the models).
+        weights: ``em`` (chosen on dev), ``preset``, or a number for each model, as ``0.2,0.8``.
+        preset: lambda_w, lambda_c, lambda_n of eq. 3: for a word model and a class model, and a third, neural
+            one.
+        max_steps: most steps of EM.
+        tolerance: EM ends when a step gains less log-probability a word, in nats.
+    """
+
+    form: str
+    weights: str
+    preset: list[float]
+    max_steps: int
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        if self.form not in ("static", "dynamic"):
+            raise ValueError(f"form must be static or dynamic, got {self.form!r}")
+        if len(self.preset) != 3 or not all(0 <= weight <= 1 for weight in self.preset):
+            raise ValueError(f"preset must be three numbers in [0, 1], got {self.preset}")
+        if abs(self.preset[0] + self.preset[1] - 1) > 1e-6:
+            raise ValueError(f"preset: lambda_w + lambda_c must be 1, got {sum(self.preset[:2]):.6g}")
+        if self.max_steps < 1 or not self.tolerance > 0:
+            raise ValueError("max_steps and tolerance must be above 0")
+
+    def fixed_weights(self, count: int) -> np.ndarray | None:
+        """(count,) the weights that are given; None where EM chooses them.
+
+        Raises:
+            DataError: another number of weights than models, or weights that do not sum to 1.
+        """
+        if self.weights == "em":
+            return None
+        if self.weights == "preset":
+            word, of_class, neural = self.preset
+            found = {2: [word, of_class], 3: [(1 - neural) * word, (1 - neural) * of_class, neural]}.get(
+                count
+            )
+            if found is None:
+                raise DataError("weights=preset", "2 or 3 models", f"{count}", "choose weights=em")
+            return np.array(found)
+        try:
+            return checked_weights([float(part) for part in self.weights.split(",")], count)
+        except ValueError:
+            raise DataError(
+                f"weights={self.weights}",
+                "em, preset, or numbers parted by commas",
+                self.weights,
+                "correct it",
+            ) from None
+
+
+def checked_weights(weights: Sequence[float], count: int, place: str = "weights") -> np.ndarray:
+    """(count,) the weights as an array.
+
+    Raises:
+        DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more than 1e-6).
+    """
+    found = np.array(weights, dtype=np.float64)
+    if len(found) != count or not ((found >= 0) & (found <= 1)).all() or abs(found.sum() - 1) > 1e-6:
+        shown = f"{' '.join(f'{w:.6g}' for w in weights)} (sum {found.sum():.6g})"
+        raise DataError(place, f"{count} numbers in [0, 1] that sum to 1", shown, "correct them")
+    return found
+
+
+def em_weights(
+    log_probs: np.ndarray, *, max_steps: int = 1000, tolerance: float = 1e-7
+) -> tuple[np.ndarray, float]:
+    """The weights of the mixture that give a text the greatest probability, by EM from equal weights.
+
+    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``; the log-probability is concave in the weights,
+    so there is one maximum.
+
+    Args:
+        log_probs: (M, I) ln P of every word by each model; -inf is a probability of 0.
+
+    Returns:
+        (I,) the weights, and the mean ln P of a word.
+
+    Raises:
+        DataError: a word that no model gives a probability.
+
+    >>> weights, _ = em_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]))
+    >>> weights.round(3).tolist()
+    [0.708, 0.292]
+    """
+    best = log_probs.max(axis=1, keepdims=True)
+    if not np.isfinite(best).all():
+        place = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
+        raise DataError(
+            "dev text",
+            "words with a probability in some model",
+            f"none for word {place + 1}",
+            "train on more",
+        )
+    scaled = np.exp(log_probs - best)
+    weights = np.full(log_probs.shape[1], 1.0 / log_probs.shape[1])
+    before = -np.inf
+    for _ in range(max_steps):
+        mixed = scaled @ weights
+        gained = float(np.mean(np.log(mixed)))
+        if gained - before < tolerance:
+            break
+        before = gained
+        weights = weights * (scaled / mixed[:, None]).mean(axis=0)
+        weights /= weights.sum()
+    return weights, float(np.mean(np.log(scaled @ weights)) + best.mean())
+
+
+class Interpolated:
+    """Models whose probabilities are mixed word by word.
+
+    A word that some models know and others do not cannot be scored: these would take it as ``<unk>``, and the
+    mixture would not sum to 1.
+    """
+
+    def __init__(self, lms: Sequence[LanguageModel], weights: Sequence[float], name: str = "mixture") -> None:
+        self.lms, self.name = list(lms), name
+        self.weights = checked_weights(weights, len(self.lms), name)
+        known = [frozenset(lm.words) for lm in lms]
+        self.words: Collection[str] = frozenset.union(*known)
+        self._partly_known = self.words - frozenset.intersection(*known)
+        self.scores_unknown = all(lm.scores_unknown for lm in lms)
+
+    def token_log_probs(self, sentences: Sentences) -> np.ndarray:
+        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other."""
+        return self._mixed([lm.token_log_probs(self._checked(sentences)) for lm in self.lms])
+
+    def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
+        """The same for the hypotheses of N-best lists."""
+        for nbest in nbests:
+            self._checked(nbest)
+        return self._mixed([lm.nbest_token_log_probs(nbests) for lm in self.lms])
+
+    def _mixed(self, log_probs: list[np.ndarray]) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            parts = np.stack(log_probs) + np.log(self.weights)[:, None]
+        return np.logaddexp.reduce(parts, axis=0)
+
+    def _checked(self, sentences: Sentences) -> Sentences:
+        if self._partly_known:
+            for sentence in sentences:
+                for word in sentence:
+                    if word in self._partly_known:
+                        raise GraphError(
+                            self.name, "words that all models know or none", f"{word!r}, known to some",
+                            "train the models with the same lang folder",
+                        )  # fmt: skip
+        return sentences
+
+
+def all_log_probs(lms: Sequence[LanguageModel], sentences: Sentences) -> np.ndarray:
+    """(M, I) ln P of every word and sentence end by each model, for :func:`em_weights`.
+
+    Words that not every model knows, and are not unknown to all, are left out of all columns.
+
+    Raises:
+        DataError: nothing is left.
+    """
+    known = [frozenset(lm.words) for lm in lms]
+    everywhere, somewhere = frozenset.intersection(*known), frozenset.union(*known)
+    partly = somewhere - everywhere
+    tokens = [word for sentence in sentences for word in (*sentence, EOS)]
+    with_unknown = all(lm.scores_unknown for lm in lms)
+    used = np.array(
+        [word == EOS or word in everywhere or (with_unknown and word not in partly) for word in tokens], bool
+    )
+    if not used.any():
+        raise DataError("dev text", "words that all models know", "none", "give text of the same vocabulary")
+    if partly:
+        log.info("%d words are not known to all models: their probabilities do not count", len(partly))
+    return np.stack([lm.token_log_probs(sentences)[used] for lm in lms], axis=1)
+
+
+def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
+    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)`` in each.
+
+    A word that a model lacks has probability 0 in it, and leaves it without a history.
+
+    Raises:
+        DataError: weights that do not fit.
+    """
+    shares = checked_weights(weights, len(models))
+    words = tuple(dict.fromkeys([BOS, EOS, UNK, *(word for model in models for word in model.words)]))
+    if not any(UNK in model.word_ids for model in models):
+        words = tuple(word for word in words if word != UNK)
+    to_union = _numbers(models, words)
+    from_union = [np.full(len(words), -1, dtype=np.int64) for _ in models]
+    for numbers, back in zip(to_union, from_union):
+        back[numbers] = np.arange(len(numbers))
+    keys, counts, probs = [], [], []
+    places = [np.zeros(1, dtype=np.int64) for _ in models]  # of each model's nodes of one order, in the union
+    nodes = [np.zeros(1, dtype=np.int64) for _ in models]  # of the union's histories, in each model
+    before, first = 0, 0  # rows of the union so far; the first of the histories
+    for level in range(max(model.order for model in models)):
+        parts = [
+            _union_keys(model, level, numbers, place, len(words))
+            for model, numbers, place in zip(models, to_union, places)
+        ]
+        new = np.unique(np.concatenate([part for part in parts if part is not None]))
+        if level == 0:
+            new = np.arange(len(words), dtype=np.int64)
+        history, word = new // len(words) - first, new % len(words)
+        prob = np.zeros(len(new))
+        for number, (model, share) in enumerate(zip(models, shares)):
+            own_words, histories = from_union[number][word], nodes[number][history]
+            has = own_words >= 0
+            prob[has] += share * 10.0 ** model.log10_conditional(histories[has], own_words[has])
+            after = np.zeros(len(new), dtype=np.int64)
+            after[has] = model.longest_nodes(histories[has], own_words[has], model.suffixes)
+            nodes[number] = after
+        for number, part in enumerate(parts):
+            if part is not None:
+                places[number] = before + 1 + np.searchsorted(new, part)
+        first, before = before + 1, before + len(new)
+        keys.append(new)
+        counts.append(len(new))
+        probs.append(prob)
+    with np.errstate(divide="ignore"):
+        log10_probs = np.maximum(np.log10(np.concatenate(probs)), LOG10_ZERO)
+    joined = np.concatenate(keys)
+    return with_fitting_backoffs(Arpa(words, tuple(counts), joined, log10_probs, np.zeros(len(joined))))
+
+
+def _numbers(models: Sequence[Arpa], words: Sequence[str]) -> list[np.ndarray]:
+    """For each model, the numbers of its words in ``words``."""
+    ids = {word: number for number, word in enumerate(words)}
+    return [np.array([ids[word] for word in model.words], dtype=np.int64) for model in models]
+
+
+def _union_keys(
+    model: Arpa, level: int, numbers: np.ndarray, places: np.ndarray, num_words: int
+) -> np.ndarray | None:
+    """The union's keys of a model's n-grams of one order; None where it has none of it."""
+    if level >= model.order:
+        return None
+    rows = model.rows_of_orders()[level]
+    first = model.rows_of_orders()[level - 1].start + 1 if level else 0
+    return places[model.parents[rows] - first] * num_words + numbers[model.last_words[rows]]

@@ -1,0 +1,215 @@
+"""Fast marginal adaptation: unigrams of little text adapt the longer n-grams of a background model.
+
+Both equations of turan2022 rescale a background model and normalize it again, history by history:
+
+- eq. 1: ``P(w|h) = (P_A(w) / P_B(w))^beta P_B(w|h) / Z(h)`` [Kneser, Peters & Klakow 1997]
+- eq. 2: ``P(w|h) = (P_B(w|h) / P_B(w))^beta P_A(w) / Z(h)``
+
+that is ``c(w) P_B(w|h)^a / Z(h)`` with ``c = (P_A / P_B)^beta, a = 1`` or ``c = P_A / P_B^beta, a = beta``.
+Where the background backs off, ``P_B(w|h) = bow(h) P_B(w|h')``, and so does the adapted model, with the
+weight ``bow(h)^a Z(h') / Z(h)``: it is a back-off model of the same n-grams, exactly. ``Z(h)`` needs the
+n-grams that are there, and ``Z(h')`` for all other words.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.errors import DataError, GraphError
+from privasr_k2.lm.arpa import BOS, LOG10_ZERO, UNK, Arpa, encode
+from privasr_k2.lm.ngram import perplexity
+
+log = logging.getLogger(__name__)
+
+Sentences = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class MarginalsConfig:
+    """How a model is adapted; defaults in ``conf/fma.yaml``.
+
+    Args:
+        equation: 1 or 2.
+        beta: the exponent, 0 to 1; None: that of ``betas`` with the least perplexity on dev.
+        betas: what is tried on dev.
+        prior_words: the background's unigrams count as so many words beside those of the adaptation text; 0:
+            as many as it has different words [Witten & Bell 1991].
+    """
+
+    equation: int
+    beta: float | None
+    betas: list[float]
+    prior_words: float
+
+    def __post_init__(self) -> None:
+        if self.equation not in (1, 2):
+            raise ValueError(f"equation must be 1 or 2, got {self.equation}")
+        for beta in (*self.betas, *([] if self.beta is None else [self.beta])):
+            if not 0 <= beta <= 1:
+                raise ValueError(f"beta and betas must be in [0, 1], got {beta}")
+        if self.beta is None and not self.betas:
+            raise ValueError("betas must hold a value where beta is null")
+        if not 0 <= self.prior_words < np.inf:
+            raise ValueError(f"prior_words must be at least 0, got {self.prior_words}")
+
+
+def smoothed_unigrams(
+    sentences: Sentences, model: Arpa, prior_words: float, place: str = "the text"
+) -> np.ndarray:
+    """(V,) the unigrams of a text, smoothed by those of a model; they sum to 1.
+
+    ``P(w) = (count(w) + m P_B(w)) / (N + m)`` for words and sentence ends that the model can predict; others
+    count as ``<unk>`` where it predicts that, and not at all where it does not.
+
+    Args:
+        prior_words: m; 0 stands for the number of different words of the text.
+
+    Raises:
+        DataError: no word of the text is one of the model's.
+    """
+    tokens, _ = encode(sentences, model.word_ids, model.word_ids.get(UNK, -1))
+    prior = _unigrams(model)
+    prior /= prior.sum()
+    counts = np.bincount(tokens[tokens >= 0], minlength=len(prior)).astype(np.float64)
+    counts[prior == 0] = 0.0
+    total, kinds = counts.sum(), np.count_nonzero(counts)
+    if total <= len(sentences):
+        raise DataError(place, f"words of the model's {len(prior)}", "none", "give text of the same form")
+    mass = prior_words or float(kinds)
+    return (counts + mass * prior) / (total + mass)
+
+
+def adapt(
+    model: Arpa, adapted: np.ndarray, beta: float, *, equation: int, background: np.ndarray | None = None
+) -> Arpa:
+    """The background model with the marginals of the adaptation text: the same n-grams, exactly normalized.
+
+    Args:
+        adapted: (V,) P_A(w), above 0 where the model's unigram is.
+        beta: in [0, 1]; 0 gives the background (eq. 1) or the unigrams ``adapted`` (eq. 2); at 1 both agree.
+        equation: 1 or 2.
+        background: (V,) P_B(w) of the ratio; by default the model's unigrams. Those of a Kneser-Ney model are
+            made for backing off and are no marginals of it: smoothed unigrams of the background's text can
+            be given here.
+
+    >>> from privasr_k2.lm.ngram import count_ngrams, estimate
+    >>> model = estimate(count_ngrams([["a", "b"], ["a"]], ["a", "b"], order=2), "witten_bell")
+    >>> sums = history_sums(adapt(model, np.array([0, 0.4, 0.1, 0.1, 0.4]), 0.5, equation=1))
+    >>> bool(np.abs(sums - 1).max() < 1e-12)
+    True
+    """
+    own = _unigrams(model)
+    base = own if background is None else background
+    factors, usable = np.zeros(len(own)), (own > 0) & (base > 0)
+    if equation == 1:
+        factors[usable] = (adapted[usable] / base[usable]) ** beta
+    else:
+        factors[usable] = adapted[usable] / base[usable] ** beta
+    return rescale(model, factors, 1.0 if equation == 1 else beta)
+
+
+def rescale(model: Arpa, factors: np.ndarray, power: float) -> Arpa:
+    """The model ``P'(w|h) = factors(w) P(w|h)^power / Z(h)``, a back-off model of the same n-grams.
+
+    Args:
+        factors: (V,) at least 0, not all 0.
+        power: in [0, 1].
+
+    Raises:
+        GraphError: a history after which no word has a probability and a factor above 0.
+    """
+    normalizers = history_normalizers(model, factors, power)
+    if not (normalizers > 0).all():
+        word = model.words[model.last_words[max(int(np.argmin(normalizers)) - 1, 0)]]
+        raise GraphError(
+            "the background model", f"a word that can follow ... {word}", "none", "estimate it again"
+        )
+    parents = model.parents
+    with np.errstate(divide="ignore"):
+        log10_factors, log10_normalizers = np.log10(factors), np.log10(normalizers)
+    # Adding up in place: at millions of n-grams each array counts.
+    probs = power * model.log10_probs
+    probs += log10_factors[model.last_words]
+    probs -= log10_normalizers[parents]
+    backoffs = power * model.log10_backoffs
+    backoffs += log10_normalizers[model.suffixes[1:]]
+    backoffs -= log10_normalizers[1:]
+    np.clip(probs, LOG10_ZERO, 0.0, out=probs)
+    adapted = Arpa(model.words, model.counts, model.keys, probs, np.maximum(backoffs, LOG10_ZERO))
+    adapted.__dict__["suffixes"] = model.suffixes
+    return adapted
+
+
+def history_normalizers(model: Arpa, factors: np.ndarray, power: float) -> np.ndarray:
+    """(n + 1,) ``Z(h) = sum over w of factors(w) P(w|h)^power`` for the history of every node.
+
+    ``Z(h) = sum over the n-grams h w of factors(w) (P(w|h)^a - bow(h)^a P(w|h')^a) + bow(h)^a Z(h')``.
+    """
+    normalizers = np.zeros(len(model.keys) + 1)
+    orders = model.rows_of_orders()
+    weights = np.concatenate([[1.0], 10.0 ** (power * model.log10_backoffs)])
+    words, parents, lower = model.last_words, model.parents, model.lower_log10_probs
+    unigrams = orders[0]
+    normalizers[0] = factors @ 10.0 ** (power * model.log10_probs[unigrams])
+    for histories, children in zip(orders, [*orders[1:], slice(0, 0)]):
+        nodes = slice(histories.start + 1, histories.stop + 1)
+        difference = 10.0 ** (power * model.log10_probs[children])
+        difference -= weights[parents[children]] * 10.0 ** (power * lower[children])
+        difference *= factors[words[children]]
+        seen = np.bincount(parents[children] - nodes.start, difference, minlength=nodes.stop - nodes.start)
+        normalizers[nodes] = seen + weights[nodes] * normalizers[model.suffixes[nodes]]
+    return normalizers
+
+
+def history_sums(model: Arpa, factors: np.ndarray | None = None) -> np.ndarray:
+    """(n + 1,) the sum of ``factors(w) P(w|h)`` over all words for every node; factors are 1 by default."""
+    return history_normalizers(model, np.ones(len(model.words)) if factors is None else factors, 1.0)
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """An adapted model, the exponent, and for each exponent tried its perplexity on dev."""
+
+    model: Arpa
+    beta: float
+    perplexities: dict[float, float]
+
+
+def adapt_on_dev(
+    model: Arpa,
+    adapted: np.ndarray,
+    config: MarginalsConfig,
+    dev: Sentences,
+    *,
+    background: np.ndarray | None = None,
+) -> Adaptation:
+    """Adapt with ``config.beta``, or with that of ``config.betas`` with the least perplexity on dev.
+
+    Raises:
+        DataError: beta is to be chosen and dev is empty.
+    """
+    tried: dict[float, float] = {}
+    beta = config.beta
+    if beta is None:
+        if not dev:
+            raise DataError("dev text", "sentences to choose beta by", "none", "give some, or set beta")
+        for value in sorted(config.betas):
+            candidate = adapt(model, adapted, value, equation=config.equation, background=background)
+            tried[value] = perplexity(candidate, dev)
+            log.info("beta %.3g: perplexity of dev %.2f", value, tried[value])
+        beta = min(tried, key=lambda value: tried[value])
+    return Adaptation(
+        adapt(model, adapted, beta, equation=config.equation, background=background), beta, tried
+    )
+
+
+def _unigrams(model: Arpa) -> np.ndarray:
+    """(V,) the unigrams that can be predicted; 0 for ``<s>`` and what ARPA writes as zero."""
+    log10_probs = model.log10_probs[model.rows_of_orders()[0]]
+    probs = np.where(log10_probs > LOG10_ZERO + 1, 10.0**log10_probs, 0.0)
+    probs[model.word_ids[BOS]] = 0.0
+    return probs

@@ -1,0 +1,94 @@
+"""Mixtures of models by their files: one model of them all, or a JSON file that names them.
+
+The file: ``format``; ``lms``, for each model its path (from the file's folder), its weight, and a hash of its
+content.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.lm.arpa import Arpa, read_arpa
+from privasr_k2.lm.class_files import is_class_lm, load_class_lm
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.interpolate import Interpolated, checked_weights, interpolate
+from privasr_k2.lm.neural.perplexity import open_lm
+from privasr_k2.recipe.fingerprint import HashCache
+
+FORMAT = "privasr_k2 mixture 1"
+
+
+def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa | ClassLm:
+    """ARPA files and class LMs as one static mixture; a class LM where one of them is one.
+
+    Of class LMs the root models are mixed. A word model then predicts names as plain words only, and after a
+    name that the class has given it knows no history.
+
+    Raises:
+        DataError: class LMs with different names, a neural model, or weights that do not fit.
+    """
+    models: list[Arpa | ClassLm] = []
+    for path in paths:
+        if path.is_dir() and not is_class_lm(path):
+            raise DataError(
+                path, "an ARPA file or a class LM", "another folder", "--set form=dynamic takes any model"
+            )
+        models.append(load_class_lm(path) if path.is_dir() else read_arpa(path))
+    with_classes = [model for model in models if isinstance(model, ClassLm)]
+    for other in with_classes[1:]:
+        if not with_classes[0].same_names(other):
+            raise DataError(
+                other.name,
+                f"the names of {with_classes[0].name}",
+                "others",
+                "--set form=dynamic takes any model",
+            )
+    mixed = interpolate([model.root if isinstance(model, ClassLm) else model for model in models], weights)
+    return with_classes[0].with_root(mixed) if with_classes else mixed
+
+
+def save_mixture(path: Path, lms: Sequence[Path], weights: Sequence[float]) -> None:
+    """Write a dynamic mixture's file."""
+    folder = path.absolute().parent
+    named = [
+        {"path": os.path.relpath(lm.absolute(), folder), "weight": float(weight), "hash": _hash(lm)}
+        for lm, weight in zip(lms, checked_weights(weights, len(lms)))
+    ]
+    write_json(path, {"format": FORMAT, "lms": named})
+
+
+def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
+    """The mixture that a file names.
+
+    Raises:
+        DataError: another file, a model that is not there or not as it was, weights that do not sum to 1.
+    """
+    spec: Any = read_json(path)
+    named = spec.get("lms") if isinstance(spec, dict) and spec.get("format") == FORMAT else None
+    if not isinstance(named, list) or not all(isinstance(one, dict) for one in named):
+        raise DataError(path, f"format {FORMAT!r} and lms", "another file", "make it with interpolate_lms")
+    lms = []
+    for one in named:
+        lm = path.parent / str(one.get("path"))
+        found = _hash(lm)
+        if found is None or found != one.get("hash"):
+            raise DataError(
+                path,
+                f"{lm} as it was when the weights were chosen",
+                "another or none",
+                "run interpolate_lms again",
+            )
+        lms.append(open_lm(lm, device))
+    weights = checked_weights([float(one.get("weight", np.nan)) for one in named], len(lms), str(path))
+    return Interpolated(lms, weights.tolist(), name=str(path))
+
+
+def _hash(path: Path) -> str | None:
+    return HashCache(Path(os.devnull), path.parent).digest(path.name)

@@ -1,0 +1,135 @@
+"""Class models against the enumeration of all that may be hidden in a sentence."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.pruning import prune_to
+from privasr_k2.lm.sub_lm import KINDS, SubLm, make_sub_lm
+from privasr_k2.randomness import stream
+from tests.unit.lm.tiny import sentences, slow_prob, table
+
+PLAIN = ["a", "b", "c", "new", "york", "rose"]  # the last three are words of names as well
+TAGS = ["<PER>", "<LOC>"]
+PER = {("rose",): 3.0, ("rose", "new"): 1.0, ("ann", "rose"): 1.0, ("ann", "rose", "new"): 0.5}
+LOC = {("york",): 1.0, ("new", "york"): 2.0, ("york", "york"): 0.3}
+
+
+def class_lm(kind: str, cut_history: bool, unknown_mass: float = 0.1, order: int = 3) -> ClassLm:
+    root = estimate(
+        count_ngrams(sentences(1, 120, words=PLAIN + TAGS), PLAIN + TAGS, order=order), "witten_bell"
+    )
+    root = prune_to(root, 160)[0]
+    subs = {"PER": make_sub_lm(PER, kind, unknown_mass=unknown_mass), "LOC": make_sub_lm(LOC, kind)}
+    return ClassLm(root, subs, cut_history=cut_history)
+
+
+def readings(lm: ClassLm, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], float]]:
+    """All ways to read the words as words and names: the root model's symbols, and P of the names."""
+    if not words:
+        return [((), 1.0)]
+    found = [((words[0], *rest), prob) for rest, prob in readings(lm, words[1:])]
+    for end in range(1, len(words) + 1):
+        for name, sub in lm.sub_lms.items():
+            prob = math.exp(sub.log_prob(words[:end]))
+            if prob > 0:
+                found += [((f"<{name}>", *rest), prob * p) for rest, p in readings(lm, words[end:])]
+    return found
+
+
+def slow_prob_of_sentence(lm: ClassLm, sentence: list[str]) -> float:
+    ngrams, total = table(lm.root), 0.0
+    for symbols, prob in readings(lm, tuple(sentence)):
+        history: tuple[str, ...] = ("<s>",)
+        for symbol in (*symbols, "</s>"):
+            prob *= slow_prob(ngrams, history, symbol)
+            history = (*history, symbol)[-lm.root.order + 1 :]
+            if symbol in TAGS and lm.cut_history:
+                history = (symbol,)
+        total += prob
+    return total
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cut_history", [False, True])
+@pytest.mark.parametrize("order", [2, 3])
+def test_sentences_are_summed_over_all_readings(kind: str, cut_history: bool, order: int) -> None:
+    lm = class_lm(kind, cut_history, order=order)
+    generator = stream(2, "sentences of names")
+    words = ["rose", "new", "york", "ann", "a", "<unk>"]
+    test = [[words[i] for i in generator.integers(0, len(words), size=n % 7)] for n in range(50)]
+    scores = lm.token_log_probs(test)
+    owners = np.repeat(np.arange(len(test)), [len(s) + 1 for s in test])
+    found = np.bincount(owners, scores)
+    with np.errstate(divide="ignore"):
+        expected = np.log([slow_prob_of_sentence(lm, sentence) for sentence in test])
+    assert np.isfinite(expected).sum() > 10
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    alone = np.concatenate([lm.token_log_probs([sentence]) for sentence in test])
+    np.testing.assert_allclose(scores, alone, atol=1e-12)  # whatever else is in the batch
+    np.testing.assert_allclose(lm.nbest_token_log_probs([test[:9], [], test[9:]]), scores, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cut_history", [False, True])
+def test_words_sum_to_one_after_every_history(kind: str, cut_history: bool) -> None:
+    lm = class_lm(kind, cut_history)
+    vocabulary = [*sorted(lm.words), "<unk>"]
+    assert set(vocabulary) == {*PLAIN, "ann", "<unk>"}
+    for length in range(4):
+        for history in itertools.product(vocabulary[::2], repeat=length):
+            longer = [[*history, word] for word in vocabulary]
+            probs = np.exp(lm.token_log_probs([*longer, list(history)]))
+            at_word = probs[: len(longer) * (length + 2)].reshape(len(longer), -1)[:, length]
+            assert at_word.sum() + probs[-1] == pytest.approx(1, abs=1e-12), history
+    nodes, states = lm.sums()
+    assert max(np.abs(nodes - 1).max(), np.abs(states - 1).max()) < 1e-12
+
+
+@pytest.mark.parametrize("unknown_mass", [0.0, 0.2])
+def test_a_tree_keeps_relative_frequencies(unknown_mass: float) -> None:
+    sub = make_sub_lm(PER, "tree", unknown_mass=unknown_mass)
+    for name, weight in PER.items():
+        assert math.exp(sub.log_prob(name)) == pytest.approx((1 - unknown_mass) * weight / 5.5)
+    total = sum(math.exp(sub.log_prob(n)) for n in PER)
+    assert total == pytest.approx(1 - unknown_mass)
+    mean = sum(weight * len(name) for name, weight in PER.items()) / 5.5
+    unknown = [math.exp(sub.log_prob(("<unk>",) * n)) for n in range(1, 200)]
+    assert sum(unknown) == pytest.approx(unknown_mass)
+    if unknown_mass:
+        assert np.dot(unknown, range(1, 200)) / unknown_mass == pytest.approx(mean)
+
+
+def all_names(sub: SubLm, longest: int) -> dict[tuple[str, ...], float]:
+    words = [word for word in sub.words if word != "<unk>"]
+    names = (n for size in range(longest + 1) for n in itertools.product(words, repeat=size))
+    return {name: math.exp(sub.log_prob(name)) for name in names if math.isfinite(sub.log_prob(name))}
+
+
+def test_unigrams_and_bigrams_by_their_formulas() -> None:
+    names = {("a",): 1.0, ("a", "b"): 2.0, ("b", "b", "a"): 1.0}
+    share = {"a": 4 / 8, "b": 4 / 8}  # of 1 + 2 * 2 + 3 words
+    ending = 4 / 8  # names by words
+    for name, prob in all_names(make_sub_lm(names, "unigram"), 4).items():
+        expected = math.prod(share[w] for w in name) * ending * (1 - ending) ** (len(name) - 1)
+        assert prob == pytest.approx(expected)
+    pairs = {
+        ("", "a"): 3,
+        ("", "b"): 1,
+        ("a", ""): 2,
+        ("a", "b"): 2,
+        ("b", ""): 2,
+        ("b", "b"): 1,
+        ("b", "a"): 1,
+    }
+    for name, prob in all_names(make_sub_lm(names, "bigram"), 4).items():
+        chain = list(itertools.pairwise(["", *name, ""]))
+        expected = math.prod(pairs[p] / sum(c for (h, _), c in pairs.items() if h == p[0]) for p in chain)
+        assert prob == pytest.approx(expected), name
+    assert all_names(make_sub_lm({("a",): 1.0}, "unigram"), 3) == {("a",): 1.0}

@@ -1,0 +1,203 @@
+"""train_class_lm, adapt_lm, interpolate_lms, approximate_lm and perplexity, one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2.fileio import read_json, write_json, write_text
+from privasr_k2.graph.lang import symbols_text
+from privasr_k2.lm.arpa import read_arpa, write_arpa
+from privasr_k2.lm.class_files import load_class_lm
+from privasr_k2.lm.marginals import history_sums
+from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.ngram import perplexity as ngram_perplexity
+from tests.unit.bin.test_language_verbs import call
+
+PLAIN = ["call", "write", "to", "now", "please"]
+NAMES = ["ann", "bob", "eve", "lee"]
+OTHERS = ["york", "rome"]
+
+
+def sentences(seed: int, count: int, names: list[str]) -> list[tuple[list[str], list[list[object]]]]:
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        verb = ["call"] if generator.random() < 0.5 else ["write", "to"]
+        name = [names[i] for i in generator.integers(0, len(names), size=1 + (generator.random() < 0.3))]
+        end = ["now"] if generator.random() < 0.3 else ["please"]
+        spans: list[list[object]] = [[len(verb), len(verb) + len(name), "PER"]]
+        found.append((verb + name + end, spans))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    parts = {
+        "train": (200, ["ann", "bob"]),
+        "adapt": (30, ["bob", "eve"]),
+        "dev": (40, ["bob", "eve", "lee"]),
+    }
+    for seed, (part, (count, names)) in enumerate(parts.items()):
+        records = [
+            {"id": f"{part}-{n}", "user": "u", "text": " ".join(words), "entities": spans}
+            for n, (words, spans) in enumerate(sentences(seed, count, names))
+        ]
+        write_text(tmp_path / f"{part}.jsonl.gz", "".join(json.dumps(r) + "\n" for r in records))
+        write_text(tmp_path / f"{part}.txt", "".join(str(r["text"]) + "\n" for r in records))
+    write_text(tmp_path / "lang" / "tokens.txt", "<blk> 0\na 1\n")
+    words = [*PLAIN, *NAMES, *OTHERS]
+    write_text(tmp_path / "lang" / "words.txt", symbols_text(["<eps>", *words, "#0"]))
+    write_text(tmp_path / "lang" / "lexicon.txt", "".join(f"{word} a\n" for word in words))
+    write_text(tmp_path / "names" / "per.txt", "Ann\nBob\nEve\nLee\n")
+    text = [words for words, _ in sentences(0, 200, ["ann", "bob"])]
+    write_arpa(estimate(count_ngrams(text, words, order=3), "witten_bell"), tmp_path / "word.arpa.gz")
+    return tmp_path
+
+
+@contextmanager
+def refused(capsys: pytest.CaptureFixture[str], words: str) -> Iterator[None]:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        yield
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def conf(repo_root: Path, name: str, *more: str) -> list[object]:
+    return ["--config", repo_root / "conf" / f"{name}.yaml", *(["--set", *more] if more else [])]
+
+
+def class_lm(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, *more: str) -> Path:
+    flags = ["--in-text", folder / "train.jsonl.gz", "--in-dev", folder / "dev.jsonl.gz"]
+    flags += ["--in-public-names", folder / "names", "--in-lang", folder / "lang"]
+    settings = conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell", *more)
+    call(monkeypatch, "train_class_lm", *flags, "--out-lm", folder / "class_lm", *settings)
+    return folder / "class_lm"
+
+
+def ppl(monkeypatch: pytest.MonkeyPatch, folder: Path, *lms: Path) -> list[float]:
+    flags = ["--in-text", folder / "dev.txt", "--in-lang", folder / "lang", "--in-lm", *lms]
+    call(monkeypatch, "perplexity", *flags, "--out-perplexity", folder / "ppl.json")
+    return [one["ppl"] for one in read_json(folder / "ppl.json")["lms"]]
+
+
+def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path) -> None:
+    pytest.importorskip("kenlm")
+    word, named = folder / "word.arpa.gz", class_lm(monkeypatch, folder, repo_root)
+    dev = ["--in-dev", folder / "dev.jsonl.gz"]
+
+    for lm, out in ((word, "word_fma.arpa.gz"), (named, "class_fma")):
+        flags = [
+            "--in-lm",
+            lm,
+            "--in-text",
+            folder / "adapt.jsonl.gz",
+            *dev,
+            "--out-choice",
+            folder / "fma.json",
+        ]
+        call(monkeypatch, "adapt_lm", *flags, "--out-lm", folder / out, *conf(repo_root, "fma"))
+        choice = read_json(folder / "fma.json")
+        assert choice["equation"] == 1 and len(choice["tried"]) == 11
+        assert choice["beta"] == min(choice["tried"], key=lambda tried: tried["ppl"])["beta"]
+        adapted = load_class_lm(folder / out).root if lm is named else read_arpa(folder / out)
+        assert np.abs(history_sums(adapted) - 1).max() < 1e-5
+    assert load_class_lm(folder / "class_fma").same_names(load_class_lm(named))
+
+    call(monkeypatch, "adapt_lm", *flags, "--out-lm", folder / "half", *conf(repo_root, "fma", "beta=0.5"))
+    before, after = (load_class_lm(path).root.log10_probs for path in (named, folder / "half"))
+    assert np.abs(after - before).max() > 0.01
+
+    lms = [folder / "word_fma.arpa.gz", folder / "class_fma"]
+    for form, out in (("static", "mixed"), ("dynamic", "mixed.json")):
+        flags = ["--in-lm", *lms, *dev, "--out-lm", folder / out, "--out-weights", folder / "weights.json"]
+        call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", f"form={form}"))
+        weights = read_json(folder / "weights.json")
+        assert sum(one["weight"] for one in weights["lms"]) == pytest.approx(1)
+        assert [one["lm"] for one in weights["lms"]] == list(map(str, lms))
+
+    flags = ["--in-lm", folder / "mixed.json", "--in-text", folder / "train.jsonl.gz", *dev]
+    flags += ["--in-lang", folder / "lang", "--out-lm", folder / "approximated.arpa.gz"]
+    call(monkeypatch, "approximate_lm", *flags, *conf(repo_root, "approximate", "max_ngrams=30"))
+    assert len(read_arpa(folder / "approximated.arpa.gz").keys) <= 30
+
+    found = ppl(
+        monkeypatch,
+        folder,
+        word,
+        *lms,
+        folder / "mixed",
+        folder / "mixed.json",
+        folder / "approximated.arpa.gz",
+    )
+    assert found[2] < found[1] < found[0]  # the class knows eve and lee, the adaptation eve
+    assert found[4] == pytest.approx(weights["dev_ppl"], rel=1e-9)  # EM saw the same text
+    assert found[4] <= min(found[1:3]) + 1e-6
+    assert all(1 < one < 100 for one in found)
+
+
+def test_plain_arpa_files_are_mixed_into_one(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lms = [folder / "word.arpa.gz"] * 2
+    flags = ["--in-lm", *lms, "--out-lm", folder / "m.arpa.gz", "--out-weights", folder / "w.json"]
+    call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", "weights=preset"))
+    text = [line.split() for line in (folder / "dev.txt").read_text().splitlines()]
+    expected = ngram_perplexity(read_arpa(lms[0]), text)
+    assert ngram_perplexity(read_arpa(folder / "m.arpa.gz"), text) == pytest.approx(expected, rel=1e-4)
+    assert read_json(folder / "w.json")["lms"][1]["weight"] == 0.7
+    with refused(capsys, "--in-dev"):
+        call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate"))
+
+
+def test_a_class_lm_scores_lists(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path) -> None:
+    from privasr_k2.decoding.lm_scores import read_lm_scores
+    from privasr_k2.scoring.nbest_lists import read_nbest
+
+    named = class_lm(monkeypatch, folder, repo_root)
+    hyps = [
+        {"rank": n + 1, "words": words, "am_score": -1.0, "lm_scores": {"graph": -1.0}, "confidences": None,
+         "times": None, "classes": None}
+        for n, words in enumerate(["call ann now", "call bob please", "call"])
+    ]  # fmt: skip
+    record = {
+        "id": "u1",
+        "part": "dev",
+        "speaker": "s",
+        "ref": "call ann now",
+        "no_path": False,
+        "hyps": hyps,
+    }
+    write_text(folder / "nbest" / "1.jsonl", json.dumps(record) + "\n")
+    flags = ["--in-nbest", folder / "nbest", "--in-lm", named, "--out-scores", folder / "s.safetensors"]
+    call(monkeypatch, "score_nbest", *flags, *conf(repo_root, "score_nbest"))
+    scores = read_lm_scores([folder / "s.safetensors"], read_nbest(folder / "nbest"))["class_lm"]
+    expected = load_class_lm(named).token_log_probs([hyp["words"].split() for hyp in hyps])
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+def test_bad_input_is_named(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with refused(capsys, "class LOC"):
+        class_lm(monkeypatch, folder, repo_root, "classes=[PER,LOC]")
+    with refused(capsys, "train.jsonl.gz (train-0): expected the classes LOC, found PER"):
+        class_lm(monkeypatch, folder, repo_root, "classes=[LOC]")
+    assert not (folder / "class_lm").exists()
+    class_lm(monkeypatch, folder, repo_root)
+    write_text(folder / "org.txt", "call <ORG> now\n")
+    flags = ["--in-lm", folder / "class_lm", "--in-text", folder / "org.txt", "--out-lm", folder / "x"]
+    flags += ["--out-choice", folder / "x.json"]
+    with refused(capsys, "org.txt:1: expected the classes PER, found ORG"):
+        call(monkeypatch, "adapt_lm", *flags, *conf(repo_root, "fma", "beta=0.5"))
+    write_json(
+        folder / "m.json", {"format": "privasr_k2 mixture 1", "lms": [{"path": "nowhere", "weight": 1}]}
+    )
+    with refused(capsys, "nowhere as it was"):
+        ppl(monkeypatch, folder, folder / "m.json")

@@ -1,0 +1,107 @@
+"""Training a class LM and its folder."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.lm.class_files import ClassLmConfig, load_class_lm, save_class_lm, train_class_lm
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.neural.perplexity import open_lm
+from privasr_k2.text.entities import Entity, TaggedText
+
+CONF = Path(__file__).resolve().parents[3] / "conf" / "class_lm.yaml"
+WORDS = ["call", "now", "ann", "lee", "bob", "york"]
+TEXT = [
+    TaggedText("1", ("call", "ann", "lee", "now"), (Entity(1, 3, "PER"),)),
+    TaggedText("2", ("call", "bob"), (Entity(1, 2, "PER"),)),
+    TaggedText("3", ("call", "zoe"), (Entity(1, 2, "PER"),)),
+    TaggedText("4", ("york", "now"), (Entity(0, 1, "LOC"),)),
+]
+
+
+def settings(*more: str) -> ClassLmConfig:
+    return config.load(ClassLmConfig, [CONF], ["classes=[PER,LOC]", "discounting=witten_bell", *more])
+
+
+@pytest.fixture
+def lm() -> ClassLm:
+    return train_class_lm(
+        TEXT, WORDS, {"PER": {("bob",): 1.0}}, settings("list_weight=0.5", "cut_history=true")
+    )
+
+
+def test_names_of_text_and_lists(lm: ClassLm, caplog: pytest.LogCaptureFixture) -> None:
+    # Text: a third each; zoe is no word of words.txt; bob has the list's half besides.
+    names = lm.sub_lms["PER"]
+    assert math.exp(names.log_prob(("ann", "lee"))) == pytest.approx((1 / 6) / (5 / 6))
+    assert math.exp(names.log_prob(("bob",))) == pytest.approx((4 / 6) / (5 / 6))
+    assert lm.root.word_ids.keys() == {"<s>", "</s>", "<unk>", *WORDS, "<PER>", "<LOC>"}
+    with caplog.at_level(logging.WARNING):
+        train_class_lm(TEXT, WORDS, {}, settings())
+    assert "1 of 3 names" in caplog.text and "zoe" in caplog.text
+    # The root model is that of the tagged text: <PER> follows "call" in all three sentences.
+    call = lm.root.word_ids["call"] + 1
+    prob = 10 ** lm.root.log10_conditional(np.array([call]), np.array([lm.root.word_ids["<PER>"]]))
+    assert prob[0] > 0.7
+
+
+def test_written_is_read_again(tmp_path: Path, lm: ClassLm) -> None:
+    save_class_lm(tmp_path / "lm", lm)
+    again = open_lm(tmp_path / "lm")
+    assert isinstance(again, ClassLm)
+    assert again.same_names(load_class_lm(tmp_path / "lm"))
+    assert (again.cut_history, again.name) == (True, str(tmp_path / "lm"))
+    text = [["call", "ann", "lee", "now"], ["york"], ["call", "zoe"]]
+    np.testing.assert_allclose(again.token_log_probs(text), lm.token_log_probs(text), atol=1e-5)
+    nodes, states = again.sums()
+    assert max(np.abs(nodes - 1).max(), np.abs(states - 1).max()) < 1e-5
+    spec = read_json(tmp_path / "lm" / "class_lm.json")
+    assert spec["classes"]["PER"] == {
+        "tag": "<PER>", "sub_lm": "sub/PER.txt", "states": 4, "arcs": 3, "words": 3, "unknown_names": False,
+    }  # fmt: skip
+    assert (spec["order"], spec["cut_history"], spec["root"]) == (3, True, "root.arpa.gz")
+    save_class_lm(tmp_path / "lm2", again)
+    for name in ("class_lm.json", "sub/PER.txt", "sub/LOC.txt"):
+        assert (tmp_path / "lm2" / name).read_bytes() == (tmp_path / "lm" / name).read_bytes()
+
+
+def test_a_class_without_names() -> None:
+    with pytest.raises(DataError, match=r"class ORG \(0 names in all\): expected names"):
+        train_class_lm(TEXT, WORDS, {}, settings("classes=[PER,LOC,ORG]"))
+    with pytest.raises(DataError, match=r"class PER \(3 names in all\)"):
+        train_class_lm(TEXT, ["call", "now", "york"], {}, settings())
+
+
+def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
+    with pytest.raises(DataError, match="a class LM"):
+        load_class_lm(tmp_path)
+    folder = tmp_path / "lm"
+    save_class_lm(folder, lm)
+    spec = read_json(folder / "class_lm.json")
+    write_json(folder / "class_lm.json", {**spec, "classes": {"PER": {}}})
+    with pytest.raises(GraphError, match="found none for <LOC>"):
+        load_class_lm(folder)
+    write_json(folder / "class_lm.json", {**spec, "classes": {**spec["classes"], "ORG": {}}})
+    with pytest.raises(DataError, match=r"ORG.txt: expected a sub-language model, found no such file"):
+        load_class_lm(folder)
+    write_json(folder / "class_lm.json", {**spec, "format": "other"})
+    with pytest.raises(DataError, match="another file"):
+        load_class_lm(folder)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["list_weight=1.1", "unknown_mass=1", "sub_lm=trie", "classes=[]", "classes=[PER,PER]", "classes=[per]",
+     "discounting=none", "order=0"],
+)  # fmt: skip
+def test_values_out_of_range(value: str) -> None:
+    with pytest.raises(ConfigError):
+        settings(value)

@@ -1,0 +1,73 @@
+"""Text with names marked or as tags, and lists of names. More of what may be wrong: tests/unit/text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import DataError
+from privasr_k2.lm.names import mentions, read_lists, read_text, with_tags
+from privasr_k2.text.normalize import normalize_english
+
+RECORDS: list[object] = [
+    {"id": "1", "user": "u", "text": "ask ann lee about york", "entities": [[4, 5, "LOC"], [1, 3, "PER"]]},
+    {"id": "2", "user": "u", "text": "yes"},
+    {"id": "3", "user": "u", "text": "", "entities": []},
+    {"id": "4", "user": "v", "text": "ann lee", "entities": [[0, 2, "PER"]]},
+]
+
+
+def write(path: Path, records: list[object]) -> Path:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_records(tmp_path: Path, name: str) -> None:
+    found = read_text(write(tmp_path / name, RECORDS), ["PER", "LOC"])
+    assert [with_tags(text) for text in found] == [["ask", "<PER>", "about", "<LOC>"], ["yes"], ["<PER>"]]
+    assert found[0].words == ("ask", "ann", "lee", "about", "york")
+    assert mentions(found) == {"LOC": {("york",): 1}, "PER": {("ann", "lee"): 2}}
+
+
+def test_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("ask <PER> now\n\n<unk> it is\n")
+    found = read_text(path, ["PER"])
+    assert [with_tags(text) for text in found] == [["ask", "<PER>", "now"], ["<unk>", "it", "is"]]
+    assert mentions(found) == {}
+
+
+@pytest.mark.parametrize(
+    "record", [{"id": "9", "text": "a b", "entities": [[0, 1, "ORG"]]}, {"id": "9", "text": "a <ORG>"}]
+)
+def test_a_class_without_a_place_is_named(tmp_path: Path, record: object) -> None:
+    path = write(tmp_path / "a.jsonl", [*RECORDS, record])
+    with pytest.raises(DataError) as caught:
+        read_text(path, ["PER", "LOC"])
+    assert (caught.value.place, caught.value.found) == (f"{path} (9)", "ORG")
+    assert len(read_text(path)) == 4
+
+
+def test_wrong_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a b\na <ORG> b\n")
+    with pytest.raises(DataError, match=r"a.txt:2: expected the classes PER, found ORG"):
+        read_text(tmp_path / "a.txt", ["PER"])
+    with pytest.raises(DataError, match="no such file"):
+        read_text(tmp_path / "b.txt")
+
+
+def test_lists_of_names(tmp_path: Path) -> None:
+    (tmp_path / "per.txt").write_text("Ann Lee\n\nO'Neil-Smith\n")
+    (tmp_path / "loc.txt").write_text("York\t0.75\nRome\t0.25\n")
+    assert read_lists(tmp_path, normalize_english) == {
+        "LOC": {("york",): 0.75, ("rome",): 0.25},
+        "PER": {("ann", "lee"): 0.5, ("o'neil", "smith"): 0.5},
+    }
+    (tmp_path / "loc.txt").write_text("York\t0.75\nRome\t0.5\n")
+    with pytest.raises(DataError, match="sum to 1"):
+        read_lists(tmp_path, normalize_english)
