@@ -3,7 +3,7 @@
     . ./path.sh; python benchmarks/rescoring.py
 
 * each path: every hypothesis of a list in one padded batch, as icefall's ``rescore_with_rnn_lm`` does with
-  unique paths: the network, the scores of all words and their cross entropy at all positions, padding included
+  unique paths: the network, the scores of all words and their cross entropy at all positions, with padding
   (with an adaptive softmax, which icefall has not, only the clusters that are needed)
 * batches: ``score_sentences``: hypotheses of all lists, of like length together
 * shared: ``score_with_shared_prefixes``: every distinct prefix once

@@ -3,7 +3,8 @@
     python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \\
         --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/apply_confidence.yaml
 
-Everything else in the lists stays as it is. References are not looked at.
+Everything else in the lists stays as it is. References are not looked at. Utterances that the model was
+trained on are refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.features import word_features
-from privasr_k2.confidence.model import load_model, select, with_confidences
+from privasr_k2.confidence.model import check_unseen, load_model, select, with_confidences
 from privasr_k2.decoding.lm_scores import read_lm_scores
 from privasr_k2.scoring.nbest_lists import read_nbest, write_nbest
 
@@ -40,6 +41,7 @@ def main() -> None:
     args = cli.parse(made)
     options = cli.load(ApplyConfidenceOptions, args)
     model, lists = load_model(args.in_model), read_nbest(args.in_nbest)
+    check_unseen(lists, model.trained_on)
     features = word_features(lists, read_lm_scores(args.in_scores, lists), model.settings)
     values = select(features, model.names, args.in_nbest)
     confidences = model.confidences(values, calibrated=options.calibrated)

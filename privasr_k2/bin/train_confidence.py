@@ -4,8 +4,8 @@
         --in-manifests data/manifests --out-model exp/x/confidence/model --config conf/confidence.yaml
 
 The lists need references, of utterances that the recognizer was not trained on. Calibration is fitted on
-the words of --in-calibration; without it, by cross-fitting over users. --in-scores adds what LMs say of each
-word.
+the words of --in-calibration, which are of other utterances; without it, by cross-fitting over users.
+--in-scores adds what LMs say of each word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.features import word_features
-from privasr_k2.confidence.model import ConfidenceConfig, examples_of, feature_names, save_model, train_model
+from privasr_k2.confidence.model import (
+    ConfidenceConfig,
+    check_unseen,
+    examples_of,
+    feature_names,
+    save_model,
+    train_model,
+)
 from privasr_k2.decoding.lm_scores import read_lm_scores
 from privasr_k2.decoding.tune import read_weights
 from privasr_k2.scoring.corpus_info import read_corpus_info
@@ -45,9 +52,10 @@ def main() -> None:
     train, held_out = examples_of(lists, features, names, units), None
     if args.in_calibration is not None:
         others = read_nbest(args.in_calibration)
+        check_unseen(others, train.utterances)
         features = word_features(others, read_lm_scores(args.in_calibration_scores, others), settings)
         held_out = examples_of(others, features, names, units)
-    save_model(train_model(config, names, settings, train, held_out, args.in_nbest), args.out_model)
+    save_model(train_model(config, names, settings, train, held_out), args.out_model)
 
 
 if __name__ == "__main__":

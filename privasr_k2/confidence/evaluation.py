@@ -106,8 +106,8 @@ def evaluate(
         scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
 
     Raises:
-        DataError: hypotheses without confidences, no reference, no word, or other words or users than the
-            group's first system.
+        DataError: hypotheses without confidences, no reference, no word, other words or users than the
+            group's first system, or a system of the same name twice.
     """
     groups: dict[str, list[tuple[str, Targets, np.ndarray]]] = {}
     for folder in folders:
@@ -118,6 +118,10 @@ def evaluate(
         if not len(values):
             raise DataError(folder, "recognized words", "none", "look at the first pass")
         known = groups.setdefault(group, [])
+        if system in [name for name, _, _ in known]:
+            raise DataError(
+                folder, f"systems of different names in {group}", f"{system} again", "rename its folder"
+            )
         if known and not _same(known[0][1], targets):
             raise DataError(
                 folder,

@@ -9,7 +9,8 @@ seconds                     ln of its duration
 frames_per_character        duration in frames of 10 ms by characters
 pause_before, pause_after   ln of the silence beside it, at most 2 s
 depth                       ln of the effective number of words that compete in the lattice
-agreement                   share of the list, weighted by posterior, that has the word at the same place
+agreement                   share of the list, weighted by posterior, that has the word at the same place; in
+                            a list of one hypothesis it is 1
 lm_NAME, lm_NAME_next       ln P of the word, and of what follows it (word or sentence end), by each LM given
 ==========================  ================================================================================
 
@@ -30,7 +31,7 @@ from privasr_k2.scoring.align import align
 from privasr_k2.scoring.hypotheses import Weights
 from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestList, NbestLists
 
-CONFIDENCE = "confidence"
+CONFIDENCE, AGREEMENT = "confidence", "agreement"
 FRAMES_PER_SECOND = 100
 
 # Recognizers write few digits: 1.00 is no certainty.
@@ -125,8 +126,7 @@ def word_features(
         columns["pause_after"] = np.log(np.clip(after, _SHORTEST, _LONGEST_PAUSE))
     if all(hyp.depths is not None for hyp in spoken):
         columns["depth"] = np.log(np.array([d for hyp in spoken for d in hyp.depths or ()]))
-    if any(len(one.hyps) > 1 for one in lists.lists):
-        columns["agreement"] = np.concatenate([agreement(one, settings) for one in lists.lists if one.hyps])
+    columns[AGREEMENT] = np.concatenate([agreement(one, settings) for one in lists.lists if one.hyps])
     # An LM scores each hypothesis's words and its end.
     at = np.arange(len(words)) + np.repeat(np.arange(len(counts)), counts)
     for name, log_probs in sorted(lm_log_probs.items()):
@@ -177,6 +177,8 @@ def agreement(one: NbestList, settings: FeatureSettings) -> np.ndarray:
     Returns:
         (W,) in [0, 1].
     """
+    if len(one.hyps) == 1:
+        return np.ones(len(one.hyps[0].words.split()))
     spans = [span for hyp in one.hyps for span in _places(one.hyps[0], hyp)]
     if not spans:
         return np.zeros(0)

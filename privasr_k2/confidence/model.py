@@ -8,8 +8,9 @@ all.
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from privasr_k2.confidence import calibration
 from privasr_k2.confidence.calibration import Calibrator
-from privasr_k2.confidence.features import CONFIDENCE, FeatureSettings, WordFeatures
+from privasr_k2.confidence.features import AGREEMENT, CONFIDENCE, FeatureSettings, WordFeatures
 from privasr_k2.confidence.targets import targets_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_json, write_json
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 NETWORK, OWN = "network", "own"
 MODEL_FILE, WEIGHTS_FILE = "confidence.json", "confidence.safetensors"
+TRAINED_ON = "trained_on"
 
 _CONFIDENCE_DIGITS = 6
 
@@ -99,11 +101,15 @@ class Examples:
         features: (N, F) of the model's features.
         correct: (N,) bool.
         speakers: (N,) numbers of users.
+        utterances: (U,) :func:`hashes_of` the utterances that they are of.
+        place: of the lists, for an error.
     """
 
     features: np.ndarray
     correct: np.ndarray
     speakers: np.ndarray
+    utterances: np.ndarray
+    place: Path
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ class ConfidenceModel:
         settings: how they are computed.
         calibrator: from scores to probabilities.
         network: ``None`` where the classifier is the recognizer's own confidence.
+        trained_on: (U,) :func:`hashes_of` the utterances that network and calibrator saw, increasing.
     """
 
     classifier: str
@@ -123,6 +130,7 @@ class ConfidenceModel:
     settings: FeatureSettings
     calibrator: Calibrator
     network: ConfidenceNetwork | None
+    trained_on: np.ndarray
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """(N,) log-odds of (N, F) features."""
@@ -141,7 +149,8 @@ def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) ->
         DataError: the recognizer's own confidences are asked for where there are none.
     """
     if config.classifier == NETWORK:
-        return found.names
+        # Lists of one hypothesis each tell nothing by their agreement, 1 for all words.
+        return tuple(name for name in found.names if name != AGREEMENT or (found.column(name) != 1).any())
     if CONFIDENCE not in found.names:
         raise DataError(place, "word confidences", "hypotheses without", "choose --set classifier=network")
     return (CONFIDENCE,)
@@ -171,7 +180,34 @@ def examples_of(
     """
     targets = targets_of(lists, scored_units)
     values, kept = select(found, names, lists.place)[found.best], targets.scored
-    return Examples(values[kept], targets.correct[kept] == 1, targets.speakers[kept])
+    seen = hashes_of(one.id for one in lists.lists)
+    return Examples(values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place)
+
+
+def hashes_of(utterances: Iterable[str]) -> np.ndarray:
+    """(U,) int64 the first 8 bytes of the SHA-256 of each id, the least significant one first."""
+    digests = b"".join(hashlib.sha256(name.encode()).digest()[:8] for name in utterances)
+    return np.frombuffer(digests, dtype="<i8").astype(np.int64)
+
+
+def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
+    """Refuse utterances that a network or a calibrator has seen: it knows them too well.
+
+    Args:
+        trained_on: (U,) :func:`hashes_of` what it has seen.
+
+    Raises:
+        DataError: there are such, with the line of the first one.
+    """
+    seen = np.isin(hashes_of(one.id for one in lists.lists), trained_on)
+    if seen.any():
+        first = lists.lists[int(seen.argmax())].id
+        raise DataError(
+            lists.lines[first],
+            "utterances that the confidence model was not trained on",
+            f"{int(seen.sum())} of {len(seen)} that it was, {first} the first",
+            "give lists of other utterances, or train the model on others",
+        )
 
 
 def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[NbestList]:
@@ -197,14 +233,12 @@ def train_model(
     settings: FeatureSettings,
     train: Examples,
     held_out: Examples | None,
-    place: Path,
 ) -> ConfidenceModel:
     """Train the classifier and calibrate it on words that it was not trained on.
 
     Args:
         train: for the network; without ``held_out`` also for the calibrator, by cross-fitting.
-        held_out: for the calibrator.
-        place: of the training lists, for an error.
+        held_out: for the calibrator, of other utterances (:func:`check_unseen`).
 
     Raises:
         DataError: all words are correct, or none.
@@ -212,7 +246,10 @@ def train_model(
     for examples in (train, held_out):
         if examples is not None and len(np.unique(examples.correct)) < 2:
             raise DataError(
-                place, "correct and wrong words", "words of one kind only", "give more utterances to train on"
+                examples.place,
+                "correct and wrong words",
+                "words of one kind only",
+                "give more utterances; recipe rescore does without confidences by --confidence false",
             )
     network, scorer = None, _own
     if config.classifier == NETWORK:
@@ -230,7 +267,9 @@ def train_model(
         config.classifier, len(train.correct), 100 * train.correct.mean(),
         calibrator.kind, len(correct), 100 * correct.mean(),
     )  # fmt: skip
-    return ConfidenceModel(config.classifier, tuple(names), settings, calibrator, network)
+    seen = [examples.utterances for examples in (train, held_out) if examples is not None]
+    trained_on = np.unique(np.concatenate(seen))
+    return ConfidenceModel(config.classifier, tuple(names), settings, calibrator, network, trained_on)
 
 
 def _own(features: np.ndarray) -> np.ndarray:
@@ -286,6 +325,7 @@ def save_model(model: ConfidenceModel, folder: Path) -> None:
     tensors = {
         "calibrator/x": torch.from_numpy(model.calibrator.x),
         "calibrator/y": torch.from_numpy(model.calibrator.y),
+        TRAINED_ON: torch.from_numpy(model.trained_on),
     }
     if model.network is not None:
         tensors.update({f"network/{name}": value for name, value in model.network.state_dict().items()})
@@ -313,10 +353,13 @@ def load_model(folder: Path) -> ConfidenceModel:
         names = tuple(map(str, plain["features"]))
         weights = Weights(float(plain["lm_weight"]), float(plain["insertion_penalty"]))
         settings = FeatureSettings(weights, float(plain["nbest_scale"]), int(plain["around"]))
-        x, y = (tensors[f"calibrator/{axis}"].numpy() for axis in "xy")
-        calibrator = Calibrator(str(plain["calibration"]), x, y)
+        x, y, trained_on = (tensors[name].numpy() for name in ("calibrator/x", "calibrator/y", TRAINED_ON))
+        kind, classifier = str(plain["calibration"]), str(plain["classifier"])
+        if kind not in calibration.KINDS or kind == calibration.AUTO or classifier not in (NETWORK, OWN):
+            raise ValueError(f"calibration: {kind}, classifier: {classifier}")
+        calibrator = Calibrator(kind, x, y)
         network = None
-        if plain["classifier"] == NETWORK:
+        if classifier == NETWORK:
             network = ConfidenceNetwork(len(names), [int(width) for width in plain["hidden"]]).eval()
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "what train_confidence writes", repr(error), "train the model again") from error
@@ -327,7 +370,7 @@ def load_model(folder: Path) -> ConfidenceModel:
             {name[len(start) :]: value for name, value in tensors.items() if name.startswith(start)},
             folder / WEIGHTS_FILE,
         )
-    return ConfidenceModel(str(plain["classifier"]), names, settings, calibrator, network)
+    return ConfidenceModel(classifier, names, settings, calibrator, network, trained_on)
 
 
 def _widths(network: ConfidenceNetwork) -> list[int]:

@@ -24,8 +24,9 @@ _ORDINALS = {
     "twelve": "twelfth",
 }  # fmt: skip
 _CURRENCIES = {"$": ("dollar", "dollars"), "€": ("euro", "euros"), "£": ("pound", "pounds")}
-_MONEY = re.compile(r"([$€£])(\d[\d,]*(?:\.\d+)?)")
+_MONEY = re.compile(r"([$€£])(\d[\d,]*(?:\.\d+)?|\.\d+)")
 _NUMBER = re.compile(r"(?<![\d.])(\d[\d,]*)(\.\d+)?(%|(?:st|nd|rd|th)(?![a-z])|'?s(?![a-z]))?", re.IGNORECASE)
+_FRACTION = re.compile(r"\.(\d+)(%?)")  # of no number, or a second one
 _LARGEST = 10**15
 
 
@@ -98,6 +99,8 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
             one, several = _CURRENCIES[money[1]]
             said, behind = money[2].replace(",", ""), text[money.end() :]
             whole, _, cents = said.partition(".")
+            whole, of_one = whole or "0", said == "1"
+            said = _spelled(whole, cents)  # no amount is a year
             if _MAGNITUDE.match(behind):
                 last = several
             elif _MAGNITUDE.match(following):
@@ -105,32 +108,43 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
             elif len(cents) == 2 and one == "dollar":
                 said = f"{int(cents)} cents" if whole == "0" else f"{_counted(whole)} and {int(cents)} cents"
             else:
-                said = f"{said} {one if said == '1' else several}"
+                said = f"{said} {one if of_one else several}"
             text = f"{text[: money.start()]} {said} {behind}"
         text = _COM.sub(" dot com ", text.replace("&", " and "))
-        words += [*normalize_english(_NUMBER.sub(_read, text)).split(), *([last] if last else [])]
+        text = _FRACTION.sub(_read_fraction, _NUMBER.sub(_read, text))
+        words += [*normalize_english(text).split(), *([last] if last else [])]
     return words
 
 
 def _counted(dollars: str) -> str:
-    return f"{dollars} {'dollar' if dollars == '1' else 'dollars'}"
+    return f"{_spelled(dollars)} {'dollar' if dollars == '1' else 'dollars'}"
+
+
+def _figures(figures: str) -> str:
+    return " ".join(_ONES[int(figure)] for figure in figures)
+
+
+def _spelled(whole: str, fraction: str = "") -> str:
+    code = int(whole) >= _LARGEST or (len(whole) > 1 and whole[0] == "0")  # figure by figure
+    read = _figures(whole) if code else cardinal(int(whole))
+    return f"{read} point {_figures(fraction)}" if fraction else read
+
+
+def _read_fraction(match: re.Match[str]) -> str:
+    return f" point {_figures(match[1])} {'percent' if match[2] else ''} "
 
 
 def _read(match: re.Match[str]) -> str:
-    figures, fraction, ending = match[1], match[2] or "", (match[3] or "").lower()
-    number = int(figures.replace(",", ""))
-    if number >= _LARGEST:
-        return " " + " ".join(_ONES[int(figure)] for figure in figures if figure != ",") + " "
-    alone = not fraction and "," not in figures and len(figures) == 4 and figures[0] in "12"
-    if ending in ("st", "nd", "rd", "th"):
+    figures, fraction, ending = match[1], (match[2] or "")[1:], (match[3] or "").lower()
+    whole = figures.replace(",", "")
+    number = int(whole)
+    if ending in ("st", "nd", "rd", "th") and number < _LARGEST:
         return f" {ordinal(number)} "
-    read = year(number) if alone and ending != "%" and 1100 <= number < 2100 else cardinal(number)
-    if len(figures) > 1 and figures[0] == "0":  # a code: figure by figure
-        read = " ".join(_ONES[int(figure)] for figure in figures if figure != ",")
-    if fraction:
-        read += " point " + " ".join(_ONES[int(figure)] for figure in fraction[1:])
+    alone = not fraction and "," not in figures and len(figures) == 4 and figures[0] in "12"
+    is_year = alone and ending != "%" and 1100 <= number < 2100
+    read = year(number) if is_year else _spelled(whole, fraction)
     if ending == "%":
         read += " percent"
-    elif ending:  # 90s, 2020's
+    elif ending.endswith("s"):  # 90s, 2020's
         read = read[:-1] + "ies" if read.endswith("y") else f"{read}s"
     return f" {read} "

@@ -14,7 +14,7 @@ from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattice_rescoring import LatticeSearchConfig, Rescored, rescore
 from privasr_k2.decoding.lattices import END, Lattice, as_word_lattice
 from privasr_k2.decoding.nbest import NbestConfig, nbest
-from privasr_k2.errors import DataError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.scoring.hypotheses import Weights
 from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestList
 
@@ -39,8 +39,6 @@ class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
     def __post_init__(self) -> None:
         LatticeSearchConfig.__post_init__(self)
         NbestConfig.__post_init__(self)
-        if self.name == GRAPH:
-            raise ValueError(f"name must not be {GRAPH}, which is that of the first pass's scores")
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
 
@@ -59,8 +57,16 @@ def rescored_lists(
         name: how its scores are called.
 
     Raises:
+        ConfigError: a name that the first pass's scores have.
         DataError: words that an LM without ``<unk>`` does not have.
     """
+    if name == GRAPH:
+        raise ConfigError(
+            "name",
+            f"one other than {GRAPH}, that of the first pass's scores",
+            name,
+            "choose one: --set name=",
+        )
     _check_words(lattices, lm)
     share = lattices.lattices[config.job - 1 :: config.num_jobs]
     states = limited = 0

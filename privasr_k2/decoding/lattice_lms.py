@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import EOS
 from privasr_k2.lm.neural.perplexity import KenlmModel, LanguageModel
 from privasr_k2.lm.neural.vocabulary import BOUNDARY
@@ -166,7 +167,7 @@ def stepping(lm: LanguageModel) -> SteppingLm[Any]:
     """What :func:`privasr_k2.lm.neural.perplexity.open_lm` gives, to be read word by word.
 
     Raises:
-        TypeError: a model of another kind.
+        DataError: a model of another kind.
     """
     if isinstance(lm, KenlmModel):
         return SteppingNgram(lm)
@@ -174,4 +175,9 @@ def stepping(lm: LanguageModel) -> SteppingLm[Any]:
 
     if isinstance(lm, NeuralScorer):
         return SteppingNeural(lm)
-    raise TypeError(f"a {type(lm).__name__} cannot be read word by word")
+    raise DataError(
+        lm.name,
+        "an ARPA file or a folder of train_lm, which are read word by word",
+        f"a model of the kind {type(lm).__name__}",
+        "rescore N-best lists with it: score_nbest takes it",
+    )

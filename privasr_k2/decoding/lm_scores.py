@@ -51,9 +51,10 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
     """The scores of several LMs for these lists, by name, (W,) float64 each.
 
     Raises:
-        DataError: a file for other lists, one that is damaged, or two of one name.
+        DataError: a file for other lists, one that is damaged or lacks scores, or two of one name.
     """
     expected = _digest(lists)
+    total = sum(len(hyp) + 1 for nbest in sentences_of(lists) for hyp in nbest)
     found: dict[str, np.ndarray] = {}
     for path in paths:
         try:
@@ -64,6 +65,9 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
             raise DataError(path, "scores that score_nbest wrote", str(error), _AGAIN) from error
         if header.get("lists") != expected:
             raise DataError(path, f"scores of the lists in {lists.place}", "those of others", _AGAIN)
+        if log_probs.shape != (total,):
+            shape = f"an array of the shape {log_probs.shape}"
+            raise DataError(path, f"{total} scores, of all words and sentence ends", shape, _AGAIN)
         name = str(header["name"])
         if name in found:
             raise DataError(path, "LMs of different names", f"{name} twice", "give one of them another name")

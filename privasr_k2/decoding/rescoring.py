@@ -28,6 +28,7 @@ from privasr_k2.fileio import read_json
 
 INTERPOLATIONS = ("linear", "log_linear")
 _BLOCK = 8_000_000  # scores of one block of grid points
+_ROUNDING = 1e-9  # of weights that add up to 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Candidates:
             interpolation: ``linear`` or ``log_linear``.
         """
         used = {name: weight for name, weight in weights.items() if weight > 0}
-        if abs(sum(used.values()) - 1) > 1e-9 or min(weights.values()) < 0:
+        if abs(sum(used.values()) - 1) > _ROUNDING or min(weights.values()) < 0:
             raise ValueError(f"weights must be 0 or more and add up to 1, got {dict(weights)}")
         if interpolation not in INTERPOLATIONS:
             raise ValueError(
@@ -265,6 +266,18 @@ def edges_of(chosen: Point, grid: Iterable[Point]) -> tuple[str, ...]:
     return tuple(edges)
 
 
+def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:
+    named = isinstance(lms, list) and all(isinstance(name, str) for name in lms)
+    if not named or not len(set(lms)) == len(lms) == len(point.lambdas):
+        raise ValueError(f"lms must be different names, one for each of {len(point.lambdas)} lambdas")
+    if interpolation not in INTERPOLATIONS:
+        raise ValueError(f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}")
+    if not np.isfinite([point.lm_weight, point.insertion_penalty]).all() or point.lm_weight < 0:
+        raise ValueError("lm_weight (0 or more) and insertion_penalty must be finite")
+    if not (min(point.lambdas) >= 0 and abs(sum(point.lambdas) - 1) <= _ROUNDING):
+        raise ValueError(f"lambdas must be 0 or more and add up to 1, got {point.lambdas}")
+
+
 def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
     """The LMs, the interpolation and the point of a ``rescoring.json``.
 
@@ -282,8 +295,10 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
             float(content["insertion_penalty"]),
             tuple(map(float, content["lambdas"])),
         )
-        return tuple(content["lms"]), str(content["interpolation"]), point
-    except (KeyError, TypeError, ValueError) as error:
+        lms, interpolation = content["lms"], content["interpolation"]
+        _check_rescoring(lms, interpolation, point)
+        return tuple(lms), interpolation, point
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(
             path, "what tune_rescoring writes", repr(error), "run tune_rescoring again"
         ) from error

@@ -117,7 +117,8 @@ def read_kaldi(folder: Path) -> Ranked:
 
     Raises:
         DataError: with file and line: a key that is not ``utt-RANK`` or that comes twice; ranks that skip; a
-            cost that is missing, surplus or no finite number.
+            cost that is missing, surplus or no finite number; an utterance without a path that has words or
+            comes twice.
     """
     words = folder / "words"
     if not words.is_file():
@@ -156,7 +157,18 @@ def read_kaldi(folder: Path) -> Ranked:
     if repeated:
         log.info("%s: %d hypotheses with the words of a better one are left out", folder, repeated)
     if (folder / "no_path").is_file():
-        found.update((line.strip(), ()) for _, line in read_lines(folder / "no_path") if line.strip())
+        for number, line in read_lines(folder / "no_path"):
+            name = line.strip()
+            if name in found:
+                what = "which has words" if found[name] else "again"
+                raise DataError(
+                    f"{folder / 'no_path'}:{number}",
+                    "every utterance without a path, once",
+                    f"{name} {what}",
+                    "take the line out",
+                )
+            if name:
+                found[name] = ()
     return found
 
 
@@ -192,16 +204,18 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
     Times stay those of the file, which begin with the recording. There are no scores: ``am_score`` is 0.
 
     Raises:
-        DataError: with file and line: not five or six columns, alternatives, several channels of one
-            utterance, times or confidences that are no numbers or out of range, confidences of only some
-            words.
+        DataError: a file without words; with file and line: not five or six columns, alternatives, several
+            channels of one utterance, times or confidences that are no numbers or out of range, confidences
+            of only some words.
     """
     spoken: dict[str, list[tuple[float, float, str, float | None]]] = defaultdict(list)
     channels: dict[str, str] = {}
     for path in paths:
+        empty = True
         for number, line in read_lines(path):
             if not line.strip() or line.startswith(";;"):
                 continue
+            empty = False
             place, fields = f"{path}:{number}", line.split()
             if len(fields) not in (5, 6):
                 columns = f"{len(fields)} columns"
@@ -220,12 +234,15 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
                 )
             begin = _in_range(place, "a start", start, math.inf)
             length = _in_range(place, "a duration", duration, math.inf)
+            _in_range(place, "an end", repr(begin + length), math.inf)
             sure = _in_range(place, "a confidence", fields[5], 1.0) if len(fields) == 6 else None
             if spoken[name] and (spoken[name][-1][3] is None) != (sure is None):
                 raise DataError(
                     place, f"confidences of all words of {name}, or of none", line, "add the missing ones"
                 )
             spoken[name].append((begin, begin + length, word, sure))
+        if empty:
+            raise DataError(path, "words with times", "none", "write it again, or leave the file out")
     found: Ranked = {}
     for name, words in spoken.items():
         words.sort(key=lambda word: word[0])

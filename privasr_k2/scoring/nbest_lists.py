@@ -166,8 +166,8 @@ def parse_nbest(place: str, line: str) -> NbestList:
     """One line of a file, checked as for :func:`read_nbest`; ``place`` is for the error."""
     try:
         record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(place, "one JSON object", error.msg, _REPAIR) from error
+    except ValueError as error:  # no JSON, or a whole number of thousands of digits
+        raise DataError(place, "one JSON object", str(error), _REPAIR) from error
     if not isinstance(record, dict):
         raise DataError(place, "one JSON object", f"a {type(record).__name__}", _REPAIR)
     for key in ("id", "part", "speaker", "ref"):
@@ -340,9 +340,13 @@ def _one_a_word(where: str, name: str, words: list[str], values: Any) -> list[An
 
 
 def _number(where: str, name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan
+    except OverflowError:  # a whole number of more digits than a float has room for
+        number = math.inf
+    if not math.isfinite(number):
         raise DataError(where, f"a finite number as {name}", repr(value)[:60], _REPAIR)
-    return float(value)
+    return number
 
 
 def _get(where: str, record: Mapping[str, Any], key: str) -> Any:

@@ -22,7 +22,7 @@ from privasr_k2.lm.neural.lstm import LstmConfig, LstmLm
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.transformer import TransformerConfig, TransformerLm
-from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary, read_vocabulary, vocabulary_text
+from privasr_k2.lm.neural.vocabulary import NO_WORDS, Vocabulary, read_vocabulary, vocabulary_text
 from privasr_k2.randomness import derive_seed
 from privasr_k2.training.task import TrainerConfig
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
@@ -196,7 +196,7 @@ def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralL
             folder / SPEC, f"kind: {spec.kind}", kind, "take the YAML file that it was trained with"
         )
     model, vocabulary = _filled(folder, spec)
-    wanted, found = set(words) - set(SYMBOLS), set(vocabulary.words)
+    wanted, found = set(words) - NO_WORDS, set(vocabulary.words)
     if differing := sorted(wanted ^ found):
         raise DataError(
             folder / WORDS,

@@ -19,7 +19,8 @@ import numpy as np
 
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.fileio import read_lines
-from privasr_k2.lm.arpa import BOS, EOS, UNK
+from privasr_k2.lm.arpa import EOS, UNK
+from privasr_k2.lm.neural.vocabulary import NO_WORDS
 
 TREATMENT = (
     "closed vocabulary of words.txt; sentence ends predicted and counted; OOV words read as <unk>; ppl "
@@ -114,7 +115,7 @@ def perplexity(lm: LanguageModel, sentences: Sentences, words: Iterable[str]) ->
     """
     if not len(sentences):
         raise DataError("the text", "sentences", "none", "give a text with at least one")
-    known = set(words) - {BOS, EOS, UNK}
+    known = set(words) - NO_WORDS
     beyond, lacking = set(lm.words) - known, known - set(lm.words)
     missing = next((w for sentence in sentences for w in sentence if w in lacking), None)
     if missing is not None:
@@ -151,7 +152,7 @@ class KenlmModel:
 
         self.name = name or str(path)
         unigrams = arpa_words(path)
-        self.words = unigrams - {BOS, EOS, UNK, "<UNK>"}
+        self.words = unigrams - NO_WORDS
         self.scores_unknown = bool(unigrams & {UNK, "<UNK>"})
         options = kenlm.Config()
         options.show_progress = False

@@ -86,6 +86,8 @@ def train_lm(
             raise DataError(
                 f"the {what} text", "sentences", "none", "prepare the corpus again, or choose text="
             )
+    # As in any perplexity: a reference without words is no sentence.
+    dev = [sentence for sentence in dev if sentence]
     lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
     chosen = choose_sentences(lengths, config.max_text_words, config.seed)
     sentences = [sentences[number] for number in chosen.tolist()]

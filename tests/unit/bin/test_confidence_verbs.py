@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None
 
 def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
     """Lists of two hypotheses; a word is wrong where its confidence and its duration are small, mostly."""
-    generator, made = stream(seed, "lists"), []
+    generator, made, role = stream(seed, "lists"), [], folder.name.removeprefix("nbest_")
     for number in range(40):
         ref = generator.choice(WORDS, 8).tolist()
         wrong = generator.random(8) < 0.3
@@ -42,8 +43,10 @@ def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
                     2, " ".join(other), -2.0, {"graph": -2.0}, tuple(sure[::-1]), spans if times else None
                 )
             )
-        made.append(NbestList(f"u{number:02}", "dev", f"s{number % 4}", " ".join(ref), False, tuple(hyps)))
-    made.append(NbestList("u99", "dev", "s1", "lost words", True, ()))
+        made.append(
+            NbestList(f"{role}{number:02}", "dev", f"s{number % 4}", " ".join(ref), False, tuple(hyps))
+        )
+    made.append(NbestList(f"{role}99", "dev", "s1", "lost words", True, ()))
     write_nbest(folder / "1.jsonl", made)
     return folder
 
@@ -103,6 +106,24 @@ def test_from_lists_to_a_table(
     assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 4
 
 
+def test_lists_of_one_hypothesis_take_a_model_with_agreement(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conf: Path
+) -> None:
+    dev, test = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_test", 2)
+    call(
+        monkeypatch, "train_confidence", "--in-nbest", dev, "--out-model", tmp_path / "model",
+        "--config", conf / "confidence.yaml", "--set", "batch_size=32",
+    )  # fmt: skip
+    assert "agreement" in read_json(tmp_path / "model/confidence.json")["features"]
+    alone = [dataclasses.replace(one, hyps=one.hyps[:1]) for one in read_nbest(test).lists]
+    write_nbest(test / "1.jsonl", alone)
+    call(
+        monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", test,
+        "--out-nbest", tmp_path / "out/1.jsonl", "--config", conf / "apply_confidence.yaml",
+    )  # fmt: skip
+    assert len(read_nbest(tmp_path / "out").lists) == len(alone)
+
+
 def refused(capsys: pytest.CaptureFixture[str], code: pytest.ExceptionInfo[SystemExit]) -> str:
     assert code.value.code == 2
     return capsys.readouterr().err
@@ -128,4 +149,15 @@ def test_errors_are_one_message(
             "--in-calibration-scores", scores(dev, tmp_path / "dev.safetensors"),
         )  # fmt: skip
     assert "expected scores of the lists in" in refused(capsys, code)
+    for folder in (dev, tmp_path / "nbest_cal"):
+        with pytest.raises(SystemExit) as code:
+            call(
+                monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", folder,
+                "--out-nbest", tmp_path / "out/1.jsonl", "--config", conf / "apply_confidence.yaml",
+            )  # fmt: skip
+        assert f"{folder}/1.jsonl:1: expected utterances that" in refused(capsys, code)
+    with pytest.raises(SystemExit) as code:
+        call(monkeypatch, "train_confidence", *train, "--in-calibration", dev)
+    assert "41 of 41 that it was, dev00 the first" in refused(capsys, code)
+    assert not (tmp_path / "out").exists()
     assert (tmp_path / "model/confidence.json").is_file()

@@ -92,6 +92,14 @@ def test_what_rescoring_refuses(
         return capsys.readouterr().err
 
     assert "beam must be above 0" in refused("--set", "beam=-1")
+    graph = write_closed_arpa(tmp_path / "graph.arpa", WORDS)
+    for wrong in (refused("--set", "name=graph"), refused(lm=graph)):
+        assert "name: expected one other than graph" in wrong
+    call(
+        monkeypatch, "rescore_lattices", "--in-lattices", lattices, "--in-lm", graph, "--out-nbest",
+        tmp_path / "named/1.jsonl", "--config", repo_root / "conf/rescore_lattices.yaml", "--set", "name=x",
+    )  # fmt: skip
+    assert read_nbest(tmp_path / "named").lm_names == ("graph", "x")
     assert "run make_lattices" in refused(folder=tmp_path)
     assert "a language model" in refused(lm=lattices)
     words = ("<eps>", *WORDS[:-1], "other", "#0")

@@ -150,6 +150,9 @@ def test_scores_of_other_lists_are_refused(dev: Path) -> None:
         read_lm_scores([dev / "good.safetensors"], read_nbest(dev / "nbest_dev"))
     with pytest.raises(DataError, match="good twice"):
         read_lm_scores([dev / "good.safetensors"] * 2, lists)
+    write_lm_scores(dev / "few.safetensors", "few", lists, np.zeros(12))
+    with pytest.raises(DataError, match=r"few.safetensors: expected 13 scores, .*, found .* shape .12,."):
+        read_lm_scores([dev / "few.safetensors"], lists)
     (dev / "bad.safetensors").write_bytes(b"not this")
     with pytest.raises(DataError, match="score_nbest"):
         read_lm_scores([dev / "bad.safetensors"], lists)

@@ -75,6 +75,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         evaluate([first, make(tmp_path / "g/b/nbest_test", sharp=1.0, hyp="a b")], {}, OPTIONS)
     with pytest.raises(DataError, match=r"1.jsonl:1: expected word confidences, found none for u00"):
         evaluate([make(tmp_path / "g/c/nbest_test", sharp=1.0, confidences=False)], {}, OPTIONS)
+    for again in (tmp_path / "g/a/nbest_dev", tmp_path / "other/g/a/nbest_test"):
+        with pytest.raises(DataError, match=f"{again}: expected systems of different names in g, found a ag"):
+            evaluate([first, make(again, sharp=0.2)], {}, OPTIONS)
     with pytest.raises(DataError, match="expected the systems z of g, found no z"):
         evaluate([first], {}, OPTIONS, ["z"])
     with pytest.raises(DataError, match="recognized words, found none"):

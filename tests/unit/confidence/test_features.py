@@ -57,6 +57,7 @@ def test_every_feature_of_a_list_of_one() -> None:
         "pause_before": np.log([2.0, 0.5, 0.01, 2.0]),
         "pause_after": np.log([0.5, 0.01, 2.0, 2.0]),
         "depth": np.log([1, 2, 3, 1.5]),
+        "agreement": [1, 1, 1, 1],
         "lm_n": [-1, -2, -3, -6],
         "lm_n_next": [-2, -3, -4, -7],
     }

@@ -15,8 +15,10 @@ from privasr_k2.confidence.features import WordFeatures
 from privasr_k2.confidence.model import (
     ConfidenceConfig,
     Examples,
+    check_unseen,
     examples_of,
     feature_names,
+    hashes_of,
     load_model,
     save_model,
     select,
@@ -47,7 +49,8 @@ def examples(seed: int, number: int = 3000, speakers: int = 6) -> Examples:
     values = generator.normal(0.0, 2.0, (number, 3))
     values[:, 2] = 5.0
     correct = generator.random(number) < sigmoid(3 - values[:, 0] ** 2 + 0.3 * values[:, 1])
-    return Examples(values, correct, generator.integers(0, speakers, number))
+    users, seen = generator.integers(0, speakers, number), hashes_of([f"u{seed}", f"v{seed}"])
+    return Examples(values, correct, users, seen, Path(f"nbest_{seed}"))
 
 
 def auc(values: np.ndarray, correct: np.ndarray) -> float:
@@ -59,7 +62,7 @@ def auc(values: np.ndarray, correct: np.ndarray) -> float:
 
 def test_the_network_learns_what_one_feature_cannot_tell(settings: ConfidenceConfig) -> None:
     features = settings.settings(Weights(1.0, 0.0))
-    trained = train_model(settings, NAMES, features, examples(1), examples(2), PLACE)
+    trained = train_model(settings, NAMES, features, examples(1), examples(2))
     test = examples(3)
     found = trained.confidences(test.features, calibrated=True)
     assert auc(found, test.correct) > 0.85 > 0.6 > auc(sigmoid(test.features[:, 0]), test.correct)
@@ -73,13 +76,13 @@ def test_the_scale_of_features_does_not_matter(settings: ConfidenceConfig) -> No
     train, test = (
         dataclasses.replace(e, features=1e-4 * e.features + 0.01) for e in (examples(1), examples(3))
     )
-    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE)
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None)
     assert auc(trained.confidences(test.features, calibrated=False), test.correct) > 0.85
 
 
 def test_the_same_seed_gives_the_same_model(settings: ConfidenceConfig, tmp_path: Path) -> None:
     features = settings.settings(Weights(1.5, -0.5))
-    models = [train_model(settings, NAMES, features, examples(1), None, PLACE) for _ in range(2)]
+    models = [train_model(settings, NAMES, features, examples(1), None) for _ in range(2)]
     for number, one in enumerate(models):
         save_model(one, tmp_path / str(number))
     for name in ("confidence.json", "confidence.safetensors"):
@@ -112,7 +115,7 @@ def test_calibration_never_sees_what_the_network_was_trained_on(
         return Remembers(kept)
 
     monkeypatch.setattr(model_module, "_network", network)
-    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE)
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None)
     assert seen[0].all() and len(seen) == 5  # 4 users: as many folds
     assert (sum((~kept).astype(int) for kept in seen[1:]) == 1).all()
     for kept in seen[1:]:
@@ -122,7 +125,7 @@ def test_calibration_never_sees_what_the_network_was_trained_on(
 
 def test_one_user_is_parted_by_words(settings: ConfidenceConfig) -> None:
     train = dataclasses.replace(examples(1, number=400), speakers=np.zeros(400, dtype=int))
-    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE)
+    trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None)
     assert trained.calibrator.kind == PLATT
 
 
@@ -132,8 +135,8 @@ def test_the_recognizers_own_confidence(settings: ConfidenceConfig, tmp_path: Pa
     assert feature_names(own, found, PLACE) == ("confidence",)
     assert feature_names(settings, found, PLACE) == ("confidence", "characters")
     one = examples(1)
-    data = Examples(one.features[:, :1], one.features[:, 0] > 0, one.speakers)
-    trained = train_model(own, ("confidence",), own.settings(Weights(1.0, 0.0)), data, None, PLACE)
+    data = dataclasses.replace(one, features=one.features[:, :1], correct=one.features[:, 0] > 0)
+    trained = train_model(own, ("confidence",), own.settings(Weights(1.0, 0.0)), data, None)
     save_model(trained, tmp_path / "own")
     read = load_model(tmp_path / "own")
     assert read.network is None and read.calibrator.kind == ISOTONIC
@@ -145,22 +148,29 @@ def test_the_recognizers_own_confidence(settings: ConfidenceConfig, tmp_path: Pa
 
 def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path, repo_root: Path) -> None:
     train = examples(1, number=50)
-    right = dataclasses.replace(train, correct=np.ones(50, dtype=bool))
-    for given in ((right, None), (train, right)):
-        with pytest.raises(DataError, match="correct and wrong words, found words of one kind only"):
-            train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), *given, PLACE)
+    for value in (True, False):
+        alike = dataclasses.replace(examples(2, number=50), correct=np.full(50, value))
+        for given in ((alike, None), (train, alike)):
+            with pytest.raises(DataError) as error:
+                train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), *given)
+            told = "nbest_2: expected correct and wrong words, found words of one kind only"
+            assert str(error.value).startswith(told) and "--confidence false" in str(error.value)
     found = WordFeatures(("characters",), np.ones((4, 1)), np.ones(4, dtype=bool))
     with pytest.raises(DataError, match="features characters depth, found no depth"):
         select(found, ("characters", "depth"), PLACE)
     with pytest.raises(DataError, match="a confidence model, found nothing"):
         load_model(tmp_path)
     save_model(
-        train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None, PLACE), tmp_path / "m"
+        train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None), tmp_path / "m"
     )
     plain = read_json(tmp_path / "m/confidence.json")
     write_json(tmp_path / "m/confidence.json", {**plain, "features": ["confidence"]})
     with pytest.raises(DataError, match="the weights of this model"):
         load_model(tmp_path / "m")
+    for wrong in ({"calibration": "auto"}, {"calibration": "x"}, {"classifier": "x"}):
+        write_json(tmp_path / "m/confidence.json", {**plain, **wrong})
+        with pytest.raises(DataError, match="what train_confidence writes, found ValueError"):
+            load_model(tmp_path / "m")
     write_json(tmp_path / "m/confidence.json", {"features": []})
     with pytest.raises(DataError, match="what train_confidence writes"):
         load_model(tmp_path / "m")
@@ -170,6 +180,42 @@ def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path, repo_root: 
             config.load(ConfidenceConfig, base, [wrong])
 
 
+def test_a_model_knows_what_it_was_trained_on(settings: ConfidenceConfig, tmp_path: Path) -> None:
+    assert hashes_of(["abc"]).tolist() == [
+        int.from_bytes(bytes.fromhex("ba7816bf8f01cfea"), "little", signed=True)
+    ]
+    assert hashes_of([]).shape == (0,)
+    features = settings.settings(Weights(1.0, 0.0))
+    for folder, held_out in (("one", None), ("two", examples(2, number=200))):
+        save_model(
+            train_model(settings, NAMES, features, examples(1, number=200), held_out), tmp_path / folder
+        )
+    ids = ["u0", "u1", "u2", "v2"]
+    lists = NbestLists(
+        PLACE,
+        tuple(NbestList(name, "", "s", "", True, ()) for name in ids),
+        {n: f"1.jsonl:{n}" for n in ids},
+        (),
+    )
+    for folder, found in (
+        ("one", "1 of 4 that it was, u1 the first"),
+        ("two", "3 of 4 that it was, u1 the first"),
+    ):
+        seen = load_model(tmp_path / folder).trained_on
+        assert seen.dtype == np.int64 and (np.diff(seen) > 0).all()
+        with pytest.raises(DataError, match=f"^1.jsonl:u1: .* not trained on, found {found}"):
+            check_unseen(lists, seen)
+        check_unseen(dataclasses.replace(lists, lists=lists.lists[:1]), seen)
+
+
+def test_lists_of_one_hypothesis_have_no_say_in_whether_agreement_is_used(settings: ConfidenceConfig) -> None:
+    one, two = (
+        WordFeatures(("n", "agreement"), np.array([[3.0, 1.0], [3.0, a]]), np.ones(2)) for a in (1, 0.5)
+    )
+    assert feature_names(settings, one, PLACE) == ("n",)
+    assert feature_names(settings, two, PLACE) == ("n", "agreement")
+
+
 def test_words_of_best_hypotheses_and_confidences_of_all() -> None:
     hyps = (Hypothesis(1, "a uh b", 0.0, {}), Hypothesis(2, "", 0.0, {}), Hypothesis(3, "c", 0.0, {}))
     given = (NbestList("u0", "", "s", "x", True, ()), NbestList("u1", "", "s", "a", False, hyps))
@@ -177,6 +223,7 @@ def test_words_of_best_hypotheses_and_confidences_of_all() -> None:
     found = WordFeatures(("n",), np.arange(4.0)[:, None], np.array([True, True, True, False]))
     chosen = examples_of(lists, found, ("n",), {"uh": ""})
     assert chosen.features.tolist() == [[0.0], [2.0]] and chosen.correct.tolist() == [True, False]
+    assert chosen.utterances.tolist() == hashes_of(["u0", "u1"]).tolist() and chosen.place == PLACE
     written = list(with_confidences(lists, np.array([0.1, 0.2, 0.3, 0.4])))
     assert [hyp.confidences for one in written for hyp in one.hyps] == [(0.1, 0.2, 0.3), (), (0.4,)]
     assert written[0] == given[0]

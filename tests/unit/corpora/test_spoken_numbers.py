@@ -30,6 +30,16 @@ from privasr_k2.corpora.spoken_numbers import cardinal, ordinal, spoken_words, y
         ("3.05%", "three point zero five percent"),
         ("* / ,", ""),
         ("10-15 AFM13", "ten fifteen afm thirteen"),
+        ("$2,019", "two thousand nineteen dollars"),
+        ("$2019 million", "two thousand nineteen million dollars"),
+        ("$1,234.56", "one thousand two hundred thirty four dollars and fifty six cents"),
+        (
+            "€1,984.5 $2019.00",
+            "one thousand nine hundred eighty four point five euros "
+            "two thousand nineteen dollars and zero cents",
+        ),
+        (".50 $.50 -.5%", "point five zero fifty cents point five percent"),
+        ("1.1.2 v2.0.1.", "one point one point two v two point zero point one"),
     ],
 )
 def test_tokens(tokens: str, words: str) -> None:
@@ -47,3 +57,4 @@ def test_whole_numbers() -> None:
     assert ordinal(12) == "twelfth" and ordinal(101) == "one hundred first" and ordinal(8) == "eighth"
     assert year(1111) == "eleven eleven" and year(2000) == "two thousand"
     assert " ".join(spoken_words(["1234567890123456"])).startswith("one two three four")
+    assert spoken_words(["1234567890123456th"])[-1] == "six"

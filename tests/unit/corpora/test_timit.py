@@ -71,7 +71,9 @@ def test_the_standard_lists() -> None:
 
 
 def test_every_phone_is_in_the_lexicon() -> None:
-    assert [line.split() for line in lexicon(CorpusInput(None, Path(), {}, (), 1)).read_text().splitlines()] == [[p, p] for p in PHONES_48]
+    assert [
+        line.split() for line in lexicon(CorpusInput(None, Path(), {}, (), 1)).read_text().splitlines()
+    ] == [[p, p] for p in PHONES_48]
 
 
 def test_a_phone_that_is_none(tmp_path: Path) -> None:

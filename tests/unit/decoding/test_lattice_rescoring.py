@@ -169,13 +169,18 @@ def test_unknown_words(
 
 
 def test_another_kind_of_model() -> None:
-    with pytest.raises(TypeError, match="a dict cannot be read word by word"):
-        stepping({})  # type: ignore[arg-type]
+    class Mixture:
+        name = "mixture.json"
+
+    with pytest.raises(
+        DataError, match=r"^mixture.json: .*found a model of the kind Mixture(.|\n)*score_nbest"
+    ):
+        stepping(Mixture())  # type: ignore[arg-type]
 
 
 def test_settings(settings: RescoreLatticesConfig, repo_root: Path) -> None:
     base = [repo_root / "conf/rescore_lattices.yaml"]
-    wrong = ["neural_share=-0.1", "neural_share=1.1", "order=-1", "beam=0", "max_histories=0", "name=graph"]
+    wrong = ["neural_share=-0.1", "neural_share=1.1", "order=-1", "beam=0", "max_histories=0"]
     for one in [*wrong, "job=2", "num_jobs=0", "num_paths=0", "first_beam=0", "max_states=0"]:
         with pytest.raises(ConfigError, match="allows"):
             config.load(RescoreLatticesConfig, base, [one])

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privasr_k2.decoding.rescoring import Candidates, GridConfig, Point, choose, grid_errors, simplex
+from privasr_k2.decoding.rescoring import (
+    Candidates,
+    GridConfig,
+    Point,
+    choose,
+    grid_errors,
+    read_rescoring,
+    simplex,
+)
 from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json
 
 
 def candidates(seed: int, *, num_utterances: int = 7, most: int = 6) -> Candidates:
@@ -120,6 +131,44 @@ def test_scores_that_cannot_be() -> None:
         Candidates(lists.utterance, lists.am, lists.num_words, lists.errors, {"b": bad[:-1]})
     with pytest.raises(ValueError, match="numbered"):
         Candidates(lists.utterance + 1, lists.am, lists.num_words, lists.errors, {})
+
+
+CHOSEN = {
+    "role": "dev", "lms": ["a", "b"], "interpolation": "linear", "lm_weight": 0.5, "insertion_penalty": -1,
+    "lambdas": [0.3, 0.7],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"role": "test"}, "found test"),
+        ({"lambdas": [0.3, 0.6]}, "add up to 1"),
+        ({"lambdas": [1.5, -0.5]}, "add up to 1"),
+        ({"lambdas": [1.0, math.nan]}, "add up to 1"),
+        ({"lambdas": [math.nan, 1.0]}, "add up to 1"),
+        ({"lambdas": [1.0]}, "different names, one for each of 1 lambdas"),
+        ({"lambdas": 1.0}, "TypeError"),
+        ({"lambdas": [], "lms": []}, "ValueError"),
+        ({"lms": ["a", "a"]}, "different names, one for each of 2 lambdas"),
+        ({"lms": "ab"}, "different names"),
+        ({"lms": ["a", ["b"]]}, "different names"),
+        ({"interpolation": "mean"}, "interpolation must be one of linear log_linear, got 'mean'"),
+        ({"lm_weight": math.nan}, "must be finite"),
+        ({"lm_weight": -0.5}, "must be finite"),
+        ({"lm_weight": 10**400}, "OverflowError"),
+        ({"insertion_penalty": math.inf}, "must be finite"),
+        ({"insertion_penalty": "x"}, "ValueError"),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, changes: dict[str, Any], found: str) -> None:
+    write_json(tmp_path / "rescoring.json", CHOSEN)
+    assert read_rescoring(tmp_path / "rescoring.json") == (
+        ("a", "b"), "linear", Point(0.5, -1.0, (0.3, 0.7)),
+    )  # fmt: skip
+    write_json(tmp_path / "rescoring.json", {**CHOSEN, **changes})
+    with pytest.raises(DataError, match=f"^{tmp_path}/rescoring.json: .*{found}"):
+        read_rescoring(tmp_path / "rescoring.json")
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,8 @@ def test_equal_words_of_kaldi_are_one_hypothesis(tmp_path: Path) -> None:
         ({"words": "u-1 a\n", "ac_cost": "u-1 nan\n"}, "ac_cost:1: .* found 'nan'"),
         ({"words": "u-1 a\n"}, "ac_cost: expected a cost for every hypothesis, found nothing"),
         ({}, "words: expected the words of an N-best list, found nothing"),
+        ({"words": "u-1 a\n", "ac_cost": "u-1 1\n", "no_path": "v\nu\n"}, "no_path:2: .* u which has words"),
+        ({"words": "u-1 a\n", "ac_cost": "u-1 1\n", "no_path": "v\n\nv\n"}, "no_path:3: .* found v again"),
         ({"words": "u-1 a\n", "ac_cost": "u-1 1\n", "lm_cost.lstm": ""}, "lm_cost.lstm: .* missing: u-1"),
     ],
 )  # fmt: skip
@@ -182,6 +184,8 @@ def ctm(path: Path) -> formats.Ranked:
         (ctm, "r 1 0 1 a x\n", ":1: expected a confidence"),
         (ctm, "r 1 -1 1 a 1\n", ":1: expected a start, a number from 0, found '-1'"),
         (ctm, "r 1 0 -1 a 1\n", ":1: expected a duration"),
+        (ctm, "r 1 0 1 a 1\nr 1 1e308 1e308 a 1\n", ":2: expected an end, a number from 0, found 'inf'"),
+        (ctm, ";; nothing\n\n", ": expected words with times, found none"),
         (ctm, "r 1 0 1 a 1\nr 2 1 1 a 1\n", ":2: expected the channel 1 of r, found the channel 2"),
         (ctm, "r 1 0 1 a 1\nr 1 1 1 a\n", ":2: expected confidences of all words of r"),
         (ctm, "r 1 * * <ALT_BEGIN>\n", ":1: .* alternatives"),

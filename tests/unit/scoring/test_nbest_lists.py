@@ -71,6 +71,7 @@ def changed(**values: Any) -> dict[str, Any]:
         ({"am_score": None}, "expected a finite number as am_score, found None"),
         ({"am_score": "-1"}, "expected a finite number as am_score, found '-1'"),
         ({"am_score": True}, "expected a finite number as am_score, found True"),
+        ({"am_score": 10**400}, "expected a finite number as am_score, found 1000"),
         ({"am_score": float("nan")}, "expected a finite number as am_score, found nan"),
         ({"lm_scores": ...}, "expected the key 'lm_scores'"),
         ({"lm_scores": {"graph": -1.0, "lstm": None}}, "a finite number as lm_scores.lstm, found None"),
@@ -138,9 +139,10 @@ def test_lines_that_are_no_records(tmp_path: Path) -> None:
     write_text(tmp_path / "1.jsonl", f"{json.dumps(LOST.to_dict())}\n\n[1]\n")
     with pytest.raises(DataError, match=r"1.jsonl:3: expected one JSON object, found a list"):
         read_nbest(tmp_path)
-    write_text(tmp_path / "1.jsonl", '{"id": "a"\n')
-    with pytest.raises(DataError, match=r"1.jsonl:1: expected one JSON object"):
-        read_nbest(tmp_path)
+    for line in ('{"id": "a"\n', f'{{"id": {"1" * 5000}}}\n', '{"id": 1e400}\n'):
+        write_text(tmp_path / "1.jsonl", line)
+        with pytest.raises(DataError, match=r"1.jsonl:1: expected (one JSON object|text)"):
+            read_nbest(tmp_path)
 
 
 def test_references_without_hypotheses_and_the_reverse(tmp_path: Path) -> None:

@@ -91,6 +91,14 @@ def test_a_word_outside_the_vocabulary_is_unknown_to_every_model(arpa: Path) -> 
     assert result.oov_nats == pytest.approx(-math.log(2 / 3 * 1 / 8), abs=1e-5)
 
 
+def test_symbols_are_words_of_no_vocabulary(arpa: Path) -> None:
+    arpa.write_text(ARPA.replace("<unk>", "<UNK>"))
+    lm = KenlmModel(arpa)
+    result = perplexity(lm, [["a", "<UNK>"]], ["a", "b", "<UNK>", "<s>", "</s>", "<eps>", "#0"])
+    assert (result.oov, result.words_beyond, result.words_lacking) == (1, 0, 0)
+    assert result.oov_nats == pytest.approx(-math.log(2 / 3 * 1 / 8), abs=1e-5)
+
+
 def test_a_model_without_unknown_words(arpa: Path) -> None:
     lines = [line for line in ARPA.splitlines() if "<unk>" not in line]
     arpa.write_text("\n".join(lines).replace("ngram 1=5", "ngram 1=4") + "\n")

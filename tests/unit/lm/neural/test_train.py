@@ -168,6 +168,32 @@ def test_part_of_the_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     assert any(f"sentences, {n} words, 0 of" in caplog.text for n in range(95, 101))
 
 
+def test_symbols_of_a_lang_folder_are_no_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A folder made elsewhere numbers them among its words; texts have one that the recognizer wrote."""
+    words = ["<UNK>", "<s>", "</s>", "<eps>", "<unk>", *GRAMMAR_WORDS]
+    quick = settings("lstm", "full", True, *QUICK, "epochs=1")
+    train_lm(TRAIN, DEV, words, tmp_path / "first", quick, ALONE)
+    with caplog.at_level(logging.INFO):
+        train_lm(TRAIN, DEV, words, tmp_path / "further", quick, ALONE, init=tmp_path / "first")
+    assert "dev: perplexity" in caplog.text
+    model, vocabulary = load_lm(tmp_path / "further")
+    assert set(vocabulary.words) == set(GRAMMAR_WORDS)
+    result = perplexity(NeuralScorer(model, vocabulary), [["very", "<UNK>", "<eps>"]], words)
+    assert (result.oov, result.words_lacking, result.words_beyond) == (2, 0, 0)
+
+
+def test_references_without_words_do_not_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    quick = settings("lstm", "full", True, *QUICK, "epochs=1")
+    shown = []
+    for folder, dev in (("with", [[], *DEV, []]), ("without", DEV)):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            train_lm(TRAIN[:50], dev, GRAMMAR_WORDS, tmp_path / folder, quick, ALONE)
+        shown.append([line for line in caplog.messages if line.startswith("dev: ")])
+    assert len(shown[0]) == 2 and shown[0] == shown[1]
+    assert f"{len(DEV)} sentence ends" in shown[0][1]
+
+
 def test_no_text() -> None:
     config = settings("lstm")
     with pytest.raises(DataError, match="the training text: expected sentences, found none"):
