@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,27 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
             raise DataError(path, "LMs of different names", f"{name} twice", "give one of them another name")
         found[name] = log_probs
     return found
+
+
+def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> NbestLists:
+    """The lists with each LM's natural log of P(words, end) among the scores of every hypothesis.
+
+    Args:
+        log_probs: as :func:`read_lm_scores` gives them.
+    """
+    words = [len(hyp.words.split()) + 1 for one in with_hypotheses(lists) for hyp in one.hyps]
+    if not words:
+        return lists
+    starts = np.concatenate([[0], np.cumsum(words)[:-1]]).astype(np.int64)
+    totals = {name: iter(np.add.reduceat(values, starts).tolist()) for name, values in log_probs.items()}
+    made = []
+    for one in lists.lists:
+        hyps = tuple(
+            replace(hyp, lm_scores={**hyp.lm_scores, **{name: next(of) for name, of in totals.items()}})
+            for hyp in one.hyps
+        )
+        made.append(replace(one, hyps=hyps))
+    return replace(lists, lists=tuple(made), lm_names=tuple(sorted({*lists.lm_names, *log_probs})))
 
 
 def candidates_of(

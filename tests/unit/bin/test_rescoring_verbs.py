@@ -127,6 +127,17 @@ def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
     assert (chosen["errors"], chosen["ref_words"]) == (2, 4)  # "ann" and "and" are not scored
 
 
+def test_scores_of_lms_travel_in_kaldis_archives(dev: Path) -> None:
+    scored = ("--in-scores", dev / "good.safetensors", dev / "bad.safetensors")
+    call("export_nbest", "--in-nbest", dev / "nbest_dev", *scored, "--out-kaldi", dev / "kaldi")
+    costs = dict(line.split() for line in (dev / "kaldi/lm_cost.good").read_text().splitlines())
+    # "call and", "call ann", ...: 3 a word, 0.1 for what it likes and for the end.
+    assert {key: round(float(cost), 3) for key, cost in costs.items()} == {
+        "u1-1": 6.1, "u1-2": 3.2, "u1-3": 3.2, "u2-1": 3.1, "u2-2": 3.1,
+    }  # fmt: skip
+    assert (dev / "kaldi/lm_cost").read_text().count("\n") == 5 and (dev / "kaldi/lm_cost.bad").is_file()
+
+
 def test_the_oracle_needs_no_scores(dev: Path) -> None:
     call("rescore_nbest", "--in-nbest", dev / "nbest_dev", "--out-hyps", dev / "oracle/decode_dev/1.jsonl")
     records = [json.loads(line) for line in (dev / "oracle/decode_dev/1.jsonl").read_text().splitlines()]
