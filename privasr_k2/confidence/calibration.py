@@ -12,9 +12,12 @@ corrections of H.-T. Lin et al., A note on Platt's probabilistic outputs for sup
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
+
+log = logging.getLogger(__name__)
 
 AUTO, ISOTONIC, PLATT, NONE = "auto", "isotonic", "platt", "none"
 KINDS = (AUTO, ISOTONIC, PLATT, NONE)
@@ -84,7 +87,13 @@ def isotonic(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
 
 
 def platt(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
-    """The sigmoid with the greatest likelihood, by Newton's method with halved steps."""
+    """The sigmoid with the greatest likelihood, by Newton's method with halved steps.
+
+    It never falls: where greater scores go with fewer correct words, all words get the share of correct ones.
+
+    >>> platt(np.array([0.0, 1.0, 2.0]), np.array([True, True, False])).x.tolist()
+    [0.0]
+    """
     right = float(np.count_nonzero(correct))
     wrong = len(correct) - right
     targets = np.where(correct, (right + 1) / (right + 2), 1 / (wrong + 2))
@@ -108,4 +117,10 @@ def platt(scores: np.ndarray, correct: np.ndarray) -> Calibrator:
         if value - new < 1e-10 * max(1.0, abs(value)):
             break
         weights, value = weights - size * step, new
+    if weights[0] < 0:  # the greatest likelihood with a slope of at least 0
+        share = targets.mean()
+        weights = np.array([0.0, np.log(share / (1 - share))])
+        log.warning(
+            "the scores of held-out words tell nothing of whether they are correct: train on more words"
+        )
     return Calibrator(PLATT, weights[:1], weights[1:])

@@ -45,6 +45,13 @@ def test_platt_of_words_that_can_be_parted_stays_finite() -> None:
     assert np.isfinite(values).all() and (np.diff(values) >= 0).all() and 0.2 < values[2] < 0.95
 
 
+def test_platt_never_turns_scores_round() -> None:
+    scores, correct = words(2_000)
+    found = platt(-scores, correct)
+    values = found(np.array([-5.0, 0.0, 5.0]))
+    assert values == pytest.approx(np.full(3, correct.mean()), abs=1e-3)
+
+
 def test_isotonic_is_increasing_and_never_certain() -> None:
     scores, correct = words(4_000)
     found = isotonic(scores, correct)
