@@ -1,4 +1,7 @@
-"""Compile the decoding graphs from a language folder and an ARPA file: HLG for k2, TLG for Kaldi's decoders.
+"""Compile the decoding graphs from a language folder and an LM: HLG for k2, TLG for Kaldi's decoders.
+
+The LM is an ARPA file, or the folder of a class LM; names then are marked in what is recognized, and
+replace_names puts other names into the graph.
 
     python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \\
         --out-dir data/graph_phone --config conf/graph.yaml
@@ -10,9 +13,12 @@ import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
+from privasr_k2.graph.class_pieces import compile_class_graph
+from privasr_k2.graph.hlg import compile_graph, save_graph
 from privasr_k2.graph.lang import file_hash, load_lang
+from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import read_arpa
+from privasr_k2.lm.class_files import load_class_lm
 
 log = logging.getLogger(__name__)
 
@@ -21,17 +27,21 @@ def main() -> None:
     """Parse, compile, write."""
     made = cli.parser(__doc__)
     made.add_argument("--in-lang", type=Path, required=True, help="the language folder")
-    made.add_argument("--in-lm", type=Path, required=True, help="the n-gram model, ARPA")
+    made.add_argument("--in-lm", type=Path, required=True, help="the n-gram model, ARPA, or a class LM")
     made.add_argument("--out-dir", type=Path, required=True, help="the graph folder")
     cli.add_config(made)
     args = cli.parse(made)
-    config = cli.load(GraphConfig, args)
+    config = cli.load(ClassGraphConfig, args)
     lang = load_lang(args.in_lang)
-    graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
+    parts = sorted(path for path in args.in_lm.rglob("*") if path.is_file()) or [args.in_lm]
     sources = {
-        path.name: file_hash(path)
-        for path in (lang.folder / "lexicon.txt", lang.folder / "tokens.txt", args.in_lm)
+        path.name: file_hash(path) for path in (lang.folder / "lexicon.txt", lang.folder / "tokens.txt")
     }
+    if args.in_lm.is_dir():
+        graphs, info = compile_class_graph(lang, load_class_lm(args.in_lm), config, place=args.in_lm)
+    else:
+        graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
+    sources |= {path.name: file_hash(path) for path in parts}
     save_graph(graphs, lang, {**info, "sha256": sources}, args.out_dir)
     for name in ("HLG", "TLG"):
         log.info("%s: %d states, %d arcs", name, info["num_states"][name], info["num_arcs"][name])

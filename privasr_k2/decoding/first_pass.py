@@ -137,6 +137,8 @@ class Decoder(FirstPass[Graph]):
         self._search_graph = k2.Fsa(graph.HLG.arcs.clone(), aux_labels=graph.HLG.aux_labels)
         self._search_graph.scores = graph.HLG.lm_scores * config.search_lm_weight
         self._search_graph.lm_scores = graph.HLG.lm_scores
+        if graph.marks.classes:
+            self._search_graph.symbols = graph.HLG.symbols
 
     @classmethod
     def from_folder(cls, folder: str | Path, config: SearchConfig, *, device: str = "cpu") -> Decoder:
@@ -176,7 +178,8 @@ class Decoder(FirstPass[Graph]):
     def lattice(self, log_probs: torch.Tensor, lengths: torch.Tensor, utterances: Sequence[int]) -> k2.Fsa:
         """The lattices of some utterances, the longest first.
 
-        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``.
+        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words; with the
+        marks of a graph with classes between them they are ``symbols``.
         """
         import k2
         import torch
@@ -206,12 +209,14 @@ class Decoder(FirstPass[Graph]):
         arcs_of = best.arcs.shape().remove_axis(1)
         am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
         lm = k2.RaggedTensor(arcs_of, best.lm_scores.double()).sum().tolist()
-        labels = k2.RaggedTensor(arcs_of.compose(best.aux_labels.shape), best.aux_labels.values)
-        words = labels.remove_axis(1).remove_values_leq(0).tolist()
+        said = best.symbols if self.graph.marks.classes else best.aux_labels
+        labels = k2.RaggedTensor(arcs_of.compose(said.shape), said.values)
+        symbols = labels.remove_axis(1).remove_values_leq(0).tolist()
         found = arcs_of.row_splits(1).diff().tolist()
-        return [
-            Hyp(lm_weight, insertion_penalty, " ".join(self.graph.words[w] for w in words[n]), am[n], lm[n])
-            if found[n] > 0
-            else None
-            for n in range(len(found))
-        ]
+        hyps: list[Hyp | None] = []
+        for n, path in enumerate(symbols):
+            words, classes = self.graph.marks.split(path)
+            text = " ".join(self.graph.words[word] for word in words)
+            hyp = Hyp(lm_weight, insertion_penalty, text, am[n], lm[n], classes)
+            hyps.append(hyp if found[n] > 0 else None)
+        return hyps

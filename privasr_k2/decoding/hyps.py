@@ -9,6 +9,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from privasr_k2.graph.marks import Span
+
 
 @dataclass(frozen=True)
 class Hyp:
@@ -22,6 +24,7 @@ class Hyp:
         words: the words, one space between them.
         am_score: natural log of the acoustic model's probability of the path.
         lm_score: natural log of the graph's probability of the path (back-off included).
+        classes: spans ``(first word, last word + 1, class)`` of names, where the graph has classes.
     """
 
     lm_weight: float
@@ -29,6 +32,7 @@ class Hyp:
     words: str
     am_score: float
     lm_score: float
+    classes: tuple[Span, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,14 @@ class Record:
     hyps: tuple[Hyp, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as plain values.
+        """The record as plain values; ``classes`` only where the graph has classes.
 
         >>> record = Record("u1", "dev", "s1", "hi", True, (Hyp(1.0, 0.0, "", 0.0, 0.0),))
         >>> record.to_dict()["hyps"][0]["words"]
         ''
         """
-        return dataclasses.asdict(self)
+        record = dataclasses.asdict(self)
+        for hyp in record["hyps"]:
+            if hyp["classes"] is None:
+                del hyp["classes"]
+        return record

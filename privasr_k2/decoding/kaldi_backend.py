@@ -58,6 +58,8 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             max_active=config.max_active_states,
             min_active=config.min_active_states,
         )
+        olabels = graph.TLG.olabels
+        self._spoken = (olabels > 0) & (olabels < graph.marks.first)
         numbers = np.arange(1, graph.TLG.num_arcs + 1, dtype=np.int32)
         self._numbered = dataclasses.replace(graph.TLG, olabels=numbers)
         self._ready: tuple[tuple[float, float], Any, Any] | None = None
@@ -85,7 +87,7 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             ends = np.isfinite(TLG.finals)
             weighted = dataclasses.replace(
                 self._numbered,
-                costs=(lm_weight * TLG.costs + insertion_penalty * (TLG.olabels > 0)).astype(np.float32),
+                costs=(lm_weight * TLG.costs + insertion_penalty * self._spoken).astype(np.float32),
                 finals=np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf).astype(np.float32),
             )
             fst = weighted.to_kaldifst()
@@ -104,8 +106,9 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         _, best = search.get_best_path()
         _, _, numbers, _ = kaldifst.get_linear_symbol_sequence(best)
         TLG, arcs = self.graph.TLG, np.array(numbers, dtype=np.int64) - 1
-        labels, words = TLG.ilabels[arcs], TLG.olabels[arcs]
+        labels, symbols = TLG.ilabels[arcs], TLG.olabels[arcs]
         am_score = scores[np.arange(len(scores)), labels[labels > 0] - 1].sum(dtype=np.float64)
         lm_cost = TLG.costs[arcs].sum(dtype=np.float64) + float(TLG.finals[TLG.targets[arcs[-1]]])
-        text = " ".join(self.graph.words[word] for word in words[words > 0].tolist())
-        return Hyp(*point, text, float(am_score), -float(lm_cost))
+        words, classes = self.graph.marks.split(symbols[symbols > 0].tolist())
+        text = " ".join(self.graph.words[word] for word in words)
+        return Hyp(*point, text, float(am_score), -float(lm_cost), classes)

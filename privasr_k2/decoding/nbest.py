@@ -29,6 +29,7 @@ import numpy as np
 
 from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.posteriors import word_posteriors
+from privasr_k2.graph.marks import Marks, Span
 from privasr_k2.scoring.hypotheses import Weights
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Path:
         arcs: the numbers of its arcs in the lattice, in order.
         posteriors, depths: for each word, where they were asked for: see
             :mod:`privasr_k2.decoding.posteriors`.
+        classes: spans of names, where the graph has classes.
     """
 
     words: tuple[int, ...]
@@ -103,6 +105,7 @@ class Path:
     arcs: np.ndarray
     posteriors: np.ndarray | None = None
     depths: np.ndarray | None = None
+    classes: tuple[Span, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +133,7 @@ class WordLattice:
         sources, targets: (A,) states.
         labels: (A,) tokens; -1 on the arcs into the last state.
         word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i + 1]]``.
+        symbol_splits, symbol_values: the same with the marks of a graph with classes between the words.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
         costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of the best
             way on from the arc's source.
@@ -147,6 +151,17 @@ class WordLattice:
     lm_scores: np.ndarray
     costs: np.ndarray
     excess: np.ndarray
+    symbol_splits: np.ndarray | None = None
+    symbol_values: np.ndarray | None = None
+
+    def symbols(self, arcs: np.ndarray) -> list[int]:
+        """The words and marks of a path's arcs."""
+        if self.symbol_splits is None or self.symbol_values is None:
+            raise ValueError("a lattice without marks")
+        starts, ends = self.symbol_splits[arcs], self.symbol_splits[arcs + 1]
+        parts = [self.symbol_values[start:end] for start, end in zip(starts.tolist(), ends.tolist())]
+        found = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        return found[found > 0].tolist()
 
 
 class NbestSearch:
@@ -171,7 +186,7 @@ class NbestSearch:
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
             for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
                 if one is not None:
-                    found = nbest(one, self.config)
+                    found = _with_classes(nbest(one, self.config), one, self.decoder.graph.marks)
                     results[utterance] = with_posteriors(found, one, self.config.posterior_scale)
         return results
 
@@ -191,6 +206,9 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
     )
     word_splits = lattice.aux_labels.shape.row_splits(1).cpu().numpy()
     word_values = lattice.aux_labels.values.cpu().numpy()
+    marked = getattr(lattice, "symbols", None)
+    symbol_splits = None if marked is None else marked.shape.row_splits(1).cpu().numpy()
+    symbol_values = None if marked is None else marked.values.cpu().numpy()
     for n in range(len(arcs) - 1):
         one, first = slice(arcs[n], arcs[n + 1]), states[n]
         sources, targets, labels = values[one].T
@@ -214,7 +232,17 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
             lm[one],
             costs,
             excess,
+            None if symbol_splits is None else symbol_splits[arcs[n] : arcs[n + 1] + 1],
+            symbol_values,
         )
+
+
+def _with_classes(found: Nbest, lattice: WordLattice, marks: Marks) -> Nbest:
+    """With the spans of names in each path's alignment."""
+    if not marks.classes:
+        return found
+    paths = [replace(path, classes=marks.split(lattice.symbols(path.arcs))[1]) for path in found.paths]
+    return replace(found, paths=tuple(paths))
 
 
 def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:

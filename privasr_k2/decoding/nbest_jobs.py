@@ -57,7 +57,7 @@ class WordTimes:
 
     def __init__(self, lang: Lang, graph: Graph) -> None:
         check_same_tokens(lang.tokens, graph.tokens, model=lang.folder, graph=graph.folder)
-        if tuple(lang.words) != tuple(graph.words):
+        if tuple(lang.words) != tuple(graph.words[: graph.marks.first]):
             raise GraphError(
                 lang.folder,
                 f"the words of {graph.folder}",
@@ -150,7 +150,7 @@ def nbest_list(
         text = " ".join(words[word] for word in path.words)
         sure, depths = _rounded(path.posteriors), _rounded(path.depths)
         hyps.append(
-            Hypothesis(rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times=times, depths=depths)
+            Hypothesis(rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times, path.classes, depths)
         )
     part = (cut.custom or {}).get("part", "")
     return NbestList(cut.id, part, said.speaker or "", said.text or "", found is None, tuple(hyps))

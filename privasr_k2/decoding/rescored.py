@@ -54,14 +54,14 @@ def _records(
     lm_weight: float,
     insertion_penalty: float,
 ) -> list[Record]:
-    words = [hyp.words for one in with_hypotheses(lists) for hyp in one.hyps]
+    hyps = [hyp for one in with_hypotheses(lists) for hyp in one.hyps]
     at = iter(chosen.tolist())
     records = []
     for one in lists.lists:
         if one.hyps:
             best = next(at)
             scores = float(candidates.am[best]), float(lm_totals[best])
-            hyp = Hyp(lm_weight, insertion_penalty, words[best], *scores)
+            hyp = Hyp(lm_weight, insertion_penalty, hyps[best].words, *scores, hyps[best].classes)
         else:
             hyp = Hyp(lm_weight, insertion_penalty, "", 0.0, 0.0)
         records.append(Record(one.id, one.part, one.speaker, one.ref, one.no_path, (hyp,)))

@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +26,21 @@ from privasr_k2.graph import tlg
 from privasr_k2.graph.folder import INFO, TOPOLOGIES, check_labels, check_size, read_folder
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, symbols_text
+from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.arpa import Arpa
 
 if TYPE_CHECKING:
     import k2
     import kaldifst
+    import torch
 
 log = logging.getLogger(__name__)
+
+PIECES = "class_pieces"
+# Costs are rounded to it when states are compared. Kaldi's 2^-10 saves 0.02 % of the states, and its errors
+# add up to 0.004 over the words of a short sentence.
+_QUANTUM = 2.0**-16
 
 
 @dataclass(frozen=True)
@@ -58,12 +67,16 @@ class Compiled:
     """Both graphs of one LG.
 
     Args:
-        HLG: for k2, as in :class:`Graph`.
-        TLG: for Kaldi's decoders.
+        HLG: for k2, as in :class:`Graph`; marks are among its ``aux_labels``.
+        TLG: for Kaldi's decoders; None where it was not asked for.
+        words: by their numbers, marks included.
+        pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else none.
     """
 
     HLG: k2.Fsa
-    TLG: Fst
+    TLG: Fst | None
+    words: tuple[str, ...]
+    pieces: Mapping[str, Fst]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +85,10 @@ class Graph:
 
     Args:
         folder: where it stands.
-        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an arc).
+        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an arc); in a
+            graph with classes also ragged ``symbols``, the words with the marks between them.
         tokens: the C outputs that an acoustic model must have.
-        words: the words by their numbers.
+        words: the words by their numbers, marks included.
         info: what ``graph.yaml`` says.
     """
 
@@ -83,6 +97,25 @@ class Graph:
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     info: dict[str, Any]
+
+    @cached_property
+    def marks(self) -> Marks:
+        """Which of the words are marks."""
+        return Marks.of_graph(self.words, self.info, self.folder)
+
+
+class Laps:
+    """A clock that keeps and logs the seconds of each step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """A step that ends now."""
+        now = time.perf_counter()
+        self.seconds[name], self._clock = round(now - self._clock, 2), now
+        log.info("%s: %.1f s", name, self.seconds[name])
 
 
 def lexicon_openfst(lang: Lang) -> tuple[str, int]:
@@ -115,15 +148,26 @@ def lexicon_openfst(lang: Lang) -> tuple[str, int]:
     return "".join(lines), most + 1
 
 
-def compose_lexicon_and_grammar(lang: Lang, G: Grammar, max_states: int) -> kaldifst.StdVectorFst:
+def compose_lexicon_and_grammar(
+    lang: Lang, G: Grammar, max_states: int, *, num_marks: int = 0
+) -> kaldifst.StdVectorFst:
     """LG, determinized and minimized, its disambiguation symbols still there.
+
+    Args:
+        lang: the lexicon.
+        G: over its words and ``num_marks`` further labels behind them, which get labels of their own.
+        max_states: before minimization.
+        num_marks: see :mod:`privasr_k2.graph.marks`.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
     """
     import kaldifst
 
-    lexicon_text, _ = lexicon_openfst(lang)
+    lexicon_text, num_disambig = lexicon_openfst(lang)
+    first = lang.num_tokens + num_disambig
+    loops = "".join(f"0 0 {first + n} {len(lang.words) + n}\n" for n in range(num_marks))
+    lexicon_text = loops + lexicon_text
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")
@@ -141,7 +185,7 @@ def compose_lexicon_and_grammar(lang: Lang, G: Grammar, max_states: int) -> kald
             str(error).strip().split("[E] ")[-1],
             "prune the language model to fewer n-grams, or raise max_states in graph.yaml",
         ) from error
-    kaldifst.minimize_encoded(LG)
+    kaldifst.minimize_encoded(LG, delta=_QUANTUM)
     return LG
 
 
@@ -178,31 +222,12 @@ def compile_graph(
     lang: Lang, model: Arpa, config: GraphConfig, *, model_path: Path
 ) -> tuple[Compiled, dict[str, Any]]:
     """The graphs, and what is worth knowing of them: topology, sizes, seconds of each step."""
-    import k2
-
-    seconds: dict[str, float] = {}
-    clock = time.perf_counter()
-
-    def lap(name: str) -> None:
-        nonlocal clock
-        now = time.perf_counter()
-        seconds[name], clock = round(now - clock, 2), now
-        log.info("%s: %.1f s", name, seconds[name])
-
+    laps = Laps()
     G = grammar(model, lang.word_ids, backoff_label=len(lang.words) - 1, place=model_path)
-    lap("G")
-    with_symbols = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states))
-    LG = tlg.silenced(with_symbols, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
-    lap("LG")
-    TLG = tlg.compile_tlg(LG, num_tokens=lang.num_tokens, topology=config.ctc_topology)
-    lap("TLG")
-    fsa = without_epsilons(LG)
-    lap("LG without epsilons")
-    H = k2.ctc_topo(lang.num_tokens - 1, modified=config.ctc_topology == "modified")
-    HLG = k2.arc_sort(k2.connect(k2.compose(H, fsa)))
-    if not HLG.num_arcs:
-        raise GraphError(model_path, "a graph with a path", "an empty one", "use one lang folder for both")
-    lap("HLG")
+    laps.lap("G")
+    LG = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states))
+    laps.lap("LG")
+    graphs, more = finished(LG, lang, config.ctc_topology, laps, place=model_path)
     info = {
         "ctc_topology": config.ctc_topology,
         "num_tokens": lang.num_tokens,
@@ -210,15 +235,42 @@ def compile_graph(
         "words_without_ngram": len(lang.word_ids) - G.num_words,
         "lm_order": model.order,
         "num_ngrams": list(model.counts),
-        "num_states": {"G": len(G.finals), "LG": fsa.shape[0], "HLG": HLG.shape[0], "TLG": TLG.num_states},
-        "num_arcs": {"G": len(G.sources), "LG": fsa.num_arcs, "HLG": HLG.num_arcs, "TLG": TLG.num_arcs},
-        "seconds": seconds,
+        "num_states": {"G": len(G.finals), **more["num_states"]},
+        "num_arcs": {"G": len(G.sources), **more["num_arcs"]},
+        "seconds": more["seconds"],
     }
-    return Compiled(HLG, TLG), info
+    return graphs, info
+
+
+def finished(
+    LG: Fst, lang: Lang, topology: str, laps: Laps, *, place: str | Path, with_tlg: bool = True
+) -> tuple[Compiled, dict[str, Any]]:
+    """Both graphs of an LG with disambiguation symbols; ``num_states``, ``num_arcs`` and ``seconds``."""
+    import k2
+
+    LG = tlg.silenced(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
+    TLG = None
+    if with_tlg:
+        TLG = tlg.compile_tlg(LG, num_tokens=lang.num_tokens, topology=topology)
+        laps.lap("TLG")
+    fsa = without_epsilons(LG)
+    laps.lap("LG without epsilons")
+    H = k2.ctc_topo(lang.num_tokens - 1, modified=topology == "modified")
+    HLG = k2.arc_sort(k2.connect(k2.compose(H, fsa)))
+    if not HLG.num_arcs:
+        raise GraphError(place, "a graph with a path", "an empty one", "use one lang folder for both")
+    laps.lap("HLG")
+    sizes = {
+        "num_states": {"LG": fsa.shape[0], "HLG": HLG.shape[0]},
+        "num_arcs": {"LG": fsa.num_arcs, "HLG": HLG.num_arcs},
+    }
+    if TLG is not None:
+        sizes["num_states"]["TLG"], sizes["num_arcs"]["TLG"] = TLG.num_states, TLG.num_arcs
+    return Compiled(HLG, TLG, lang.words, {}), {**sizes, "seconds": laps.seconds}
 
 
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
-    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml`` and the symbols, all or nothing."""
+    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml``, symbols and pieces, all or nothing."""
     import torch
     from safetensors.torch import save_file
 
@@ -240,10 +292,14 @@ def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path)
         temporary.mkdir(parents=True)
         with disk_errors(folder / "HLG.safetensors"):
             save_file(tensors, temporary / "HLG.safetensors")
-        graphs.TLG.write(temporary / tlg.FILE)
+        if graphs.TLG is not None:
+            graphs.TLG.write(temporary / tlg.FILE)
         write_text(temporary / INFO, yaml.safe_dump(info, sort_keys=False))
         write_text(temporary / "tokens.txt", symbols_text(lang.tokens))
-        write_text(temporary / "words.txt", symbols_text(lang.words))
+        write_text(temporary / "words.txt", symbols_text(graphs.words))
+        for name, piece in graphs.pieces.items():
+            (temporary / PIECES).mkdir(exist_ok=True)
+            piece.write(temporary / PIECES / name)
 
 
 def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
@@ -287,7 +343,19 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     check_size(path, parts.info, num_states=num_states, num_arcs=len(tensors["arcs"]))
     scores = tensors["scores"]
     arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
-    shape = k2.ragged.create_ragged_shape2(tensors["aux_row_splits"], None, len(tensors["aux_values"]))
-    HLG = k2.Fsa(arcs, aux_labels=k2.RaggedTensor(shape, tensors["aux_values"])).to(device)
+    marks = Marks.of_graph(parts.words, parts.info, folder)
+    values, splits = tensors["aux_values"], tensors["aux_row_splits"]
+    HLG = k2.Fsa(
+        arcs, aux_labels=_ragged(*map(torch.from_numpy, marks.words_only(values.numpy(), splits.numpy())))
+    )
+    if marks.classes:
+        HLG.symbols = _ragged(values, splits)
+    HLG = HLG.to(device)
     HLG.lm_scores = HLG.scores.clone()
     return Graph(folder, HLG, parts.tokens, parts.words, parts.info)
+
+
+def _ragged(values: torch.Tensor, splits: torch.Tensor) -> k2.RaggedTensor:
+    import k2
+
+    return k2.RaggedTensor(k2.ragged.create_ragged_shape2(splits, None, len(values)), values)

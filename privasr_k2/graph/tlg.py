@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.folder import check_labels, check_size, read_folder
+from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.openfst import Fst
 
 FILE = "TLG.fst"
@@ -30,6 +32,11 @@ class TokenGraph:
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     info: dict[str, Any]
+
+    @cached_property
+    def marks(self) -> Marks:
+        """Which of the words are marks."""
+        return Marks.of_graph(self.words, self.info, self.folder)
 
 
 def ctc_topology(num_tokens: int, topology: str) -> Fst:
@@ -110,9 +117,12 @@ def load_tlg(folder: str | Path) -> TokenGraph:
 
 
 def silenced(fst: Fst, *, num_tokens: int, backoff_word: int) -> Fst:
-    """Disambiguation symbols, labels from ``num_tokens`` and words from ``backoff_word`` on, as epsilons."""
+    """Disambiguation symbols, labels from ``num_tokens`` on and the word ``backoff_word``, as epsilons.
+
+    Words behind it are marks, which stay.
+    """
     return dataclasses.replace(
         fst,
         ilabels=np.where(fst.ilabels < num_tokens, fst.ilabels, 0).astype(np.int32),
-        olabels=np.where(fst.olabels < backoff_word, fst.olabels, 0).astype(np.int32),
+        olabels=np.where(fst.olabels != backoff_word, fst.olabels, 0).astype(np.int32),
     )

@@ -24,3 +24,9 @@ def test_written_is_read_by_scoring(tmp_path: Path) -> None:
         Utterance("u1", "test_other", "s1", ("a", "b"), False, {low: ("a",), high: ("a", "c")}),
         Utterance("u2", "test_other", "s2", ("c",), True, {low: (), high: ()}),
     )
+
+
+def test_classes_are_told_where_the_graph_has_them() -> None:
+    plain, marked = Hyp(1.0, 0.0, "a b", -1.0, -2.0), Hyp(1.0, 0.0, "a b", -1.0, -2.0, ((1, 2, "PER"),))
+    told = Record("u1", "dev", "s1", "a b", False, (plain, marked)).to_dict()["hyps"]
+    assert "classes" not in told[0] and told[1]["classes"] == ((1, 2, "PER"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,19 @@ def test_posteriors_become_confidences() -> None:
     )
     hyp = nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, None).hyps[0]  # type: ignore[arg-type]
     assert hyp == Hypothesis(1, "b", -3.5, {"graph": -1.25}, (0.123457,), depths=(1.5,))
+
+
+def test_names_are_spans_of_words() -> None:
+    path = SearchPath((1, 2), -3.5, -1.25, np.array([1, 2, 2]), np.arange(3), classes=((1, 2, "PER"),))
+    hyp = nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, None).hyps[0]  # type: ignore[arg-type]
+    assert hyp == Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, classes=((1, 2, "PER"),))
+
+
+def test_marks_of_a_graph_are_no_words_of_the_language_folder() -> None:
+    info = {"ctc_topology": "standard", "classes": {"names": ["PER"]}}
+    marked = (*graph().words, "#bPER", "#xPER")
+    found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, replace(graph(), words=marked, info=info)))
+    assert found.hyps[0].times == ((0.06, 0.24), (0.42, 0.5))
 
 
 def test_without_a_path() -> None:

@@ -11,6 +11,7 @@ from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.hlg import GraphConfig, compile_graph, lexicon_openfst, load_graph, save_graph, to_k2
 from privasr_k2.graph.lang import Lang, load_lang, symbols_text
+from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.ngram import count_ngrams, estimate
@@ -132,9 +133,9 @@ def test_broken_folders(folder: Path) -> None:
 
 
 def test_defaults(repo_root: Path) -> None:
-    assert config.load(GraphConfig, [repo_root / "conf" / "graph.yaml"]).ctc_topology == "standard"
+    assert config.load(ClassGraphConfig, [repo_root / "conf" / "graph.yaml"]).ctc_topology == "standard"
     with pytest.raises(ConfigError, match="ctc_topology must be one of"):
-        config.load(GraphConfig, [repo_root / "conf" / "graph.yaml"], ["ctc_topology=round"])
+        config.load(ClassGraphConfig, [repo_root / "conf" / "graph.yaml"], ["ctc_topology=round"])
 
 
 def test_a_lang_folder_without_files(tmp_path: Path) -> None:

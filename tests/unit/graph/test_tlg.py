@@ -32,10 +32,10 @@ def test_topology_is_that_of_k2(topology: str, num_tokens: int) -> None:
     assert found | ends == wanted and ours.num_arcs + len(ends) == len(arcs)
 
 
-def test_disambiguation_symbols_become_epsilons() -> None:
+def test_disambiguation_symbols_become_epsilons_and_marks_stay() -> None:
     fst = Fst.from_arcs(*np.array([[0, 0, 0], [0, 0, 0], [3, 4, 9], [5, 6, 7], [1, 1, 1]]), np.zeros(1))
     found = silenced(fst, num_tokens=4, backoff_word=6)
-    assert found.ilabels.tolist() == [3, 0, 0] and found.olabels.tolist() == [5, 0, 0]
+    assert found.ilabels.tolist() == [3, 0, 0] and found.olabels.tolist() == [5, 0, 7]
     assert found.ilabels.dtype == found.olabels.dtype == np.int32
 
 

@@ -1,0 +1,79 @@
+"""Put other names into some classes of a class LM's graph, in seconds: a user's contacts, for example.
+
+The names of each class come from a list (per.txt, org.txt, ...; a name a line, maybe with a tab and its
+probability), or from the automaton that train_class_lm wrote (CLASS.txt, with --in-sub-lms). Other classes
+and the root model stay as they are.
+
+    python -m privasr_k2.bin.replace_names --in-graph data/graph_class --in-lang data/lang_phone \\
+        --in-names contacts/ --out-dir data/graph_user1 --config conf/replace_names.yaml
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.graph.class_pieces import replace_names
+from privasr_k2.graph.hlg import save_graph
+from privasr_k2.graph.lang import file_hash, load_lang
+from privasr_k2.lm.names import read_lists
+from privasr_k2.lm.sub_lm import KINDS, make_sub_lm, read_sub_lm
+from privasr_k2.text.normalize import normalize_english
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReplaceNamesOptions:
+    """How names of lists follow each other; defaults in ``conf/replace_names.yaml``.
+
+    Args:
+        sub_lm: ``tree``, ``bigram`` or ``unigram``.
+        with_tlg: whether to make the graph for Kaldi's decoders, too.
+    """
+
+    sub_lm: str
+    with_tlg: bool
+
+    def __post_init__(self) -> None:
+        if self.sub_lm not in KINDS:
+            raise ValueError(f"sub_lm must be one of {' '.join(KINDS)}, got {self.sub_lm!r}")
+
+
+def main() -> None:
+    """Parse, replace, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-graph", type=Path, required=True, help="the graph folder of a class LM")
+    made.add_argument("--in-lang", type=Path, required=True, help="the language folder it was compiled with")
+    made.add_argument("--in-names", type=Path, metavar="DIR", help="lists of names: per.txt, org.txt, ...")
+    made.add_argument(
+        "--in-sub-lms", type=Path, metavar="DIR", help="automata of names: PER.txt, ORG.txt, ..."
+    )
+    made.add_argument("--out-dir", type=Path, required=True, help="the new graph folder")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(ReplaceNamesOptions, args)
+    if (args.in_names is None) == (args.in_sub_lms is None):
+        raise ConfigError("replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them")
+    if args.in_names is not None:
+        lists = read_lists(args.in_names, normalize_english)
+        names = {kind: make_sub_lm(one, config.sub_lm, place=f"class {kind}") for kind, one in lists.items()}
+    else:
+        names = {path.stem: read_sub_lm(path) for path in sorted(args.in_sub_lms.glob("*.txt"))}
+    if not names:
+        raise DataError(
+            args.in_sub_lms, "automata of names: PER.txt ORG.txt ...", "none", "name their folder"
+        )
+    lang = load_lang(args.in_lang)
+    given = sorted((args.in_names or args.in_sub_lms).glob("*.txt"))
+    graphs, info = replace_names(args.in_graph, lang, names, with_tlg=config.with_tlg)
+    info["sha256"] |= {f"{path.stem.upper()}.txt": file_hash(path) for path in given}
+    save_graph(graphs, lang, info, args.out_dir)
+    log.info("%s: %.1f s without reading and writing", " ".join(names), sum(info["seconds"].values()))
+
+
+if __name__ == "__main__":
+    cli.run(main)

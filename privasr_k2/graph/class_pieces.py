@@ -1,0 +1,291 @@
+"""The graph of a class LM from pieces, of which one can be replaced in seconds.
+
+The root model with its calls and the names of each class are composed with the lexicon, determinized and
+minimized apart, and joined at the marks. Behind ``#bPER`` there is nothing pending, neither words nor costs,
+because disambiguation symbols have told the words by then: the state there has one arc, ``#xPER``, and the
+class's piece can take its place. Replacing a piece leaves all others as they are; only epsilon removal and
+the CTC topology are computed again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.errors import GraphError
+from privasr_k2.graph.folder import INFO, read_folder
+from privasr_k2.graph.grammar import Grammar, grammar
+from privasr_k2.graph.hlg import (
+    PIECES,
+    Compiled,
+    Laps,
+    compose_lexicon_and_grammar,
+    finished,
+    lexicon_openfst,
+)
+from privasr_k2.graph.lang import Lang, file_hash
+from privasr_k2.graph.marks import Marks
+from privasr_k2.graph.nonterminals import (
+    ClassGraphConfig,
+    check_classes,
+    marked_words,
+    names_grammar,
+    with_calls,
+)
+from privasr_k2.graph.openfst import Fst
+from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.sub_lm import SubLm
+
+log = logging.getLogger(__name__)
+
+_ROOT = "root.fst"
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """What the LG of a class LM is joined from; disambiguation symbols and marks are still there.
+
+    Args:
+        root: the root model; class c is left with the label ``first_label + 2 c + 1``.
+        names: of each class, in the order of their marks.
+        first_label: the label of the first mark.
+    """
+
+    root: Fst
+    names: Mapping[str, Fst]
+    first_label: int
+
+
+def compile_class_graph(
+    lang: Lang, lm: ClassLm, config: ClassGraphConfig, *, place: str | Path
+) -> tuple[Compiled, dict[str, Any]]:
+    """The graphs of a class LM with their pieces, and what ``graph.yaml`` tells of them.
+
+    Raises:
+        GraphError: a class of the root model without names, one whose names the lexicon does not have, or a
+            graph beyond the limits of ``config``.
+    """
+    laps, marks = Laps(), Marks(len(lang.words), tuple(lm.sub_lms))
+    check_classes(lm.root.words, marks.classes, str(place))
+    backoff = len(lang.words) - 1
+    words = marked_words(lang.word_ids, marks)
+    G = grammar(lm.root, words, backoff_label=backoff, place=place)
+    G = with_calls(G, marks, backoff_label=backoff, cut_history=config.cut_history)
+    laps.lap("G")
+    root = _piece(lang, G, config.max_states, marks)
+    laps.lap("LG of the root model")
+    names = {kind: names_piece(lang, sub, kind, marks, config) for kind, sub in lm.sub_lms.items()}
+    laps.lap("LG of the names")
+    pieces = Pieces(root, names, _first_label(lang))
+    info = {
+        "num_words": G.num_words,
+        "words_without_ngram": len(lang.word_ids) - G.num_words,
+        "lm_order": lm.root.order,
+        "num_ngrams": list(lm.root.counts),
+    }
+    described = {
+        "names": list(marks.classes),
+        "cut_history": config.cut_history,
+        "first_label": pieces.first_label,
+        "max_states": config.max_states,
+        "max_class_states": config.max_class_states,
+    }
+    graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=place)
+    sizes = {key: {"G": size} for key, size in (("num_states", len(G.finals)), ("num_arcs", len(G.sources)))}
+    for key, size in sizes.items():
+        more[key] = {**size, **more[key]}
+    return graphs, {"ctc_topology": config.ctc_topology, "num_tokens": lang.num_tokens, **info, **more}
+
+
+def names_piece(lang: Lang, sub: SubLm, kind: str, marks: Marks, config: ClassGraphConfig) -> Fst:
+    """The piece of one class's names."""
+    leave = marks.first + 2 * marks.classes.index(kind) + 1
+    return _piece(lang, names_grammar(sub, kind, lang.word_ids, leave=leave), config.max_states, marks)
+
+
+def _piece(lang: Lang, G: Grammar, max_states: int, marks: Marks) -> Fst:
+    LG = compose_lexicon_and_grammar(lang, G, max_states, num_marks=len(marks.symbols))
+    return Fst.from_kaldifst(LG)
+
+
+def _first_label(lang: Lang) -> int:
+    return lang.num_tokens + lexicon_openfst(lang)[1]
+
+
+def join(
+    pieces: Pieces,
+    lang: Lang,
+    topology: str,
+    described: Mapping[str, Any],
+    laps: Laps,
+    *,
+    place: str | Path,
+    with_tlg: bool = True,
+) -> tuple[Compiled, dict[str, Any]]:
+    """Both graphs of the pieces.
+
+    Args:
+        pieces: root and classes.
+        lang: the language folder of all of them.
+        topology: ``standard`` or ``modified``.
+        described: what ``graph.yaml`` says of the classes.
+        laps: a clock.
+        place: for errors.
+        with_tlg: whether to make the graph for Kaldi's decoders, too.
+
+    Returns:
+        The graphs and ``num_states``, ``num_arcs``, ``classes`` and ``seconds`` for ``graph.yaml``.
+    """
+    copies = {kind: _copies(pieces, kind) for kind in pieces.names}
+    states = sum(n * pieces.names[kind].num_states for kind, n in copies.items())
+    if states > described["max_class_states"]:
+        many = ", ".join(f"{n} of {pieces.names[kind].num_states} for {kind}" for kind, n in copies.items())
+        raise GraphError(
+            place,
+            f"at most {described['max_class_states']} states for the names of all classes",
+            f"{states}: copies {many}",
+            "set cut_history=true, which makes one copy of each class, or raise max_class_states",
+        )
+    LG = joined(pieces)
+    laps.lap("pieces joined")
+    graphs, more = finished(LG, lang, topology, laps, place=place, with_tlg=with_tlg)
+    classes = {
+        kind: {"copies": copies[kind], "states": fst.num_states, "arcs": fst.num_arcs}
+        for kind, fst in pieces.names.items()
+    }
+    marks = Marks(len(lang.words), tuple(pieces.names))
+    more["classes"] = {**described, "pieces": classes}
+    files = {_ROOT: pieces.root, **{f"{kind}.fst": fst for kind, fst in pieces.names.items()}}
+    return dataclasses.replace(graphs, words=(*lang.words, *marks.symbols), pieces=files), more
+
+
+def joined(pieces: Pieces) -> Fst:
+    """The whole graph: each class's piece in the place of every state that stands for it."""
+    fst = pieces.root
+    for n, piece in enumerate(pieces.names.values()):
+        fst = splice(fst, piece, pieces.first_label + 2 * n + 1)
+    return fst
+
+
+def _copies(pieces: Pieces, kind: str) -> int:
+    leave = pieces.first_label + 2 * list(pieces.names).index(kind) + 1
+    return int(np.count_nonzero(pieces.root.ilabels == leave))
+
+
+def splice(fst: Fst, piece: Fst, leave: int) -> Fst:
+    """Put a copy of ``piece`` in the place of each state of ``fst`` that has an arc ``leave``, and only it.
+
+    Args:
+        fst: the whole.
+        piece: its last state, which no arc leaves, stands for where the arc ``leave`` leads.
+        leave: an input label.
+
+    Raises:
+        RuntimeError: another arc leaves such a state, which is a defect.
+    """
+    exits = np.flatnonzero(fst.ilabels == leave)
+    holes, behind = fst.sources[exits], fst.targets[exits].astype(np.int64)
+    degree = np.diff(fst.row_splits)
+    last = np.flatnonzero(np.isfinite(piece.finals))
+    if (degree[holes] > 1).any() or np.isfinite(fst.finals[holes]).any() or piece.finals[last].any():
+        raise RuntimeError(f"the state before label {leave} has other arcs, or a cost is pending")
+    if np.diff(piece.row_splits)[last].any():
+        raise RuntimeError("names go on behind their end")
+    inner = np.ones(piece.num_states, dtype=bool)
+    inner[[piece.start, *last.tolist()]] = False
+    # (copies, states of the piece): their numbers in the whole.
+    number = np.zeros((len(exits), piece.num_states), dtype=np.int64)
+    added = int(np.count_nonzero(inner))
+    number[:, inner] = fst.num_states + np.arange(len(exits) * added).reshape(len(exits), added)
+    number[:, piece.start] = holes
+    number[:, last] = behind[:, None]
+    costs = np.tile(piece.costs, (len(exits), 1))
+    ending = np.isin(piece.targets, last)
+    costs[:, ending] += fst.costs[exits][:, None]
+    kept = fst.ilabels != leave
+    tiled = [np.tile(values, len(exits)) for values in (piece.ilabels, piece.olabels)]
+    return Fst.from_arcs(
+        np.concatenate([fst.sources[kept], number[:, piece.sources].ravel()]),
+        np.concatenate([fst.targets[kept], number[:, piece.targets].ravel()]),
+        np.concatenate([fst.ilabels[kept], tiled[0]]),
+        np.concatenate([fst.olabels[kept], tiled[1]]),
+        np.concatenate([fst.costs[kept], costs.ravel()]),
+        np.concatenate([fst.finals, np.full(len(exits) * added, np.inf)]),
+        start=fst.start,
+    )
+
+
+def read_pieces(folder: Path) -> tuple[Pieces, dict[str, Any]]:
+    """The pieces of a graph folder, and its ``graph.yaml``.
+
+    Raises:
+        GraphError: no graph of a class LM, or a file that is missing or damaged.
+    """
+    info = read_folder(folder).info
+    described = info.get("classes")
+    if not isinstance(described, dict):
+        raise GraphError(
+            folder / INFO, "classes", "a graph of words", "compile it with the folder of a class LM"
+        )
+    paths = [folder / PIECES / name for name in (_ROOT, *(f"{kind}.fst" for kind in described["names"]))]
+    for path in paths:
+        if not path.is_file():
+            raise GraphError(path, "a piece of the graph", "nothing", "compile the graph again")
+    root, *names = map(Fst.read, paths)
+    return Pieces(root, dict(zip(described["names"], names)), int(described["first_label"])), info
+
+
+def replace_names(
+    folder: Path, lang: Lang, names: Mapping[str, SubLm], *, with_tlg: bool
+) -> tuple[Compiled, dict[str, Any]]:
+    """The graphs of a graph folder with other names in some classes, and what ``graph.yaml`` tells of them.
+
+    It tells no source of the new names.
+
+    Args:
+        folder: of :func:`compile_class_graph`'s graph.
+        lang: the language folder that it was compiled with.
+        names: for the classes that change.
+        with_tlg: whether to make the graph for Kaldi's decoders, too, which takes longer than all the rest.
+
+    Raises:
+        GraphError: a class that the graph does not have, another lexicon, or what
+            :func:`compile_class_graph` refuses.
+    """
+    laps = Laps()
+    pieces, info = read_pieces(folder)
+    described = {key: value for key, value in info["classes"].items() if key != "pieces"}
+    for kind in names:
+        if kind not in pieces.names:
+            raise GraphError(folder / INFO, f"one of the classes {' '.join(pieces.names)}", kind, "name one")
+    was, now = info["sha256"]["lexicon.txt"], file_hash(lang.folder / "lexicon.txt")
+    if was != now:
+        raise GraphError(
+            lang.folder / "lexicon.txt",
+            f"the lexicon of {folder}",
+            "another one",
+            "give the language folder that the graph was compiled with, or compile the graph again",
+        )
+    config = ClassGraphConfig(
+        info["ctc_topology"],
+        described["max_states"],
+        described["cut_history"],
+        described["max_class_states"],
+    )
+    marks = Marks(len(lang.words), tuple(pieces.names))
+    changed = {kind: names_piece(lang, sub, kind, marks, config) for kind, sub in names.items()}
+    laps.lap("LG of the names")
+    pieces = dataclasses.replace(pieces, names={**pieces.names, **changed})
+    graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=folder, with_tlg=with_tlg)
+    for key in ("num_states", "num_arcs"):
+        more[key] = {"G": info[key]["G"], **more[key]}
+    sources = {
+        name: found for name, found in info["sha256"].items() if name.removesuffix(".txt") not in names
+    }
+    return graphs, {**info, **more, "sha256": sources}

@@ -1,0 +1,89 @@
+"""Marks: symbols of a graph that say where a name of a class begins and ends, ``#bPER`` and ``#xPER``.
+
+They stand behind the words of ``words.txt`` and are no words: what reads a graph takes them out with
+:meth:`Marks.split`, or :meth:`Marks.words_only` where it has arrays, and keeps spans of words in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.errors import GraphError
+
+Span = tuple[int, int, str]  # first word, last word + 1, class
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a graph; without classes there are none.
+
+    Args:
+        first: number of the first one; symbols with smaller numbers are words, ``<eps>`` and ``#0``.
+        classes: class c begins with the symbol ``first + 2 c`` and ends with the next one.
+    """
+
+    first: int
+    classes: tuple[str, ...]
+
+    @classmethod
+    def of_graph(cls, words: Sequence[str], info: Mapping[str, Any], folder: Path) -> Marks:
+        """The marks of a graph folder.
+
+        Args:
+            words: of ``words.txt``.
+            info: what ``graph.yaml`` says.
+            folder: for the error.
+
+        Raises:
+            GraphError: ``words.txt`` does not end with the marks of the classes of ``graph.yaml``.
+        """
+        classes = tuple((info.get("classes") or {}).get("names", ()))
+        marks = cls(len(words) - 2 * len(classes), classes)
+        if tuple(words[max(marks.first, 0) :]) != marks.symbols:
+            raise GraphError(
+                folder / "words.txt",
+                f"{' '.join(marks.symbols)} as the last symbols, for the classes of graph.yaml",
+                " ".join(words[max(marks.first, 0) :]),
+                "compile the graph again",
+            )
+        return marks
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Their names, in the order of their numbers."""
+        return tuple(f"#{end}{name}" for name in self.classes for end in "bx")
+
+    def split(self, symbols: Sequence[int]) -> tuple[tuple[int, ...], tuple[Span, ...] | None]:
+        """The words of a path, and the spans of its names; None where the graph has no classes.
+
+        >>> Marks(10, ("PER", "LOC")).split([3, 10, 4, 5, 11, 6])
+        ((3, 4, 5, 6), ((1, 3, 'PER'),))
+        """
+        words: list[int] = []
+        spans: list[Span] = []
+        entered = 0
+        for symbol in symbols:
+            kind, leaving = divmod(symbol - self.first, 2)
+            if kind < 0:
+                words.append(symbol)
+            elif leaving:
+                spans.append((entered, len(words), self.classes[kind]))
+            else:
+                entered = len(words)
+        return tuple(words), tuple(spans) if self.classes else None
+
+    def words_only(self, values: np.ndarray, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same lists without marks.
+
+        Args:
+            values: (M,) symbols.
+            splits: (K + 1,) list k is ``values[splits[k]:splits[k + 1]]``.
+        """
+        kept = values < self.first
+        before = np.concatenate([[0], np.cumsum(kept)]).astype(splits.dtype)
+        return values[kept], before[splits]

@@ -1,0 +1,173 @@
+"""G of a class LM in pieces: the root model with a call and a return at each tag, and each class's names.
+
+Where the root model has an arc with a tag, the graph has ``#bPER`` (with the tag's cost) into a state that
+stands for the class's names, and ``#xPER`` out of it [turan2022, 2.2]. Both are symbols of their own for each
+class, which lexicon and grammar pass through: otherwise determinization of homophones inside and outside of
+names does not end. On the output side they stay and tell where names are (:mod:`privasr_k2.graph.marks`).
+
+After a name the root model goes on from its tag's own history: ``cut_history`` leaves one state for each
+class, so that its names stand in the graph once; else there is one for each history that a tag leads to. Both
+are what :class:`privasr_k2.lm.classes.ClassLm` computes with the same setting, but for the sum over readings,
+of which a graph has the best, and for the free back-off of graphs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.errors import GraphError
+from privasr_k2.graph.grammar import Grammar
+from privasr_k2.graph.hlg import GraphConfig
+from privasr_k2.graph.marks import Marks
+from privasr_k2.lm.arpa import UNK
+from privasr_k2.lm.names import tag_of
+from privasr_k2.lm.sub_lm import SubLm
+
+log = logging.getLogger(__name__)
+
+_SHOWN = 5
+_STEPS = 200  # of the sum over names; longer ones count as lost
+
+
+@dataclass(frozen=True)
+class ClassGraphConfig(GraphConfig):
+    """How the graph of a class LM is made; defaults in ``conf/graph.yaml``.
+
+    Args:
+        cut_history: whether the root model goes on from the tag alone after a name.
+        max_class_states: all copies of the classes' names may have so many states together in LG.
+    """
+
+    cut_history: bool
+    max_class_states: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_class_states < 1:
+            raise ValueError(f"max_class_states must be above 0, got {self.max_class_states}")
+
+
+def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: bool) -> Grammar:
+    """The root model's acceptor with ``#bPER`` and ``#xPER`` in place of each arc of a tag.
+
+    Args:
+        G: in which the arcs of class c have the label ``marks.first + 2 c``.
+        marks: of the classes.
+        backoff_label: the number of ``#0``.
+        cut_history: as :class:`ClassGraphConfig`.
+
+    Raises:
+        GraphError: a class whose tag has no probability.
+    """
+    num_states = len(G.finals)
+    calls = np.flatnonzero(G.labels >= marks.first)
+    kinds = (G.labels[calls] - marks.first) // 2
+    # The empty history is the only state that backs off no further; it has an arc for every tag.
+    empty = np.setdiff1d(np.arange(num_states), G.sources[G.labels == backoff_label])
+    own = np.full(len(marks.classes), -1)
+    plain = np.isin(G.sources[calls], empty)
+    own[kinds[plain]] = G.targets[calls[plain]]
+    if (own < 0).any():
+        name = marks.classes[int(np.flatnonzero(own < 0)[0])]
+        raise GraphError(
+            "the root model",
+            f"a probability of {tag_of(name)}",
+            "none",
+            "train it on text with this class, or take the class out",
+        )
+    back = own[kinds] if cut_history else G.targets[calls]
+    copies, which = np.unique(np.stack([kinds, back]), axis=1, return_inverse=True)
+    which = which.reshape(-1)  # numpy 2.0 gives it another shape
+    inside = num_states + np.arange(copies.shape[1])
+    targets = G.targets.copy()
+    targets[calls] = inside[which]
+    return Grammar(
+        np.concatenate([G.sources, inside]),
+        np.concatenate([targets, copies[1]]),
+        np.concatenate([G.labels, marks.first + 2 * copies[0] + 1]),
+        np.concatenate([G.costs, np.zeros(len(inside))]),
+        np.concatenate([G.finals, np.full(len(inside), np.inf)]),
+        G.num_words - len(marks.classes),
+    )
+
+
+def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int) -> Grammar:
+    """A class's names as an acceptor; it ends with the class's mark.
+
+    Names with words that the lexicon does not have, and ``<unk>`` for names that no list has, are left out,
+    and the log says so. Their probability is not given to the others.
+
+    Args:
+        sub: the names.
+        name: of the class.
+        word_ids: number of each word that can be spoken.
+        leave: the number of the class's second mark.
+
+    Raises:
+        GraphError: no name is left, or a class inside the class.
+    """
+    labels = np.array([word_ids.get(word, -1) for word in sub.words], dtype=np.int64)[sub.labels]
+    kept = labels >= 0
+    mass = _mass(sub, kept)
+    lacking = [word for word in sub.words if word not in word_ids and word != UNK]
+    nested = [word for word in lacking if word.startswith("<") and word.endswith(">")]
+    if nested:
+        raise GraphError(f"class {name}", "words (classes are not nested)", nested[0], "take it out")
+    if lacking:
+        log.warning(
+            "class %s: %d words of names are not in the lexicon; the names with them are left out: %s",
+            name, len(lacking), " ".join(lacking[:_SHOWN]),
+        )  # fmt: skip
+    if UNK in sub.words:
+        log.warning("class %s: names that no list has (%s) are not in the graph", name, UNK)
+    if mass <= 0:
+        found = f"words that it lacks: {' '.join(lacking[:_SHOWN])}" if lacking else "no names"
+        raise GraphError(
+            f"class {name}", "names of words of the lexicon", found,
+            "add words to the lexicon, or names to the class",
+        )  # fmt: skip
+    if mass < 1 - 1e-6:
+        log.warning("class %s: %.2f %% of its probability is left out", name, 100 * (1 - mass))
+    ends = np.flatnonzero(np.isfinite(sub.finals))
+    last = len(sub.finals)
+    return Grammar(
+        np.concatenate([sub.sources[kept], ends]),
+        np.concatenate([sub.targets[kept], np.full(len(ends), last)]),
+        np.concatenate([labels[kept], np.full(len(ends), leave)]),
+        -np.concatenate([sub.log_probs[kept], sub.finals[ends]]),
+        np.append(np.full(last, np.inf), 0.0),
+        len(np.unique(labels[kept])),
+    )
+
+
+def _mass(sub: SubLm, kept: np.ndarray) -> float:
+    """P(a name that takes none but these arcs)."""
+    ends, probs = np.exp(sub.finals), np.exp(sub.log_probs[kept])
+    sources, targets = sub.sources[kept], sub.targets[kept]
+    ending = ends
+    for _ in range(_STEPS):
+        longer = ends + np.bincount(sources, probs * ending[targets], minlength=len(ends))
+        if np.abs(longer - ending).max() < 1e-12:
+            break
+        ending = longer
+    return float(ending[0])
+
+
+def marked_words(word_ids: dict[str, int], marks: Marks) -> dict[str, int]:
+    """Words, and each tag with its first mark's number, for :func:`privasr_k2.graph.grammar.grammar`."""
+    return {**word_ids, **{tag_of(name): marks.first + 2 * n for n, name in enumerate(marks.classes)}}
+
+
+def check_classes(root_words: Collection[str], names: Collection[str], place: str) -> None:
+    """Refuse tags of the root model that no class of ``names`` stands for.
+
+    Raises:
+        GraphError: with the first such tag.
+    """
+    tags = {word for word in root_words if word.startswith("<") and word[1:-1].isupper()}
+    if lone := sorted(tags - {tag_of(name) for name in names}):
+        raise GraphError(place, "names for every class of the root model", f"none for {lone[0]}", "add them")
