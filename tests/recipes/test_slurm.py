@@ -162,13 +162,13 @@ def test_jobs_of_a_killed_run_are_cancelled(tree: Tree) -> None:
 def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
     tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
     process = tree.start("--last", "6")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not (tree.path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=90)
     assert process.returncode == 130
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while _queue() and time.monotonic() < deadline:
         time.sleep(0.2)
     assert _queue() == ""
