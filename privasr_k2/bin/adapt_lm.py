@@ -20,7 +20,7 @@ from privasr_k2.fileio import write_json
 from privasr_k2.lm.arpa import read_arpa, write_arpa
 from privasr_k2.lm.class_files import is_class_lm, load_class_lm, save_class_lm
 from privasr_k2.lm.marginals import MarginalsConfig, adapt_on_dev, smoothed_unigrams
-from privasr_k2.lm.names import read_text, with_tags
+from privasr_k2.lm.names import read_texts, read_words, with_tags
 
 
 def main() -> None:
@@ -29,8 +29,12 @@ def main() -> None:
     made.add_argument(
         "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a class LM's folder"
     )
-    made.add_argument("--in-text", type=Path, required=True, metavar="FILE", help="the adaptation text")
-    made.add_argument("--in-background-text", type=Path, metavar="FILE", help="the text of the model")
+    made.add_argument(
+        "--in-text", type=Path, nargs="+", required=True, metavar="FILE", help="the adaptation text"
+    )
+    made.add_argument(
+        "--in-background-text", type=Path, nargs="+", metavar="FILE", help="the text of the model"
+    )
     made.add_argument("--in-dev", type=Path, metavar="FILE", help="text that beta is chosen by")
     made.add_argument("--out-lm", type=Path, required=True, metavar="LM", help="of the form of --in-lm")
     made.add_argument(
@@ -42,16 +46,16 @@ def main() -> None:
     class_lm = load_class_lm(args.in_lm) if is_class_lm(args.in_lm) else None
     root = class_lm.root if class_lm else read_arpa(args.in_lm)
 
-    def sentences(path: Path) -> list[list[str]]:
+    def sentences(paths: list[Path]) -> list[list[str]]:
         if class_lm is None:
-            return [list(text.words) for text in read_text(path)]
-        return [with_tags(text) for text in read_text(path, class_lm.sub_lms)]
+            return read_words(paths)
+        return [with_tags(text) for text in read_texts(paths, class_lm.sub_lms)]
 
-    def unigrams(path: Path) -> np.ndarray:
-        return smoothed_unigrams(sentences(path), root, config.prior_words, str(path))
+    def unigrams(paths: list[Path]) -> np.ndarray:
+        return smoothed_unigrams(sentences(paths), root, config.prior_words, " ".join(map(str, paths)))
 
     background = unigrams(args.in_background_text) if args.in_background_text is not None else None
-    dev = sentences(args.in_dev) if args.in_dev is not None else []
+    dev = sentences([args.in_dev]) if args.in_dev is not None else []
     found = adapt_on_dev(root, unigrams(args.in_text), config, dev, background=background)
     if class_lm is None:
         write_arpa(found.model, args.out_lm)
@@ -60,9 +64,12 @@ def main() -> None:
     write_json(
         args.out_choice,
         {
-            "equation": config.equation,
+            "equation": found.equation,
             "beta": found.beta,
-            "tried": [{"beta": beta, "ppl": ppl} for beta, ppl in found.perplexities.items()],
+            "tried": [
+                {"equation": equation, "beta": beta, "ppl": ppl}
+                for (equation, beta), ppl in found.perplexities.items()
+            ],
         },
     )
 

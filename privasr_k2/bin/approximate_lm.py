@@ -15,7 +15,7 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.lm.approximate import ApproximationConfig, approximate, probs_of_text
 from privasr_k2.lm.arpa import write_arpa
-from privasr_k2.lm.names import read_text
+from privasr_k2.lm.names import read_words
 from privasr_k2.lm.pruning import prune_to
 from privasr_k2.lm.train import log_figures
 
@@ -27,7 +27,7 @@ def main() -> None:
     made = cli.parser(__doc__)
     made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="a folder of train_lm")
     made.add_argument(
-        "--in-text", type=Path, required=True, metavar="FILE", help="text, *.jsonl(.gz) or plain"
+        "--in-text", type=Path, nargs="+", required=True, metavar="FILE", help="text, *.jsonl(.gz) or plain"
     )
     made.add_argument("--in-dev", type=Path, metavar="FILE", help="text whose perplexity is logged")
     made.add_argument("--in-lang", type=Path, required=True, help="language folder: words.txt")
@@ -41,8 +41,8 @@ def main() -> None:
     from privasr_k2.lm.neural.perplexity import open_lm
 
     words = list(load_lang(args.in_lang).word_ids)
-    sentences = [list(text.words) for text in read_text(args.in_text)]
-    dev = [list(text.words) for text in read_text(args.in_dev)] if args.in_dev is not None else []
+    sentences = read_words(args.in_text)
+    dev = read_words([args.in_dev]) if args.in_dev is not None else []
     started = time.perf_counter()
     probs = probs_of_text(open_lm(args.in_lm, args.device), sentences, config.block_words)
     log.info("%d words read in %.1f s", len(probs), time.perf_counter() - started)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import read_lines, write_json
+from privasr_k2.fileio import write_json
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     made = cli.parser(__doc__)
     text = made.add_mutually_exclusive_group(required=True)
     text.add_argument("--in-cuts", type=Path, help="cuts_<role>.jsonl.gz, whose texts are scored")
-    text.add_argument("--in-text", type=Path, help="a normalized sentence a line, maybe gzipped")
+    text.add_argument("--in-text", type=Path, metavar="FILE", help="*.jsonl(.gz), or plain")
     made.add_argument("--in-lang", type=Path, required=True, help="language folder: words.txt")
     made.add_argument(
         "--in-lm", type=Path, nargs="+", required=True, metavar="LM", help="ARPA files, folders of train_lm"
@@ -32,10 +32,11 @@ def main() -> None:
     args = cli.parse(made)
 
     from privasr_k2.graph.lang import load_lang
+    from privasr_k2.lm.names import read_words
     from privasr_k2.lm.neural.perplexity import TREATMENT, open_lm, perplexity, table
 
     words = list(load_lang(args.in_lang).word_ids)
-    sentences = _of_cuts(args.in_cuts) if args.in_cuts else [s.split() for _, s in read_lines(args.in_text)]
+    sentences = _of_cuts(args.in_cuts) if args.in_cuts else read_words([args.in_text])
     results = [
         perplexity(open_lm(path, args.device), [s for s in sentences if s], words) for path in args.in_lm
     ]

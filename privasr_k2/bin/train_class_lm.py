@@ -16,7 +16,7 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.class_files import ClassLmConfig, save_class_lm, train_class_lm
-from privasr_k2.lm.names import read_lists, read_text
+from privasr_k2.lm.names import read_lists, read_text, read_texts
 from privasr_k2.text.normalize import normalize_english
 
 
@@ -24,7 +24,12 @@ def main() -> None:
     """Parse, train, write."""
     made = cli.parser(__doc__)
     made.add_argument(
-        "--in-text", type=Path, required=True, metavar="FILE", help="*.jsonl(.gz), or text with tags"
+        "--in-text",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="*.jsonl(.gz), or text with tags",
     )
     made.add_argument(
         "--in-public-names", type=Path, metavar="DIR", help="lists of names: per.txt, org.txt, ..."
@@ -35,7 +40,7 @@ def main() -> None:
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(ClassLmConfig, args)
-    texts = read_text(args.in_text, config.classes)
+    texts = read_texts(args.in_text, config.classes)
     dev = read_text(args.in_dev, config.classes) if args.in_dev is not None else []
     lists = read_lists(args.in_public_names, normalize_english) if args.in_public_names is not None else {}
     words = list(load_lang(args.in_lang).word_ids)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -33,21 +34,21 @@ class MarginalsConfig:
     """How a model is adapted; defaults in ``conf/fma.yaml``.
 
     Args:
-        equation: 1 or 2.
+        equation: 1 or 2; None: that with the least perplexity on dev.
         beta: the exponent, 0 to 1; None: that of ``betas`` with the least perplexity on dev.
         betas: what is tried on dev.
         prior_words: the background's unigrams count as so many words beside those of the adaptation text; 0:
             as many as it has different words [Witten & Bell 1991].
     """
 
-    equation: int
+    equation: int | None
     beta: float | None
     betas: list[float]
     prior_words: float
 
     def __post_init__(self) -> None:
-        if self.equation not in (1, 2):
-            raise ValueError(f"equation must be 1 or 2, got {self.equation}")
+        if self.equation not in (None, 1, 2):
+            raise ValueError(f"equation must be 1, 2 or null, got {self.equation}")
         for beta in (*self.betas, *([] if self.beta is None else [self.beta])):
             if not 0 <= beta <= 1:
                 raise ValueError(f"beta and betas must be in [0, 1], got {beta}")
@@ -172,11 +173,12 @@ def history_sums(model: Arpa, factors: np.ndarray | None = None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """An adapted model, the exponent, and for each exponent tried its perplexity on dev."""
+    """An adapted model, its equation and exponent, and the perplexity on dev of all that were tried."""
 
     model: Arpa
+    equation: int
     beta: float
-    perplexities: dict[float, float]
+    perplexities: dict[tuple[int, float], float]
 
 
 def adapt_on_dev(
@@ -187,24 +189,26 @@ def adapt_on_dev(
     *,
     background: np.ndarray | None = None,
 ) -> Adaptation:
-    """Adapt with ``config.beta``, or with that of ``config.betas`` with the least perplexity on dev.
+    """Adapt with the equation and the exponent that are set, or with those of the least perplexity on dev.
 
     Raises:
-        DataError: beta is to be chosen and dev is empty.
+        DataError: there is something to choose and dev is empty.
     """
-    tried: dict[float, float] = {}
-    beta = config.beta
-    if beta is None:
+    equations = [1, 2] if config.equation is None else [config.equation]
+    betas = sorted(config.betas) if config.beta is None else [config.beta]
+    tried: dict[tuple[int, float], float] = {}
+    best = (equations[0], betas[0])
+    if config.equation is None or config.beta is None:
         if not dev:
-            raise DataError("dev text", "sentences to choose beta by", "none", "give some, or set beta")
-        for value in sorted(config.betas):
-            candidate = adapt(model, adapted, value, equation=config.equation, background=background)
-            tried[value] = perplexity(candidate, dev)
-            log.info("beta %.3g: perplexity of dev %.2f", value, tried[value])
-        beta = min(tried, key=lambda value: tried[value])
-    return Adaptation(
-        adapt(model, adapted, beta, equation=config.equation, background=background), beta, tried
-    )
+            way_out = "give some, or set equation and beta"
+            raise DataError("dev text", "sentences to choose equation or beta by", "none", way_out)
+        for equation, beta in product(equations, betas):
+            candidate = adapt(model, adapted, beta, equation=equation, background=background)
+            tried[equation, beta] = perplexity(candidate, dev)
+            log.info("equation %d, beta %.3g: perplexity of dev %.2f", equation, beta, tried[equation, beta])
+        best = min(tried, key=lambda point: tried[point])
+    model = adapt(model, adapted, best[1], equation=best[0], background=background)
+    return Adaptation(model, *best, tried)
 
 
 def _unigrams(model: Arpa) -> np.ndarray:

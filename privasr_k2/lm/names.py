@@ -8,7 +8,7 @@ names (:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from privasr_k2.errors import DataError
@@ -69,6 +69,19 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
         if text.words:
             found.append(text)
     return found
+
+
+def read_texts(paths: Iterable[Path], classes: Collection[str] | None = None) -> list[TaggedText]:
+    """The texts of several files, one after the other, as :func:`read_text` reads each.
+
+    An id stands once in a file; other files may have it again, and a file that is named twice counts twice.
+    """
+    return [text for path in paths for text in read_text(path, classes)]
+
+
+def read_words(paths: Iterable[Path]) -> list[list[str]]:
+    """The words of all texts of several files; marked names are words like others."""
+    return [list(text.words) for text in read_texts(paths)]
 
 
 def _refuse_other_classes(place: str, text: TaggedText, classes: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""From text to a pruned n-gram model, with the figures that say how good it is."""
+"""Which text a language model learns from; from there to a pruned n-gram model, with its figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from privasr_k2.errors import DataError, GraphError
+from privasr_k2.data.manifests import cuts_path, load_cuts
+from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.fileio import read_lines
 from privasr_k2.lm.arpa import Arpa, read_arpa
+from privasr_k2.lm.names import read_words
 from privasr_k2.lm.ngram import DISCOUNTINGS, count_ngrams, estimate, history_frequencies, perplexity
 from privasr_k2.lm.pruning import prune_to
 
@@ -27,7 +31,7 @@ class NgramConfig:
         discounting: ``modified_kneser_ney``, ``kneser_ney`` or ``witten_bell``.
         max_ngrams: entropy pruning keeps at most so many n-grams of all orders together; 0 keeps all.
         text: ``train``, ``lm_text``, ``both``, or ``auto``: ``lm_text`` where there is one, else ``train``.
-        train_repeat: how often the training text is taken.
+        train_repeat: how often the text of train is taken.
     """
 
     order: int
@@ -45,7 +49,68 @@ class NgramConfig:
             raise ValueError(f"text must be auto, train, lm_text or both, got {self.text!r}")
 
 
-def choose_text(config: NgramConfig, train: Sentences, lm_text: Sentences | None, place: Path) -> Sentences:
+class TextConfig(Protocol):
+    """What of a configuration says which text is taken: see :class:`NgramConfig`."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def train_repeat(self) -> int: ...
+
+
+def training_text(
+    config: TextConfig, manifests: Path | None, given: Sequence[Path] | None, further: Path | None = None
+) -> Sentences:
+    """The sentences of the files ``given``, or else those of a corpus that ``config.text`` asks for.
+
+    Args:
+        manifests: the folder of ``cuts_train.jsonl.gz`` and, maybe, ``lm_text.txt.gz``.
+        given: text in the forms of :func:`privasr_k2.lm.names.read_text`, in place of all that.
+        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone.
+
+    Raises:
+        ConfigError: neither files nor a corpus; or files, and values that choose from a corpus.
+        DataError: as :func:`choose_text` and :func:`privasr_k2.lm.names.read_text`.
+    """
+    if given:
+        _refuse_choices(config)
+        return read_words(given)
+    if manifests is None:
+        raise ConfigError("--in-manifests", "a corpus, or files of text", "neither", "give it, or --in-text")
+    place = further or manifests / "lm_text.txt.gz"
+    lm_text = [line.split() for _, line in read_lines(place)] if further or place.exists() else None
+    needless = lm_text is not None and config.text in ("auto", "lm_text")
+    return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, place)
+
+
+def dev_text(manifests: Path | None, given: Path | None) -> Sentences:
+    """The sentences of the file ``given``, or else of the corpus's cuts of dev; none where there are none."""
+    if given is not None:
+        return read_words([given])
+    if manifests is None or not cuts_path(manifests, "dev").exists():
+        return []
+    return _text_of_cuts(manifests, "dev")
+
+
+def _text_of_cuts(manifests: Path, role: str) -> Sentences:
+    return [cut.supervisions[0].text.split() for cut in load_cuts(manifests, role, lazy=True)]
+
+
+def _refuse_choices(config: TextConfig) -> None:
+    """Whoever asks for a corpus's text by value and gives files besides would get less than was asked for."""
+    for name, wanted, way_out in (
+        ("text", "auto", "take one of the two out"),
+        ("train_repeat", 1, "name a file as often as it is to count"),
+    ):
+        found = getattr(config, name)
+        if found != wanted:
+            raise ConfigError(
+                f"{name}={found}", f"{name}={wanted} with --in-text", f"{name}={found}", way_out
+            )
+
+
+def choose_text(config: TextConfig, train: Sentences, lm_text: Sentences | None, place: Path) -> Sentences:
     """The sentences that ``config.text`` asks for.
 
     Raises:

@@ -7,7 +7,7 @@ line of :data:`KINDS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ class NeuralLmConfig(TrainerConfig):
     Attributes:
         kind: one of :data:`KINDS`.
         output: the softmax.
+        trained: ``all``, or ``output``: the softmax alone, of a model that is trained further.
         text, train_repeat: as in :class:`privasr_k2.lm.train.NgramConfig`.
         max_text_words: train on sentences chosen at random with so many words; 0 = on all.
         max_words: most positions in a batch of a process, sentence ends and padding included.
@@ -44,6 +45,7 @@ class NeuralLmConfig(TrainerConfig):
 
     kind: str
     output: OutputConfig
+    trained: str
     text: str
     train_repeat: int
     max_text_words: int
@@ -53,6 +55,13 @@ class NeuralLmConfig(TrainerConfig):
         super().__post_init__()
         if self.kind not in KINDS or not isinstance(self, KINDS[self.kind].config):
             raise ValueError(f"kind must be that of the configuration's file, got {self.kind!r}")
+        if self.trained not in ("all", "output"):
+            raise ValueError(f"trained must be all or output, got {self.trained!r}")
+        if self.trained == "output" and self.output.tied:
+            raise ValueError(
+                "trained=output needs output.tied=false, because tied vectors are read as well: set it, and "
+                "a tied model of --in-init goes on with a copy of them to read"
+            )
         if self.text not in ("auto", "train", "lm_text", "both"):
             raise ValueError(f"text must be auto, train, lm_text or both, got {self.text!r}")
         for name, least in {"train_repeat": 1, "max_words": 1, "max_text_words": 0}.items():
@@ -87,29 +96,38 @@ class TransformerLmConfig(NeuralLmConfig):
 
 
 @dataclass(frozen=True)
-class LstmSpec:
-    """``model.yaml`` of a word LSTM: with ``words.txt``, what is needed to build the model again."""
+class BaseSpec:
+    """What every ``model.yaml`` holds; with ``words.txt`` it is what is needed to build the model again.
+
+    Attributes:
+        kind, output: as in :class:`NeuralLmConfig`.
+        untied: the model was tied and then trained further with ``output.tied=false``: it reads a copy of the
+            vectors that predicted words until then. Older files do not say so, and are of no such model.
+    """
 
     kind: str
     output: OutputConfig
+    untied: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class LstmSpec(BaseSpec):
+    """``model.yaml`` of a word LSTM."""
+
     network: LstmConfig
 
 
 @dataclass(frozen=True)
-class CharLstmSpec:
-    """``model.yaml`` of a character-aware LSTM."""
+class CharLstmSpec(BaseSpec):
+    """``model.yaml`` of a character-aware LSTM; ``untied`` is always false."""
 
-    kind: str
-    output: OutputConfig
     network: CharLstmConfig
 
 
 @dataclass(frozen=True)
-class TransformerSpec:
+class TransformerSpec(BaseSpec):
     """``model.yaml`` of a Transformer."""
 
-    kind: str
-    output: OutputConfig
     network: TransformerConfig
 
 
@@ -125,12 +143,14 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "lstm": Kind(LstmLmConfig, LstmSpec, lambda s, v: LstmLm(s.network, s.output, len(v))),
+    "lstm": Kind(LstmLmConfig, LstmSpec, lambda s, v: LstmLm(s.network, s.output, len(v), untied=s.untied)),
     "char_lstm": Kind(
         CharLstmLmConfig, CharLstmSpec, lambda s, v: CharLstmLm(s.network, s.output, v.symbols)
     ),
     "transformer": Kind(
-        TransformerLmConfig, TransformerSpec, lambda s, v: TransformerLm(s.network, s.output, len(v))
+        TransformerLmConfig,
+        TransformerSpec,
+        lambda s, v: TransformerLm(s.network, s.output, len(v), untied=s.untied),
     ),
 }
 
@@ -183,19 +203,27 @@ def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[Neu
     return model.to(device).eval(), vocabulary
 
 
-def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralLm, Vocabulary]:
+def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model of a folder with the dropout of ``spec``, to train it further.
+
+    Where it is tied and ``spec`` is not, it is untied: it gets a copy of the vectors that it reads, and gives
+    the same probabilities bit for bit.
+
+    Returns:
+        the model, its numbering of words, and ``spec`` with what else the model's form depends on.
 
     Raises:
         DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or has other
             words.
     """
-    kind = _read_spec(folder).kind
-    if kind != spec.kind:
+    saved = _read_spec(folder)
+    if saved.kind != spec.kind:
         raise DataError(
-            folder / SPEC, f"kind: {spec.kind}", kind, "take the YAML file that it was trained with"
+            folder / SPEC, f"kind: {spec.kind}", saved.kind, "take the YAML file that it was trained with"
         )
-    model, vocabulary = _filled(folder, spec)
+    unties = saved.output.tied and not spec.output.tied
+    spec = replace(spec, untied=unties or (saved.untied and not spec.output.tied))
+    model, vocabulary = _filled(folder, spec, unties=unties)
     wanted, found = set(words) - NO_WORDS, set(vocabulary.words)
     if differing := sorted(wanted ^ found):
         raise DataError(
@@ -204,7 +232,7 @@ def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralL
             f"{len(found)}; {len(differing)} are in one of them only, {differing[0]!r} among them",
             "train the first model with the same lang folder",
         )
-    return model, vocabulary
+    return model, vocabulary, spec
 
 
 def _read_spec(folder: Path) -> Spec:
@@ -214,7 +242,7 @@ def _read_spec(folder: Path) -> Spec:
     return spec
 
 
-def _filled(folder: Path, spec: Spec) -> tuple[NeuralLm, Vocabulary]:
+def _filled(folder: Path, spec: Spec, *, unties: bool = False) -> tuple[NeuralLm, Vocabulary]:
     vocabulary = read_vocabulary(folder / WORDS)
     weights = load_tensors(folder / WEIGHTS)
     if read_header(folder / WEIGHTS)["words"] != vocabulary.digest:
@@ -222,5 +250,10 @@ def _filled(folder: Path, spec: Spec) -> tuple[NeuralLm, Vocabulary]:
             folder / WORDS, "the words that the model was trained with", "others", "train the model again"
         )
     model = KINDS[spec.kind].make(spec, vocabulary)
+    if unties:
+        tied = {
+            name.replace("output.", "vectors.", 1): name for name in weights if name.startswith("output.")
+        }
+        weights |= {name: weights[tied[name]] for name in model.state_dict() if name in tied}
     fill(model, weights, folder / WEIGHTS)
     return model, vocabulary

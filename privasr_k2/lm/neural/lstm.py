@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from privasr_k2.lm.neural.model import NeuralLm, State
-from privasr_k2.lm.neural.softmax import OutputConfig, make_output
+from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 
 @dataclass(frozen=True)
@@ -116,19 +116,26 @@ class LstmLm(RecurrentLm):
     """Word vectors, LSTM layers, softmax.
 
     Where vectors are tied and the layers have another size than they, a linear layer stands between.
+
+    Args:
+        untied: the form of a tied model, but for a copy of the vectors to read.
     """
 
-    def __init__(self, config: LstmConfig, output: OutputConfig, num_words: int) -> None:
+    def __init__(
+        self, config: LstmConfig, output: OutputConfig, num_words: int, *, untied: bool = False
+    ) -> None:
         super().__init__()
+        tied = output.tied or untied
         self.num_words = num_words
         self.recurrent = Recurrent(config.embedding_dim, config.dim, config.layers, config.dropout)
-        joined = output.tied and config.dim != config.embedding_dim
+        joined = tied and config.dim != config.embedding_dim
         self.project = nn.Linear(config.dim, config.embedding_dim) if joined else nn.Identity()
-        self.output = make_output(config.embedding_dim if output.tied else config.dim, num_words, output)
-        self.embedding = None if output.tied else nn.Embedding(num_words, config.embedding_dim)
+        self.output = make_output(config.embedding_dim if tied else config.dim, num_words, output)
+        self.vectors = make_vectors(config.embedding_dim, num_words, output) if untied else None
+        self.embedding = None if tied else nn.Embedding(num_words, config.embedding_dim)
 
     def embed(self, words: Tensor) -> Tensor:
         if self.embedding is not None:
             return self.embedding(words)
-        vectors = self.output.embed(words)
+        vectors = (self.output if self.vectors is None else self.vectors).embed(words)
         return vectors * math.sqrt(vectors.size(-1))  # outputs begin small, inputs should not

@@ -5,9 +5,9 @@ positions. Sentences know nothing of each other.
 
 Networks have layers of which Opacus gives per-example gradients: embeddings, linear layers, layer norm, and
 for ``nn.LSTM`` its ``DPLSTM``, which has the same parameters by the same names. They come where the loss is
-taken of :meth:`NeuralLm.log_probs`, with a full softmax and without tied vectors. Characters are composed
-once for the equal words of a batch, whose gradients are then nobody's own. A client's update, which
-federated training clips, asks for none of this.
+taken of :meth:`NeuralLm.log_probs`, with a full softmax and without vectors that are tied or were.
+Characters are composed once for the equal words of a batch, whose gradients are then nobody's own. A
+client's update, which federated training clips, asks for none of this.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ exact and normalized, not an approximation of its own scores.
 
 Tied embeddings: Press and Wolf (2017), "Using the output embedding to improve language models", EACL; for
 clusters Baevski and Auli (2019), "Adaptive input representations for neural language modeling", ICLR: the
-vector of a word is the row that the output multiplies with, its cluster's projection included.
+vector of a word is the row that the output multiplies with, its cluster's projection included. A tied model
+whose outputs alone are to change reads from then on a copy of those vectors (:func:`make_vectors`).
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ class OutputConfig:
 class FullSoftmax(nn.Module):
     """log P(w | h) = (W h + b)_w - logsumexp(W h + b) for states h of D dimensions and V words."""
 
-    def __init__(self, dim: int, num_words: int) -> None:
+    def __init__(self, dim: int, num_words: int, *, bias: bool = True) -> None:
         super().__init__()
         self.dim = dim
-        self.linear = nn.Linear(dim, num_words)
+        self.linear = nn.Linear(dim, num_words, bias=bias)
 
     def embed(self, words: Tensor) -> Tensor:
         """The rows of W for ``words`` (...): (..., D)."""
@@ -149,6 +150,17 @@ def make_output(dim: int, num_words: int, config: OutputConfig) -> Output:
     """The outputs that ``config`` asks for."""
     if config.softmax == "full":
         return FullSoftmax(dim, num_words)
+    return AdaptiveSoftmax(dim, num_words, config.cutoffs, config.reduction)
+
+
+def make_vectors(dim: int, num_words: int, config: OutputConfig) -> Output:
+    """Outputs that only embed: for a copy of a tied model's vectors, with the factors of its clusters.
+
+    Of the same factors the same operations make the same vectors, bit for bit; a product that is stored once
+    would be rounded in another order.
+    """
+    if config.softmax == "full":
+        return FullSoftmax(dim, num_words, bias=False)
     return AdaptiveSoftmax(dim, num_words, config.cutoffs, config.reduction)
 
 

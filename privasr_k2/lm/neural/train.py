@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from privasr_k2 import config as configuration
-from privasr_k2.errors import DataError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.neural.batches import Batch, Batches, choose_sentences
 from privasr_k2.lm.neural.files import (
     WEIGHTS,
@@ -76,15 +76,25 @@ def train_lm(
     Args:
         words: the vocabulary; other words of the text count as ``<unk>``.
         folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the model.
-        init: the folder of a model of the same form and words, whose weights are trained further.
+        init: the folder of a model of the same form and words, whose weights are trained further; with
+            ``config.trained == "output"`` those of the softmax alone [turan2022, section 2.3]. The layers
+            below drop values as in any training, and stay as they are bit for bit.
 
     Raises:
+        ConfigError: the softmax alone, of no model.
         DataError: there is no text to train on, or none of dev; ``init`` is of another form or other words.
     """
+    if config.trained == "output" and init is None:
+        raise ConfigError(
+            "trained=output",
+            "a trained model whose softmax is trained further",
+            "none",
+            "give it by --in-init, or choose trained=all",
+        )
     for what, given in (("training", sentences), ("dev", dev)):
         if not any(given):
             raise DataError(
-                f"the {what} text", "sentences", "none", "prepare the corpus again, or choose text="
+                f"the {what} text", "sentences", "none", "prepare the corpus again, or give other text"
             )
     # As in any perplexity: a reference without words is no sentence.
     dev = [sentence for sentence in dev if sentence]
@@ -96,12 +106,16 @@ def train_lm(
         vocabulary = order_by_count(words, sentences)
         model = new_lm(spec, vocabulary, config.seed)
     else:
-        model, vocabulary = continue_lm(init, spec, words)
+        model, vocabulary, spec = continue_lm(init, spec, words)
+    if config.trained == "output":
+        model.requires_grad_(False)
+        model.output.requires_grad_(True)
     texts = {"train": vocabulary.encode(sentences), "dev": vocabulary.encode(dev)}
     for role, text in texts.items():
         unknown = int(np.count_nonzero(text.words == UNKNOWN))
         log.info("%s: %d sentences, %d words, %d of them unknown", role, len(text), len(text.words), unknown)
-    log.info("%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device)
+    sizes = np.array([(p.numel(), p.numel() * p.requires_grad) for p in model.parameters()]).sum(axis=0)
+    log.info("%.2f M parameters, %.2f M of them trained, %s", *(sizes / 1e6), process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
     shared = {"rank": process.rank, "world_size": process.world_size}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from privasr_k2.lm.neural.lstm import check_sizes
 from privasr_k2.lm.neural.model import NeuralLm, State
-from privasr_k2.lm.neural.softmax import OutputConfig, make_output
+from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,29 @@ class TransformerLm(NeuralLm):
 
     Prefixes of different lengths can stand in one state: places that a shorter one does not have are not
     seen, and positions count true places only.
+
+    Args:
+        untied: the form of a tied model, but for a copy of the vectors to read.
     """
 
-    def __init__(self, config: TransformerConfig, output: OutputConfig, num_words: int) -> None:
+    def __init__(
+        self, config: TransformerConfig, output: OutputConfig, num_words: int, *, untied: bool = False
+    ) -> None:
         super().__init__()
         self.num_words, self.dim = num_words, config.dim
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim)
         self.dropout = nn.Dropout(config.dropout)
         self.output = make_output(config.dim, num_words, output)
-        self.embedding = None if output.tied else nn.Embedding(num_words, config.dim)
+        self.vectors = make_vectors(config.dim, num_words, output) if untied else None
+        self.embedding = None if output.tied or untied else nn.Embedding(num_words, config.dim)
         if self.embedding is not None:
             nn.init.normal_(self.embedding.weight, std=config.dim**-0.5)
 
     def embed(self, words: Tensor) -> Tensor:
-        vectors = self.output.embed(words) if self.embedding is None else self.embedding(words)
+        if self.embedding is not None:
+            return self.embedding(words) * math.sqrt(self.dim)
+        vectors = (self.output if self.vectors is None else self.vectors).embed(words)
         return vectors * math.sqrt(self.dim)
 
     def initial_state(self, n: int) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,6 +181,38 @@ def test_a_class_lm_scores_lists(monkeypatch: pytest.MonkeyPatch, folder: Path, 
     scores = read_lm_scores([folder / "s.safetensors"], read_nbest(folder / "nbest"))["class_lm"]
     expected = load_class_lm(named).token_log_probs([hyp["words"].split() for hyp in hyps])
     np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+def test_several_files_are_one_text(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path) -> None:
+    """Halves of a text, in whatever form, make the models that the whole makes."""
+    pytest.importorskip("kenlm")
+    lines = (folder / "train.txt").read_text().splitlines(keepends=True)
+    write_text(folder / "half.txt", "".join(lines[:100]))
+    with gzip.open(folder / "train.jsonl.gz", "rt") as file:
+        write_text(folder / "rest.jsonl.gz", "".join([*file][100:]))
+    halves = [folder / "half.txt", folder / "rest.jsonl.gz"]
+    lm, lang = folder / "word.arpa.gz", ["--in-lang", folder / "lang"]
+    for out, text in (("whole", [folder / "train.txt"]), ("parts", halves)):
+        flags = ["--in-lm", lm, "--in-text", *text]
+        call(
+            monkeypatch, "adapt_lm", *flags, "--in-background-text", *text, "--out-choice", folder / "c.json",
+            "--out-lm", folder / f"{out}_adapted.arpa", *conf(repo_root, "fma", "beta=0.5"),
+        )  # fmt: skip
+        flags += [*lang, "--out-lm", folder / f"{out}_approximated.arpa", *conf(repo_root, "approximate")]
+        call(monkeypatch, "approximate_lm", *flags)
+        tagged = [folder / "rest.jsonl.gz", *([folder / "rest.jsonl.gz"] if out == "parts" else [])]
+        flags = ["--in-text", *tagged, *lang, "--out-lm", folder / f"{out}_class"]
+        call(
+            monkeypatch,
+            "train_class_lm",
+            *flags,
+            *conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell"),
+        )
+    for name in ("adapted", "approximated"):
+        found = [(folder / f"{out}_{name}.arpa").read_bytes() for out in ("whole", "parts")]
+        assert found[0] == found[1], name
+    once, twice = (load_class_lm(folder / f"{out}_class").root.log10_probs for out in ("whole", "parts"))
+    assert np.abs(once - twice).max() > 0.001  # a file that is named twice counts twice
 
 
 def test_bad_input_is_named(

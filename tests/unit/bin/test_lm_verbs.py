@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import subprocess
@@ -101,6 +102,79 @@ def test_text_of_the_users_own(
     lines = (tmp_path / "lm" / "words.txt").read_text().splitlines()
     assert lines[:3] == ["</s> 0", "<unk> 1", "very 2"]
     assert len(lines) == len(GRAMMAR_WORDS) + 2
+
+
+def test_text_of_files(
+    monkeypatch: pytest.MonkeyPatch, corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path
+) -> None:
+    """Without a corpus: several files to learn from, one to score on; then the softmax alone, further."""
+    from privasr_k2.training.weights import load_tensors
+
+    first, second, dev = tmp_path / "a.txt", tmp_path / "b.jsonl.gz", tmp_path / "dev.jsonl"
+    write_text(first, "very very\n\nvery strange very\n")
+    spoken = [" ".join(sentence) for sentence in grammar_sentences(30, seed=30)]
+    for path in (second, dev):
+        write_text(path, "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(spoken)))
+    given = ["--in-text", first, second, "--in-dev", dev, "--in-lang", corpus[1]]
+    call(
+        monkeypatch, "train_ngram", *given, "--config", repo_root / "conf/lm_ngram.yaml",
+        "--out-lm", tmp_path / "a.arpa",
+    )  # fmt: skip
+    assert "\tname3" in (tmp_path / "a.arpa").read_text()
+    shared = train_flags(corpus, repo_root, "lstm", tmp_path / "lm")[4:]
+    call(monkeypatch, "train_lm", *given, *shared)
+    tuned = [*given, *shared, "trained=output", "output.tied=false", "epochs=1", "--in-init", tmp_path / "lm"]
+    call(monkeypatch, "train_lm", *tuned, "--out-dir", tmp_path / "tuned")
+    before, after = (load_tensors(tmp_path / name / "model.safetensors") for name in ("lm", "tuned"))
+    changed = {name for name in before if not before[name].equal(after[name])}
+    assert changed == {name for name in before if name.startswith("output.")}
+    # The corpus's own dev serves as well, and JSON Lines are a text to be scored.
+    call(monkeypatch, "train_lm", "--in-text", second, "--in-manifests", corpus[0], *given[-2:], *shared)
+    flags = ["--in-lang", corpus[1], "--in-lm", tmp_path / "lm", "--out-perplexity", tmp_path / "p.json"]
+    found = []
+    for text in (["--in-text", dev], ["--in-cuts", corpus[0] / "cuts_dev.jsonl.gz"]):
+        call(monkeypatch, "perplexity", *text, *flags)
+        found.append(read_json(tmp_path / "p.json"))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("verb", "flags", "named"),
+    [
+        ("train_lm", ["--in-text", "a.txt"], "--in-dev: expected dev text to score epochs on, found none"),
+        ("train_lm", ["--in-dev", "a.txt"], "--in-manifests: expected a corpus, or files of text"),
+        ("train_lm", ["--in-text", "a", "--raw-text", "a"], "not allowed with argument"),
+        ("train_lm", ["--in-text", "a", "--in-dev", "a", "--set", "text=both"], "text=auto with --in-text"),
+        ("train_lm", ["--set", "trained=output"], "output.tied=false"),
+        (
+            "train_lm",
+            ["--set", "trained=output", "output.tied=false", "--in-text", "a.txt", "--in-dev", "a.txt"],
+            "--in-init",
+        ),
+        ("train_ngram", ["--in-text", "a", "--raw-arpa", "a"], "not allowed with argument"),
+        ("train_ngram", ["--in-text", "nowhere.txt"], "nowhere.txt: expected text, found no such file"),
+        ("train_ngram", [], "--in-manifests: expected a corpus, or files of text"),
+    ],
+)
+def test_text_that_is_refused(
+    verb: str,
+    flags: list[str],
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    corpus: tuple[Path, Path],
+    repo_root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_text(tmp_path / "a.txt", "very\n")
+    out, name = ("--out-dir", "lm_lstm") if verb == "train_lm" else ("--out-lm", "lm_ngram")
+    shared = ["--in-lang", corpus[1], out, "out", "--config", repo_root / "conf" / f"{name}.yaml"]
+    with pytest.raises(SystemExit) as stopped:
+        call(monkeypatch, verb, *shared, *flags)
+    assert stopped.value.code == 2
+    assert named in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,12 +108,21 @@ def test_beta_is_that_of_the_least_perplexity(background: Arpa) -> None:
     settings = config.load(MarginalsConfig, [CONF], ["betas=[0.0,0.25,0.5,0.75]"])
     target, dev = adapted_unigrams(background), sentences(3, 30, reverse=True)
     found = adapt_on_dev(background, target, settings, dev)
-    expected = {beta: perplexity(adapt(background, target, beta, equation=1), dev) for beta in settings.betas}
-    assert found.perplexities == expected
-    assert found.beta == min(expected, key=lambda beta: expected[beta]) > 0
-    assert perplexity(found.model, dev) == expected[found.beta]
+    expected = {
+        (equation, beta): perplexity(adapt(background, target, beta, equation=equation), dev)
+        for equation in (1, 2)
+        for beta in settings.betas
+    }
+    of_first = {point: ppl for point, ppl in expected.items() if point[0] == 1}
+    assert found.perplexities == of_first
+    assert (1, found.beta) == min(of_first, key=lambda point: of_first[point]) and found.beta > 0
+    assert perplexity(found.model, dev) == expected[1, found.beta]
+    both = adapt_on_dev(background, target, replace(settings, equation=None), dev)
+    assert both.perplexities == expected
+    assert (both.equation, both.beta) == min(expected, key=lambda point: expected[point])
+    assert perplexity(both.model, dev) == min(expected.values())
     fixed = adapt_on_dev(background, target, config.load(MarginalsConfig, [CONF], ["beta=0.1"]), [])
-    assert (fixed.beta, fixed.perplexities) == (0.1, {})
+    assert (fixed.equation, fixed.beta, fixed.perplexities) == (1, 0.1, {})
 
 
 @pytest.mark.parametrize("value", ["beta=1.5", "equation=3", "betas=[0.5,-1]", "prior_words=-1", "betas=[]"])
@@ -125,7 +135,7 @@ def test_what_cannot_be_used(background: Arpa) -> None:
     with pytest.raises(DataError, match=r"adapt.txt: expected words"):
         smoothed_unigrams([["zzz"]], background_without_unknown(), 0, "adapt.txt")
     settings = config.load(MarginalsConfig, [CONF])
-    with pytest.raises(DataError, match="choose beta by"):
+    with pytest.raises(DataError, match="choose equation or beta by"):
         adapt_on_dev(background, adapted_unigrams(background), settings, [])
     with pytest.raises(GraphError, match="can follow"):
         adapt(background, np.zeros(len(background.words)), 0.5, equation=2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import DataError
-from privasr_k2.lm.names import mentions, read_lists, read_text, with_tags
+from privasr_k2.lm.names import mentions, read_lists, read_text, read_texts, read_words, with_tags
 from privasr_k2.text.normalize import normalize_english
 
 RECORDS: list[object] = [
@@ -40,6 +40,20 @@ def test_plain_text(tmp_path: Path) -> None:
     found = read_text(path, ["PER"])
     assert [with_tags(text) for text in found] == [["ask", "<PER>", "now"], ["<unk>", "it", "is"]]
     assert mentions(found) == {}
+
+
+def test_several_files(tmp_path: Path) -> None:
+    """Records, cuts and plain text, one after the other; one id may stand in several files."""
+    records = write(tmp_path / "a.jsonl.gz", RECORDS)
+    said = {"text": "call ann", "speaker": "u", "custom": {"entities": [[1, 2, "PER"]]}}
+    cuts = write(tmp_path / "cuts_dev.jsonl.gz", [{"id": "1", "supervisions": [said]}])
+    (tmp_path / "b.txt").write_text("ask <PER>\n\nno\n")
+    paths = [records, tmp_path / "b.txt", cuts, cuts]
+    expected = ["ask ann lee about york", "yes", "ann lee", "ask <PER>", "no", "call ann", "call ann"]
+    assert [" ".join(words) for words in read_words(paths)] == expected
+    assert [with_tags(text)[1] for text in read_texts(paths, ["PER", "LOC"])[-2:]] == ["<PER>", "<PER>"]
+    with pytest.raises(DataError, match="found LOC"):
+        read_texts(paths, ["PER"])
 
 
 @pytest.mark.parametrize(

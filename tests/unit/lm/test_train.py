@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import logging
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import pytest
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.lm.arpa import write_arpa
-from privasr_k2.lm.train import NgramConfig, choose_text, import_arpa, train_ngram
+from privasr_k2.lm.train import (
+    NgramConfig,
+    choose_text,
+    dev_text,
+    import_arpa,
+    train_ngram,
+    training_text,
+)
 
 CONFIG = NgramConfig(order=3, discounting="witten_bell", max_ngrams=0, text="auto", train_repeat=1)
 TRAIN, OTHER = [["a", "b"]], [["b", "c"], ["c"]]
@@ -37,6 +45,37 @@ def test_text(text: str, repeat: int, further: list[list[str]] | None, expected:
 def test_text_that_is_not_there() -> None:
     with pytest.raises(DataError, match=r"x.gz: expected text for text=both, found no such file"):
         choose_text(dataclasses.replace(CONFIG, text="both"), TRAIN, None, Path("x.gz"))
+
+
+def test_text_of_files(tmp_path: Path) -> None:
+    """Files take the place of the corpus's text and of the cuts of dev; a file named twice counts twice."""
+    (tmp_path / "a.txt").write_text("b c\n\nc\n")
+    (tmp_path / "b.jsonl").write_text('{"id": "1", "text": "a b"}\n')
+    a, b = tmp_path / "a.txt", tmp_path / "b.jsonl"
+    assert training_text(CONFIG, None, [b, a, b]) == [["a", "b"], ["b", "c"], ["c"], ["a", "b"]]
+    assert training_text(CONFIG, tmp_path / "nowhere", [a]) == OTHER
+    assert training_text(CONFIG, tmp_path / "nowhere", None, a) == [["b", "c"], [], ["c"]]
+    (tmp_path / "lm_text.txt.gz").write_bytes(gzip.compress(b"c c\n"))
+    assert training_text(CONFIG, tmp_path, None) == [["c", "c"]]
+    assert dev_text(tmp_path, a) == OTHER
+    assert dev_text(tmp_path, None) == dev_text(None, None) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text": "both"}, "expected text=auto with --in-text, found text=both"),
+        ({"train_repeat": 2}, "expected train_repeat=1 with --in-text, found train_repeat=2"),
+    ],
+)
+def test_values_that_choose_from_a_corpus_do_not_go_with_files(change: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        training_text(dataclasses.replace(CONFIG, **change), None, [Path("a.txt")])
+
+
+def test_neither_files_nor_a_corpus() -> None:
+    with pytest.raises(ConfigError, match="--in-manifests: expected a corpus, or files of text"):
+        training_text(CONFIG, None, None)
 
 
 def test_figures_are_logged_before_and_after_pruning(caplog: pytest.LogCaptureFixture) -> None:
