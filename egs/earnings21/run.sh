@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Earnings-21: recognizers' words with confidences, and gold words (--corpus-dir DIR); recipe confidence only.
-# recipes: confidence
+# Earnings-21: recognizers' words with confidences, and gold words with gold entities (--corpus-dir DIR); no audio.
+# recipes: confidence classlm
 # shellcheck disable=SC1091,SC2034
 set -euo pipefail
 caller=$PWD
@@ -10,4 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 corpus=earnings21                  # privasr_k2/corpora/earnings21.py
 corpus_dir=corpus/earnings21       # or --corpus-dir where you have it
+decode=false                       # no speech comes with it
+taggers=gold                       # as annotated, in four classes
+public_text=corpus/ner_text        # or --public-text where you have annotated text: public names
 . run_recipe.sh

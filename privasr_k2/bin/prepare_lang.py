@@ -1,7 +1,7 @@
 """Make a language folder: tokens, words and how they are spelled.
 
-The vocabulary is the words of the training text and the most frequent ones of lm_text.txt.gz. Phones come
-from the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
+The vocabulary is the words of the training text, of --in-further-text and of the name lists, and the most
+frequent ones of lm_text.txt.gz. Phones come from the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
 
     python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
         --config conf/lang.yaml --set units=phone
@@ -10,6 +10,7 @@ from the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from privasr_k2.bin import cli
@@ -17,6 +18,9 @@ from privasr_k2.data.manifests import load_cuts, roles
 from privasr_k2.fileio import read_lines
 from privasr_k2.graph.build_lang import LangConfig, build_lang
 from privasr_k2.graph.lang import read_tokens
+from privasr_k2.text.name_lists import read_name_lists, spread
+from privasr_k2.text.normalize import normalize_english
+from privasr_k2.text.tagged_files import read_sentences, read_tagged
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +31,22 @@ def main() -> None:
     made.add_argument(
         "--in-manifests", type=Path, required=True, help="cuts_<role>.jsonl.gz, maybe lexicon.txt"
     )
-    made.add_argument("--raw-tokens", type=Path, help="tokens.txt of a model trained elsewhere")
-    made.add_argument("--raw-bpe-model", type=Path, help="its SentencePiece model, where it has one")
+    made.add_argument(
+        "--in-further-text", type=Path, nargs="+", default=[], metavar="FILE",
+        help="tagged or plain text whose words join the vocabulary",
+    )  # fmt: skip
+    made.add_argument(
+        *("--in-public-lists", "--raw-public-lists"), dest="lists", type=Path, metavar="DIR",
+        help="name lists, whose words join the vocabulary",
+    )  # fmt: skip
+    made.add_argument(
+        *("--in-tokens", "--raw-tokens"), dest="tokens", type=Path, metavar="FILE",
+        help="tokens.txt of another language folder, or of a model trained elsewhere",
+    )  # fmt: skip
+    made.add_argument(
+        *("--in-bpe-model", "--raw-bpe-model"), dest="bpe_model", type=Path, metavar="FILE",
+        help="its SentencePiece model, where it has one",
+    )  # fmt: skip
     made.add_argument("--out-dir", type=Path, required=True, help="the language folder")
     cli.add_config(made)
     args = cli.parse(made)
@@ -44,9 +62,10 @@ def main() -> None:
             if role != "pool"  # its texts, where there are any, are not to be known
         },
         lm_text=(line for _, line in read_lines(lm_text)) if lm_text.exists() else (),
+        further=_further(args.in_further_text, args.lists),
         corpus_lexicon=lexicon if lexicon.exists() else None,
-        model_tokens=read_tokens(args.raw_tokens) if args.raw_tokens is not None else None,
-        model_pieces=args.raw_bpe_model,
+        model_tokens=read_tokens(args.tokens) if args.tokens is not None else None,
+        model_pieces=args.bpe_model,
     )
     for role, counted in report.items():
         percent = 100 * counted["oov_words"] / max(counted["words"], 1)
@@ -57,6 +76,20 @@ def main() -> None:
             counted["words"],
             percent,
         )
+
+
+def _further(files: Iterable[Path], lists: Path | None) -> Iterator[str]:
+    """Sentences and names, normalized."""
+    for path in files:
+        tagged = ".jsonl" in path.suffixes
+        for text in read_tagged([path], nested=True) if tagged else read_sentences(path, _words):
+            yield " ".join(text.words)
+    if lists is not None:
+        yield from map(normalize_english, spread(read_name_lists(lists, normalize_english)))
+
+
+def _words(tokens: Sequence[str]) -> list[str]:
+    return normalize_english(" ".join(tokens)).split()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ r"""Turn annotated text into tagged text, with the labels of its annotation.
     python -m privasr_k2.bin.prepare_tagged_text --raw-conll wikigold.conll.txt.gz --out-dir data/public
 
 Earnings-21's calls are dealt to train, dev and test as prepare_earnings21 deals them, and figures are spelled
-out; each file in the CoNLL format keeps its name. bin.tag_entities --set taggers=[gold] brings the labels to
+out; each file in the CoNLL format keeps its name. Of a folder all *.conll and *.conll.txt beneath it are
+taken, gzipped or not. bin.tag_entities --set taggers=[gold] brings the labels to
 four classes. Writes NAME.jsonl.gz to --out-dir.
 """
 
@@ -33,8 +34,8 @@ def main() -> None:
     """Parse, read, write."""
     made = cli.parser(__doc__)
     made.add_argument(
-        "--raw-conll", type=Path, nargs="+", default=[], metavar="FILE", help="token and tag a line"
-    )
+        "--raw-conll", type=Path, nargs="+", default=[], metavar="PATH", help="files, folders: a token a line"
+    )  # fmt: skip
     made.add_argument("--raw-earnings21", type=Path, metavar="DIR", help="the corpus, with gold/")
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="NAME.jsonl.gz")
     cli.add_config(made)
@@ -46,12 +47,32 @@ def main() -> None:
     if args.raw_earnings21:
         texts = _calls(args.raw_earnings21, cli.load(Earnings21Config, args))
     else:
-        texts = {path.name.split(".")[0]: _texts(read_conll(path), normalized) for path in args.raw_conll}
+        files = conll_files(args.raw_conll)
+        texts = {name: _texts(read_conll(path), normalized) for name, path in files.items()}
     with atomic_path(args.out_dir) as folder:
         folder.mkdir()
         for name, of_file in texts.items():
             write_tagged(folder / f"{name}.jsonl.gz", of_file)
             log.info("%s: %d texts, %d words", name, len(of_file), sum(len(text.words) for text in of_file))
+
+
+def conll_files(given: Iterable[Path]) -> dict[str, Path]:
+    """Name (up to the first dot) -> file, of files as given and those beneath folders, sorted.
+
+    Raises:
+        DataError: a folder without such a file, or two files of one name.
+    """
+    files: dict[str, Path] = {}
+    for path in given:
+        endings = [f"*.conll{text}{gzipped}" for text in ("", ".txt") for gzipped in ("", ".gz")]
+        found = sorted(file for ending in endings for file in path.rglob(ending)) if path.is_dir() else [path]
+        if not found:
+            raise DataError(path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder")
+        for file in found:
+            first = files.setdefault(file.name.split(".")[0], file)
+            if first != file:
+                raise DataError(file, "files of different names", f"the name of {first}", "rename one")
+    return files
 
 
 def normalized(tokens: Sequence[str]) -> list[str]:

@@ -84,10 +84,14 @@ def _normalize(definition: Path | None, config: TagConfig) -> Normalize:
 
 def _read(paths: Iterable[Path], normalize: Normalize) -> list[TaggedText]:
     texts: list[TaggedText] = []
-    for path in paths:
+    for path in (file for given in paths for file in _files(given)):
         plain = ".jsonl" not in path.suffixes
         texts += read_sentences(path, normalize) if plain else read_tagged([path], nested=True)
     return texts
+
+
+def _files(given: Path) -> list[Path]:
+    return sorted(given.glob("*.jsonl*")) if given.is_dir() else [given]
 
 
 def _taggers(

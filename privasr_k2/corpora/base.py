@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,6 +158,10 @@ class Corpus:
     sampling_rate: int = 16000
     synthetic: bool = False
     max_characters_per_second: float = 30.0
+
+    def words(self, tokens: Sequence[str]) -> list[str]:
+        """The normalized words of tokens."""
+        return self.normalize(" ".join(tokens)).split()
 
 
 def load_corpus(definition: Path) -> Corpus:

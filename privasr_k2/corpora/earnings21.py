@@ -1,7 +1,10 @@
 """Earnings-21: gold words of 38 earnings calls, and what recognizers made of them, with confidences.
 
-There is no audio, and nothing tells utterances: each call is one list of one hypothesis, and its own user.
-Calls are dealt to the roles ``train dev test`` by a seed.
+There is no audio, and nothing tells utterances: for recognizers' output each call is one list of one
+hypothesis, and its own user. As a corpus (``CORPUS``) it is text only: sentences of one speaker of a call,
+who is the user, with gold entities in the corpus's own labels (``bin.tag_entities --set taggers=[gold]``
+brings them to four classes). Calls are dealt to the roles ``train dev test`` by a seed; ``adapt`` has some of
+train's.
 
 M. Del Rio et al., Earnings-21: a practical benchmark for ASR in the wild, Interspeech 2021; CC BY-SA 4.0.
 """
@@ -9,18 +12,26 @@ M. Del Rio et al., Earnings-21: a practical benchmark for ASR in the wild, Inter
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privasr_k2 import config as configs
+from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
 from privasr_k2.corpora.spoken_numbers import spoken_words
+from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.nbest_formats import read_ctm
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
+from privasr_k2.text.tag_gold import read_earnings21
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
 
 ROLES = ("train", "dev", "test")
 HESITATIONS = ("ah", "eh", "er", "hm", "hmm", "huh", "mhm", "mm", "uh", "um")
@@ -38,14 +49,19 @@ class Earnings21Config:
 
     Args:
         train, dev: their shares of the calls; test has the rest.
+        adapt: share of train's calls that are kept for adapting language models; recognizers' output has no
+            such role, and they stay in train.
         seed: of the deal.
     """
 
     train: float
     dev: float
+    adapt: float
     seed: int
 
     def __post_init__(self) -> None:
+        if not 0 <= self.adapt < 1:
+            raise ValueError(f"adapt must be at least 0 and below 1, got {self.adapt}")
         if self.train <= 0 or self.dev <= 0 or self.train + self.dev >= 1:
             raise ValueError(
                 f"train and dev must be above 0 and leave something to test, got {self.train} and {self.dev}"
@@ -54,7 +70,7 @@ class Earnings21Config:
 
 def corpus_info() -> dict[str, object]:
     """The content of ``corpus.json``."""
-    return {"name": "earnings21", "unit": "word", "scored_units": dict.fromkeys(HESITATIONS, "")}
+    return {"name": CORPUS.name, "unit": CORPUS.unit, "scored_units": dict(CORPUS.scored_units)}
 
 
 def deal(calls: list[str], config: Earnings21Config) -> dict[str, str]:
@@ -70,6 +86,45 @@ def deal(calls: list[str], config: Earnings21Config) -> dict[str, str]:
     dev = min(max(1, round(config.dev * len(order))), len(order) - train - 1)
     roles = [ROLES[0]] * train + [ROLES[1]] * dev + [ROLES[2]] * (len(order) - train - dev)
     return dict(zip(order, roles))
+
+
+def adapting(roles: Mapping[str, str], config: Earnings21Config) -> dict[str, str]:
+    """The roles of :func:`deal` with ``adapt`` for its share of train's calls; at least one stays in train.
+
+    >>> dealt = dict.fromkeys("abcde", "train")
+    >>> adapting(dealt, Earnings21Config(train=0.4, dev=0.2, adapt=0.4, seed=1))
+    {'a': 'train', 'b': 'train', 'c': 'train', 'd': 'adapt', 'e': 'adapt'}
+    """
+    train = [call for call, role in roles.items() if role == ROLES[0]]
+    number = min(round(config.adapt * len(train)), len(train) - 1)
+    return {**roles, **dict.fromkeys(train[len(train) - number :], "adapt")}
+
+
+def read(given: CorpusInput) -> dict[str, CutSet]:
+    """The sentences of ``train``, ``adapt``, ``dev`` and ``test``: text only."""
+    folder = given.folder()
+    overrides = [f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS]
+    config = configs.load(Earnings21Config, given.config_files, overrides)
+    paths = _calls(folder / "gold", _GOLD)
+    if not paths:
+        raise DataError(folder, f"gold/*{_GOLD}", "no gold words", "correct --corpus-dir")
+    sentences: dict[str, list[Utterance]] = {}
+    for call, role in adapting(deal(list(paths), config), config).items():
+        sentences.setdefault(role, []).extend(_sentences(paths[call], role))
+    return {role: make_cuts(of_role) for role, of_role in sentences.items()}
+
+
+def _sentences(path: Path, role: str) -> Iterator[Utterance]:
+    for gold in read_earnings21(path):
+        text = " ".join(gold.tokens)
+        if not _words(text):
+            continue  # a mark, or a sign that nobody says
+        custom = {"entities": [list(entity) for entity in gold.entities], "document": gold.document}
+        yield Utterance(gold.id, text, gold.user, role, custom=custom, place=f"{path} ({gold.id})")
+
+
+def _words(text: str) -> str:
+    return " ".join(spoken_words(text.split()))
 
 
 def read_gold(path: Path) -> list[str]:
@@ -156,3 +211,13 @@ def _spelled(tokens: list[str]) -> list[str]:
 
 def _calls(folder: Path, ending: str) -> Mapping[str, Path]:
     return {path.name.removesuffix(ending): path for path in sorted(folder.glob(f"*{ending}"))}
+
+
+# What is written in figures is longer when it is said than the duration that is estimated from it allows.
+CORPUS = Corpus(
+    name="earnings21",
+    read=read,
+    normalize=_words,
+    scored_units=dict.fromkeys(HESITATIONS, ""),
+    max_characters_per_second=1000.0,
+)

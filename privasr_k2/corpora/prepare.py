@@ -14,6 +14,7 @@ from privasr_k2.corpora.base import ROLES, Corpus, CorpusInput
 from privasr_k2.data.manifests import check_cuts, save_cuts
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, open_text, read_lines, write_json, write_text
+from privasr_k2.text.entities import moved
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -137,31 +138,13 @@ def _normalize_cut(cut: Cut, corpus: Corpus) -> Cut:
     found = supervision.text or ""
     text, custom = corpus.normalize(found), dict(supervision.custom or {})
     if "entities" in custom:
-        custom["entities"] = move_entities(found.split(), custom["entities"], corpus.normalize)
+        entities = moved(found.split(), custom["entities"], len(text.split()), corpus.words)
+        custom["entities"] = [list(entity) for entity in entities]
     if found != text and found.upper() != found:
         # Upper case only, as LibriSpeech's, tells no more than the normalized text does.
         custom.setdefault("cased", found)
     changed = fastcopy(supervision, text=text, speaker=corpus.user_of(supervision), custom=custom or None)
     return fastcopy(cut, supervisions=[changed])
-
-
-def move_entities(
-    tokens: Sequence[str], entities: Iterable[Sequence[Any]], normalize: Callable[[str], str]
-) -> list[list[Any]]:
-    """Entities that count tokens as found, as ``[first_word, last_word_exclusive, label]`` of the normalized
-    words.
-
-    Entities of which no word is left are dropped.
-
-    >>> tokens = ["Mr.", "Smith-Jones", ",", "hello"]
-    >>> move_entities(tokens, [[1, 2, "PER"]], lambda text: text.replace("-", " ").strip(",."))
-    [[1, 3, 'PER']]
-    """
-    starts = [0]
-    for token in tokens:
-        starts.append(starts[-1] + len(normalize(token).split()))
-    moved = [[starts[first], starts[last], label] for first, last, label in entities]
-    return [entity for entity in moved if entity[0] < entity[1]]
 
 
 def _without_place(cut: Cut) -> Cut:

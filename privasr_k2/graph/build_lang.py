@@ -31,7 +31,7 @@ class LangConfig:
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
-        max_words: the vocabulary's size; words of the training text are always in it.
+        max_words: the vocabulary's size; words of the training text and of further text are always in it.
         min_count: words of the LM text that occur less often are left out.
         cmudict: ``auto``, ``none`` or a file.
         g2p: ``espeak`` or ``none``.
@@ -73,6 +73,7 @@ def build_lang(
     texts: Mapping[str, Sequence[str]],
     lm_text: Iterable[str],
     corpus_lexicon: Path | None,
+    further: Iterable[str] = (),
     model_tokens: Sequence[str] | None = None,
     model_pieces: Path | None = None,
 ) -> dict[str, Any]:
@@ -83,6 +84,7 @@ def build_lang(
         texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are only counted.
         lm_text: further text, a sentence a line.
         corpus_lexicon: the corpus's own lexicon.
+        further: text, or names, whose words are in the vocabulary as those of the training text are.
         model_tokens: the outputs of a model trained elsewhere, the blank first; words are spelled in them.
         model_pieces: the SentencePiece model of that model, for ``bpe_N``.
 
@@ -90,17 +92,18 @@ def build_lang(
         What ``oov.json`` says: for each role its words and how many are not in the vocabulary.
 
     Raises:
-        DataError: a reserved word in the text, or training words without spelling.
+        DataError: a reserved word in the text, or words without spelling that must have one.
     """
     counts = {role: Counter(word for text in lines for word in text.split()) for role, lines in texts.items()}
     lm_words = Counter(word for line in lm_text for word in line.split())
+    needed = Counter(word for line in further for word in line.split())
     must, may = choose_vocabulary(
-        counts["train"], lm_words, max_words=config.max_words, min_count=config.min_count
+        counts["train"] + needed, lm_words, max_words=config.max_words, min_count=config.min_count
     )
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
     if reserved & must:
         raise DataError(
-            "the training text",
+            "the training text, further text and name lists",
             "words",
             f"the reserved {sorted(reserved & must)[0]!r}",
             "take it out of the text",
@@ -111,6 +114,7 @@ def build_lang(
         if model_pieces is not None:
             shutil.copyfile(model_pieces, temporary / "bpe.model")
         spellings = _spell(must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"])
+        _needs(needed, spellings)
         if model_tokens is not None:
             spellings = _in_tokens(spellings, model_tokens, must)
         dev_only = set(counts.get("dev", ())) - set(spellings.variants) - reserved
@@ -147,6 +151,17 @@ def _spell(
     return spell_in_pieces(must, may, bpe_model)
 
 
+def _needs(words: Iterable[str], spellings: Spellings) -> None:
+    """Refuse words of further text that the pieces cannot write: they were to be recognized, always."""
+    if lost := sorted(set(words) - set(spellings.variants)):
+        raise DataError(
+            "the further text and the name lists",
+            "words of characters that the training text has",
+            f"{len(lost)} others: {' '.join(lost[:10])}{' ...' if len(lost) > 10 else ''}",
+            "take them out, or choose units=phone or char",
+        )
+
+
 def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> Spellings:
     """The spellings that a model's tokens can write, with the tokens in the model's order."""
     known = set(tokens[1:])
@@ -160,7 +175,7 @@ def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> S
         unknown = next(token for token in spellings.variants[lost[0]][0] if token not in known)
         raise DataError(
             "the model's tokens.txt",
-            f"the tokens of {len(lost)} words of the training text",
+            f"the tokens of {len(lost)} words of the training text, further text and name lists",
             f"no {unknown!r}, which spells {lost[0]!r}",
             "give the lexicon (--lexicon) or the BPE model (--am-bpe) that the model was trained with",
         )

@@ -104,7 +104,7 @@ def spell_in_phones(
     the corpus's lexicon, whose words are those of the transcripts, and not in CMUdict.
 
     Args:
-        must: words that are needed, those of the training text.
+        must: words that are needed, those of the training text, of further text and of name lists.
         may: words that are left out where nobody knows how to say them.
         g2p: ``espeak`` or ``none``.
 
@@ -135,7 +135,7 @@ def spell_in_phones(
     if missing:
         raise DataError(
             corpus_lexicon or "the lexicon",
-            "a pronunciation of every word of the training text",
+            "a pronunciation of every word of the training text, further text and name lists",
             f"none for {len(missing)} words: {' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}",
             "add them to the corpus's lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or bpe_N",
         )

@@ -14,7 +14,7 @@ from dp_accounting import dp_event as dp
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, loss_distributions, renyi
-from privasr_k2.privacy.events import Event, for_replacing, terms, to_json
+from privasr_k2.privacy.events import Event, for_replacing, is_unprotected, terms, to_json
 
 
 class Relation(enum.Enum):
@@ -66,7 +66,9 @@ def account(event: Event, relation: Relation, delta: float) -> Epsilon:
     event = under(event, relation)
     checks.number("delta", delta, above=0, below=1)
     if not terms(event):
-        return Epsilon(delta, 0.0, float("inf"), 0.0)
+        return Epsilon(delta, 0.0, math.inf, 0.0)
+    if is_unprotected(event):
+        return Epsilon(delta, math.inf, math.inf, math.inf)
     by_rdp, order = renyi.epsilon(event, delta)
     by_pld = None
     if loss_distributions.is_supported(event) and delta >= loss_distributions.smallest_delta(event):

@@ -140,6 +140,20 @@ def _check_sampled(event: Event, *kinds: type[Event]) -> None:
         )
 
 
+def unprotected() -> Event:
+    """Private data that leave as they are: epsilon is infinite, for every unit and relation."""
+    return dp.NonPrivateDpEvent()
+
+
+def is_unprotected(event: Event) -> bool:
+    """Whether something of ``event`` has no protection at all.
+
+    >>> is_unprotected(composed(gaussian(1.0), unprotected())), is_unprotected(gaussian(1.0))
+    (True, False)
+    """
+    return unprotected() in terms(event)
+
+
 def repeated(event: Event, count: int) -> Event:
     """``event`` ``count`` times, each with noise of its own; later ones may depend on earlier results."""
     return dp.SelfComposedDpEvent(event, checks.whole("count", count, at_least=0))
@@ -214,7 +228,7 @@ def _doubled(event: Event) -> Event:
             return laplace_vector(event.noise_multiplier / 2)
         case dp.SampledWithoutReplacementDpEvent():
             return fixed_size_sampled(event.sample_size, event.source_dataset_size, _doubled(event.event))
-        case dp.RandomizedResponseDpEvent() | PureDpEvent():
+        case dp.RandomizedResponseDpEvent() | PureDpEvent() | dp.NonPrivateDpEvent():
             return event
     raise PrivacyError(
         str(event),
@@ -274,6 +288,7 @@ _FORMS: dict[str, _Form] = {
     ),
     "composed": _Form(dp.ComposedDpEvent, {"of": "events"}, _composed),
     "nothing": _Form(dp.NoOpDpEvent, {}, dp.NoOpDpEvent),
+    "unprotected": _Form(dp.NonPrivateDpEvent, {}, unprotected),
 }
 
 

@@ -32,6 +32,7 @@ import privasr_k2
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import checks
+from privasr_k2.privacy.events import is_unprotected
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, locked
 from privasr_k2.privacy.spending import Spending, guarantees, shown
 from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
@@ -153,16 +154,23 @@ def begin(
 def _check_budget(entered: tuple[Entry, ...], spending: Spending, max_epsilon: float | None) -> None:
     if max_epsilon is None:
         return
-    same = (spending.data, spending.unit, spending.relation)
-    before = [e.spending for e in entered if (e.spending.data, e.spending.unit, e.spending.relation) == same]
-    (found,) = guarantees([*before, spending])
+    before = [
+        e.spending
+        for e in entered
+        if e.spending.covers == spending.covers
+        or (e.spending.data == spending.data and is_unprotected(e.spending.event))
+    ]
+    [found] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
     if found.epsilon.value > max_epsilon:
+        bare = any(is_unprotected(s.event) for s in (*before, spending))
         raise PrivacyError(
             f"the budget of {spending.data} for each {spending.unit}",
             f"epsilon {max_epsilon:g} at most (--max-epsilon)",
             f"{shown(found.epsilon.value)} at delta {found.epsilon.delta:g} with this release and "
             f"{len(before)} before it",
-            "spend less (more noise, fewer rounds or queries), or raise the limit",
+            "text that is used unprotected exceeds every limit: leave it out, or set no limit"
+            if bare
+            else "spend less (more noise, fewer rounds or queries), or raise the limit",
         )
 
 

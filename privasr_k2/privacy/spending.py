@@ -63,6 +63,11 @@ class Spending:
             if not getattr(self, name):
                 raise PrivacyError(name, "some words", "none", "say it: a guarantee shows it")
 
+    @property
+    def covers(self) -> tuple[str, str, Relation]:
+        """Data, unit and relation: releases that agree in these are composed."""
+        return self.data, self.unit, self.relation
+
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a ledger."""
         return dataclasses.asdict(self) | {
@@ -119,6 +124,11 @@ class Guarantee:
     does_not_cover: tuple[str, ...]
     releases: int
 
+    @property
+    def covers(self) -> tuple[str, str, Relation]:
+        """As of its releases."""
+        return self.data, self.unit, self.relation
+
     def lines(self) -> Iterator[str]:
         """For people: epsilon with everything that it means."""
         pld = "none" if self.epsilon.pld is None else shown(self.epsilon.pld)
@@ -163,7 +173,8 @@ def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> 
     """The composition of releases, one guarantee for each private data, unit and relation.
 
     Releases of different units or relations are never summed: each guarantee leaves the others out, and
-    only what its own releases cover is covered.
+    only what its own releases cover is covered. One without any protection bares every unit: it counts in
+    all guarantees for its data, whose epsilons are then infinite.
 
     Args:
         delta: that of every guarantee; ``None``: the smallest that one of its releases was planned with.
@@ -176,9 +187,19 @@ def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> 
     [(2, 2.0)]
     """
     groups: dict[tuple[str, str, Relation], list[Spending]] = {}
+    bare: list[Spending] = []
     for spending in spendings:
-        groups.setdefault((spending.data, spending.unit, spending.relation), []).append(spending)
-    return [_together(group, delta, _others(key, groups)) for key, group in groups.items()]
+        groups.setdefault(spending.covers, []).append(spending)
+        if events.is_unprotected(spending.event):
+            bare.append(spending)
+    return [
+        _together([*group, *_bared(key, bare)], delta, _others(key, groups)) for key, group in groups.items()
+    ]
+
+
+def _bared(key: tuple[str, str, Relation], bare: Iterable[Spending]) -> list[Spending]:
+    """What of the same data was released without protection, stated for another unit or relation."""
+    return [spending for spending in bare if spending.data == key[0] and spending.covers != key]
 
 
 def _others(
@@ -187,9 +208,10 @@ def _others(
     """What of the same data a guarantee leaves out: somebody who sees that too is not covered by it."""
     return tuple(
         f"releases of the same data for another unit or relation, {unit} ({relation.value}): "
-        + ", ".join(_once(spending.released for spending in group))
+        + ", ".join(_once(spending.released for spending in protected))
         for (data, unit, relation), group in groups.items()
         if data == key[0] and (data, unit, relation) != key
+        if (protected := [spending for spending in group if not events.is_unprotected(spending.event)])
     )
 
 

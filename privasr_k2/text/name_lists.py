@@ -19,7 +19,7 @@ from privasr_k2.fileio import read_lines
 from privasr_k2.text.entities import TaggedText
 
 _SUM_WITHIN = 1e-6
-_FIGURE = re.compile(r"\d")
+_UNSAID = re.compile("[^A-Za-z\u00c0-\u024f' ]")  # figures, other scripts
 _DATE_WORDS = (
     "today tomorrow yesterday tonight morning afternoon evening night noon midnight week weekend month "
     "quarter year day hour minute second spring summer autumn winter o'clock last next first third fourth "
@@ -111,7 +111,8 @@ def names_of(texts: Iterable[TaggedText]) -> dict[str, Counter[str]]:
 def choose_names(counts: Mapping[str, int], *, at_least: int, most_words: int) -> list[str]:
     """The names that stand in the text so often, sorted: alphabetical, so that the order tells no counts.
 
-    A possessive at the end goes; names with figures are left out, as nobody says them so.
+    A possessive at the end goes; names with figures or in other scripts are left out, as
+    nobody knows how they are said.
 
     >>> counts = {"ann": 1, "ann's": 1, "bob": 1, "a very long name": 9, "s60": 3}
     >>> choose_names(counts, at_least=2, most_words=2)
@@ -123,7 +124,7 @@ def choose_names(counts: Mapping[str, int], *, at_least: int, most_words: int) -
     return sorted(
         name
         for name, count in merged.items()
-        if name and count >= at_least and name.count(" ") < most_words and not _FIGURE.search(name)
+        if name and count >= at_least and name.count(" ") < most_words and not _UNSAID.search(name)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from privasr_k2.bin import cli
-from privasr_k2.fileio import read_json, read_jsonl, write_json, write_text
+from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import read_arpa
 
@@ -41,7 +41,7 @@ def manifests(tmp_path: Path) -> Path:
     return folder
 
 
-def prepare(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: str) -> Path:
+def prepare(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: object) -> Path:
     lang_dir = manifests.parent / "lang_phone"
     settings = ["--config", repo_root / "conf/lang.yaml", "--set", "cmudict=none", "g2p=none", *more]
     call(monkeypatch, "prepare_lang", "--in-manifests", manifests, "--out-dir", lang_dir, *settings)
@@ -122,6 +122,28 @@ def test_a_lexicon_without_the_words(
     message = capsys.readouterr().err
     assert "none for 4 words: a cat mat sat" in message and "way out: " in message
     assert not (manifests.parent / "lang_phone").exists()
+
+
+def test_names_and_further_text_join_the_vocabulary(
+    monkeypatch: pytest.MonkeyPatch,
+    manifests: Path,
+    repo_root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_text(tmp_path / "plain.txt", "The Matte, sat!\n")
+    write_jsonl(tmp_path / "tagged.jsonl.gz", [{"id": "1", "text": "mac sat", "entities": [[0, 1, "X"]]}])
+    write_text(tmp_path / "lists/per.txt", "Dee Cee\t0.5\nMac\t0.5\n")
+    entries = "matte M AE T\nmac M AE K\ndee D IY\ncee S IY\n"
+    write_text(manifests / "lexicon.txt", (manifests / "lexicon.txt").read_text() + entries)
+    more = ("max_words=1", "--in-further-text", tmp_path / "plain.txt", tmp_path / "tagged.jsonl.gz")
+    more += ("--in-public-lists", tmp_path / "lists")
+    words = set(load_lang(prepare(monkeypatch, manifests, repo_root, *more)).word_ids)
+    assert words == {"the", "cat", "sat", "a", "mat", "matte", "mac", "dee", "cee"}
+    write_text(tmp_path / "lists/org.txt", "Quux\n")
+    with pytest.raises(SystemExit):
+        prepare(monkeypatch, manifests, repo_root, *more)
+    assert "none for 1 words: quux" in capsys.readouterr().err
 
 
 def test_an_arpa_with_a_broken_line(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.bin.prepare_tagged_text import conll_files
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
 
 CONF = Path(__file__).parents[3] / "conf"
@@ -231,3 +232,44 @@ def test_json_lines_hold_no_more_than_is_said(made):
     folder, *_ = made
     with gzip.open(folder / "out/sanitized.jsonl.gz", "rt", encoding="utf-8") as file:
         assert {key for line in file for key in json.loads(line)} == {"id", "text", "entities"}
+
+
+def test_a_folder_of_annotated_text_is_read_with_all_beneath(tmp_path):
+    for name in ("b.conll", "deep/a.conll.txt", "deep/c.conll.gz", "deep/er/d.conll.txt.gz", "README.txt"):
+        write_text(tmp_path / "in" / name, "Ann B-person\n")
+    call("prepare_tagged_text", "--raw-conll", tmp_path / "in", "--out-dir", tmp_path / "out")
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [f"{n}.jsonl.gz" for n in "abcd"]
+    write_text(tmp_path / "in/other/a.conll", CONLL)
+    said = call("prepare_tagged_text", "--raw-conll", tmp_path / "in", "--out-dir", tmp_path / "new", code=2)
+    assert "files of different names" in said and not (tmp_path / "new").exists()
+    empty = tmp_path / "in/none"
+    empty.mkdir()
+    said = call("prepare_tagged_text", "--raw-conll", empty, "--out-dir", tmp_path / "new", code=2)
+    assert "none beneath" in said
+
+
+@pytest.mark.shared_data
+def test_the_public_text_makes_lists(shared_data, tmp_path):
+    found = conll_files([shared_data / "ner_text"])
+    assert set(found) == {"emerging", "wikigold", "wnut17train"}
+
+
+def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path):
+    folder, *_ = made
+    ledger, out = tmp_path / "private/ledger.json", tmp_path / "adapt"
+    flags = ("--in-private-text", folder / "found.jsonl", "--out-dir", out, "--ledger", ledger)
+    flags += ("--out-privacy", tmp_path / "privacy.json", "--config", CONF / "declare_unprotected.yaml")
+    settings = ("--set", "data=toy/adapt", "purpose=adaptation of LMs")
+    said = call("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
+    assert "found infinite" in said and "unprotected exceeds every limit" in said
+    assert not out.exists() and not read_json(ledger)["entries"]
+    for _ in range(2):
+        said = call("declare_unprotected", *flags, *settings)
+        assert "toy/adapt: epsilon infinite" in said and "unprotected: adaptation of LMs" in said
+    assert (out / "found.jsonl").read_bytes() == (folder / "found.jsonl").read_bytes()
+    [entry] = read_json(ledger)["entries"]
+    assert entry["spending"]["event"] == {"mechanism": "unprotected"}
+    assert not [p for p in (tmp_path / "private/ledger.json.keys").iterdir() if p.name != "seal"]
+    said = call("privacy_report", "--in-path", tmp_path / "privacy.json", "--ledger", ledger)
+    assert "infinite" in said
+    assert "say it: --set purpose=" in call("declare_unprotected", *flags, *settings[:2], code=2)

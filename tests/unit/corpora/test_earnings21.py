@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from privasr_k2 import config
+from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.earnings21 import (
+    CORPUS,
     Earnings21Config,
+    adapting,
     corpus_info,
     deal,
     read_gold,
     read_lists,
     read_recognized,
 )
+from privasr_k2.corpora.prepare import prepare
 from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.text.entities import Entity
+from privasr_k2.text.tagged_files import read_tagged
 from tests.unit.corpora.ctm_corpus import ctm_corpus, write
 
-SHARES = Earnings21Config(0.4, 0.2, 1)
+SHARES = Earnings21Config(train=0.4, dev=0.2, adapt=0.2, seed=1)
 
 
 def test_lists_of_all_recognizers(tmp_path: Path) -> None:
@@ -35,13 +42,53 @@ def test_lists_of_all_recognizers(tmp_path: Path) -> None:
 def test_calls_are_dealt_by_the_seed_alone() -> None:
     calls = [f"c{n}" for n in range(38)]
     found = deal(calls, SHARES)
-    assert found == deal(calls[::-1], SHARES) != deal(calls, Earnings21Config(0.4, 0.2, 2))
+    assert found == deal(calls[::-1], SHARES) != deal(calls, dataclasses.replace(SHARES, seed=2))
     assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == [8, 15, 15]
-    assert set(deal(["a", "b", "c"], Earnings21Config(0.01, 0.01, 1)).values()) == {"train", "dev", "test"}
+    assert set(deal(["a", "b", "c"], dataclasses.replace(SHARES, train=0.01, dev=0.01)).values()) == {
+        "train",
+        "dev",
+        "test",
+    }
     with pytest.raises(DataError, match="three calls or more"):
         deal(["a", "b"], SHARES)
     with pytest.raises(ConfigError, match="leave something to test"):
-        config.load(Earnings21Config, [], ["train=0.9", "dev=0.1", "seed=1"])
+        config.load(Earnings21Config, [], ["train=0.9", "dev=0.1", "adapt=0.2", "seed=1"])
+    with pytest.raises(ConfigError, match="adapt must be at least 0 and below 1, got 1"):
+        config.load(Earnings21Config, [], ["train=0.4", "dev=0.1", "adapt=1", "seed=1"])
+
+
+def test_calls_to_adapt_on_are_some_of_train() -> None:
+    dealt = deal([f"c{n}" for n in range(38)], SHARES)
+    found = adapting(dealt, SHARES)
+    moved = {call for call in dealt if found[call] != dealt[call]}
+    assert len(moved) == 3 and {dealt[call] for call in moved} == {"train"}
+    assert {found[call] for call in moved} == {"adapt"}
+    assert adapting(dealt, dataclasses.replace(SHARES, adapt=0.0)) == dealt
+    everything = adapting(dealt, dataclasses.replace(SHARES, adapt=0.999))
+    assert list(everything.values()).count("train") == 1
+
+
+def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path, repo_root: Path) -> None:
+    pytest.importorskip("lhotse")
+    header = "idx\ttoken\tspeaker\tpunct\tentities\n"
+    for number in range(6):
+        rows = ["0\tPay\t0\t\t", "1\t$40\t0\t\t1:MONEY", "2\tmillion\t0\t\t1:MONEY",
+                "3\tto\t0\t\t", "4\tAnn\t0\t\t2:PERSON", "5\tLee\t0\t.\t2:PERSON 3:FALLBACK",
+                "6\t--\t1\t\t", "7\tYes\t2\t.\t"]  # fmt: skip
+        write(tmp_path / f"c/gold/{number}.tsv.gz", header + "\n".join(rows) + "\n")
+    files = (repo_root / "conf/earnings21.yaml",)
+    given = CorpusInput(tmp_path / "c", tmp_path / "manifests", {"adapt": "0.5"}, files, 1)
+    about = prepare(CORPUS, given)
+    assert {role: one["utterances"] for role, one in about["roles"].items()} == {
+        **{"train": 2, "adapt": 2, "dev": 2, "test": 6}
+    }
+    assert about["roles"]["test"]["text_only"] and about["roles"]["test"]["speakers"] == 6
+    assert about["scored_units"]["uh"] == ""
+    [first, second] = read_tagged([tmp_path / "manifests/cuts_dev.jsonl.gz"], nested=True)
+    assert " ".join(first.words) == "pay forty million dollars to ann lee"
+    assert first.cased == "Pay $40 million to Ann Lee."
+    assert first.entities == (Entity(1, 4, "MONEY"), Entity(5, 7, "PERSON"), Entity(6, 7, "FALLBACK"))
+    assert first.user == f"{first.document}_0" and second.words == ("yes",)
 
 
 def test_a_line_of_several_words_and_of_none(tmp_path: Path) -> None:

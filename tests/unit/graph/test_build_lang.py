@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,25 @@ def test_in_the_tokens_of_a_model_trained_with_icefall(tmp_path: Path) -> None:
 
 
 def test_a_model_whose_tokens_cannot_write_the_words(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="tokens of 2 words of the training text, found no 'c'"):
+    with pytest.raises(DataError, match=r"tokens of 2 words of the training text, .*, found no 'c'"):
         make(tmp_path / "lang", tokens=["<blk>", "▁", "a", "s", "t"])
     assert not (tmp_path / "lang").exists()
+
+
+@pytest.mark.parametrize("units", ["char", "bpe_12"])
+def test_words_of_further_text_are_in_the_vocabulary_always(tmp_path: Path, units: str) -> None:
+    if units != "char":
+        pytest.importorskip("sentencepiece")
+    settings = LangConfig(units=units, max_words=1, min_count=9, cmudict="none", g2p="none")
+    made = functools.partial(build_lang, tmp_path / "lang", settings, texts=TEXTS, lm_text=["hat"])
+    report = made(corpus_lexicon=None, further=["tess chat", "tess"])
+    words = set(load_lang(tmp_path / "lang").word_ids)
+    assert words == {"the", "cat", "sat", "a", "tess", "chat"}
+    assert report["train"]["types"] == 4, "further text is no training text"
+    with pytest.raises(
+        DataError, match="further text and name lists: expected words, found the reserved '<unk>'"
+    ):
+        made(corpus_lexicon=None, further=["<unk>"])
+    if units != "char":
+        with pytest.raises(DataError, match="characters that the training text has, found 1 others: zoë"):
+            made(corpus_lexicon=None, further=["zoë tess"])

@@ -24,6 +24,7 @@ ALL = [
     events.fixed_size_sampled(10, 74, events.gaussian(0.5)),
     events.repeated(events.gaussian(1.0), 1000),
     events.composed(events.gaussian(1.0), events.repeated(events.pure(0.5), 3)),
+    events.unprotected(),
     dp.NoOpDpEvent(),
 ]
 
@@ -73,7 +74,7 @@ def test_terms_multiply_through_nested_compositions():
     assert events.terms(events.repeated(gaussian, 0)) == {}
 
 
-@pytest.mark.parametrize("event", [dp.UnsupportedDpEvent(), dp.NonPrivateDpEvent()])
+@pytest.mark.parametrize("event", [dp.UnsupportedDpEvent()])
 def test_unknown_events_cost_no_small_epsilon(event):
     with pytest.raises(PrivacyError, match="a mechanism out of"):
         events.terms(events.composed(events.gaussian(1.0), event))

@@ -184,6 +184,24 @@ def test_budget(ledger, tmp_path):
         assert made.is_continued
 
 
+def test_no_limit_allows_what_is_unprotected(ledger, tmp_path):
+    bare = dataclasses.replace(COUNTS, event=events.unprotected(), unit="user")
+    with pytest.raises(PrivacyError, match=r"(?s)found infinite.*unprotected exceeds every limit"):
+        begin(ledger, tmp_path / "one", spending=bare, max_epsilon=1e9).__enter__()
+    assert spent(ledger) == 0
+    for _ in range(2):  # continued, not spent again
+        with begin(ledger, tmp_path / "one", spending=bare) as made:
+            made.finish()
+    assert spent(ledger) == 1
+    # Other units of the same data are bare, too; other data are not.
+    utterance = dataclasses.replace(COUNTS, unit="utterance", units=None)
+    with pytest.raises(PrivacyError, match=r"(?s)each utterance.*infinite.*1 before it"):
+        begin(ledger, tmp_path / "two", spending=utterance, max_epsilon=5).__enter__()
+    other = dataclasses.replace(COUNTS, data="mini/other")
+    with begin(ledger, tmp_path / "three", spending=other, max_epsilon=5):
+        pass
+
+
 def test_keys_are_for_the_owner_alone_and_in_no_ledger(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as made:
         keys = list((ledger.parent / "ledger.json.keys").iterdir())

@@ -98,6 +98,21 @@ def test_delta_is_the_smallest_or_the_one_asked_for():
         guarantees(releases, delta=0.05)
 
 
+def test_an_unprotected_release_bares_every_unit_and_relation_of_its_data():
+    bare = spending(event=events.unprotected(), released="text as it is")
+    [alone] = guarantees([bare])
+    assert alone.epsilon.value == math.inf and "infinite" in "\n".join(alone.lines())
+    [composed] = guarantees([COUNTS, bare])
+    assert composed.epsilon.value == math.inf and composed.releases == 2
+    utterance = spending(unit="utterance", relation=REPLACE)
+    found = {g.unit: g for g in guarantees([utterance, bare, spending(data="mini/other")])}
+    assert found["utterance"].epsilon.value == math.inf and found["utterance"].releases == 2
+    assert found["utterance"].released == ("word counts", "text as it is")
+    assert not any("text as it is" in sentence for sentence in found["utterance"].does_not_cover)
+    other = guarantees([bare, spending(data="mini/other")])[1]
+    assert other.data == "mini/other" and other.epsilon == guarantees([COUNTS])[0].epsilon
+
+
 @pytest.mark.parametrize("epsilon", [1e-7, 0.00123, 0.9175, 0.99999, 1.0, 7.0499, 9.9999, 228.74, 12345.6])
 def test_what_is_shown_is_never_smaller(epsilon):
     text = shown(epsilon)

@@ -4,7 +4,14 @@ import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
-from privasr_k2.text.name_lists import NameList, date_words, read_name_lists, split_suffix, words_of
+from privasr_k2.text.name_lists import (
+    NameList,
+    choose_names,
+    date_words,
+    read_name_lists,
+    split_suffix,
+    words_of,
+)
 from privasr_k2.text.normalize import normalize_english
 
 
@@ -55,3 +62,8 @@ def test_no_list_and_a_list_of_one_word(tmp_path):
 def test_suffixes_and_dates():
     assert split_suffix("'s") == ("'s", "") and split_suffix("ann's") == ("ann", "'s")
     assert {"monday", "december", "twenty"} <= set(date_words()) and date_words() == sorted(set(date_words()))
+
+
+def test_names_that_nobody_knows_how_to_say_are_left_out():
+    counts = {"renée o'neill": 2, "ann": 2, "s60": 9, "ервеник": 9, "張": 9, "bob": 1}
+    assert choose_names(counts, at_least=2, most_words=3) == ["ann", "renée o'neill"]

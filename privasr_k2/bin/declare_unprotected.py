@@ -1,0 +1,96 @@
+r"""Enter private text that is used as it is, without any protection, in the ledger: epsilon is infinite.
+
+    python -m privasr_k2.bin.declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
+        --out-dir exp/adapt --out-privacy exp/adapt_privacy.json --ledger privacy/ledger.json \
+        --config conf/declare_unprotected.yaml --set data=ami/adapt purpose="LMs are adapted to it"
+
+--out-dir gets the files, unchanged: what is made of these copies has this entry in its lineage. No limit on
+epsilon allows it: --max-epsilon makes it an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import atomic_path
+from privasr_k2.privacy import events, release
+from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.spending import UNITS, Spending, guarantees
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class UnprotectedConfig:
+    """What the entry says; defaults in ``conf/declare_unprotected.yaml``.
+
+    Args:
+        data: a corpus and its part: every guarantee for this data becomes infinite.
+        purpose: what the text is used for.
+        unit: that the entry names; none is protected.
+        delta: of the entry; no delta helps.
+    """
+
+    data: str
+    purpose: str
+    unit: str
+    delta: float
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {' '.join(UNITS)}, got {self.unit}")
+
+
+def main() -> None:
+    """Parse, enter, copy."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-private-text", type=Path, nargs="+", required=True, metavar="FILE", help="text")
+    made.add_argument("--out-dir", type=Path, metavar="DIR", help="gets the same files")
+    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
+    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private text")
+    made.add_argument("--max-epsilon", type=float, metavar="X", help="any limit refuses")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(UnprotectedConfig, args)
+    for name, example in (("data", "ami/adapt"), ("purpose", "'LMs are adapted to it'")):
+        if not getattr(config, name):
+            raise ConfigError(name, "some words", "nothing", f"say it: --set {name}={example}")
+    names = Counter(path.name for path in args.in_private_text)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise ConfigError("--in-private-text", "files of different names", f"{twice[0]} twice", "rename one")
+    spending = Spending(
+        data=config.data,
+        released=f"text as it is, unprotected: {config.purpose}",
+        unit=config.unit,
+        units=None,
+        relation=Relation.ADD_OR_REMOVE_ONE,
+        event=events.unprotected(),
+        sampling="all texts",
+        delta=config.delta,
+        does_not_cover=("Everything: whoever sees what was made of this text may learn any of it.",),
+    )
+    with release.begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=spending,
+        fingerprint=release.fingerprint_of(config, args.in_private_text),
+        max_epsilon=args.max_epsilon,
+    ) as begun:
+        if args.out_dir is not None:
+            with atomic_path(args.out_dir) as folder:
+                folder.mkdir()
+                for path in args.in_private_text:
+                    shutil.copyfile(path, folder / path.name)
+        begun.finish()
+    for line in guarantees([spending])[0].lines():
+        log.info(line)
+
+
+if __name__ == "__main__":
+    cli.run(main)

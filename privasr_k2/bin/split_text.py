@@ -1,0 +1,83 @@
+r"""Part tagged text by users: background, adaptation parts of several sizes, dev and test.
+
+    python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
+        --out-dir data/split --config conf/split_text.yaml --set sizes=[12,15,20]
+
+Writes background, adapt_12 and its like, dev and test as *.jsonl.gz (tagged text), and about.json: sizes, and
+minutes of speech, users, words and entities of each part. Text of --in-text joins the role train. Adaptation
+text is meant to be used as it is: bin.declare_unprotected enters it in the ledger.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.data.manifests import cuts_path, roles
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path, read_jsonl, write_json
+from privasr_k2.text.entities import TaggedText
+from privasr_k2.text.splits import SplitConfig, describe, split_texts
+from privasr_k2.text.tagged_files import needs_entities, read_tagged, write_tagged
+
+log = logging.getLogger(__name__)
+_ROLES = ("train", "adapt", "dev", "test")
+
+
+def main() -> None:
+    """Parse, part, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-manifests", type=Path, required=True, metavar="DIR", help="cuts, tagged")
+    made.add_argument(
+        "--in-text", type=Path, nargs="+", default=[], metavar="FILE", help="more text of train, tagged"
+    )
+    made.add_argument(
+        "--in-spoken", type=Path, metavar="DIR", help="cuts with speech, where --in-manifests is text"
+    )  # fmt: skip
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the parts")
+    cli.add_config(made)
+    args = cli.parse(made)
+    config = cli.load(SplitConfig, args)
+    if not cuts_path(args.in_manifests, "train").is_file():
+        there = " ".join(roles(args.in_manifests)) or "none"
+        raise DataError(args.in_manifests, "cuts of the role train", there, "name a manifests folder")
+    seconds, copies = _speech(args.in_manifests)
+    if args.in_spoken is not None:
+        seconds, _ = _speech(args.in_spoken)
+    texts: dict[str, list[TaggedText]] = {}
+    for role in _ROLES:
+        path = cuts_path(args.in_manifests, role)
+        if path.is_file():
+            read = read_tagged([path, *(args.in_text if role == "train" else ())])
+            texts[role] = [text for text in read if text.id not in copies]
+            needs_entities(texts[role], f"role {role}")
+    split = split_texts(texts, config)
+    about = describe(split, config, seconds)
+    with atomic_path(args.out_dir) as folder:
+        folder.mkdir()
+        for name, of_part in split.parts.items():
+            write_tagged(folder / f"{name}.jsonl.gz", of_part)
+        write_json(folder / "about.json", about)
+    for name, found in about["parts"].items():
+        size = about["sizes"].get(name)
+        percent = f", {size['percent']:.2f} % of the background's" if size else ""
+        log.info("%s: %d users, %d words%s", name, found["users"], found["words"], percent)
+
+
+def _speech(manifests: Path) -> tuple[dict[str, float], frozenset[str]]:
+    """Seconds of each cut with speech, and the ids of copies at another speed, no texts of their own."""
+    seconds, copies = {}, set()
+    for role in _ROLES:
+        path = cuts_path(manifests, role)
+        for cut in read_jsonl(path) if path.is_file() else ():
+            custom = cut.get("custom") or {}
+            if "original_id" in custom:
+                copies.add(cut["id"])
+            elif not custom.get("text_only"):
+                seconds[cut["id"]] = cut.get("duration", 0.0)
+    return seconds, frozenset(copies)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,282 @@
+"""Background and adaptation text by whole users, as turan2022 parts AMI (its table 1 and section 4.2).
+
+The adaptation parts are so many per cent of the background's words, each inside the next larger one. Users
+that the corpus keeps for adaptation come first; where they are too few, users of train follow, whose text
+then leaves the background for all sizes alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.randomness import stream
+from privasr_k2.text.entities import CLASSES, TaggedText
+from privasr_k2.text.name_lists import names_of
+
+
+@dataclass(frozen=True)
+class SplitConfig:
+    """How text is parted; defaults in ``conf/split_text.yaml``.
+
+    Args:
+        sizes: of the adaptation parts, in per cent of the background's words.
+        tolerance: the most that a part may miss its size by, in percentage points.
+        seed: of the order of the users.
+    """
+
+    sizes: list[float]
+    tolerance: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not self.sizes or not all(0 < size < 100 for size in self.sizes):
+            raise ValueError(f"sizes must be above 0 and below 100, got {self.sizes}")
+        if len(set(self.sizes)) < len(self.sizes):
+            raise ValueError(f"sizes must differ, got {self.sizes}")
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance must be above 0, got {self.tolerance}")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Text in parts.
+
+    Attributes:
+        parts: ``background``, ``adapt_12`` and its like by rising size, and the roles ``dev`` and ``test``.
+        sizes: part -> its size as asked, in per cent of the background's words.
+        moved: users of train in the adaptation parts.
+        unused: users kept for adaptation that no part needs.
+    """
+
+    parts: dict[str, list[TaggedText]]
+    sizes: dict[str, float]
+    moved: frozenset[str]
+    unused: frozenset[str]
+
+
+def split_texts(roles: Mapping[str, Sequence[TaggedText]], config: SplitConfig) -> Split:
+    """Part the texts of a corpus.
+
+    Args:
+        roles: ``train``, and ``adapt dev test`` where there are any; other roles are left out.
+
+    Raises:
+        DataError: a text without a user, a user in two roles, fewer than two users to part, or a size that
+            whole users do not come near enough.
+    """
+    _check_users(roles)
+    words = {role: _words_of(roles.get(role, ())) for role in ("adapt", "train")}
+    chosen = choose_users(words["adapt"], words["train"], config)
+    largest = frozenset(chosen[max(chosen)])
+    available = [*roles.get("adapt", ()), *roles["train"]]
+    parts = {"background": [text for text in roles["train"] if text.user not in largest]}
+    for size, users in chosen.items():
+        inside = frozenset(users)
+        parts[_name(size)] = [text for text in available if text.user in inside]
+    parts |= {role: list(roles[role]) for role in ("dev", "test") if role in roles}
+    return Split(
+        parts,
+        {_name(size): size for size in chosen},
+        largest & frozenset(words["train"]),
+        frozenset(words["adapt"]) - largest,
+    )
+
+
+def choose_users(
+    adapt: Mapping[str, int], train: Mapping[str, int], config: SplitConfig
+) -> dict[float, list[str]]:
+    """Size -> users of the adaptation part, sizes rising, each with those of the smaller ones.
+
+    What each size adds to the next smaller one is filled in a random order of users, the smallest such part
+    first, and closed with those users that bring it nearest. Users of train follow only where those of adapt
+    miss the largest size by more than the tolerance.
+
+    Args:
+        adapt: words of each user that the corpus keeps for adaptation.
+        train: words of each other user.
+
+    Raises:
+        DataError: as of :func:`split_texts`.
+
+    >>> users = choose_users({"a": 10, "b": 10}, {"c": 50, "d": 50}, SplitConfig([10.0, 20.0], 1.0, 0))
+    >>> [len(of_size) for of_size in users.values()]
+    [1, 2]
+    """
+    if len(adapt) + len(train) < 2 or not train:
+        expected = "two users or more, and some of the role train"
+        found = f"{len(train)} of train and {len(adapt)} of adapt"
+        raise DataError("the text", expected, found, "give a corpus that tells its users (speakers) apart")
+    own, kept, sizes = sum(adapt.values()), sum(train.values()), sorted(config.sizes)
+    background = float(kept)
+    is_enough = own > 0 and 100 * own / kept >= sizes[-1] - config.tolerance
+    if not is_enough:
+        # What train gives leaves the background: (own + given) / (kept - given) is to be the largest size.
+        background = (own + kept) / (1 + sizes[-1] / 100)
+    targets = {size: background * size / 100 for size in sizes}
+    if is_enough:
+        targets = {size: min(target, own) for size, target in targets.items()}
+    inside = {size: target for size, target in targets.items() if target <= own}
+    beyond = {size: target - own for size, target in targets.items() if target > own}
+    chosen = _nested(_in_order(adapt, config.seed, "adapt"), adapt, inside)
+    for size, users in _nested(_in_order(train, config.seed, "train"), train, beyond).items():
+        chosen[size] = [*sorted(adapt), *users]
+    words = {**adapt, **train}
+    moved = [user for user in chosen[sizes[-1]] if user in train]
+    left = kept - sum(train[user] for user in moved)
+    for size, users in chosen.items():
+        percent = 100 * sum(words[user] for user in users) / max(left, 1)
+        if not left or not users or abs(percent - size) > config.tolerance:
+            expected = f"{size:g} per cent of the background's words, by whole users, within"
+            raise DataError(
+                _name(size),
+                f"{expected} {config.tolerance:g} (tolerance)",
+                f"{percent:.2f}" if left else "no background left",
+                "set other sizes, a larger tolerance (percentage points) or another seed: --set sizes=[...]",
+            )
+    return chosen
+
+
+def _nested(
+    order: Sequence[str], words: Mapping[str, int], targets: Mapping[float, float]
+) -> dict[float, list[str]]:
+    """Size -> users with about so many words, each size with the users of the smaller ones.
+
+    Args:
+        targets: rising with the sizes.
+    """
+    edges = itertools.pairwise([0.0, *targets.values()])
+    steps = {size: above - below for size, (below, above) in zip(targets, edges)}
+    added: dict[float, list[str]] = {}
+    left = list(order)
+    for size in sorted(steps, key=lambda size: steps[size]):  # users with much text fit into large parts only
+        added[size] = _nearest(left, words, steps[size])
+        taken = frozenset(added[size])
+        left = [user for user in left if user not in taken]
+    users: list[str] = []
+    made = {}
+    for size in targets:
+        users = made[size] = [*users, *added[size]]
+    return made
+
+
+def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> list[str]:
+    """The first users until as many words lack as the largest user has, and those behind that come nearest.
+
+    The latter by subset sums: bit b of ``sums[n]`` tells whether some of the first n have b words together.
+
+    >>> _nearest("abcde", {"a": 1, "b": 10, "c": 4, "d": 10, "e": 7}, 22)
+    ['a', 'b', 'c', 'e']
+    """
+    made: list[str] = []
+    largest = max((words[user] for user in order), default=0)
+    for user in order:
+        if target - words[user] < largest:
+            break
+        made.append(user)
+        target -= words[user]
+    rest = order[len(made) :]
+    below = int(target) + 1
+    inside = (1 << 2 * below) - 1  # more than twice the target is farther off than nothing
+    sums = [1]
+    for user in rest:
+        sums.append((sums[-1] | sums[-1] << words[user]) & inside)
+    best = (sums[-1] & ((1 << below) - 1)).bit_length() - 1
+    above = sums[-1] >> below
+    if above:
+        next_best = below + (above & -above).bit_length() - 1
+        if next_best - target < target - best:
+            best = next_best
+    more = []
+    for number in range(len(rest), 0, -1):  # without the later user where that is possible
+        if not sums[number - 1] >> best & 1:
+            more.append(rest[number - 1])
+            best -= words[rest[number - 1]]
+    return [*made, *reversed(more)]
+
+
+def _in_order(users: Iterable[str], seed: int, role: str) -> list[str]:
+    names = sorted(users)
+    return [names[index] for index in stream(seed, "split_text", role).permutation(len(names))]
+
+
+def _words_of(texts: Iterable[TaggedText]) -> Counter[str]:
+    words: Counter[str] = Counter()
+    for text in texts:
+        words[text.user] += len(text.words)
+    return words
+
+
+def _name(size: float) -> str:
+    return f"adapt_{size:g}"
+
+
+def _check_users(roles: Mapping[str, Sequence[TaggedText]]) -> None:
+    owner: dict[str, str] = {}
+    for role in ("train", "adapt", "dev", "test"):
+        for text in roles.get(role, ()):
+            if not text.user:
+                raise DataError(
+                    f"{text.id} ({role})", "a user", "none", "say whose text it is: user, speaker"
+                )
+            first = owner.setdefault(text.user, role)
+            if first != role:
+                found = f"text of theirs in {first} and in {role} ({text.id})"
+                raise DataError(f"user {text.user}", "a user in one part only", found, "give users whole")
+
+
+def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dict[str, Any]:
+    """What table 1 of turan2022 says of a part, and its entities.
+
+    Args:
+        texts: with entities.
+        seconds: id -> seconds of speech, for texts that were spoken.
+
+    >>> from privasr_k2.text.entities import Entity
+    >>> ann = Entity(1, 3, "PER")
+    >>> found = statistics([TaggedText("1", ("ask", "ann", "lee"), (ann,), "u")], {"1": 90.0})
+    >>> found["minutes"], found["words"], found["entities"]["PER"]
+    (1.5, 3, {'mentions': 1, 'words': 2, 'unique': 1})
+    """
+    names = names_of(texts)
+    spoken = [seconds[text.id] for text in texts if text.id in seconds]
+    entities = {
+        label: {
+            "mentions": sum(of_class.values()),
+            "words": sum(count * len(name.split()) for name, count in of_class.items()),
+            "unique": len(of_class),
+        }
+        for label, of_class in ((label, names.get(label, Counter())) for label in sorted({*CLASSES, *names}))
+    }
+    return {
+        "minutes": round(sum(spoken) / 60, 2) if spoken else None,
+        "utterances": len(texts),
+        "spoken_utterances": len(spoken),
+        "users": len({text.user for text in texts}),
+        "unique_words": len({word for text in texts for word in text.words}),
+        "words": sum(len(text.words) for text in texts),
+        "entities": entities,
+        "mentions": sum(of_class["mentions"] for of_class in entities.values()),
+        "entity_words": sum(of_class["words"] for of_class in entities.values()),
+        "unique_entities": sum(of_class["unique"] for of_class in entities.values()),
+    }
+
+
+def describe(split: Split, config: SplitConfig, seconds: Mapping[str, float]) -> dict[str, Any]:
+    """The content of ``about.json``: sizes as they are, and :func:`statistics` of each part."""
+    parts = {name: statistics(texts, seconds) for name, texts in split.parts.items()}
+    sizes = {}
+    for name, asked in split.sizes.items():
+        moved = {text.user for text in split.parts[name]} & split.moved
+        spoken = {text.user for text in split.parts[name] if text.user in moved and text.id in seconds}
+        sizes[name] = {
+            "asked_percent": asked,
+            "percent": round(100 * parts[name]["words"] / parts["background"]["words"], 3),
+            "users_of_train": sorted(moved),
+            "users_with_speech_in_train": sorted(spoken),
+        }
+    return {"seed": config.seed, "sizes": sizes, "unused_users": sorted(split.unused), "parts": parts}
