@@ -23,7 +23,7 @@ from privasr_k2.fileio import atomic_path, write_json, write_jsonl, write_text
 from privasr_k2.scoring import icefall_files, results
 from privasr_k2.scoring.corpus_info import WORD, read_corpus_info, read_vocabulary
 from privasr_k2.scoring.counts import total
-from privasr_k2.scoring.entities import read_entities, score_entities
+from privasr_k2.scoring.entities import read_entities
 from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 
 
@@ -81,9 +81,7 @@ def main() -> None:
             parts[part] = replace(
                 results.score_part(part, scored, options, raw_refs=refs, vocabulary=vocabulary),
                 characters=results.score_characters(part, scored, options) if corpus.unit == WORD else None,
-                entities=None
-                if entities is None
-                else score_entities(((u.id, u.pairs) for u in scored), entities),
+                entities=None if entities is None else results.score_names(part, scored, entities, options),
             )
             settings = {weights: total(u.counts for u in scored)}
             if decoded.role == TUNING_ROLE:

@@ -10,6 +10,10 @@ that what makes a speaker hard for both of them cancels:
 
     difference_b = sum_i (errors_{s(b, i)} - other_errors_{s(b, i)}) / sum_i ref_words_{s(b, i)}.
 
+Twice the smaller share of the replicates on either side of 0 is a two-sided p-value: it is below
+1 - confidence where the interval leaves 0 out. The data themselves count as one more replicate on each side,
+so that no p-value is 0.
+
 [bisani2004] M. Bisani and H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation,
 ICASSP 2004.
 """
@@ -42,6 +46,21 @@ class Interval:
     confidence: float
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A difference over speakers.
+
+    Attributes:
+        value: of the data themselves.
+        interval: of the replicates.
+        p_value: two-sided, from 2 / (1 + replicates) to 1.
+    """
+
+    value: float
+    interval: Interval
+    p_value: float
+
+
 def interval_over_speakers(
     counts: Sequence[ErrorCounts], rng: np.random.Generator, *, num_replicates: int, confidence: float
 ) -> Interval | None:
@@ -66,7 +85,7 @@ def interval_over_speakers(
     """
     errors = np.array([c.errors for c in counts], dtype=np.int64)  # (S,)
     words = np.array([c.ref_words for c in counts], dtype=np.int64)  # (S,)
-    return _percentiles(errors, words, rng, num_replicates, confidence)
+    return ratio_interval(errors, words, rng, num_replicates=num_replicates, confidence=confidence)
 
 
 def difference_over_speakers(
@@ -102,19 +121,75 @@ def difference_over_speakers(
     if [c.ref_words for c in other] != words.tolist():
         raise ValueError("both systems need the same speakers with the same reference words")
     errors = np.array([c.errors - o.errors for c, o in zip(counts, other, strict=True)], dtype=np.int64)
-    return _percentiles(errors, words, rng, num_replicates, confidence)
+    return ratio_interval(errors, words, rng, num_replicates=num_replicates, confidence=confidence)
 
 
-def _percentiles(
-    errors: np.ndarray, words: np.ndarray, rng: np.random.Generator, num_replicates: int, confidence: float
+def ratio_interval(
+    numerators: np.ndarray,
+    denominators: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    num_replicates: int,
+    confidence: float,
 ) -> Interval | None:
+    """The percentile interval of any ratio of two sums over speakers.
+
+    Args:
+        numerators: (S,) counts, or differences of counts.
+        denominators: (S,) counts.
+        rng, num_replicates, confidence: as for :func:`interval_over_speakers`.
+
+    Returns:
+        ``None`` where fewer than two speakers have a denominator above 0.
+    """
     if num_replicates < 1:
         raise ValueError(f"num_replicates must be 1 or more, got {num_replicates}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    if np.count_nonzero(words) < 2:
+    if np.count_nonzero(denominators) < 2:
         return None
-    rates = replicate_rates(errors, words, rng, num_replicates)
+    rates = replicate_rates(numerators, denominators, rng, num_replicates)
+    return _percentiles(rates, confidence)
+
+
+def ratio_difference(
+    differences: np.ndarray,
+    denominators: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    num_replicates: int,
+    confidence: float,
+) -> Difference | None:
+    """Whether a ratio of two sums differs between two systems, both on the same draws of speakers.
+
+    Args:
+        differences: (S,) numerator of the first system minus that of the second.
+        denominators: (S,) counts, the same for both.
+        rng, num_replicates, confidence: as for :func:`interval_over_speakers`.
+
+    Returns:
+        ``None`` where fewer than two speakers have a denominator above 0.
+
+    >>> from privasr_k2.randomness import stream
+    >>> more_hits, words = np.array([3, 1, 2, 4]), np.array([10, 10, 10, 10])
+    >>> found = ratio_difference(more_hits, words, stream(1, "pair"), num_replicates=999, confidence=0.95)
+    >>> found.value, found.p_value
+    (0.25, 0.002)
+    """
+    if np.count_nonzero(denominators) < 2:
+        return None
+    rates = replicate_rates(differences, denominators, rng, num_replicates)
+    return difference_of(float(differences.sum() / denominators.sum()), rates, confidence)
+
+
+def difference_of(value: float, replicates: np.ndarray, confidence: float) -> Difference:
+    """A difference from its replicates, (B,), B of 1 or more."""
+    fewer = min(np.count_nonzero(replicates <= 0), np.count_nonzero(replicates >= 0))
+    p_value = min(1.0, 2.0 * (1 + fewer) / (1 + len(replicates)))
+    return Difference(value, _percentiles(replicates, confidence), float(p_value))
+
+
+def _percentiles(rates: np.ndarray, confidence: float) -> Interval:
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(rates, [tail, 1.0 - tail])
     return Interval(float(low), float(high), confidence)

@@ -24,6 +24,8 @@ class CorpusInfo:
         scored_units: recognized unit -> scored unit, as in :func:`privasr_k2.scoring.align.to_scored_units`.
         unit: what the recognized units are: :data:`WORD` or :data:`PHONE`.
         public_roles: the roles that are not private.
+        entities: what found the entities of the references, as ``tag_entities`` names it; empty: whoever
+            annotated the corpus, or nobody.
     """
 
     name: str
@@ -31,6 +33,7 @@ class CorpusInfo:
     scored_units: Mapping[str, str]
     unit: str = WORD
     public_roles: tuple[str, ...] = ()
+    entities: str = ""
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -66,7 +69,14 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
         found = f"unit {unit!r}, public_roles {public_roles!r}"
         raise DataError(path, f"unit {WORD} or {PHONE}, and a list", found, "prepare the corpus again")
     synthetic = bool(content.get("synthetic", False))
-    return CorpusInfo(str(content["name"]), synthetic, units, str(unit), tuple(map(str, public_roles)))
+    return CorpusInfo(
+        name=str(content["name"]),
+        synthetic=synthetic,
+        scored_units=units,
+        unit=str(unit),
+        public_roles=tuple(map(str, public_roles)),
+        entities=str(content.get("entities", "")),
+    )
 
 
 def read_vocabulary(lang_dir: Path) -> frozenset[str]:

@@ -18,22 +18,29 @@ would depend on it without any noise. Wrong names that occur in none of these re
 so that precision is an upper bound, and a loose one where the role's own references are all there is: a
 recognizer's wrong names are mostly those of its training text. All systems are measured alike, whether they
 mark entities or not.
+
+:data:`ALL` stands for all classes together: a word inside two nested entities counts once, and a wrong word
+is a false alarm if more than half of its occurrences lie inside entities of whichever class.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_jsonl
 from privasr_k2.scoring.align import Pair
+from privasr_k2.scoring.bootstrap import Interval
 
 Classes = frozenset[str]
 """The classes of one word; entities may lie inside others."""
+
+ALL = "all"
+"""All classes together; no class has this name."""
 
 _NONE: Classes = frozenset()
 _AGAIN = "prepare the corpus again"
@@ -106,23 +113,51 @@ class EntityScore:
     Attributes:
         utterances: how many of its utterances are annotated, also those without an entity.
         classes: counts by class, sorted by name.
+        speakers: of each speaker, sorted by name, the counts of all classes together (:data:`ALL`) and of
+            those classes that are not 0; empty in results that do not have them.
+        intervals: of the recall over speakers, of :data:`ALL` and of each class; ``None`` where fewer than
+            two speakers have words of it; empty where none were computed.
     """
 
     utterances: int
     classes: Mapping[str, EntityCounts]
+    speakers: Mapping[str, Mapping[str, EntityCounts]] = field(default_factory=dict)
+    intervals: Mapping[str, Interval | None] = field(default_factory=dict)
+
+    @property
+    def together(self) -> EntityCounts | None:
+        """All classes and speakers together; ``None`` in results without speakers."""
+        return sum(self.of_speakers(ALL), EntityCounts()) if self.speakers else None
+
+    def of_speakers(self, name: str) -> list[EntityCounts]:
+        """The counts of one class, or of :data:`ALL`, for every speaker."""
+        return [counts.get(name, EntityCounts()) for counts in self.speakers.values()]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``wer.json``."""
-        return {
+        made: dict[str, Any] = {
             "utterances": self.utterances,
             "classes": {name: counts.to_dict() for name, counts in self.classes.items()},
         }
+        if self.speakers:
+            made["speakers"] = {
+                speaker: {name: [c.hits, c.ref_words, c.hyp_words] for name, c in counts.items()}
+                for speaker, counts in self.speakers.items()
+            }
+        if self.intervals:
+            made["recall_intervals"] = {name: i and asdict(i) for name, i in self.intervals.items()}
+        return made
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EntityScore:
         """What :meth:`to_dict` made."""
         classes = {name: EntityCounts.from_dict(counts) for name, counts in values["classes"].items()}
-        return cls(values["utterances"], classes)
+        speakers = {
+            speaker: {name: EntityCounts(*numbers) for name, numbers in counts.items()}
+            for speaker, counts in values.get("speakers", {}).items()
+        }
+        intervals = {n: i and Interval(**i) for n, i in values.get("recall_intervals", {}).items()}
+        return cls(values["utterances"], classes, speakers, intervals)
 
 
 @dataclass(frozen=True)
@@ -134,11 +169,13 @@ class Entities:
         typical: scored word -> the classes in which more than half of its occurrences lie; other words are
             absent.
         names: all classes, sorted.
+        any_class: scored words of which more than half of the occurrences lie inside entities of any class.
     """
 
     words: Mapping[str, tuple[Classes, ...]]
     typical: Mapping[str, Classes]
     names: tuple[str, ...]
+    any_class: frozenset[str]
 
 
 def read_entities(
@@ -176,22 +213,24 @@ def read_entities(
     for path in {path.resolve(): path for path in paths}.values():  # each file once
         for _, tagged in _annotated(path, scored_units):
             uses.update(unit for unit, _ in tagged)
-            inside.update((unit, name) for unit, classes in tagged for name in classes)
+            inside.update((unit, name) for unit, classes in tagged for name in (classes and {*classes, ALL}))
+    names = tuple(sorted({name for _, name in inside} - {ALL}))
     typical: dict[str, Classes] = {}
     for (unit, name), count in inside.items():
-        if 2 * count > uses[unit]:
+        if name != ALL and 2 * count > uses[unit]:
             typical[unit] = typical.get(unit, _NONE) | {name}
-    return Entities(words, typical, tuple(sorted({name for _, name in inside})))
+    any_class = (unit for (unit, name), count in inside.items() if name == ALL and 2 * count > uses[unit])
+    return Entities(words, typical, names, frozenset(any_class))
 
 
 def score_entities(
-    alignments: Iterable[tuple[str, Sequence[Pair]]], entities: Entities
+    alignments: Iterable[tuple[str, str, Sequence[Pair]]], entities: Entities
 ) -> EntityScore | None:
     """Count the words of entities in the alignments of one part.
 
     Args:
-        alignments: id and alignment of each utterance, in scored units; those that are not annotated count
-            nowhere.
+        alignments: id, speaker and alignment of each utterance, in scored units; those that are not
+            annotated count nowhere.
         entities: of the role.
 
     Returns:
@@ -202,33 +241,62 @@ def score_entities(
 
     >>> pairs = [("ask", "ask"), ("may", "may"), ("in", "in"), ("may", "may"), (None, "rose")]
     >>> person = frozenset({"PER"})
-    >>> known = Entities({"u": (frozenset(), person, frozenset(), frozenset())}, {"rose": person}, ("PER",))
-    >>> found = score_entities([("u", pairs)], known)
+    >>> of_words = {"u": (frozenset(), person, frozenset(), frozenset())}
+    >>> known = Entities(of_words, {"rose": person}, ("PER",), frozenset({"rose"}))
+    >>> found = score_entities([("u", "speaker", pairs)], known)
     >>> found.classes
     {'PER': EntityCounts(hits=1, ref_words=1, hyp_words=2)}
     """
-    hits: Counter[str] = Counter()
-    ref_words: Counter[str] = Counter()
-    false_alarms: Counter[str] = Counter()
+    by_speaker: defaultdict[str, _Tally] = defaultdict(_Tally)
     utterances = 0
-    for name, pairs in alignments:
+    for name, speaker, pairs in alignments:
         of_words = entities.words.get(name)
         if of_words is None:
             continue
         utterances += 1
         if sum(ref is not None for ref, _ in pairs) != len(of_words):
             raise DataError(name, f"a reference of {len(of_words)} words", "another one", "decode again")
+        by_speaker[speaker].add(pairs, of_words, entities)
+    if not utterances:
+        return None
+    classes = {
+        name: sum((tally.counts(name) for tally in by_speaker.values()), EntityCounts())
+        for name in entities.names
+    }
+    speakers = {}
+    for speaker in sorted(by_speaker):
+        counts = {name: by_speaker[speaker].counts(name) for name in (ALL, *entities.names)}
+        speakers[speaker] = {name: c for name, c in counts.items() if name == ALL or c != EntityCounts()}
+    return EntityScore(utterances, classes, speakers)
+
+
+class _Tally:
+    """The running counts of one speaker."""
+
+    def __init__(self) -> None:
+        self._hits: Counter[str] = Counter()
+        self._ref_words: Counter[str] = Counter()
+        self._false_alarms: Counter[str] = Counter()
+
+    def add(self, pairs: Sequence[Pair], of_words: Sequence[Classes], entities: Entities) -> None:
+        """Count one utterance."""
         position = 0
         for ref, hyp in pairs:
             if ref is not None:
-                ref_words.update(of_words[position])
+                classes = of_words[position]
+                names = (*classes, ALL) if classes else ()
+                self._ref_words.update(names)
                 if ref == hyp:
-                    hits.update(of_words[position])
+                    self._hits.update(names)
                 position += 1
             if hyp is not None and ref != hyp:
-                false_alarms.update(entities.typical.get(hyp, _NONE))
-    classes = {c: EntityCounts(hits[c], ref_words[c], hits[c] + false_alarms[c]) for c in entities.names}
-    return EntityScore(utterances, classes) if utterances else None
+                self._false_alarms.update(entities.typical.get(hyp, _NONE))
+                self._false_alarms[ALL] += hyp in entities.any_class
+
+    def counts(self, name: str) -> EntityCounts:
+        """Of one class, or of :data:`ALL`."""
+        hits = self._hits[name]
+        return EntityCounts(hits, self._ref_words[name], hits + self._false_alarms[name])
 
 
 def _annotated(
@@ -257,4 +325,4 @@ def _is_span(span: Any, num_words: int) -> bool:
         return False
     first, end, label = span
     whole = type(first) is int and type(end) is int
-    return whole and 0 <= first < end <= num_words and isinstance(label, str) and bool(label)
+    return whole and 0 <= first < end <= num_words and isinstance(label, str) and label not in ("", ALL)

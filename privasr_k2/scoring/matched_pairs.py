@@ -94,10 +94,20 @@ def segment_errors(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> list[tup
     >>> segment_errors(align(ref, "x b d".split()), align(ref, "a b c y".split()))
     [(2, 1)]
     """
+    return segments_of_slots(errors_by_slot(pairs_a), errors_by_slot(pairs_b))
+
+
+def segments_of_slots(slots_a: Sequence[int], slots_b: Sequence[int]) -> list[tuple[int, int]]:
+    """:func:`segment_errors` where the errors have been counted: whoever compares a system with many others
+    aligns it once.
+
+    Args:
+        slots_a: (2U + 1,) of :func:`errors_by_slot`, the first system's.
+        slots_b: (2U + 1,), those of the second system.
+    """
     segments: list[tuple[int, int]] = []
     open_a = open_b = correct_words = 0
-    slots = zip(_errors_by_slot(pairs_a), _errors_by_slot(pairs_b), strict=True)
-    for slot, (errors_a, errors_b) in enumerate(slots):
+    for slot, (errors_a, errors_b) in enumerate(zip(slots_a, slots_b, strict=True)):
         if errors_a == 0 and errors_b == 0:
             correct_words += slot % 2  # words stand at the odd slots
             continue
@@ -110,7 +120,7 @@ def segment_errors(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> list[tup
     return segments
 
 
-def _errors_by_slot(pairs: Sequence[Pair]) -> list[int]:
+def errors_by_slot(pairs: Sequence[Pair]) -> list[int]:
     """Errors at 2U + 1 slots: before the first word, at it, between it and the next, ..., after the last."""
     slots = [0]
     for ref, hyp in pairs:

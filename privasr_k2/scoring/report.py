@@ -18,6 +18,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.comparisons import check_same_references, holm
 from privasr_k2.scoring.corpus_info import CorpusInfo
+from privasr_k2.scoring.entities import ALL
 from privasr_k2.scoring.matched_pairs import MatchedPairs, compare
 from privasr_k2.scoring.results import PartScore, Score, read_scored_words
 
@@ -41,7 +42,7 @@ _ENTITIES = (
 ROUGH_BELOW = 50
 """Segments below which MAPSSWE's normal distribution is rough."""
 # Percentile intervals cover less than they promise where few clusters are drawn again.
-_FEW_SPEAKERS = 10
+FEW_SPEAKERS = 10
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,12 @@ def compare_scores(score: Score, baseline: Score, part: str) -> MatchedPairs:
 
 
 def entity_rows(score: Score, part: str) -> list[dict[str, str]]:
-    """The cells of one part's entities, a row for each class; none where nothing is annotated."""
+    """The cells of one part's entities, a row for each class and one for all together; none where nothing is
+    annotated."""
     found = score.parts[part].entities
+    if found is None:
+        return []
+    together = {} if found.together is None or len(found.classes) < 2 else {ALL: found.together}
     return [
         {
             "system": score.system,
@@ -146,9 +151,14 @@ def entity_rows(score: Score, part: str) -> list[dict[str, str]]:
             "recognized": f"{counts.hits:,}",
             "false alarms": f"{counts.false_alarms:,}",
             "recall %": number(None if counts.recall is None else 100 * counts.recall),
+            **(
+                {f"{percent_name(score)} interval": interval_text(found.intervals[name])}
+                if name in found.intervals
+                else {}
+            ),
             "precision %": number(None if counts.precision is None else 100 * counts.precision),
         }
-        for name, counts in (found.classes.items() if found else ())
+        for name, counts in {**found.classes, **together}.items()
     ]
 
 
@@ -220,7 +230,7 @@ def report(
         notes.append(_ENTITIES)
     if chosen:
         blocks.append(
-            "Chosen on dev, before the test parts were scored:\n\n" + table([_chosen_row(c) for c in chosen])
+            "Chosen on dev, before the test parts were scored:\n\n" + table([chosen_row(c) for c in chosen])
         )
     if tests:
         many = f", corrected by Holm for the {len(tests)} comparisons of this table" if len(tests) > 1 else ""
@@ -274,7 +284,8 @@ def read_chosen(path: Path, content: Mapping[str, Any]) -> Chosen:
         ) from error
 
 
-def _chosen_row(chosen: Chosen) -> dict[str, str]:
+def chosen_row(chosen: Chosen) -> dict[str, str]:
+    """The cells of weights that were chosen."""
     return {
         "system": chosen.system,
         "chosen on": chosen.role,
@@ -306,7 +317,7 @@ def _remarks(score: Score, part: str) -> list[str]:
     remarks = []
     if result.interval_note:
         remarks.append(f"{where}: no interval over speakers: {result.interval_note}.")
-    if result.interval is not None and len(result.speakers) < _FEW_SPEAKERS:
+    if result.interval is not None and len(result.speakers) < FEW_SPEAKERS:
         remarks.append(f"{part}: with {len(result.speakers)} speakers the interval is too narrow as a rule.")
     if result.no_path:
         listed = ", ".join(f"`{name}`" for name in result.no_path[:_LISTED])

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from privasr_k2 import randomness
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.scoring.align import Pair, align, to_scored_units
-from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers
+from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers, ratio_interval
 from privasr_k2.scoring.characters import count_character_errors
 from privasr_k2.scoring.corpus_info import PHONE, WORD
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
-from privasr_k2.scoring.entities import EntityScore
+from privasr_k2.scoring.entities import ALL, Entities, EntityScore, score_entities
 from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
 
 WER_FILE = "wer.json"
@@ -238,6 +240,36 @@ def score_characters(part: str, scored: Iterable[ScoredUtterance], options: Scor
     """
     counts = ((u.speaker, count_character_errors(u.ref, u.hyp)) for u in scored)
     return CharacterScore(*_over_speakers(part, counts, options))
+
+
+def score_names(
+    part: str, scored: Iterable[ScoredUtterance], entities: Entities, options: ScoreOptions
+) -> EntityScore | None:
+    """Count the words of entities in one part, with intervals of their recall over its annotated speakers.
+
+    Args:
+        part: its name, which names the stream of random numbers, as for the words.
+        scored: its utterances.
+        entities: of the role.
+        options: of the intervals.
+    """
+    found = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
+    return None if found is None else with_recall_intervals(part, found, options)
+
+
+def with_recall_intervals(part: str, found: EntityScore, options: ScoreOptions) -> EntityScore:
+    """The same counts with intervals of the recall, all classes on the same draws of speakers."""
+    intervals = {}
+    for name in (ALL, *found.classes):
+        counts = found.of_speakers(name)
+        intervals[name] = ratio_interval(
+            np.array([c.hits for c in counts], dtype=np.int64),
+            np.array([c.ref_words for c in counts], dtype=np.int64),
+            randomness.stream(options.seed, "score", part),
+            num_replicates=options.num_replicates,
+            confidence=options.confidence,
+        )
+    return replace(found, intervals=intervals)
 
 
 def _over_speakers(

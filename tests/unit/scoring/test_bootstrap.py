@@ -5,7 +5,13 @@ import pytest
 
 from privasr_k2.randomness import stream
 from privasr_k2.scoring import bootstrap
-from privasr_k2.scoring.bootstrap import difference_over_speakers, interval_over_speakers
+from privasr_k2.scoring.bootstrap import (
+    difference_of,
+    difference_over_speakers,
+    interval_over_speakers,
+    ratio_difference,
+    ratio_interval,
+)
 from privasr_k2.scoring.counts import ErrorCounts
 
 
@@ -93,3 +99,36 @@ def test_a_difference_needs_the_same_words_of_the_same_speakers() -> None:
         difference_over_speakers(_speakers([1, 2]), _speakers([1, 2, 3]), stream(1, "d"), **options)
     one = _speakers([1])
     assert difference_over_speakers(one, one, stream(1, "d"), **options) is None
+
+
+def test_the_interval_of_a_share_is_that_of_its_errors_turned_round() -> None:
+    hits, words = np.array([9, 5, 7, 10]), np.array([10, 10, 20, 10])
+    errors = [ErrorCounts(hits=int(h), deletions=int(w - h)) for h, w in zip(hits, words, strict=True)]
+    found = ratio_interval(hits, words, stream(1, "t"), num_replicates=999, confidence=0.9)
+    mirrored = interval_over_speakers(errors, stream(1, "t"), num_replicates=999, confidence=0.9)
+    assert found is not None and mirrored is not None
+    assert (found.low, found.high) == pytest.approx((1 - mirrored.high, 1 - mirrored.low))
+    assert (
+        ratio_interval(hits, words * [0, 0, 0, 1], stream(1, "t"), num_replicates=9, confidence=0.9) is None
+    )
+
+
+def test_a_difference_has_the_p_value_of_its_draws() -> None:
+    differences, words = np.array([3, -1, 2, 1, 0]), np.array([10, 10, 20, 10, 5])
+    found = ratio_difference(differences, words, stream(3, "d"), num_replicates=2000, confidence=0.95)
+    assert found is not None and found.value == pytest.approx(5 / 55)
+    rng = np.random.default_rng(5)
+    drawn = rng.integers(0, 5, size=(20_000, 5))
+    rates = differences[drawn].sum(axis=1) / words[drawn].sum(axis=1)
+    assert found.p_value == pytest.approx(2 * np.mean(rates <= 0), abs=0.03)
+    assert found.interval.low == pytest.approx(np.quantile(rates, 0.025), abs=0.02)
+    turned = ratio_difference(-differences, words, stream(3, "d"), num_replicates=2000, confidence=0.95)
+    assert turned is not None and turned.p_value == found.p_value
+    assert ratio_difference(differences, words * 0, stream(3, "d"), num_replicates=9, confidence=0.95) is None
+
+
+def test_p_values_of_differences_are_above_0_and_at_most_1() -> None:
+    assert difference_of(0.5, np.full(99, 0.5), 0.95).p_value == 0.02
+    assert difference_of(0.0, np.zeros(99), 0.95).p_value == 1.0
+    assert difference_of(0.1, np.array([-0.1, 0.1, 0.1]), 0.95).p_value == 1.0
+    assert difference_of(0.1, np.repeat([-0.1, 0.1], [4, 95]), 0.95).p_value == 0.1

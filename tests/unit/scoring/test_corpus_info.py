@@ -17,9 +17,9 @@ def test_what_scoring_needs_is_taken_and_the_rest_is_left(tmp_path: Path) -> Non
 
 def test_units_that_are_phones_and_words_that_are_left_out(tmp_path: Path) -> None:
     content = {"name": "x", "scored_units": {"uh": "", "um": "", "ix": "ih"}, "unit": "phone"}
-    write_json(tmp_path / "corpus.json", {**content, "public_roles": ["train"]})
+    write_json(tmp_path / "corpus.json", {**content, "public_roles": ["train"], "entities": "spacy"})
     found = read_corpus_info(tmp_path)
-    assert (found.unit, found.public_roles) == ("phone", ("train",))
+    assert (found.unit, found.public_roles, found.entities) == ("phone", ("train",), "spacy")
     assert (found.renamed, found.left_out) == ({"ix": "ih"}, ("uh", "um"))
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.align import align, to_scored_units
+from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.counts import count_pairs, total
 from privasr_k2.scoring.entities import (
+    ALL,
     Entities,
     EntityCounts,
     EntityScore,
@@ -28,9 +31,12 @@ def _write(folder: Path, role: str, *cuts: dict[str, Any]) -> None:
     write_jsonl(folder / f"cuts_{role}.jsonl.gz", cuts)
 
 
+SPEAKERS = {"u1": "s1", "u2": "s2", "u3": "s1", "u4": "s3"}
+
+
 def _score(known: Entities, units: dict[str, str] | None = None, **texts: tuple[str, str]) -> EntityScore:
     aligned = [
-        (name, align(*(to_scored_units(text.split(), units or {}) for text in both)))
+        (name, SPEAKERS[name], align(*(to_scored_units(text.split(), units or {}) for text in both)))
         for name, both in texts.items()
     ]
     found = score_entities(aligned, known)
@@ -132,11 +138,22 @@ def test_a_corpus_without_entities_has_none(tmp_path: Path) -> None:
 
 
 def test_a_part_without_annotations_has_none() -> None:
-    assert score_entities([("u", [("a", "a")])], Entities({}, {}, ("PER",))) is None
+    assert score_entities([("u", "s", [("a", "a")])], Entities({}, {}, ("PER",), frozenset())) is None
 
 
 @pytest.mark.parametrize(
-    "span", [[1, 3, "PER"], [-1, 1, "PER"], [1, 1, "PER"], [0, 1], [0, True, "PER"], [0, 1, ""], "PER", None]
+    "span",
+    [
+        [1, 3, "PER"],
+        [-1, 1, "PER"],
+        [1, 1, "PER"],
+        [0, 1],
+        [0, True, "PER"],
+        [0, 1, ""],
+        [0, 1, ALL],
+        "PER",
+        None,
+    ],
 )
 def test_a_span_outside_its_text_is_named_with_its_line(tmp_path: Path, span: Any) -> None:
     _write(tmp_path, "test", _cut("u1", "a b", []), _cut("u2", "a b", [span]))
@@ -161,9 +178,53 @@ def test_where_all_words_are_of_one_class_recall_is_that_of_all_words() -> None:
     pairs, words = {}, {}
     for i in range(50):
         ref, hyp = (rng.choice(list("abcdef"), size=rng.integers(0, 9)).tolist() for _ in range(2))
-        pairs[f"u{i}"], words[f"u{i}"] = align(ref, hyp), (frozenset({"ALL"}),) * len(ref)
-    everything = Entities(words, {w: frozenset({"ALL"}) for w in "abcdef"}, ("ALL",))
+        pairs[f"u{i}"], words[f"u{i}"] = align(ref, hyp), (frozenset({"PER"}),) * len(ref)
+    letters = frozenset("abcdef")
+    everything = Entities(words, {w: frozenset({"PER"}) for w in letters}, ("PER",), letters)
     counts = total(map(count_pairs, pairs.values()))
-    found = score_entities(pairs.items(), everything)
+    found = score_entities(((name, f"s{len(name)}", one) for name, one in pairs.items()), everything)
     assert found is not None
-    assert found.classes["ALL"] == EntityCounts(counts.hits, counts.ref_words, counts.hyp_words)
+    assert found.classes["PER"] == EntityCounts(counts.hits, counts.ref_words, counts.hyp_words)
+    assert found.together == found.classes["PER"]
+    assert sorted(found.speakers) == ["s2", "s3"]
+
+
+def test_all_classes_together_count_a_word_once_and_each_speaker_apart(manifests: Path) -> None:
+    _write(manifests, "test2", _cut("v", "in york", [[1, 2, "LOC"]]), _cut("w", "ask york", [[1, 2, "PER"]]))
+    known = read_entities(manifests, "test", {}, (), [manifests / "cuts_test2.jsonl.gz"])
+    assert known is not None
+    # york: LOC 1 of 2 and PER 1 of 2, typical of neither, and always a name.
+    assert "york" not in known.typical and "york" in known.any_class and "rose" not in known.any_class
+    found = _score(
+        known,
+        u1=("ask anna rose of bonn university", "ask anna rose of bonn york"),
+        u2=("a rose and a rose", "anna rose and a rose"),
+        u3=("anna says the dean of the university of bonn", "york says the dean of the university of bonn"),
+    )
+    # s1: u1 has 4 words inside names (bonn is LOC and ORG), u3 4; university and anna were lost to york.
+    assert found.together == EntityCounts(hits=6, ref_words=8, hyp_words=9)
+    assert found.speakers["s1"] == {
+        ALL: EntityCounts(6, 8, 8),
+        "LOC": EntityCounts(1, 1, 1),
+        "ORG": EntityCounts(4, 5, 4),
+        "PER": EntityCounts(2, 3, 2),
+    }
+    assert found.speakers["s2"] == {ALL: EntityCounts(0, 0, 1), "PER": EntityCounts(0, 0, 1)}
+    assert [c.hyp_words for c in found.of_speakers("LOC")] == [1, 0]
+    for name, counts in found.classes.items():
+        assert sum(found.of_speakers(name), EntityCounts()) == counts
+
+
+def test_older_results_have_neither_speakers_nor_intervals() -> None:
+    old = EntityScore.from_dict({"utterances": 1, "classes": {"PER": EntityCounts(1, 2, 1).to_dict()}})
+    assert (old.together, old.speakers, old.intervals) == (None, {}, {})
+    assert set(old.to_dict()) == {"utterances", "classes"}
+
+
+def test_speakers_and_intervals_go_through_json() -> None:
+    speakers = {"s1": {ALL: EntityCounts(1, 2, 1), "PER": EntityCounts(1, 2, 1)}, "s2": {ALL: EntityCounts()}}
+    intervals = {ALL: Interval(0.25, 0.75, 0.95), "PER": None}
+    found = EntityScore(3, {"PER": EntityCounts(1, 2, 1)}, speakers, intervals)
+    written = found.to_dict()
+    assert written["speakers"] == {"s1": {"all": [1, 2, 1], "PER": [1, 2, 1]}, "s2": {"all": [0, 0, 0]}}
+    assert EntityScore.from_dict(json.loads(json.dumps(written))) == found

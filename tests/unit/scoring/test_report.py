@@ -8,12 +8,14 @@ import pytest
 from privasr_k2 import config
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.corpus_info import UNKNOWN, CorpusInfo
-from privasr_k2.scoring.entities import EntityCounts, EntityScore
+from privasr_k2.scoring.entities import ALL, EntityCounts, EntityScore
 from privasr_k2.scoring.hypotheses import Utterance, Weights
 from privasr_k2.scoring.report import (
     ReportOptions,
     compare_scores,
+    entity_rows,
     p_text,
     read_chosen,
     report,
@@ -197,6 +199,18 @@ def test_entities_have_a_table_of_their_own_where_there_are_any(tmp_path: Path) 
         ["ctc", "test_x", "PER", "4", "3", "2", "75.00", "60.00"],
     ]
     assert "- Entities: recall is" in text
+
+
+def test_the_recall_of_entities_has_an_interval_where_speakers_are_known(tmp_path: Path) -> None:
+    score = _write(tmp_path / "ctc" / "score_test", ["a b c d"])
+    counts = EntityCounts(hits=3, ref_words=4, hyp_words=5)
+    classes = {"LOC": EntityCounts(), "PER": counts}
+    intervals = {ALL: Interval(0.5, 1.0, 0.95), "LOC": None, "PER": Interval(0.25, 1.0, 0.95)}
+    found = EntityScore(7, classes, {"s1": {ALL: counts, "PER": counts}}, intervals)
+    part = replace(score.parts["test_x"], entities=found)
+    rows = entity_rows(replace(score, parts={"test_x": part}), "test_x")
+    assert [row["class"] for row in rows] == ["LOC", "PER", "all"]
+    assert [row["95 % interval"] for row in rows] == ["–", "25.00 to 100.00", "50.00 to 100.00"]
 
 
 def test_phones_have_a_per(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.counts import ErrorCounts
+from privasr_k2.scoring.entities import ALL, Entities, EntityCounts
 from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
 from privasr_k2.scoring.results import (
     PartScore,
@@ -18,6 +20,7 @@ from privasr_k2.scoring.results import (
     check_role,
     read_score,
     read_scored_words,
+    score_names,
     score_part,
     score_utterances,
 )
@@ -129,3 +132,19 @@ def test_another_role_is_refused() -> None:
     check_role(decoded, "")
     with pytest.raises(DataError, match="the role test, found the role dev"):
         check_role(decoded, "test")
+
+
+def test_the_recall_of_names_is_drawn_over_annotated_speakers() -> None:
+    person, none = frozenset({"PER"}), frozenset[str]()
+    made = [utterance(f"u{i}", f"s{i % 4}", "ask ann", "ask ann" if i % 3 else "ask on") for i in range(24)]
+    scored = score_utterances(made, POINT, {})
+    known = Entities({f"u{i}": (none, person) for i in range(24) if i % 4}, {}, ("PER",), frozenset())
+    found = score_names("test_x", scored, known, OPTIONS)
+    assert found is not None and list(found.speakers) == ["s1", "s2", "s3"]
+    assert found.classes["PER"] == found.together == EntityCounts(12, 18, 12)
+    recall = found.intervals["PER"]
+    assert recall == found.intervals[ALL] == Interval(12 / 18, 12 / 18, 0.95)  # 4 of 6 for each of them
+    known = replace(known, words={"u1": (none, person), "u2": (none, none)}, names=("LOC", "PER"))
+    few = score_names("test_x", scored, known, OPTIONS)
+    assert few is not None and few.intervals == {ALL: None, "LOC": None, "PER": None}
+    assert score_names("test_x", scored, replace(known, words={}), OPTIONS) is None

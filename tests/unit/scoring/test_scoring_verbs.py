@@ -188,6 +188,8 @@ def test_characters_and_entities_are_counted(run: Callable[..., None], tree: Pat
                 "precision_percent": 100.0,
             }
         },
+        "speakers": {name: {"all": [1, 2, 1], "PER": [1, 2, 1]} for name in ("s0", "s1")},
+        "recall_intervals": {name: {"low": 0.5, "high": 0.5, "confidence": 0.95} for name in ("all", "PER")},
     }
     assert "entities" not in parts["test_y"]
     assert results.read_score(tree / "exp/ctc/score_test").to_dict()["parts"] == parts

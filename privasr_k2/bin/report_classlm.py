@@ -1,0 +1,79 @@
+r"""The report of recipe classlm: the five tables of turan2022 with tests, in a file and on the terminal.
+
+    python -m privasr_k2.bin.report_classlm --in-texts data/text \
+        --in-perplexity exp/classlm/perplexity_test.json --in-scores exp/classlm/*/*/score_test \
+        --in-choices exp/classlm/adapt_12/lm/M1_eq1.json --in-privacy exp/classlm/sanitized_privacy.json \
+        --in-entities exp/classlm/entities.json --in-manifests data/manifests \
+        --out-report exp/classlm/RESULTS.md --set command='./run.sh ami classlm' \
+        acoustic_model=CTC tagger=spacy
+
+Settings and systems are read from the paths: <setting>/lm/<system>* in the perplexities, and
+<setting>/<system>/score_test. Without --in-scores the tables have perplexities only. With --in-entities the
+report holds counts of private text: it is its owner's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.fileio import read_json, write_text
+from privasr_k2.privacy.ledger import Entry, Ledger
+from privasr_k2.scoring.classlm_choices import read_choices
+from privasr_k2.scoring.classlm_report import ClassLmInputs, ClassLmReportOptions, classlm_report
+from privasr_k2.scoring.classlm_results import read_perplexities, read_systems, read_texts
+from privasr_k2.scoring.corpus_info import read_corpus_info
+
+
+def main() -> None:
+    """Parse, read, write, print."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-texts", type=Path, required=True, metavar="DIR", help="of split_text")
+    made.add_argument(
+        "--in-perplexity", type=Path, required=True, metavar="FILE", help="of perplexity, on test"
+    )
+    made.add_argument(
+        "--in-scores", type=Path, nargs="*", default=[], metavar="DIR", help="score_test folders"
+    )
+    made.add_argument(
+        "--in-choices", type=Path, nargs="*", default=[], metavar="FILE",
+        help="of adapt_lm, interpolate_lms, tune_weights, tune_rescoring",
+    )  # fmt: skip
+    made.add_argument("--in-privacy", type=Path, nargs="*", default=[], metavar="FILE", help="privacy.json")
+    made.add_argument("--in-entities", type=Path, metavar="FILE", help="JSON of report_entities")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
+    made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
+    cli.add_config(made)
+    args = cli.parse(made)
+    options = cli.load(ClassLmReportOptions, args)
+    given = ClassLmInputs(
+        texts=read_texts(args.in_texts),
+        perplexities=read_perplexities(args.in_perplexity),
+        systems=read_systems(args.in_scores),
+        choices=read_choices(args.in_choices),
+        entries=[entry for path in args.in_privacy for entry in _entries(path)],
+        entities={} if args.in_entities is None else _entities(args.in_entities),
+        corpus=read_corpus_info(args.in_manifests),
+    )
+    text = classlm_report(given, options)
+    write_text(args.out_report, text)
+    print(text)
+
+
+def _entries(path: Path) -> tuple[Entry, ...]:
+    entries = Ledger(path).entries()
+    if not entries:
+        raise PrivacyError(path, "the ledger of a release", "no entry", "restore it, or correct the name")
+    return entries
+
+
+def _entities(path: Path) -> dict:
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("classes"), dict):
+        raise DataError(path, "what report_entities writes", "something else", "make it again")
+    return content
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,81 @@
+"""A folder of recipe ``classlm`` as its stages leave it, with error rates and perplexities that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.scoring.entities import Entities
+from privasr_k2.scoring.hypotheses import Utterance, Weights
+from privasr_k2.scoring.results import Score, ScoreOptions, score_names, score_part, score_utterances
+
+POINT = Weights(0.5, 0.0)
+OPTIONS = ScoreOptions(role="test", num_replicates=999, confidence=0.95, seed=1)
+UTTERANCES, SPEAKERS = 60, 6
+REF = ("ask", "ann", "to", "come", "now")
+TREATMENT = "as it should be"
+
+
+def write_system(
+    exp: Path,
+    system: str,
+    errors: int,
+    lost_names: int,
+    *,
+    parts: tuple[str, ...] = ("test",),
+    role: str = "test",
+    ref: tuple[str, ...] = REF,
+    entities: bool = True,
+) -> Path:
+    """The first ``errors`` utterances lack their last word, the first ``lost_names`` their name."""
+    found, records = {}, []
+    for number, part in enumerate(parts):
+        utterances = []
+        for i in range(number, UTTERANCES, len(parts)):
+            hyp = [*(ref if i >= errors else ref[:-1])]
+            if i < lost_names:
+                hyp[1] = "on"
+            utterances.append(Utterance(f"u{i}", part, f"s{i % SPEAKERS}", ref, False, {POINT: tuple(hyp)}))
+        scored = score_utterances(utterances, POINT, {})
+        found[part] = score_part(part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None)
+        if entities:
+            person, none = frozenset({"PER"}), frozenset[str]()
+            words = {u.id: (none, person, none, none, none)[: len(ref)] for u in utterances}
+            known = Entities(words, {"ann": person}, ("PER",), frozenset({"ann"}))
+            found[part] = replace(found[part], entities=score_names(part, scored, known, OPTIONS))
+        records += [u.to_dict() for u in scored]
+    folder = exp / system / f"score_{role}"
+    write_json(folder / "wer.json", Score(folder, "", role, POINT, OPTIONS, found).to_dict())
+    write_jsonl(folder / "utterances.jsonl", records)
+    return folder
+
+
+def write_perplexity(exp: Path, ppl: Mapping[str, float], **more: int) -> Path:
+    """``perplexity_test.json``; n-gram models have suffixes, the others do not."""
+    records = [
+        {
+            "lm": f"{exp}/{setting}/lm/{name}{'' if name.startswith(('M2', 'M4')) else '.arpa.gz'}",
+            **{"words": 300, "sentences": 60, "oov": 2, **more},
+            "ppl": value,
+            "ppl_with_oov": None if name == "M4" else value + 1,
+        }
+        for setting, name, value in ((*system.split("/"), value) for system, value in ppl.items())
+    ]
+    path = exp / "perplexity_test.json"
+    write_json(path, {"treatment": TREATMENT, "lms": records})
+    return path
+
+
+def write_texts(folder: Path) -> Path:
+    """``about.json`` of ``split_text``, of a corpus without speech."""
+    part = {
+        **{"minutes": None, "utterances": 1200, "spoken_utterances": 0, "users": 6},
+        **{"unique_words": 99, "words": 6000},
+        "entities": {"PER": {"mentions": 1070, "words": 1071, "unique": 3}},
+    }
+    size = {"percent": 12.345, "users_with_speech_in_train": ["s1", "s2"]}
+    parts = {name: part for name in ("background", "adapt_12", "dev", "test")}
+    write_json(folder / "about.json", {"sizes": {"adapt_12": size}, "parts": parts})
+    return folder
