@@ -1,25 +1,21 @@
-# Sourced by recipes: stages 0-4, the same for every recipe of a corpus and written once, to data/.
-# A recipe that needs a lang folder of its own sets lang_name and lang_flags (further flags of prepare_lang) before.
+# Sourced by recipes: stages 0-2, the same for every recipe of a corpus and written once, to data/.
+# A recipe that needs a lang folder of its own sets lang_name and lang_flags (further flags of prepare_lang) before;
+# one that has decode=false needs no features: it is about text.
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086,SC2154
 data=data
 lang_name=${lang_name:-$units}
 feats=$data/feats_$feature
 lang=$data/lang_$lang_name
-lm=$data/lm/$lang_name.arpa.gz
-graph=$data/graph_$lang_name
 manifests=$data/manifests
 
 stage 0 "manifests, checked" prepare_corpus --in-definition "$definition" ${corpus_dir:+--raw-corpus "$corpus_dir"} \
   ${lm_text:+--raw-lm-text "$lm_text"} ${lexicon:+--raw-lexicon "$lexicon"} --out-dir $manifests \
   $(layers "$corpus") --set $corpus_options --num-jobs "$nj"
 
-stage 1 "$feature features" compute_features $(layers features) --in-manifests $manifests --out-dir "$feats" \
-  --set kind="$feature" speed_perturb="$speed_perturb" --num-jobs "$nj"
+if [[ ${decode:-true} == true ]]; then
+  stage 1 "$feature features" compute_features $(layers features) --in-manifests $manifests --out-dir "$feats" \
+    --set kind="$feature" speed_perturb="$speed_perturb" --num-jobs "$nj"
+fi
 
 stage 2 "lang directory of $units units" prepare_lang $(layers lang) --in-manifests $manifests --out-dir "$lang" \
   "${lang_flags[@]}" --set units="$units"
-
-stage 3 "n-gram LM" train_ngram $(layers lm_ngram) --in-manifests $manifests --in-lang "$lang" \
-  ${arpa:+--raw-arpa "$arpa"} --out-lm "$lm"
-
-stage 4 "decoding graph" compile_graph $(layers graph) --in-lang "$lang" --in-lm "$lm" --out-dir "$graph"

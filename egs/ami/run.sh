@@ -11,4 +11,7 @@ corpus=ami                         # privasr_k2/corpora/ami.py
 corpus_dir=corpus/ami              # or --corpus-dir where you have it
 units=phone
 speech='' corpus_settings=speech   # --speech synthetic: the words, in the voices of mini
+taggers=spacy,gazetteer            # nobody annotated names in all of it
+public_text=corpus/ner_text        # or --public-text where you have annotated text: public names
+text_options=speech=none           # all text, for recipes about text
 . run_recipe.sh

@@ -36,7 +36,7 @@ def test_from_ctm_to_the_table(tmp_path: Path) -> None:
 
 def test_what_the_corpus_cannot_do(tmp_path: Path) -> None:
     done = run_recipe("earnings21", "ctc", "--work-dir", tmp_path)
-    assert done.returncode == 2 and "enough for: confidence, found 'ctc'" in done.stdout
+    assert done.returncode == 2 and "enough for: confidence classlm, found 'ctc'" in done.stdout
     options = ("--dry-run", "true", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
     done = run_recipe("earnings21", *options)  # all of its recipes
     assert done.returncode == 0 and "confidence done" in " ".join(done.stdout.split())

@@ -1,0 +1,68 @@
+"""The recipe classlm on the tiny corpus: all five tables, resumed, and what the ledger says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.privacy.ledger import Ledger
+from tests.recipes.recipe_tools import run_recipe
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe]
+EXP = "exp/classlm_tdnn_phone"
+OPTIONS = ("mini", "classlm", "--size", "tiny", "--sizes", "30")
+
+
+def test_from_text_to_the_five_tables(copied: Path) -> None:
+    done = run_recipe(*OPTIONS, "--work-dir", copied)
+    assert done.returncode == 0, done.stdout
+    # The acoustic model is shared with recipe ctc.
+    assert "stage 5 (acoustic model, tdnn) ... up to date" in done.stdout
+    table = (copied / EXP / "RESULTS.md").read_text()
+    assert [f"Table {number}" in table for number in range(1, 6)] == [True] * 5
+    perplexities = json.loads((copied / EXP / "perplexity_test.json").read_text())["lms"]
+    ppl = {one["lm"]: one["ppl"] for one in perplexities}
+    assert len(ppl) == len(perplexities) == 21
+    for setting, systems in {
+        "sanitized": ("M1", "M2", "M3", "M4"),
+        "original": ("M1", "M2", "M3", "M4"),
+        "direct_30": ("M1", "M2", "M3", "M4"),
+        "adapt_30": ("M1_eq1", "M1_eq2", "M2_eq1", "M2_eq2", "M3", "M4"),
+        "mixed": ("M1_M2", "M1_M2_M3", "M1_M2_M4"),
+    }.items():
+        for system in systems:
+            parts = json.loads((copied / EXP / setting / system / "score_test/wer.json").read_text())["parts"]
+            counts = parts["test"]["counts"]
+            assert counts["hits"] + counts["substitutions"] + counts["deletions"] > 50
+            assert parts["test"]["entities"]["all"]["ref_words"] > 0
+    # A class LM marks the names that it has found.
+    hyps = [json.loads(line) for line in lines(copied / EXP / "sanitized/M2/decode_test")]
+    assert any(hyp["classes"] for one in hyps for hyp in one["hyps"])
+
+    entries = Ledger(copied / "privacy/ledger.json").entries()
+    assert sorted(entry.spending.data for entry in entries) == ["mini/adapt", "mini/background"]
+
+    again = run_recipe(*OPTIONS, "--work-dir", copied)
+    stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
+    assert again.returncode == 0 and all(line.endswith("up to date") for line in stages), again.stdout
+    assert len(Ledger(copied / "privacy/ledger.json").entries()) == 2
+
+
+def test_without_speech_and_what_cannot_be(tmp_path: Path) -> None:
+    done = run_recipe("mini", "classlm", "--mix", "half", "--work-dir", tmp_path)
+    assert done.returncode == 2 and "--mix: expected em or preset, found 'half'" in done.stdout
+    done = run_recipe("librispeech", "classlm", "--work-dir", tmp_path)
+    assert done.returncode == 2 and "public lists of names, found none for librispeech" in done.stdout
+    options = ("--dry-run", "true", "--decode", "false", "--work-dir", tmp_path)
+    done = run_recipe(*OPTIONS, *options)
+    assert done.returncode == 0 and "train_am" not in done.stdout and "stage 13" not in done.stdout
+    assert "stage 16 (the tables)" in done.stdout
+    done = run_recipe("mini", "classlm", "--size", "tiny", "--sizes", "", *options)
+    assert done.returncode == 0 and "adapt_lm" not in done.stdout and "mixture" not in done.stdout
+
+
+def lines(folder: Path) -> list[str]:
+    """All lines of a folder's files."""
+    return [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
