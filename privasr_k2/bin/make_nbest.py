@@ -1,7 +1,8 @@
-"""Make the exact N-best lists of one role, or of one job's share of it, with an acoustic model and a graph.
+"""Make the N-best lists of one role, or of one job's share of it, with an acoustic model and a graph.
 
-The hypotheses of an utterance have different words, and are the best ones of its lattice at the weights that
-were chosen on dev. With --in-lang, the folder that the graph was compiled from, words have times.
+The hypotheses of an utterance have different words, and are exactly the best ones of its lattice at the
+weights that were chosen on dev; with --set method=sampled, those of drawn paths. With --in-lang, the folder
+that the graph was compiled from, words have times.
 
     python -m privasr_k2.bin.make_nbest --in-model exp/ctc/am --in-graph data/graph_phone \\
         --in-weights exp/ctc/weights.json --in-feats data/feats_fbank --in-lang data/lang_phone \\

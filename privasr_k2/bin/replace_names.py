@@ -32,15 +32,19 @@ class ReplaceNamesOptions:
 
     Args:
         sub_lm: ``tree``, ``bigram`` or ``unigram``.
+        unknown_mass: P(a name is none of a list), in [0, 1); heard where the graph has ``unknown_names``.
         with_tlg: whether to make the graph for Kaldi's decoders, too.
     """
 
     sub_lm: str
+    unknown_mass: float
     with_tlg: bool
 
     def __post_init__(self) -> None:
         if self.sub_lm not in KINDS:
             raise ValueError(f"sub_lm must be one of {' '.join(KINDS)}, got {self.sub_lm!r}")
+        if not 0 <= self.unknown_mass < 1:
+            raise ValueError(f"unknown_mass must be in [0, 1), got {self.unknown_mass}")
 
 
 def main() -> None:
@@ -60,7 +64,10 @@ def main() -> None:
         raise ConfigError("replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them")
     if args.in_names is not None:
         lists = read_lists(args.in_names, normalize_english)
-        names = {kind: make_sub_lm(one, config.sub_lm, place=f"class {kind}") for kind, one in lists.items()}
+        names = {
+            kind: make_sub_lm(one, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}")
+            for kind, one in lists.items()
+        }
     else:
         names = {path.stem: read_sub_lm(path) for path in sorted(args.in_sub_lms.glob("*.txt"))}
     if not names:

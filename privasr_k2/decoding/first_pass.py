@@ -15,6 +15,7 @@ from privasr_k2.decoding.hyps import Hyp
 from privasr_k2.errors import ConfigError, GraphError
 from privasr_k2.graph.folder import GraphLike, check_outputs
 from privasr_k2.graph.hlg import Graph, load_graph
+from privasr_k2.scoring.hypotheses import Weights
 
 if TYPE_CHECKING:
     import k2
@@ -202,9 +203,7 @@ class Decoder(FirstPass[Graph]):
         """The best path of each lattice; ``None`` for an empty lattice."""
         import k2
 
-        lattice.scores = (
-            lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words
-        )
+        lattice.scores = total_scores(lattice, Weights(lm_weight, insertion_penalty))
         best = k2.shortest_path(lattice, use_double_scores=True)
         arcs_of = best.arcs.shape().remove_axis(1)
         am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
@@ -220,3 +219,9 @@ class Decoder(FirstPass[Graph]):
             hyp = Hyp(lm_weight, insertion_penalty, text, am[n], lm[n], classes)
             hyps.append(hyp if found[n] > 0 else None)
         return hyps
+
+
+def total_scores(lattice: k2.Fsa, weights: Weights) -> torch.Tensor:
+    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of the arcs of :meth:`Decoder.lattice`."""
+    lm_weight, insertion_penalty = weights
+    return lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words

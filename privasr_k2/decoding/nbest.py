@@ -4,7 +4,7 @@ A lattice of CTC holds many alignments of one word sequence. Its word acceptor, 
 ``-(am_score + lm_weight * lm_score - insertion_penalty * num_words)``, becomes free of epsilons and
 deterministic in the tropical semiring, so that a word sequence is one path with the cost of its best
 alignment [Mohri & Riley 2002, An efficient algorithm for the n-best-strings problem]; the n shortest paths
-are the list. Sampling paths (``k2.random_paths``) finds only a part of it.
+are the list. Sampling paths (:mod:`privasr_k2.decoding.sampled`) finds only a part of it and is an option.
 
 A lattice may have more word sequences than any memory. Two steps keep the work small and the list exact:
 
@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privasr_k2.decoding.first_pass import Decoder
+from privasr_k2.decoding.first_pass import Decoder, total_scores
 from privasr_k2.decoding.posteriors import word_posteriors
+from privasr_k2.decoding.sampled import draw_paths
 from privasr_k2.graph.marks import Marks, Span
 from privasr_k2.scoring.hypotheses import Weights
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import kaldifst
     import torch
 
+METHODS = ("exact", "sampled")
 # Subsets of states whose costs differ by less are one state of the deterministic acceptor.
 _DELTA = 2.0**-16
 # A path's cost as the acceptor has it, in single precision, against its arcs' sum in double precision.
@@ -72,15 +74,19 @@ class NbestSearchConfig(NbestConfig):
     """How lists of a first pass are made; defaults in ``conf/nbest.yaml``.
 
     Args:
-        posterior_scale: on total scores, before they are summed to word posteriors; above 0.
+        posterior_scale: on total scores, before they make word posteriors, or paths are drawn; above 0.
+        method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn paths.
     """
 
     posterior_scale: float
+    method: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.posterior_scale < math.inf:
             raise ValueError(f"posterior_scale must be above 0 and finite, got {self.posterior_scale}")
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +122,7 @@ class Nbest:
         paths: the best first; equal totals are in the order of their words' numbers.
         limited: ``max_states`` was reached before ``num_paths``: the lattice has more word sequences.
         beam: natural log; of what is at most this much worse than the best, only ranks beyond ``num_paths``
-            are missing.
+            are missing. -inf for drawn paths, which promise nothing.
     """
 
     paths: tuple[Path, ...]
@@ -154,14 +160,22 @@ class WordLattice:
     symbol_splits: np.ndarray | None = None
     symbol_values: np.ndarray | None = None
 
-    def symbols(self, arcs: np.ndarray) -> list[int]:
+    def words(self, arcs: np.ndarray) -> tuple[int, ...]:
+        """The words of a path's arcs."""
+        return _said(self.word_splits, self.word_values, arcs)
+
+    def symbols(self, arcs: np.ndarray) -> tuple[int, ...]:
         """The words and marks of a path's arcs."""
         if self.symbol_splits is None or self.symbol_values is None:
             raise ValueError("a lattice without marks")
-        starts, ends = self.symbol_splits[arcs], self.symbol_splits[arcs + 1]
-        parts = [self.symbol_values[start:end] for start, end in zip(starts.tolist(), ends.tolist())]
-        found = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-        return found[found > 0].tolist()
+        return _said(self.symbol_splits, self.symbol_values, arcs)
+
+
+def _said(splits: np.ndarray, values: np.ndarray, arcs: np.ndarray) -> tuple[int, ...]:
+    starts, ends = splits[arcs].tolist(), splits[arcs + 1].tolist()
+    parts = [values[start:end] for start, end in zip(starts, ends) if start < end]
+    found = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    return tuple(found[found > 0].tolist())
 
 
 class NbestSearch:
@@ -184,17 +198,21 @@ class NbestSearch:
         """
         results: list[Nbest | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
-            for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
+            drawn: Sequence[Sequence[np.ndarray] | None] = [None] * len(utterances)
+            if self.config.method == "sampled":
+                scores = total_scores(lattice, self.weights) * self.config.posterior_scale
+                drawn = draw_paths(lattice, scores, self.config.num_paths)
+            for utterance, one, paths in zip(utterances, word_lattices(lattice, self.weights), drawn):
                 if one is not None:
-                    found = _with_classes(nbest(one, self.config), one, self.decoder.graph.marks)
+                    made = nbest(one, self.config) if paths is None else of_paths(one, paths)
+                    found = _with_classes(made, one, self.decoder.graph.marks)
                     results[utterance] = with_posteriors(found, one, self.config.posterior_scale)
         return results
 
 
 def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | None]:
     """The lattices of :meth:`Decoder.lattice` one by one; ``None`` for an empty one."""
-    lm_weight, insertion_penalty = weights
-    lattice.scores = lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words
+    lattice.scores = total_scores(lattice, weights)
     forward = lattice.get_forward_scores(use_double_scores=True, log_semiring=False).cpu().numpy()
     backward = lattice.get_backward_scores(use_double_scores=True, log_semiring=False).cpu().numpy()
     shape = lattice.arcs.shape()
@@ -272,7 +290,23 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
             found, beam = wider, 2 * beam
     # With a smaller beam there may still have been enough.
     limited = limited and len(found) < config.num_paths
-    return Nbest(tuple(_aligned(lattice, found)), limited, beam)
+    aligned = _aligned(lattice, [words for _, words in found], max(cost for cost, _ in found))
+    for (exact, path), (cost, _) in zip(aligned, found):
+        if abs(exact - cost) > _AGREEMENT:
+            raise RuntimeError(f"the path of {path.words} costs {exact} and was found with {cost}")
+    return Nbest(_ranked(aligned), limited, beam)
+
+
+def of_paths(lattice: WordLattice, drawn: Sequence[np.ndarray]) -> Nbest:
+    """The different word sequences of some paths, each with its best alignment in the lattice.
+
+    Args:
+        drawn: the arcs of each path, at least one path.
+    """
+    # A word sequence's best alignment costs no more than the one that was drawn.
+    beam = max(float(lattice.costs[arcs].sum()) for arcs in drawn)
+    sequences = list(dict.fromkeys(lattice.words(arcs) for arcs in drawn))
+    return Nbest(_ranked(_aligned(lattice, sequences, beam)), False, -math.inf)
 
 
 def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
@@ -339,27 +373,27 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     return kaldifst.compile("".join(lines), acceptor=acceptor)
 
 
-def _aligned(lattice: WordLattice, sequences: Sequence[tuple[float, tuple[int, ...]]]) -> list[Path]:
-    """The best path of each word sequence, the best first by its exact sums."""
+def _aligned(
+    lattice: WordLattice, sequences: Sequence[tuple[int, ...]], beam: float
+) -> list[tuple[float, Path]]:
+    """The best path of each word sequence and its cost over the best, which is at most ``beam``."""
     import kaldifst
 
-    transducer = _transducer(lattice, max(cost for cost, _ in sequences) + _AGREEMENT, acceptor=False)
+    transducer = _transducer(lattice, beam + _AGREEMENT, acceptor=False)
     kaldifst.arcsort(transducer, "ilabel")
     found = []
-    for cost, words in sequences:
+    for words in sequences:
         linear = kaldifst.make_linear_acceptor(list(words))
         best = kaldifst.shortest_path(kaldifst.compose(linear, transducer))
         arcs = np.asarray(kaldifst.get_linear_symbol_sequence(best)[2], dtype=np.int64) - 1
-        exact = float(lattice.costs[arcs].sum())
-        if not len(arcs) or abs(exact - cost) > _AGREEMENT:
-            raise RuntimeError(f"the path of {words} costs {exact} and was found with {cost}")
+        if not len(arcs):
+            raise RuntimeError(f"no path of {words} within {beam}")
+        am, lm = (float(scores[arcs].sum()) for scores in (lattice.am_scores, lattice.lm_scores))
         labels = lattice.labels[arcs]
-        path = Path(
-            words,
-            float(lattice.am_scores[arcs].sum()),
-            float(lattice.lm_scores[arcs].sum()),
-            labels[labels >= 0],
-            arcs,
-        )
-        found.append((exact, words, path))
-    return [path for _, _, path in sorted(found, key=lambda item: item[:2])]
+        path = Path(words, am, lm, labels[labels >= 0], arcs)
+        found.append((float(lattice.costs[arcs].sum()), path))
+    return found
+
+
+def _ranked(aligned: Sequence[tuple[float, Path]]) -> tuple[Path, ...]:
+    return tuple(path for _, path in sorted(aligned, key=lambda item: (item[0], item[1].words)))

@@ -16,6 +16,7 @@ from privasr_k2.decoding.word_times import word_spans
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.hlg import Graph
 from privasr_k2.graph.lang import Lang, check_same_tokens
+from privasr_k2.lm.arpa import UNK
 from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestList
 
 if TYPE_CHECKING:
@@ -57,7 +58,10 @@ class WordTimes:
 
     def __init__(self, lang: Lang, graph: Graph) -> None:
         check_same_tokens(lang.tokens, graph.tokens, model=lang.folder, graph=graph.folder)
-        if tuple(lang.words) != tuple(graph.words[: graph.marks.first]):
+        spoken = tuple(graph.words[: graph.marks.first])
+        # Names that no list has: the language folder's last word is another.
+        self._any_tokens = spoken[-1] == UNK
+        if tuple(lang.words) != (spoken[:-1] if self._any_tokens else spoken):
             raise GraphError(
                 lang.folder,
                 f"the words of {graph.folder}",
@@ -79,7 +83,8 @@ class WordTimes:
             duration: of the utterance, which no word exceeds.
         """
         words = [self._words[word] for word in path.words]
-        spans = word_spans(path.labels.tolist(), [self._variants[w] for w in words], repeats=self._repeats)
+        variants = [None if self._any_tokens and word == UNK else self._variants[word] for word in words]
+        spans = word_spans(path.labels.tolist(), variants, repeats=self._repeats)
         if spans is None:
             raise GraphError(
                 self._lang.folder / "lexicon.txt",

@@ -15,15 +15,17 @@ _Position = tuple[int, int]
 
 
 def word_spans(
-    labels: Sequence[int], pronunciations: Sequence[Sequence[Sequence[int]]], *, repeats: bool
+    labels: Sequence[int], pronunciations: Sequence[Sequence[Sequence[int]] | None], *, repeats: bool
 ) -> list[tuple[int, int]] | None:
     """From the first frame of a word's first token to the end of the last frame of its last token.
 
-    Where the words' variants fit in several ways, the first variant of the latest word that differs wins.
+    Where the words' variants fit in several ways, the first variant of the latest word that differs wins; of
+    a word that may have any tokens, the shortest.
 
     Args:
         labels: the token of each of T frames; 0 is the blank.
-        pronunciations: for each word its variants, each the numbers of its tokens.
+        pronunciations: for each word its variants, each the numbers of its tokens; ``None``: any tokens, at
+            least one.
         repeats: a run may be several equal tokens (the modified CTC topology). The path does not show how
             many; all but the last of them are then taken to be one frame long.
 
@@ -46,7 +48,10 @@ def word_spans(
     before: list[_Position] = [(0, 0)]
     for variants in pronunciations:
         layer: dict[_Position, tuple[_Position, tuple[int, int]]] = {}
-        for tokens in variants:
+        for position in before if variants is None else ():
+            for after, span in _anything(runs, position, repeats=repeats):
+                layer.setdefault(after, (position, span))
+        for tokens in variants or ():
             for position in before:
                 for after, span in _spelled(runs, position, tokens, repeats=repeats):
                     layer.setdefault(after, (position, span))
@@ -82,3 +87,18 @@ def _spelled(
                 following.setdefault((run, used + 1), start + used + 1)
         ends = following
     yield from ((after, (first, last)) for after, last in ends.items())
+
+
+def _anything(
+    runs: Sequence[tuple[int, int, int]], position: _Position, *, repeats: bool
+) -> Iterator[tuple[_Position, tuple[int, int]]]:
+    """The same for a word of any tokens: the nearest position first."""
+    run, used = position
+    if run >= len(runs):
+        return
+    first = runs[run][1] + used
+    for number, (_, start, stop) in enumerate(runs[run:], start=run):
+        spent = used if number == run else 0
+        if repeats:
+            yield from (((number, n), (first, start + n)) for n in range(spent + 1, stop - start))
+        yield (number + 1, 0), (first, stop)

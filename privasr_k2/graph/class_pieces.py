@@ -20,7 +20,7 @@ import numpy as np
 
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.folder import INFO, read_folder
-from privasr_k2.graph.grammar import Grammar, grammar
+from privasr_k2.graph.grammar import grammar
 from privasr_k2.graph.hlg import (
     PIECES,
     Compiled,
@@ -39,6 +39,8 @@ from privasr_k2.graph.nonterminals import (
     with_calls,
 )
 from privasr_k2.graph.openfst import Fst
+from privasr_k2.graph.unknown_names import class_word_ids, marks_of, unknown_names_loop, words_of
+from privasr_k2.lm.arpa import UNK
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import SubLm
 
@@ -71,14 +73,19 @@ def compile_class_graph(
         GraphError: a class of the root model without names, one whose names the lexicon does not have, or a
             graph beyond the limits of ``config``.
     """
-    laps, marks = Laps(), Marks(len(lang.words), tuple(lm.sub_lms))
+    laps, marks = Laps(), marks_of(lang, tuple(lm.sub_lms), config.unknown_names)
     check_classes(lm.root.words, marks.classes, str(place))
+    if config.unknown_names != "none" and not any(UNK in sub.words for sub in lm.sub_lms.values()):
+        log.warning(
+            "unknown_names=%s, but no class of %s gives names that no list has a probability: set "
+            "unknown_mass in class_lm.yaml", config.unknown_names, place,
+        )  # fmt: skip
     backoff = len(lang.words) - 1
     words = marked_words(lang.word_ids, marks)
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
     G = with_calls(G, marks, backoff_label=backoff, cut_history=config.cut_history)
     laps.lap("G")
-    root = _piece(lang, G, config.max_states, marks)
+    root = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states, marks=marks))
     laps.lap("LG of the root model")
     names = {kind: names_piece(lang, sub, kind, marks, config) for kind, sub in lm.sub_lms.items()}
     laps.lap("LG of the names")
@@ -95,6 +102,8 @@ def compile_class_graph(
         "first_label": pieces.first_label,
         "max_states": config.max_states,
         "max_class_states": config.max_class_states,
+        "unknown_names": config.unknown_names,
+        "unknown_min_tokens": config.unknown_min_tokens,
     }
     graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=place)
     sizes = {key: {"G": size} for key, size in (("num_states", len(G.finals)), ("num_arcs", len(G.sources)))}
@@ -106,11 +115,11 @@ def compile_class_graph(
 def names_piece(lang: Lang, sub: SubLm, kind: str, marks: Marks, config: ClassGraphConfig) -> Fst:
     """The piece of one class's names."""
     leave = marks.first + 2 * marks.classes.index(kind) + 1
-    return _piece(lang, names_grammar(sub, kind, lang.word_ids, leave=leave), config.max_states, marks)
-
-
-def _piece(lang: Lang, G: Grammar, max_states: int, marks: Marks) -> Fst:
-    LG = compose_lexicon_and_grammar(lang, G, max_states, num_marks=len(marks.symbols))
+    word_ids = class_word_ids(lang, marks)
+    G, unknown = names_grammar(sub, kind, word_ids, leave=leave), None
+    if UNK in word_ids and UNK in sub.words:
+        unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, marks=marks, unknown=unknown)
     return Fst.from_kaldifst(LG)
 
 
@@ -159,10 +168,10 @@ def join(
         kind: {"copies": copies[kind], "states": fst.num_states, "arcs": fst.num_arcs}
         for kind, fst in pieces.names.items()
     }
-    marks = Marks(len(lang.words), tuple(pieces.names))
+    marks = marks_of(lang, tuple(pieces.names), described["unknown_names"])
     more["classes"] = {**described, "pieces": classes}
     files = {_ROOT: pieces.root, **{f"{kind}.fst": fst for kind, fst in pieces.names.items()}}
-    return dataclasses.replace(graphs, words=(*lang.words, *marks.symbols), pieces=files), more
+    return dataclasses.replace(graphs, words=words_of(lang, marks), pieces=files), more
 
 
 def joined(pieces: Pieces) -> Fst:
@@ -260,7 +269,9 @@ def replace_names(
     """
     laps = Laps()
     pieces, info = read_pieces(folder)
-    described = {key: value for key, value in info["classes"].items() if key != "pieces"}
+    # Graphs that were compiled before there was the option say nothing of it.
+    described = {"unknown_names": "none", "unknown_min_tokens": 1, **info["classes"]}
+    del described["pieces"]
     for kind in names:
         if kind not in pieces.names:
             raise GraphError(folder / INFO, f"one of the classes {' '.join(pieces.names)}", kind, "name one")
@@ -277,8 +288,10 @@ def replace_names(
         described["max_states"],
         described["cut_history"],
         described["max_class_states"],
+        described["unknown_names"],
+        described["unknown_min_tokens"],
     )
-    marks = Marks(len(lang.words), tuple(pieces.names))
+    marks = marks_of(lang, tuple(pieces.names), config.unknown_names)
     changed = {kind: names_piece(lang, sub, kind, marks, config) for kind, sub in names.items()}
     laps.lap("LG of the names")
     pieces = dataclasses.replace(pieces, names={**pieces.names, **changed})

@@ -28,6 +28,7 @@ from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, symbols_text
 from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.openfst import Fst
+from privasr_k2.graph.unknown_names import lexicon_entry
 from privasr_k2.lm.arpa import Arpa
 
 if TYPE_CHECKING:
@@ -149,15 +150,16 @@ def lexicon_openfst(lang: Lang) -> tuple[str, int]:
 
 
 def compose_lexicon_and_grammar(
-    lang: Lang, G: Grammar, max_states: int, *, num_marks: int = 0
+    lang: Lang, G: Grammar, max_states: int, *, marks: Marks | None = None, unknown: Grammar | None = None
 ) -> kaldifst.StdVectorFst:
     """LG, determinized and minimized, its disambiguation symbols still there.
 
     Args:
         lang: the lexicon.
-        G: over its words and ``num_marks`` further labels behind them, which get labels of their own.
+        G: over its words and the marks behind them, which get labels of their own.
         max_states: before minimization.
-        num_marks: see :mod:`privasr_k2.graph.marks`.
+        marks: those of the graph; none where there are no classes.
+        unknown: how ``<unk>`` sounds, the word in front of the marks; without it there is no such word.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
@@ -166,8 +168,14 @@ def compose_lexicon_and_grammar(
 
     lexicon_text, num_disambig = lexicon_openfst(lang)
     first = lang.num_tokens + num_disambig
-    loops = "".join(f"0 0 {first + n} {len(lang.words) + n}\n" for n in range(num_marks))
+    num_marks = len(marks.symbols) if marks else 0
+    loops = "".join(f"0 0 {first + n} {marks.first + n}\n" for n in range(num_marks)) if marks else ""
     lexicon_text = loops + lexicon_text
+    if unknown is not None:
+        enter, beyond = first + num_marks, lexicon_text.count("\n")  # a line makes at most one state
+        lexicon_text += lexicon_entry(
+            unknown, first_state=beyond, enter=enter, leave=enter + 1, word=len(lang.words)
+        )
     lexicon, acceptor = kaldifst.compile(lexicon_text), kaldifst.compile(G.to_openfst())
     kaldifst.arcsort(lexicon, "olabel")
     kaldifst.arcsort(acceptor, "ilabel")

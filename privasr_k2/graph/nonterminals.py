@@ -23,6 +23,7 @@ from privasr_k2.errors import GraphError
 from privasr_k2.graph.grammar import Grammar
 from privasr_k2.graph.hlg import GraphConfig
 from privasr_k2.graph.marks import Marks
+from privasr_k2.graph.unknown_names import UNKNOWN_NAMES
 from privasr_k2.lm.arpa import UNK
 from privasr_k2.lm.names import tag_of
 from privasr_k2.lm.sub_lm import SubLm
@@ -40,15 +41,25 @@ class ClassGraphConfig(GraphConfig):
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.
         max_class_states: all copies of the classes' names may have so many states together in LG.
+        unknown_names: ``none``, or ``phone_loop``: see :mod:`privasr_k2.graph.unknown_names`.
+        unknown_min_tokens: the loop's words have so many tokens at least.
     """
 
     cut_history: bool
     max_class_states: int
+    unknown_names: str
+    unknown_min_tokens: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_class_states < 1:
             raise ValueError(f"max_class_states must be above 0, got {self.max_class_states}")
+        if self.unknown_names not in UNKNOWN_NAMES:
+            raise ValueError(
+                f"unknown_names must be one of {' '.join(UNKNOWN_NAMES)}, got {self.unknown_names!r}"
+            )
+        if not 1 <= self.unknown_min_tokens <= 3:
+            raise ValueError(f"unknown_min_tokens must be from 1 to 3, got {self.unknown_min_tokens}")
 
 
 def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: bool) -> Grammar:
@@ -98,13 +109,13 @@ def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: boo
 def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int) -> Grammar:
     """A class's names as an acceptor; it ends with the class's mark.
 
-    Names with words that the lexicon does not have, and ``<unk>`` for names that no list has, are left out,
-    and the log says so. Their probability is not given to the others.
+    Names with words that ``word_ids`` does not have are left out, and the log says so. Their probability is
+    not given to the others.
 
     Args:
         sub: the names.
         name: of the class.
-        word_ids: number of each word that can be spoken.
+        word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has can be.
         leave: the number of the class's second mark.
 
     Raises:
@@ -122,9 +133,11 @@ def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int
             "class %s: %d words of names are not in the lexicon; the names with them are left out: %s",
             name, len(lacking), " ".join(lacking[:_SHOWN]),
         )  # fmt: skip
-    if UNK in sub.words:
-        log.warning("class %s: names that no list has (%s) are not in the graph", name, UNK)
-    if mass <= 0:
+    if UNK in sub.words and UNK not in word_ids:
+        log.warning(
+            "class %s: names that no list has (%s) are not in the graph: unknown_names=none", name, UNK
+        )
+    if _mass(sub, kept & (labels != word_ids.get(UNK, -1))) <= 0:
         found = f"words that it lacks: {' '.join(lacking[:_SHOWN])}" if lacking else "no names"
         raise GraphError(
             f"class {name}", "names of words of the lexicon", found,

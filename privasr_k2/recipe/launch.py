@@ -157,7 +157,7 @@ def run_slurm(
     finally:
         if submitted.returncode is None:  # interrupted
             if number:
-                subprocess.run(["scancel", number], check=False)
+                _ask_to_cancel(number)
             _stop([submitted])
     if not number:
         raise ConfigError(
@@ -169,6 +169,23 @@ def run_slurm(
     for each in ended:
         _write_last_line(each)
     return ended
+
+
+def _ask_to_cancel(number: str) -> None:
+    """Begin to cancel a Slurm job, and wait for it no longer than for a process.
+
+    While tasks of an array are just starting, ``scancel`` tries again for more than a minute. It then goes on
+    alone; the next run waits for the jobs' end (:func:`cancel_slurm`).
+    """
+    asked = subprocess.Popen(
+        ["scancel", number],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        asked.wait(_GRACE_SECONDS)
 
 
 def cancel_slurm(work_dir: Path, say: Callable[[str], None]) -> None:

@@ -26,8 +26,7 @@ from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
-from tests.oracles.test_class_lm import LOC, PLAIN, TAGS, class_lm, readings
-from tests.unit.lm.tiny import slow_prob, table
+from tests.oracles.test_class_lm import LOC, PLAIN, class_lm, reading_probs
 
 pytestmark = pytest.mark.k2
 
@@ -48,7 +47,9 @@ def lang(tmp_path_factory: pytest.TempPathFactory) -> Lang:
 
 def a_config(cut_history: bool, **limits: int) -> ClassGraphConfig:
     numbers = {"max_states": 100_000, "max_class_states": 100_000, **limits}
-    return ClassGraphConfig("standard", cut_history=cut_history, **numbers)
+    return ClassGraphConfig(
+        "standard", cut_history=cut_history, unknown_names="none", unknown_min_tokens=2, **numbers
+    )
 
 
 def pieces_of(lang: Lang, lm: ClassLm, cut_history: bool) -> Pieces:
@@ -66,7 +67,7 @@ def whole(lang: Lang, lm: ClassLm, cut_history: bool) -> Fst:
         leave = marks.first + 2 * n + 1
         fst = splice(fst, _as_fst(names_grammar(sub, kind, lang.word_ids, leave=leave)), leave)
     G = Grammar(fst.sources, fst.targets, fst.ilabels, fst.costs, fst.finals, 0)
-    return Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, 100_000, num_marks=len(marks.symbols)))
+    return Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, 100_000, marks=marks))
 
 
 def _as_fst(G: Grammar) -> Fst:
@@ -97,15 +98,7 @@ def graph_costs(LG: Fst, lang: Lang, sentences: list[list[str]]) -> np.ndarray:
 
 def viterbi(lm: ClassLm, sentence: list[str]) -> float:
     """-ln P of the best reading."""
-    ngrams, best = table(lm.root), 0.0
-    for symbols, prob in readings(lm, tuple(sentence)):
-        history: tuple[str, ...] = ("<s>",)
-        for symbol in (*symbols, "</s>"):
-            prob *= slow_prob(ngrams, history, symbol)
-            history = (*history, symbol)[-lm.root.order + 1 :]
-            if symbol in TAGS and lm.cut_history:
-                history = (symbol,)
-        best = max(best, prob)
+    best = max(prob for _, prob in reading_probs(lm, sentence))
     return -math.log(best) if best else math.inf
 
 
@@ -224,7 +217,7 @@ def test_lists_have_different_words_and_spans(lang: Lang, folder: Path) -> None:
     import torch
 
     decoder = Decoder.from_folder(folder, search())
-    config = NbestSearchConfig(60, 5.0, 100_000, 1.0)
+    config = NbestSearchConfig(60, 5.0, 100_000, 1.0, "exact")
     found = NbestSearch(decoder, Weights(1.0, 0.0), config)
     lm, marked = class_lm("tree", True), 0
     for sentence in SAID:

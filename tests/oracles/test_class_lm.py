@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -43,17 +44,22 @@ def readings(lm: ClassLm, words: tuple[str, ...]) -> list[tuple[tuple[str, ...],
     return found
 
 
-def slow_prob_of_sentence(lm: ClassLm, sentence: list[str]) -> float:
-    ngrams, total = table(lm.root), 0.0
-    for symbols, prob in readings(lm, tuple(sentence)):
+def reading_probs(lm: ClassLm, words: Sequence[str]) -> list[tuple[tuple[str, ...], float]]:
+    """All readings of a sentence, as the root model's symbols, and P of each."""
+    ngrams, found = table(lm.root), []
+    for symbols, prob in readings(lm, tuple(words)):
         history: tuple[str, ...] = ("<s>",)
         for symbol in (*symbols, "</s>"):
             prob *= slow_prob(ngrams, history, symbol)
             history = (*history, symbol)[-lm.root.order + 1 :]
             if symbol in TAGS and lm.cut_history:
                 history = (symbol,)
-        total += prob
-    return total
+        found.append((symbols, prob))
+    return found
+
+
+def slow_prob_of_sentence(lm: ClassLm, sentence: list[str]) -> float:
+    return sum(prob for _, prob in reading_probs(lm, sentence))
 
 
 @pytest.mark.parametrize("kind", KINDS)

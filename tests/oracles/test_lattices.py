@@ -90,7 +90,7 @@ def test_a_limit_makes_the_beam_smaller_and_says_so(max_states: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:  # noqa: F811
     log_probs, frames = noise(seed, [4, 8, 0, 6])
-    config = NbestSearchConfig(25, 1.0, 100_000, 1.0)
+    config = NbestSearchConfig(25, 1.0, 100_000, 1.0, "exact")
     lists = NbestSearch(decoder, WEIGHTS, config).decode(log_probs, frames)  # type: ignore[arg-type]
     found = LatticeSearch(decoder, WEIGHTS, LatticeConfig(12.0, 10_000)).decode(log_probs, frames)  # type: ignore[arg-type]
     assert [one is None for one in found] == [False, False, True, False]

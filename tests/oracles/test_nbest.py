@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pytest
 
-from privasr_k2.decoding.first_pass import Decoder, SearchConfig
-from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, NbestSearchConfig, nbest, word_lattices
+from privasr_k2.decoding.first_pass import Decoder, SearchConfig, total_scores
+from privasr_k2.decoding.nbest import (
+    Nbest,
+    NbestConfig,
+    NbestSearch,
+    NbestSearchConfig,
+    nbest,
+    of_paths,
+    word_lattices,
+)
+from privasr_k2.decoding.sampled import draw_paths
 from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
 from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate
@@ -207,7 +216,7 @@ def noise(seed: int, lengths: list[int]) -> tuple[np.ndarray, list[int]]:
 def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:
     lengths = [4, 8, 0, 6]
     log_probs, frames = noise(seed, lengths)
-    search = NbestSearch(decoder, WEIGHTS, NbestSearchConfig(25, 1.0, 100_000, 1.0))
+    search = NbestSearch(decoder, WEIGHTS, NbestSearchConfig(25, 1.0, 100_000, 1.0, "exact"))
     lists = search.decode(log_probs, frames)  # type: ignore[arg-type]
     assert lists[2] is None
     for n in (0, 1, 3):
@@ -225,7 +234,7 @@ def test_lattices_of_a_search(decoder: Decoder, seed: int) -> None:
 
 def test_the_first_of_the_list_is_the_first_pass(decoder: Decoder) -> None:
     log_probs, frames = noise(9, [9, 7, 5])
-    search = NbestSearch(decoder, Weights(1.0, 0.0), NbestSearchConfig(5, 1.0, 100_000, 1.0))
+    search = NbestSearch(decoder, Weights(1.0, 0.0), NbestSearchConfig(5, 1.0, 100_000, 1.0, "exact"))
     lists = search.decode(log_probs, frames)  # type: ignore[arg-type]
     for found, hyps in zip(lists, decoder.decode(log_probs, frames)):  # type: ignore[arg-type]
         assert found is not None and hyps is not None
@@ -235,22 +244,79 @@ def test_the_first_of_the_list_is_the_first_pass(decoder: Decoder) -> None:
         assert best.lm_score == pytest.approx(hyps[0].lm_score, abs=1e-3)
 
 
-def test_sampling_misses_what_is_among_the_best() -> None:
-    """Why lists are not sampled: with many sequences of nearly one score, few of the best are drawn."""
-    import k2
-
+def test_drawn_paths_miss_what_is_among_the_best() -> None:
+    """Why lists are exact: with many sequences of nearly one score, few of the best are drawn."""
     lattice = random_lattice(0, levels=8, width=3, spread=0.1)
-    truth = enumerated(lattice, WEIGHTS)
+    truth = {best.words: best for best in enumerated(lattice, WEIGHTS)}
     assert len(truth) > 800
     [one] = word_lattices(lattice, WEIGHTS)
     assert one is not None
-    same(nbest(one, NbestConfig(50, 1.0, 1_000_000)), truth)
-    paths = k2.random_paths(lattice, use_double_scores=True, num_paths=200)
-    drawn = lattice.aux_labels.index(paths)
-    [words] = drawn.remove_axis(drawn.num_axes - 2).remove_values_leq(0).tolist()
-    sampled = {tuple(said) for said in words}
-    assert sampled <= {best.words for best in truth}
-    assert not {best.words for best in truth[:50]} <= sampled
+    same(nbest(one, NbestConfig(50, 1.0, 1_000_000)), [*truth.values()])
+    [paths] = draw_paths(lattice, total_scores(lattice, WEIGHTS), 200)
+    found = of_paths(one, paths)
+    words = [path.words for path in found.paths]
+    assert len(paths) == 200 and len(set(words)) == len(words) < 200
+    same(found, [truth[path] for path in words])
+    assert [truth[path].total for path in words] == sorted(
+        (truth[path].total for path in words), reverse=True
+    )
+    assert not set(list(truth)[:50]) <= set(words)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0])
+def test_a_path_is_drawn_as_often_as_it_is_likely(scale: float) -> None:
+    """Out of two lattices with an empty one between them, and the same again."""
+    import k2
+    import torch
+
+    both = [random_lattice(seed, levels=3, width=2, spread=1.0) for seed in (1, 2)]
+    empty = k2.connect(k2.Fsa(torch.tensor([[0, 1, 1, 0], [2, 3, -1, 0]], dtype=torch.int32)))
+    lattices = k2.create_fsa_vec([k2.Fsa(both[0][0].arcs.clone()), empty, k2.Fsa(both[1][0].arcs.clone())])
+    scores = scale * torch.cat([total_scores(lattice, WEIGHTS) for lattice in both])
+    drawn = draw_paths(lattices, scores, 20_000)
+    assert [len(paths) for paths in drawn] == [20_000, 0, 20_000]
+    for lattice, paths in zip(both, drawn[::2]):
+        totals = (scale * total_scores(lattice, WEIGHTS)).double().numpy()
+        often = Counter(tuple(path.tolist()) for path in paths)
+        shares = {path: np.exp(totals[list(path)].sum()) for path in often}
+        arcs = lattice.arcs.values()[:, :2].numpy()
+        for path in often:  # from state to state, from the first to the last
+            steps = arcs[list(path)]
+            assert steps[0, 0] == 0 and steps[-1, 1] == arcs.max() and (steps[1:, 0] == steps[:-1, 1]).all()
+        forward = lattice.clone()
+        forward.scores = scale * total_scores(lattice, WEIGHTS)
+        mass = float(forward.get_tot_scores(use_double_scores=True, log_semiring=True).exp())
+        for path, share in shares.items():
+            assert often[path] / 20_000 == pytest.approx(share / mass, abs=1e-3)
+        assert sum(shares.values()) / mass == pytest.approx(1, abs=0.01)
+    again = draw_paths(lattices, scores, 20_000)
+    assert all(np.array_equal(a, b) for one, two in zip(drawn, again) for a, b in zip(one, two))
+
+
+def test_drawn_lists_of_a_search(decoder: Decoder) -> None:
+    """Parts of the exact lists, at the same scores, ranked by them."""
+    log_probs, frames = noise(5, [4, 8, 0, 6])
+    exact, sampled = (
+        NbestSearch(decoder, WEIGHTS, NbestSearchConfig(400, 1.0, 100_000, 1.0, method)).decode(
+            log_probs,  # type: ignore[arg-type]
+            frames,  # type: ignore[arg-type]
+        )
+        for method in ("exact", "sampled")
+    )
+    assert sampled[2] is None
+    for whole, drawn in zip(exact, sampled):
+        if whole is None or drawn is None:
+            continue
+        assert not whole.limited and not drawn.limited and len(drawn.paths) > 1
+        by_words = {path.words: path for path in whole.paths}
+        ranks = [list(by_words).index(path.words) for path in drawn.paths]
+        assert ranks == sorted(ranks)
+        for path in drawn.paths:
+            other = by_words[path.words]
+            assert path.am_score == pytest.approx(other.am_score, abs=1e-4)
+            assert path.lm_score == pytest.approx(other.lm_score, abs=1e-4)
+            assert path.labels.tolist() == other.labels.tolist()
+            np.testing.assert_allclose(path.posteriors, other.posteriors)
 
 
 @pytest.mark.recipe

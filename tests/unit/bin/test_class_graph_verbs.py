@@ -77,6 +77,25 @@ def test_lists_and_automata_give_new_names(
     assert (made / "user/TLG.fst").is_file()
 
 
+def test_names_that_no_list_has(monkeypatch: pytest.MonkeyPatch, made: Path, repo_root: Path) -> None:
+    from privasr_k2.graph.hlg import load_graph
+
+    call(
+        monkeypatch, "compile_graph", "--in-lang", made / "lang", "--in-lm", made / "lm",
+        "--out-dir", made / "graph", "--config", repo_root / "conf/graph.yaml",
+        "--set", "unknown_names=phone_loop", "unknown_min_tokens=1",
+    )  # fmt: skip
+    (made / "names").mkdir()
+    (made / "names/per.txt").write_text("Bob Lee\nAnn\n")
+    arcs = []
+    for mass in ("0", "0.1"):
+        replace(monkeypatch, made, repo_root, "--in-names", made / "names", "--set", f"unknown_mass={mass}")
+        graph = load_graph(made / "user")
+        assert graph.words[-3:] == ("<unk>", "#bPER", "#xPER")
+        arcs.append(graph.info["classes"]["pieces"]["PER"]["arcs"])
+    assert arcs[1] >= arcs[0] + 4 + 4 * 4  # the loop has four tokens
+
+
 def test_what_cannot_be_replaced(
     monkeypatch: pytest.MonkeyPatch, made: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

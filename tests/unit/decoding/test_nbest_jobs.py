@@ -82,6 +82,17 @@ def test_marks_of_a_graph_are_no_words_of_the_language_folder() -> None:
     assert found.hyps[0].times == ((0.06, 0.24), (0.42, 0.5))
 
 
+def test_names_that_no_list_has_have_times() -> None:
+    info = {"ctc_topology": "standard", "classes": {"names": ["PER"]}}
+    words = (*WORDS, "<unk>", "#bPER", "#xPER")
+    times = WordTimes(LANG, replace(graph(), words=words, info=info))
+    path = SearchPath((4, 2), -3.5, -1.25, np.array([2, 1, 0, 2], dtype=np.int32), np.arange(4))
+    found = nbest_list(Cut(), Nbest((path,), False, 2.0), words, 3, times)  # type: ignore[arg-type]
+    assert found.hyps[0].words == "<unk> b" and found.hyps[0].times == ((0.0, 0.12), (0.18, 0.24))
+    with pytest.raises(GraphError, match="expected the words of graph"):
+        WordTimes(LANG, graph((*WORDS, "b")))
+
+
 def test_without_a_path() -> None:
     found = nbest_list(Cut(custom={}), None, WORDS, 3, None)  # type: ignore[arg-type]
     assert found == NbestList("u1", "", "s1", "ab b", True, ())
@@ -105,6 +116,7 @@ def test_settings(repo_root: Path) -> None:
         "job=2",
         "search_beam=0",
         "posterior_scale=0",
+        "method=drawn",
     ):
         with pytest.raises(ConfigError, match="allows"):
             config.load(NbestJobConfig, both, [wrong])

@@ -53,6 +53,30 @@ def test_runs_of_several_equal_tokens() -> None:
     assert word_spans([1, 1], [[[1]], [[1]], [[1]]], repeats=True) is None
 
 
+@pytest.mark.parametrize(
+    ("labels", "pronunciations", "spans"),
+    [
+        ([0, 1, 2, 2, 0, 3], [None], [(1, 6)]),
+        ([1, 2, 0, 3, 4], [[[1]], None, [[4]]], [(0, 1), (1, 4), (4, 5)]),
+        ([1, 2, 3], [None, None], [(0, 1), (1, 3)]),  # the shortest first
+        ([1, 2, 3, 2], [None, [[2]]], [(0, 3), (3, 4)]),
+        ([1, 2], [None, None, None], None),
+        ([0, 0], [None], None),
+    ],
+)
+def test_words_of_any_tokens(
+    labels: list[int], pronunciations: list[list[list[int]] | None], spans: list[tuple[int, int]] | None
+) -> None:
+    assert word_spans(labels, pronunciations, repeats=False) == spans
+
+
+def test_runs_that_words_of_any_tokens_share() -> None:
+    assert word_spans([1, 1, 2, 2], [None, [[2]]], repeats=True) == [(0, 2), (2, 4)]
+    assert word_spans([1, 1, 1], [[[1]], None], repeats=True) == [(0, 1), (1, 3)]
+    assert word_spans([2, 2], [None, [[2]]], repeats=True) == [(0, 1), (1, 2)]
+    assert word_spans([2], [None, [[2]]], repeats=True) is None
+
+
 def test_long_paths_are_no_problem() -> None:
     labels = [1, 0] * 1200
     spans = word_spans(labels, [[[1]]] * 1200, repeats=False)

@@ -47,7 +47,14 @@ def a_lm(**more: SubLm) -> ClassLm:
 
 def a_config(**values: object) -> ClassGraphConfig:
     return ClassGraphConfig(
-        **{"ctc_topology": "standard", "max_states": 1000, "cut_history": True, "max_class_states": 1000}
+        **{
+            "ctc_topology": "standard",
+            "max_states": 1000,
+            "cut_history": True,
+            "max_class_states": 1000,
+            "unknown_names": "none",
+            "unknown_min_tokens": 2,
+        }
         | values  # type: ignore[arg-type]
     )
 

@@ -69,6 +69,34 @@ def test_verbs_and_programs() -> None:
     assert launch.argv_of(["./own.sh", "--x"]) == ("./own.sh", "--x")
 
 
+def test_an_interrupted_slurm_job_is_cancelled_without_waiting_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """scancel tries for long while tasks are starting: the run ends, and scancel goes on."""
+    (tmp_path / "bin").mkdir()
+    for name, script in (
+        ("sbatch", "echo 17; exec sleep 60"),
+        ("scancel", 'echo $$ "$@" > said; exec sleep 60'),
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(launch, "_GRACE_SECONDS", 0.5)
+
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        launch.run_slurm(
+            [command(tmp_path, 1, "true")], [], is_array=False, work_dir=tmp_path, say=interrupted
+        )
+    while not (tmp_path / "said").exists() or not (tmp_path / "said").read_text():
+        time.sleep(0.01)
+    process, job = (tmp_path / "said").read_text().split()
+    assert job == "17"
+    os.kill(int(process), 9)  # it is still there
+
+
 def test_the_script_of_a_slurm_array_quotes(tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()

@@ -1,0 +1,134 @@
+"""Names that no list has: the word ``<unk>`` of a class as a loop of tokens.
+
+A sub-model may give such names some mass (``unknown_mass``), by arcs ``<unk>``. In the graph of a class, that
+word may then sound like any sequence of tokens, as likely as a bigram model says that was estimated on the
+spellings of the class's names [Witten & Bell 1991]. Its arcs are all pairs of tokens, without back-off, so
+that every sequence has one path with its probability, and the probabilities of all sequences sum to 1: names
+that no list has together have the mass that the sub-model gives them. What the tokens are (phones,
+characters, pieces) does not matter; the loop has the square of their number as arcs.
+
+A symbol of its own opens the loop and another closes it, since its tokens may be those of listed names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privasr_k2.errors import GraphError
+from privasr_k2.graph.grammar import Grammar
+from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.marks import Marks
+from privasr_k2.lm.arpa import BOS, EOS, UNK
+from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.sub_lm import SubLm
+
+UNKNOWN_NAMES = ("none", "phone_loop")
+
+
+def marks_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> Marks:
+    """The marks of a graph, behind the words, among which is ``<unk>`` where it can be recognized.
+
+    Args:
+        lang: the words.
+        classes: their names.
+        unknown_names: one of :data:`UNKNOWN_NAMES`.
+
+    Raises:
+        GraphError: a language folder that has a word ``<unk>`` of its own.
+    """
+    if unknown_names == "none":
+        return Marks(len(lang.words), tuple(classes))
+    if UNK in lang.word_ids:
+        raise GraphError(
+            lang.folder / "words.txt", f"no word {UNK}, which stands for names that no list has", "one",
+            "take it out of the lexicon, or set unknown_names=none",
+        )  # fmt: skip
+    return Marks(len(lang.words) + 1, tuple(classes))
+
+
+def words_of(lang: Lang, marks: Marks) -> tuple[str, ...]:
+    """The words and marks of a graph by their numbers, for the marks of :func:`marks_of`."""
+    return (*lang.words, *[UNK][: marks.first - len(lang.words)], *marks.symbols)
+
+
+def class_word_ids(lang: Lang, marks: Marks) -> dict[str, int]:
+    """The number of each word that a name may have, for the marks of :func:`marks_of`."""
+    return {**lang.word_ids, **({UNK: len(lang.words)} if marks.first > len(lang.words) else {})}
+
+
+def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
+    """The loop of a class: of the spellings of all words of its names, each once.
+
+    Args:
+        lang: the lexicon, which has at least one of the names' words.
+        sub: the names.
+        min_tokens: as of :func:`token_loop`.
+    """
+    words = set(sub.words)
+    spellings = [tuple(lang.token_ids[token] for token in tokens)
+                 for word, tokens in lang.pronunciations if word in words]  # fmt: skip
+    tokens = sorted({lang.token_ids[token] for _, spelled in lang.pronunciations for token in spelled})
+    return token_loop(spellings, tokens, min_tokens=min_tokens)
+
+
+def token_loop(spellings: Sequence[Sequence[int]], tokens: Sequence[int], *, min_tokens: int) -> Grammar:
+    """A bigram model of token sequences as an acceptor without back-off; state 0 is the start.
+
+    In every state the probabilities of the arcs and of ending sum to 1. Where a sequence is too short to end,
+    those of going on do.
+
+    Args:
+        spellings: numbers of tokens, of at least one word.
+        tokens: all N of them that a name may have.
+        min_tokens: no sequence is shorter; above 0.
+
+    >>> loop = token_loop([[1, 2], [1]], [1, 2], min_tokens=1)
+    >>> np.exp(-loop.costs[loop.sources == 0]).sum().round(6), np.isfinite(loop.finals).tolist()
+    (1.0, [False, True, True])
+    """
+    # Numbers, since a token may be called <unk>.
+    names = [str(token) for token in tokens]
+    spelled = [[str(token) for token in spelling] for spelling in spellings]
+    model = estimate(count_ngrams(spelled, names, order=2), "witten_bell")
+    numbers = np.array([model.word_ids[name] for name in names])
+    before, after = np.append(model.word_ids[BOS], numbers), np.append(numbers, model.word_ids[EOS])
+    size = len(numbers)
+    log10_probs = model.log10_conditional(np.repeat(before + 1, size + 1), np.tile(after, size + 1))
+    probs = 10.0 ** log10_probs.reshape(size + 1, size + 1)
+    probs /= probs.sum(axis=1, keepdims=True)  # <unk> had the rest
+    ending, going = probs[:, size], probs[:, :size]
+    forced = going / going.sum(axis=1, keepdims=True)
+    # The state of a token, for the first, the second, ... of the sequence; the last of these states go round.
+    states = 1 + np.arange(min_tokens * size).reshape(min_tokens, size)
+    steps = [(np.zeros(1, dtype=np.int64), states[0], forced[:1])]
+    steps += [(states[n], states[n + 1], forced[1:]) for n in range(min_tokens - 1)]
+    steps.append((states[-1], states[-1], going[1:]))
+    return Grammar(
+        np.concatenate([np.repeat(sources, size) for sources, _, _ in steps]),
+        np.concatenate([np.tile(targets, len(sources)) for sources, targets, _ in steps]),
+        np.concatenate([np.tile(tokens, len(sources)) for sources, _, _ in steps]),
+        -np.log(np.concatenate([leaving.ravel() for _, _, leaving in steps])),
+        np.concatenate([np.full(1 + (min_tokens - 1) * size, np.inf), -np.log(ending[1:])]),
+        size,
+    )
+
+
+def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, word: int) -> str:
+    """The loop as a spelling of a word, in OpenFst's text format, from state 0 of a lexicon back to it.
+
+    Args:
+        loop: see :func:`token_loop`.
+        first_state: number of its first state, so that none is one of the lexicon's.
+        enter, leave: the symbols around it.
+        word: the number of the word.
+    """
+    columns = (loop.sources + first_state, loop.targets + first_state, loop.labels, loop.costs)
+    lines = [f"0 {first_state} {enter} {word}\n"]
+    lines += [f"{source} {target} {token} 0 {cost:.7g}\n" for source, target, token, cost
+              in zip(*(column.tolist() for column in columns))]  # fmt: skip
+    ends = np.flatnonzero(np.isfinite(loop.finals))
+    costs = loop.finals[ends].tolist()
+    lines += [f"{state + first_state} 0 {leave} 0 {cost:.7g}\n" for state, cost in zip(ends.tolist(), costs)]
+    return "".join(lines)

@@ -1,0 +1,143 @@
+"""Loops of tokens for names that no list has: against dictionaries, and their mass."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2.errors import GraphError
+from privasr_k2.graph.grammar import Grammar
+from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.marks import Marks
+from privasr_k2.graph.nonterminals import names_grammar
+from privasr_k2.graph.unknown_names import (
+    class_word_ids,
+    lexicon_entry,
+    marks_of,
+    token_loop,
+    unknown_names_loop,
+    words_of,
+)
+from privasr_k2.lm.sub_lm import make_sub_lm
+
+SPELLINGS = [(1, 3), (3,), (1, 1, 3), (4, 3, 1)]
+TOKENS = [1, 3, 4, 7]
+LANG = Lang(
+    Path("lang"),
+    ("<blk>", "A", "B", "<unk>"),
+    ("<eps>", "ann", "bob", "to", "#0"),
+    (("ann", ("A", "B")), ("ann", ("B",)), ("bob", ("B", "A", "B")), ("to", ("<unk>",))),
+)
+
+
+def slow_log_prob(spelling: Sequence[int], *, min_tokens: int) -> float:
+    """ln P of a sequence under the bigram of SPELLINGS, word by word."""
+    counts: Counter[int | str] = Counter()
+    pairs: Counter[tuple[int | str, int | str]] = Counter()
+    for one in SPELLINGS:
+        counts.update([*one, "end"])
+        pairs.update(itertools.pairwise(["start", *one, "end"]))
+    kinds = len(counts)
+    choices = [*TOKENS, "end"]
+
+    def lower(token: int | str) -> float:  # <unk> is one more
+        return (counts[token] + kinds / (len(choices) + 1)) / (counts.total() + kinds)
+
+    def after(before: int | str, token: int | str) -> float:
+        seen = {pair[1]: count for pair, count in pairs.items() if pair[0] == before}
+        return (
+            (seen.get(token, 0) + len(seen) * lower(token)) / (sum(seen.values()) + len(seen))
+            if seen
+            else lower(token)
+        )
+
+    total = 0.0
+    for place, (before, token) in enumerate(itertools.pairwise(["start", *spelling, "end"])):
+        allowed = TOKENS if place < min_tokens else choices
+        if token not in allowed:
+            return -math.inf
+        total += math.log(after(before, token) / sum(after(before, other) for other in allowed))
+    return total
+
+
+def cost(loop: Grammar, spelling: Sequence[int]) -> float:
+    """Of the only path."""
+    state, total = 0, 0.0
+    for token in spelling:
+        [arc] = np.flatnonzero((loop.sources == state) & (loop.labels == token))
+        state, total = int(loop.targets[arc]), total + float(loop.costs[arc])
+    return total + float(loop.finals[state])
+
+
+@pytest.mark.parametrize("min_tokens", [1, 2, 3])
+def test_sequences_have_their_bigram_probabilities(min_tokens: int) -> None:
+    loop = token_loop(SPELLINGS, TOKENS, min_tokens=min_tokens)
+    for length in range(5):
+        for spelling in itertools.product(TOKENS, repeat=length):
+            if length == 0 or length < min_tokens:
+                assert cost(loop, spelling) == math.inf
+            else:
+                expected = slow_log_prob(spelling, min_tokens=min_tokens)
+                assert cost(loop, spelling) == pytest.approx(-expected), spelling
+
+
+@pytest.mark.parametrize("min_tokens", [1, 2, 3])
+def test_all_sequences_together_have_the_mass_of_one(min_tokens: int) -> None:
+    loop = token_loop(SPELLINGS, TOKENS, min_tokens=min_tokens)
+    here, ended = np.eye(1, len(loop.finals))[0], 0.0
+    for _ in range(300):
+        ended += float(here @ np.exp(-loop.finals))
+        leaving = here[loop.sources] * np.exp(-loop.costs)
+        here = np.bincount(loop.targets, leaving, minlength=len(here))
+    assert ended == pytest.approx(1, abs=1e-12)
+    pairs = set(zip(loop.sources.tolist(), loop.labels.tolist()))
+    assert len(pairs) == len(loop.labels)  # deterministic
+
+
+def test_tokens_of_the_lexicon_and_spellings_of_the_names() -> None:
+    """Every variant of every word of the names; tokens of all words; a token may be called <unk>."""
+    sub = make_sub_lm({("ann", "bob"): 1.0, ("zoe",): 1.0}, "tree", unknown_mass=0.1)
+    loop = unknown_names_loop(LANG, sub, min_tokens=1)
+    expected = token_loop([(1, 2), (2,), (2, 1, 2)], [1, 2, 3], min_tokens=1)
+    np.testing.assert_array_equal(loop.costs, expected.costs)
+    np.testing.assert_array_equal(loop.labels, expected.labels)
+
+
+def test_an_entry_of_a_lexicon() -> None:
+    loop = token_loop([(1,)], [1], min_tokens=2)
+    lines = [
+        line.split() for line in lexicon_entry(loop, first_state=9, enter=5, leave=6, word=7).splitlines()
+    ]
+    assert lines[0] == ["0", "9", "5", "7"]
+    assert [line[:4] for line in lines[1:]] == [
+        ["9", "10", "1", "0"], ["10", "11", "1", "0"], ["11", "11", "1", "0"], ["11", "0", "6", "0"],
+    ]  # fmt: skip
+    assert [float(line[4]) for line in lines[1:3]] == [0, 0]  # nothing else was possible
+    assert math.exp(-float(lines[3][4])) + math.exp(-float(lines[4][4])) == pytest.approx(1)
+
+
+def test_the_word_stands_before_the_marks() -> None:
+    without, marks = marks_of(LANG, ["PER"], "none"), marks_of(LANG, ["PER"], "phone_loop")
+    assert without == Marks(5, ("PER",)) and words_of(LANG, without) == (*LANG.words, "#bPER", "#xPER")
+    assert class_word_ids(LANG, without) == LANG.word_ids
+    assert marks == Marks(6, ("PER",)) and words_of(LANG, marks) == (*LANG.words, "<unk>", "#bPER", "#xPER")
+    assert class_word_ids(LANG, marks) == {**LANG.word_ids, "<unk>": 5}
+    own = Lang(Path("lang"), LANG.tokens, ("<eps>", "<unk>", "#0"), (("<unk>", ("A",)),))
+    with pytest.raises(GraphError, match="no word <unk>"):
+        marks_of(own, ["PER"], "phone_loop")
+
+
+def test_names_keep_their_arcs_of_unknown_ones() -> None:
+    sub = make_sub_lm({("ann",): 1.0, ("zoe",): 1.0}, "tree", unknown_mass=0.2)
+    marks = marks_of(LANG, ["PER"], "phone_loop")
+    G = names_grammar(sub, "PER", class_word_ids(LANG, marks), leave=7)
+    assert math.exp(-G.costs[G.labels == 5][0]) == pytest.approx(0.2)
+    nobody = make_sub_lm({("zoe",): 1.0}, "tree", unknown_mass=0.2)
+    with pytest.raises(GraphError, match="names of words of the lexicon"):
+        names_grammar(nobody, "PER", class_word_ids(LANG, marks), leave=7)
