@@ -1,0 +1,195 @@
+"""What federated marginal personalization adds to rescoring one client's N-best lists.
+
+    . ./path.sh; python benchmarks/fmp.py
+
+One client's utterances are rescored round by round with a Transformer LM as conf/lm_transformer.yaml has it,
+in one run:
+
+* plain: ``NeuralScorer.nbest_token_log_probs``, and the best hypothesis of each list
+* unnormalized: the same, with the client's marginals counted, the global one averaged, and lambda ln(g/u)
+  added to every word, as the paper rescores
+* normalized: with Z(h), which needs P of every word after every prefix
+* the same for ten settings at once
+
+With a full and an adaptive softmax. Runs alternate, and the least time of each counts. Before anything is
+printed, lambda = 0 must give the plain scores bit for bit. Then the memory of the marginals of 100 and of
+1,000 clients. The lists are made as those of benchmarks/rescoring.py; ``--nbest FILE...`` takes real ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from privasr_k2 import config
+from privasr_k2.federated.adapted import Mixing, adapted_log_probs
+from privasr_k2.federated.fmp_simulation import (
+    CacheConfig,
+    epochs,
+    normalized_log_probs,
+    rounds_of,
+    token_log_ratios,
+)
+from privasr_k2.federated.fmp_spoken import Spoken, Turn, numbers_of_vocabulary, spoken_of
+from privasr_k2.federated.marginals import background_unigrams
+from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from rescoring import made_lists, read_lists
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+WORDS = 10_000
+CACHES = CacheConfig(
+    rounds=5, sigma=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0, refresh="round",
+    client_rate=1.0, seed=1,
+)  # fmt: skip
+MIXING = Mixing(0.5, 0.5, 0.25)
+
+
+def world(nbests: list[list[list[str]]], vocabulary: Vocabulary, clients: int) -> Spoken:
+    """The lists as arrays, told to clients in turn."""
+    lists = tuple(
+        NbestList(
+            f"u{place:06d}", "test", f"c{place % clients}", "", False,
+            tuple(Hypothesis(rank, " ".join(words), 0.0, {}) for rank, words in enumerate(nbest, 1)),
+        )
+        for place, nbest in enumerate(nbests)
+    )  # fmt: skip
+    timeline = [Turn(one.id, one.speaker, one.speaker) for one in lists]
+    return spoken_of(
+        NbestLists(Path("nbest"), lists, {}, ()), timeline, numbers_of_vocabulary(vocabulary, unknown=True)
+    )
+
+
+def chosen(spoken: Spoken, log_probs: np.ndarray) -> np.ndarray:
+    """The best hypothesis of each list."""
+    totals = np.bincount(spoken.token_hyps, log_probs, minlength=len(spoken.ranks))
+    starts = np.flatnonzero(spoken.ranks == 1)
+    return np.maximum.reduceat(totals, starts)
+
+
+def least(
+    functions: dict[str, Callable[[], np.ndarray]], repeats: int
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """The least seconds of each function, run in turns, and what each gives."""
+    times: dict[str, float] = dict.fromkeys(functions, np.inf)
+    found = {}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            started = time.perf_counter()
+            found[name] = function()
+            times[name] = min(times[name], time.perf_counter() - started)
+    return times, found
+
+
+def rescoring(
+    nbests: list[list[list[str]]], vocabulary: Vocabulary, softmax: str, repeats: int
+) -> dict[str, object]:
+    """Seconds of each way, and what it takes beyond the plain one."""
+    files = [CONF / "lm_transformer.yaml"]
+    settings = config.load(kind_of(files).config, files, [f"output.softmax={softmax}"])
+    lm = NeuralScorer(new_lm(spec_of(settings), vocabulary, 1).eval(), vocabulary)
+    spoken = world(nbests, vocabulary, 1)
+    text = [hyp for nbest in nbests for hyp in nbest[:1]]
+    background = background_unigrams(text, spoken.numbers, 1000.0)
+    rounds = [np.flatnonzero(rounds_of(spoken, CACHES.rounds) == t) for t in range(CACHES.rounds + 1)]
+
+    def read() -> np.ndarray:
+        return np.concatenate([lm.nbest_token_log_probs([nbests[i] for i in own]) for own in rounds])
+
+    def plain() -> np.ndarray:
+        found = read()
+        chosen(spoken, found)
+        return found
+
+    def unnormalized() -> np.ndarray:
+        ratios = token_log_ratios(spoken, CACHES, background, [MIXING], [None])[:, 0]
+        found = read() + MIXING.lam * ratios
+        chosen(spoken, found)
+        return found
+
+    def normalized(mixings: list[Mixing]) -> np.ndarray:
+        found = normalized_log_probs(
+            spoken, nbests, partial(adapted_log_probs, lm), CACHES, background, mixings, [None] * len(mixings)
+        )
+        for column in found.T:
+            chosen(spoken, column)
+        return found
+
+    ten = [Mixing(0.1 * step, 0.5, 0.25) for step in range(10)]
+    times, found = least(
+        {
+            "plain": plain,
+            "unnormalized": unnormalized,
+            "normalized": lambda: normalized([MIXING]),
+            "normalized, 10 settings": lambda: normalized(ten),
+        },
+        repeats,
+    )
+    assert np.array_equal(found["normalized, 10 settings"][:, 0], found["plain"]), "lambda = 0 has other bits"
+    over = {name: round(100 * (spent / times["plain"] - 1), 1) for name, spent in times.items()}
+    return {"softmax": softmax, "seconds": times, "percent_beyond_plain": over}
+
+
+def memory(vocabulary: Vocabulary, clients: int) -> dict[str, object]:
+    """Bytes of the marginals of many clients while their rounds are gone through."""
+    lists = [nbest[:3] for nbest in made_lists(10, vocabulary)]
+    spoken = world(lists * (clients // 5), vocabulary, clients)
+    background = np.full(len(vocabulary), 1 / (len(vocabulary) - 1))
+    tracemalloc.start()
+    held, kinds = 0, 0
+    for epoch in epochs(spoken, CACHES, background):
+        counts = epoch.caches.counts
+        held = max(held, counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes)
+        kinds = max(kinds, counts.nnz)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return {
+        "clients": clients,
+        "different_words_of_all_clients": kinds,
+        "bytes_of_marginals": held,
+        "bytes_a_client": round(held / clients),
+        "peak_bytes_with_the_counts_of_all_utterances": peak,
+        "bytes_if_dense": 8 * clients * len(vocabulary),
+    }
+
+
+def main() -> None:
+    """Measure and print JSON."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
+    made.add_argument("--utterances", type=int, default=60)
+    made.add_argument("--size", type=int, default=20, help="hypotheses of a list, as the paper has for AMI")
+    made.add_argument("--repeats", type=int, default=5)
+    args = made.parse_args()
+    torch.set_num_threads(1)
+    vocabulary = Vocabulary((*SYMBOLS, *(f"w{n:05d}" for n in range(WORDS))))
+    lists = read_lists(args.nbest) if args.nbest else made_lists(args.utterances, vocabulary)
+    lists = [nbest[: args.size] for nbest in lists[: args.utterances]]
+    of_lists = vocabulary
+    if args.nbest:
+        of_lists = Vocabulary((*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp})))
+    found = {
+        "utterances": len(lists),
+        "hypotheses": sum(map(len, lists)),
+        "words": len(of_lists),
+        "rescoring": [rescoring(lists, of_lists, softmax, args.repeats) for softmax in ("full", "adaptive")],
+        "memory": [memory(vocabulary, clients) for clients in (100, 1000)],
+    }
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Does a rare word that one unit has said show in the released marginals? A lower bound on epsilon.
+
+The release is run many times, each time with noise of its own: with the words of one unit, and without. The
+attacker knows all other words, sees what was released of the rare word's counts, and computes the ratio of
+likelihoods, the best score there is. The code that is run is that of the release; words of which the unit has
+said nothing tell nothing of it and are left out.
+
+An audit counts only beside the same attack on the release with a tenth of the noise, which must exceed the
+claim, and on one without noise (:mod:`privasr_k2.privacy.audit.bounds`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.errors import PrivacyError
+from privasr_k2.federated.fmp_release import FmpMechanism, increments_of, unit_numbers
+from privasr_k2.federated.fmp_simulation import rounds_of
+from privasr_k2.federated.fmp_spoken import Spoken
+from privasr_k2.federated.marginals import utterance_counts
+from privasr_k2.privacy import checks
+from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.audit.bounds import AuditBound, Verdict, judge
+from privasr_k2.privacy.audit.threshold import split_bound
+from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
+
+#: The noise of the broken release, in parts of the right one.
+BROKEN = 0.1
+
+
+@dataclass(frozen=True)
+class FmpAudit:
+    """What an attack on one release shows.
+
+    Attributes:
+        claimed: epsilon of the release.
+        sound, broken, noise_free: bounds on the release as it is, with a tenth of its noise, without any.
+        verdict: whether the audit counts, and what it says.
+    """
+
+    claimed: float
+    sound: AuditBound
+    broken: AuditBound
+    noise_free: AuditBound
+    verdict: Verdict
+
+    def lines(self) -> list[str]:
+        """For people: the claim, the bounds beneath it, the verdict."""
+        return [
+            f"claimed epsilon {self.claimed:.4g} at delta {self.sound.delta:g}",
+            f"as it is: {self.sound}",
+            f"a tenth of the noise: {self.broken}",
+            f"no noise: {self.noise_free}",
+            f"the audit {self.verdict.value}",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "claimed_epsilon": self.claimed,
+            "delta": self.sound.delta,
+            "confidence": self.sound.confidence,
+            "epsilon_lower": self.sound.epsilon_lower,
+            "epsilon_lower_broken": self.broken.epsilon_lower,
+            "epsilon_lower_noise_free": self.noise_free.epsilon_lower,
+            "largest_possible": self.sound.largest_possible,
+            "trials": self.sound.trials,
+            "verdict": self.verdict.value,
+        }
+
+
+def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
+    """(T,) int64 steps: a unit that says one word nobody else says, as much as the bound allows."""
+    found = np.zeros(mechanism.config.rounds, dtype=np.int64)
+    # No more than the bound, which is rounded up for the accountant.
+    found[: mechanism.max_rounds] = int(mechanism.grid.steps(mechanism.config.bound))
+    return found
+
+
+def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarray]:
+    """The word that one unit alone has said, and says most, and its counts (T,) in steps. Private.
+
+    Raises:
+        PrivacyError: every word was said by several units, or after the last release.
+    """
+    config = mechanism.config
+    counts = utterance_counts(spoken, config.sigma, normalized=True)
+    units, _ = unit_numbers(spoken, config.unit)
+    used = np.flatnonzero(rounds_of(spoken, config.rounds) < config.rounds)
+    rows = np.repeat(np.arange(len(spoken)), np.diff(counts.indptr))
+    inside = np.isin(rows, used)
+    pairs = np.unique(np.stack([counts.indices[inside], units[rows[inside]]]), axis=1)
+    sayers = np.bincount(pairs[0], minlength=spoken.numbers.size)
+    increments = increments_of(spoken, mechanism)
+    said = np.where(sayers == 1, increments.sum(axis=0), 0)
+    word = int(np.argmax(said))
+    if said[word] == 0:
+        raise PrivacyError(
+            "the utterances", f"a word that one {config.unit} alone says", "none", "audit heaviest_unit"
+        )
+    return word, increments[:, word]
+
+
+def audit_release(mechanism: FmpMechanism, said: np.ndarray, *, trials: int, confidence: float) -> FmpAudit:
+    """Attack the release of one word's counts.
+
+    Args:
+        said: (T,) int64 steps of the word that the unit alone has said.
+        trials: runs with the unit, and as many without; at least 2.
+        confidence: of the bounds, between 0 and 1.
+
+    Raises:
+        PrivacyError: counts that the mechanism would not let through, or fewer trials.
+    """
+    checks.whole("trials", trials, at_least=2)
+    if said.shape != (mechanism.config.rounds,) or not said.any() or (said > mechanism.bound_steps).any():
+        raise PrivacyError(
+            "said", f"counts of {mechanism.config.rounds} rounds within the bound", "others", "clip them"
+        )
+    delta = mechanism.config.delta
+    claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value
+
+    def bound(share: float) -> AuditBound:
+        with_unit, without = (_scores(mechanism, said, there, trials, share) for there in (True, False))
+        return split_bound(with_unit, without, delta=delta, confidence=confidence)
+
+    sound, broken, noise_free = bound(1.0), bound(BROKEN), bound(0.0)
+    verdict = judge(sound, broken=broken, noise_free=noise_free, claimed_epsilon=claimed, claimed_delta=delta)
+    return FmpAudit(claimed, sound, broken, noise_free, verdict)
+
+
+def _scores(mechanism: FmpMechanism, said: np.ndarray, there: bool, trials: int, share: float) -> np.ndarray:
+    """(trials,) the log ratio of likelihoods, with against without the unit, up to a factor."""
+    increments = np.repeat(said[:, None] if there else np.zeros_like(said)[:, None], trials, axis=1)
+    seen = mechanism.measure(increments)
+    if share > 0:
+        noise = mechanism.noise
+        kind = type(noise)
+        seen = kind((noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma) * share).add(
+            seen
+        )
+    moved = mechanism.measure(said[:, None])
+    if isinstance(mechanism.noise, DiscreteGaussianNoise):
+        return (seen * moved.astype(np.float64)).sum(axis=0)
+    return (np.abs(seen) - np.abs(seen - moved)).sum(axis=0).astype(np.float64)

@@ -1,0 +1,350 @@
+"""The global marginal as a private release: per-round counts, clipped unit by unit, with discrete noise.
+
+A unit is an utterance, a user, or a client (a meeting, a call). Each contributes, in each round, its expected
+word counts over first-pass hypotheses (rank kernel of sum 1), clipped to ``bound`` words in L1 (Laplace) or
+L2 (Gaussian) and cut off to whole steps. The rounds are released as increments, or as a strategy measures
+them (:mod:`privasr_k2.federated.fmp_strategies`), so that an utterance is in one round and a unit in at
+most ``max_rounds``, its first ones. Running sums, counts below 0 and the division by the total are
+post-processing.
+
+Neighbours differ in the words of one unit. *When* utterances came is public: without one of them the others
+stay in their rounds. In the simulation rounds are cut by the number of utterances, and a guarantee is for
+the rounds as they were cut.
+
+Counts of round T are never used, so that T increments are released, of rounds 0 to T - 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from scipy.sparse import csr_array
+
+from privasr_k2.errors import DataError
+from privasr_k2.federated.fmp_simulation import rounds_of
+from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
+from privasr_k2.federated.fmp_strategies import STRATEGIES, Strategy, make_strategy
+from privasr_k2.federated.marginals import smoothed, utterance_counts
+from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.privacy import checks, events
+from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.calibration import noise_for
+from privasr_k2.privacy.clipping import Norm, clip_rows
+from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise, FixedPointGrid
+from privasr_k2.privacy.release import Release
+from privasr_k2.privacy.spending import Spending
+
+MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
+#: Which units are whose: of the utterance itself, its speaker, or its client.
+UNITS = {"utterance": "utterance", "user": "user", "speaker": "user", "meeting": "client", "call": "client"}
+_STEPS_LOG2 = 13  # steps in the bound: what is cut off is 1/8192 of it a word and unit
+_PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
+
+
+@dataclass(frozen=True)
+class FmpReleaseConfig:
+    """A release of the global marginal of every round.
+
+    Args:
+        data: whose releases are added up: a corpus and its part.
+        unit: one of :data:`UNITS`, whose words are protected.
+        mechanism: ``discrete_laplace`` (bounded in L1) or ``discrete_gaussian`` (in L2), which has less
+            noise where the bound allows more than about 9 different words.
+        strategy: ``increments``, ``square_root`` or ``tree``.
+        rounds: T, at least 1.
+        max_rounds: in how many rounds a unit may be counted; 0: in all. Utterances are in one.
+        bound: of a unit's counts in one round, in words, above 0.
+        sigma: bandwidth of the rank kernel, 0 to infinity.
+        decay: of running sums, a round; 1 forgets nothing.
+        epsilon, delta: of the guarantee.
+    """
+
+    data: str
+    unit: str
+    mechanism: str
+    strategy: str
+    rounds: int
+    max_rounds: int
+    bound: float
+    sigma: float
+    decay: float
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        for name, known in (("unit", UNITS), ("mechanism", MECHANISMS), ("strategy", STRATEGIES)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {' '.join(known)}, got {getattr(self, name)!r}")
+        if self.rounds < 1 or self.max_rounds < 0:
+            raise ValueError(
+                f"rounds must be at least 1 and max_rounds 0, got {self.rounds}, {self.max_rounds}"
+            )
+        if not 0 < self.bound < np.inf:
+            raise ValueError(f"bound must be above 0, got {self.bound}")
+        if not self.sigma >= 0:
+            raise ValueError(f"sigma must be 0 or more, got {self.sigma}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
+        if not 0 < self.epsilon < np.inf:
+            raise ValueError(
+                f"epsilon must be above 0 and finite, got {self.epsilon}: no noise is no release"
+            )
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
+
+
+@dataclass(frozen=True)
+class FmpMechanism:
+    """What a configuration comes to: strategy, steps, noise, and what they cost. It looks at no data."""
+
+    config: FmpReleaseConfig
+
+    @property
+    def norm(self) -> Norm:
+        """In which a unit's counts are bounded."""
+        return MECHANISMS[self.config.mechanism]
+
+    @cached_property
+    def grid(self) -> FixedPointGrid:
+        """The steps of the counts."""
+        return FixedPointGrid(2.0 ** (math.floor(math.log2(self.config.bound)) - _STEPS_LOG2))
+
+    @cached_property
+    def bound_steps(self) -> int:
+        """The bound of a unit's counts in one round, in steps, rounded up."""
+        return math.ceil(self.grid.in_steps(self.config.bound))
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """What is measured."""
+        return make_strategy(self.config.strategy, self.config.rounds, self.config.decay)
+
+    @property
+    def max_rounds(self) -> int:
+        """R: in how many rounds a unit is counted."""
+        if self.config.unit == "utterance":
+            return 1
+        return min(self.config.max_rounds or self.config.rounds, self.config.rounds)
+
+    @property
+    def _parts(self) -> tuple[float, int]:
+        """By how much one unit moves what noise is added to, and how often."""
+        if self.config.strategy == "increments":  # each round by itself
+            return float(self.bound_steps), self.max_rounds
+        return self.strategy.sensitivity(self.bound_steps, self.max_rounds, self.norm), 1
+
+    @cached_property
+    def multiplier(self) -> float:
+        """The noise for (epsilon, delta), relative to the sensitivity."""
+        vector = events.laplace_vector
+        if self.norm == "l2":
+            vector = lambda noise: events.discrete_gaussian_vector(noise, 1.0)  # noqa: E731
+        return noise_for(
+            lambda noise: events.repeated(vector(noise), self._parts[1]),
+            epsilon=checks.number("epsilon", self.config.epsilon, above=0),
+            delta=self.config.delta,
+            relation=Relation.ADD_OR_REMOVE_ONE,
+        )
+
+    @cached_property
+    def noise(self) -> DiscreteLaplaceNoise | DiscreteGaussianNoise:
+        """On every measurement."""
+        scale = self.multiplier * self._parts[0]
+        return DiscreteLaplaceNoise(scale) if self.norm == "l1" else DiscreteGaussianNoise(scale)
+
+    @property
+    def event(self) -> events.Event:
+        """Everything that is done to one unit's words."""
+        moved, times = self._parts
+        if isinstance(self.noise, DiscreteLaplaceNoise):
+            once = self.noise.vector_event(l1_sensitivity=moved)
+        else:
+            once = self.noise.vector_event(l2_sensitivity=moved)
+        return events.repeated(once, times)
+
+    def errors(self) -> np.ndarray:
+        """(T,) standard deviation of each word's running count, in words: public."""
+        if isinstance(self.noise, DiscreteGaussianNoise):
+            sd = self.noise.sigma
+        else:
+            sd = math.sqrt(2.0) * self.noise.scale
+        return self.strategy.error() * sd * self.grid.step
+
+    def measure(self, increments: np.ndarray) -> np.ndarray:
+        """(M, V) int64: what the strategy measures of ``increments`` (T, V) int64, without noise."""
+        return self.strategy.encode @ increments
+
+    def sums(self, measured: np.ndarray) -> np.ndarray:
+        """(T, V) running counts in words from measurements (M, V), noisy or not."""
+        return self.strategy.decode @ measured * self.grid.step
+
+    def spending(self, units: int) -> Spending:
+        """The entry of the ledger."""
+        config = self.config
+        how = (
+            "its words" if config.unit == "utterance" else f"its words in its first {self.max_rounds} rounds"
+        )
+        return Spending(
+            data=config.data,
+            released=f"unigram counts of {config.rounds} rounds ({config.strategy}), {config.mechanism}",
+            unit=config.unit,
+            units=units,
+            relation=Relation.ADD_OR_REMOVE_ONE,
+            event=self.event,
+            sampling="all units in every round",
+            delta=config.delta,
+            does_not_cover=(
+                "when utterances came, and how many: a unit's words are hidden, not its place in a round",
+                f"of each {config.unit}: {how}, clipped to {config.bound:g} words in {self.norm.upper()}; "
+                "nothing else of it is used in the release",
+                "the vocabulary and the background marginals, taken as public",
+                "the personal marginal on the device, what is rescored with it, and whoever sees that",
+            ),
+        )
+
+
+def unit_numbers(spoken: Spoken, unit: str) -> tuple[np.ndarray, int]:
+    """(N,) whose words each utterance is, and how many units there are."""
+    of = UNITS[unit]
+    if of == "utterance":
+        return np.arange(len(spoken)), len(spoken)
+    if of == "user":
+        return spoken.users, len(spoken.user_names)
+    return spoken.clients, len(spoken.client_names)
+
+
+def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
+    """(T, V) int64: the clipped counts of rounds 0 to T - 1 in steps. Private.
+
+    Without the words of one unit, whichever it is, no more than ``max_rounds`` rows are others, each by at
+    most ``bound_steps`` in the mechanism's norm.
+    """
+    config = mechanism.config
+    counts = utterance_counts(spoken, config.sigma, normalized=True)
+    units, _ = unit_numbers(spoken, config.unit)
+    return clipped_increments(counts, rounds_of(spoken, config.rounds), units, mechanism)
+
+
+def clipped_increments(
+    counts: csr_array, rounds: np.ndarray, units: np.ndarray, mechanism: FmpMechanism
+) -> np.ndarray:
+    """As :func:`increments_of` from the utterances' counts (N, V), their rounds (N,) and units (N,)."""
+    num_rounds, size = mechanism.config.rounds, counts.shape[1]
+    # An utterance without words is in no round of its unit.
+    used = np.flatnonzero((rounds < num_rounds) & (np.diff(counts.indptr) > 0))
+    cells, of_cell = np.unique(units[used] * num_rounds + rounds[used], return_inverse=True)
+    owners, in_round = np.divmod(cells, num_rounds)
+    starts = np.searchsorted(owners, owners)
+    kept = np.arange(len(cells)) - starts < mechanism.max_rounds
+    gathering = csr_array((np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0]))
+    rows = csr_array(gathering @ counts)[np.flatnonzero(kept)]
+    values = _clipped(csr_array(rows), mechanism.config.bound, mechanism.norm)
+    found = np.zeros((num_rounds, size), dtype=np.int64)
+    where = np.repeat(in_round[kept], np.diff(rows.indptr)), rows.indices
+    np.add.at(found, where, mechanism.grid.steps(values))
+    return found
+
+
+def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
+    """The values of ``rows``, each row clipped; rows of like length together, filled up with zeros."""
+    lengths = np.diff(rows.indptr)
+    found = np.zeros(len(rows.data))
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        longest = int(lengths[order[start]])
+        block = order[start : start + max(1, min(_ROWS, _PADDED // max(1, longest)))]
+        start += len(block)
+        columns = np.arange(longest)
+        inside = columns < lengths[block][:, None]
+        places = (rows.indptr[block][:, None] + columns)[inside]
+        padded = np.zeros(inside.shape)
+        padded[inside] = rows.data[places]
+        found[places] = clip_rows(padded, bound=bound, norm=norm).values[inside]
+    return found
+
+
+def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Release) -> None:
+    """Write the measurements with noise, or leave what this release has written, and finish.
+
+    Args:
+        path: ``*.safetensors``.
+        begun: a release of ``mechanism.spending``.
+
+    Raises:
+        PrivacyError: the release is finished, and what it has written is gone.
+    """
+    if not (path.exists() and _header(path).get("release") == begun.entry.release):
+        begun.stream("check")  # refused where the release is finished
+        noisy = mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
+        told = {
+            "release": begun.entry.release,
+            "config": dataclasses.asdict(mechanism.config),
+            "words": spoken.numbers.digest,
+        }
+        with atomic_path(path) as temporary, disk_errors(path):
+            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(told)})
+    begun.finish()
+
+
+def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.ndarray]:
+    """The mechanism of a release and its measurements (M, V) int64.
+
+    Raises:
+        DataError: no such file, or it is of another vocabulary.
+    """
+    told = _header(path)
+    if told.get("words") != numbers.digest:
+        raise DataError(
+            path, "counts of this vocabulary", "those of another", "give the model it was made for"
+        )
+    with safe_open(str(path), "np") as file:
+        return FmpMechanism(FmpReleaseConfig(**told["config"])), file.get_tensor("measured")
+
+
+def _header(path: Path) -> dict[str, object]:
+    try:
+        with safe_open(str(path), "np") as file:
+            return json.loads((file.metadata() or {})["json"])
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise DataError(path, "released marginals", str(error), "release them again") from error
+
+
+def released_marginals(
+    sums: np.ndarray, errors: np.ndarray, background: np.ndarray, *, threshold: float, prior_words: float
+) -> np.ndarray:
+    """(T, V) global marginals from noisy running counts: post-processing, which costs nothing.
+
+    A count is believed as far as it differs from what the background would give by more than ``threshold``
+    standard deviations of its noise:
+
+        n'(w) = max(0, e(w) + soft(n(w) - e(w))),  e(w) = u(w) sum of n,  soft(x) = sign(x) max(0, |x| - t sd)
+
+    and is then smoothed as a client's. 0 only cuts counts below 0 off, so that the noise of thousands of
+    rare words is believed; infinity gives the background.
+
+    Args:
+        sums: (T, V) of ``FmpMechanism.sums``.
+        errors: (T,) of ``FmpMechanism.errors``; 0 without noise.
+        threshold: t, at least 0.
+        prior_words: the background counts as so many words beside all counts; at least 1 is taken.
+    """
+    if not threshold >= 0:
+        raise ValueError(f"threshold must be 0 or more, got {threshold}")
+    found = np.empty(sums.shape)
+    for number, (noisy, error) in enumerate(zip(sums, errors)):
+        counts = np.where(background > 0, noisy, 0.0)
+        expected = max(float(counts.sum()), 0.0) * background
+        beyond = counts - expected
+        cut = threshold * error if error > 0 else 0.0
+        kept = np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
+        found[number] = smoothed(np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0))
+    return found

@@ -1,0 +1,282 @@
+"""Federated marginal personalization, simulated [liu2020, algorithm 1 and section 3.2].
+
+The utterances of each client, in the order of time, are cut evenly into T + 1 groups, of rounds 0 to T. Round
+0 is not adapted; round t + 1 is adapted with the client's own marginal and the global one as round t left
+them. With ``refresh`` utterance the client's own grows after every utterance, the global one still once a
+round.
+
+All counts are of the first pass, and so known whatever rescoring chooses: one pass over the rounds serves all
+settings that differ in lambda, alpha, beta or the global marginal alone. It holds one sparse marginal a
+client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from privasr_k2.federated.adapted import LogFactors, Mixing, Nbest, log_factors, log_ratios
+from privasr_k2.federated.fmp_spoken import Spoken
+from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
+from privasr_k2.randomness import stream
+
+REFRESHES = ("round", "utterance")
+
+
+@dataclass(frozen=True)
+class CacheConfig:
+    """How marginals come about; lambda, alpha and beta stand in :class:`Mixing`.
+
+    Args:
+        rounds: T, at least 1: there are T + 1 groups of utterances.
+        sigma: bandwidth of the rank kernel, 0 to infinity.
+        normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the paper's.
+        prior_words: the background counts as so many words beside a client's; 0: as it has different words.
+        decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
+        refresh: ``round`` or ``utterance``: when a client's own marginal grows.
+        client_rate: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
+        seed: of that draw.
+    """
+
+    rounds: int
+    sigma: float
+    normalized_kernel: bool
+    prior_words: float
+    decay: float
+    refresh: str
+    client_rate: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
+        if not self.sigma >= 0:
+            raise ValueError(f"sigma must be 0 or more, got {self.sigma}")
+        if not 0 <= self.prior_words < np.inf:
+            raise ValueError(f"prior_words must be at least 0, got {self.prior_words}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
+        if self.refresh not in REFRESHES:
+            raise ValueError(f"refresh must be one of {' '.join(REFRESHES)}, got {self.refresh!r}")
+        if not 0 < self.client_rate <= 1:
+            raise ValueError(f"client_rate must be above 0 and at most 1, got {self.client_rate}")
+
+
+def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
+    """(N,) the round, 0 to ``rounds``, of each utterance: each client's evenly cut, in the order of time.
+
+    A client with fewer utterances than groups leaves some rounds out.
+    """
+    sizes = np.bincount(spoken.clients, minlength=len(spoken.client_names))
+    return spoken.places * (rounds + 1) // sizes[spoken.clients]
+
+
+def sampled_clients(num_clients: int, config: CacheConfig) -> np.ndarray:
+    """(T, C) bool, whose marginals are averaged after rounds 0 to T - 1: always as many clients."""
+    size = max(1, round(config.client_rate * num_clients))
+    found = np.zeros((config.rounds, num_clients), dtype=bool)
+    for number in range(config.rounds):
+        drawn = stream(config.seed, "fmp clients", number).permutation(num_clients)[:size]
+        found[number, drawn] = True
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """Utterances that are adapted with the same caches.
+
+    Attributes:
+        round: theirs, 1 to T.
+        utterances: (n,) numbers, at most one a client where caches grow by utterances.
+        caches: the clients' own marginals before them.
+        shared: (V,) q/u - 1 of the global marginal that the round before left; None where one is given.
+    """
+
+    round: int
+    utterances: np.ndarray
+    caches: Marginals
+    shared: np.ndarray | None
+
+
+def epochs(
+    spoken: Spoken, config: CacheConfig, background: np.ndarray, *, own_global: bool = True
+) -> Iterator[Epoch]:
+    """All rounds from 1 on, with the caches that their utterances meet.
+
+    Args:
+        background: (V,) u, above 0 for every word that is counted.
+        own_global: average the clients' marginals [eq. 6]; false where released ones are used.
+    """
+    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    in_round = rounds_of(spoken, config.rounds)
+    part = np.zeros(len(spoken), dtype=np.int64)
+    if config.refresh == "utterance":
+        # The place among the client's utterances of the round.
+        order = np.lexsort((spoken.places, in_round, spoken.clients))
+        keys = (spoken.clients * (config.rounds + 1) + in_round)[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        part[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    drawn = sampled_clients(len(spoken.client_names), config) if own_global else None
+    caches = no_marginals(len(spoken.client_names), spoken.numbers, config.prior_words)
+    shared = None
+    for number in range(config.rounds + 1):
+        now = np.flatnonzero(in_round == number)
+        parts = np.split(now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1])
+        for place, utterances in enumerate(parts):
+            if number:
+                yield Epoch(number, np.sort(utterances), caches, shared)
+            if number < config.rounds or place < len(parts) - 1:
+                decay = config.decay if number and place == 0 else 1.0
+                caches = caches.grown(_by_client(spoken, counts, utterances), decay)
+        if drawn is not None and number < config.rounds:
+            shared = ratio_to(caches.average(background, drawn[number]), background)
+
+
+def _by_client(spoken: Spoken, counts: csr_array, utterances: np.ndarray) -> csr_array:
+    """(C, V) the summed counts of some utterances."""
+    where = (spoken.clients[utterances], np.arange(len(utterances)))
+    shape = (len(spoken.client_names), len(utterances))
+    return csr_array(csr_array((np.ones(len(utterances)), where), shape=shape) @ counts[utterances])
+
+
+def global_marginals(spoken: Spoken, config: CacheConfig, background: np.ndarray) -> np.ndarray:
+    """(T, V) the global marginal [eq. 6] after rounds 0 to T - 1, without noise."""
+    found = np.zeros((config.rounds, len(background)))
+    for epoch in epochs(spoken, config, background):
+        assert epoch.shared is not None
+        found[epoch.round - 1] = (epoch.shared + 1) * background
+    return found
+
+
+def token_log_ratios(
+    spoken: Spoken,
+    config: CacheConfig,
+    background: np.ndarray,
+    mixings: Sequence[Mixing],
+    released: Sequence[np.ndarray | None],
+) -> np.ndarray:
+    """ln g(w)/u(w) at every word and sentence end of all hypotheses, for K settings; 0 in round 0.
+
+    Unnormalized scores [liu2020, section 2.1] are ``log_probs + lambda * this``, of any language model.
+
+    Args:
+        mixings: (K,); lambda is not applied, so that one call serves a grid of it.
+        released: for each setting the global marginals (T, V) that it uses; None: the exact average.
+
+    Returns:
+        (W, K).
+    """
+    found = np.zeros((len(spoken.tokens), len(mixings)))
+    shared_of = [None if given is None else ratio_to(given, background) for given in released]
+    for epoch in epochs(spoken, config, background, own_global=_some_exact(released)):
+        at = _tokens_of(spoken, epoch.utterances)
+        words = spoken.tokens[at]
+        own = epoch.caches.ratios_at(spoken.clients[spoken.token_utterances[at]], words, background)
+        for number, mixing in enumerate(mixings):
+            shared = _shared(epoch, shared_of[number])
+            found[at, number] = log_ratios(mixing, shared[words], own)
+    return found
+
+
+def _some_exact(released: Sequence[np.ndarray | None]) -> bool:
+    return any(given is None for given in released)
+
+
+def _tokens_of(spoken: Spoken, utterances: np.ndarray) -> np.ndarray:
+    """The places of all tokens of some utterances, in their order."""
+    starts = np.searchsorted(spoken.token_utterances, utterances)
+    counts = np.searchsorted(spoken.token_utterances, utterances, side="right") - starts
+    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+
+
+def _shared(epoch: Epoch, given: np.ndarray | None) -> np.ndarray:
+    found = epoch.shared if given is None else given[epoch.round - 1]
+    assert found is not None
+    return found
+
+
+#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted.adapted_log_probs` of one model.
+AdaptedScores = Callable[[Sequence[Nbest], np.ndarray, LogFactors], np.ndarray]
+
+
+def normalized_log_probs(
+    spoken: Spoken,
+    nbests: Sequence[Nbest],
+    score: AdaptedScores,
+    config: CacheConfig,
+    background: np.ndarray,
+    mixings: Sequence[Mixing],
+    released: Sequence[np.ndarray | None],
+) -> np.ndarray:
+    """ln p'(w | h) with Z(h) at every word and sentence end of all hypotheses, for K settings: (W, K).
+
+    Args:
+        nbests: the hypotheses of all utterances, of those without a path none, in the order of ``spoken``.
+        score: scores some lists with the factors of their states: here the number of the client.
+        mixings, released: as for :func:`token_log_ratios`.
+    """
+    found = np.zeros((len(spoken.tokens), len(mixings)))
+    shared_of = [None if given is None else ratio_to(given, background) for given in released]
+
+    def fill(utterances: np.ndarray, factors: LogFactors) -> None:
+        chosen = utterances[spoken.num_hyps[utterances] > 0]
+        if chosen.size:
+            found[_tokens_of(spoken, chosen)] = score(
+                [nbests[i] for i in chosen.tolist()], spoken.clients[chosen], factors
+            )
+
+    first = np.flatnonzero(rounds_of(spoken, config.rounds) == 0)
+    fill(first, lambda client: np.zeros((len(mixings), len(background))))
+    for epoch in epochs(spoken, config, background, own_global=_some_exact(released)):
+
+        def factors(client: int, epoch: Epoch = epoch) -> np.ndarray:
+            own = epoch.caches.ratio(client, background)
+            return np.stack(
+                [log_factors(m, _shared(epoch, given), own) for m, given in zip(mixings, shared_of)]
+            )
+
+        fill(epoch.utterances, factors)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class ClientPerplexities:
+    """How well texts are predicted, client by client and round by round.
+
+    Attributes:
+        nats: (C, T + 1) minus the sum of ln p of the best hypotheses' words and ends.
+        tokens: (C, T + 1) how many these are.
+    """
+
+    nats: np.ndarray
+    tokens: np.ndarray
+
+    @property
+    def by_round(self) -> np.ndarray:
+        """(T + 1,) perplexity of each round, all clients together."""
+        return np.exp(self.nats.sum(axis=0) / np.maximum(self.tokens.sum(axis=0), 1))
+
+    @property
+    def total(self) -> float:
+        """Perplexity of everything."""
+        return float(np.exp(self.nats.sum() / max(1, self.tokens.sum())))
+
+
+def client_perplexities(spoken: Spoken, log_probs: np.ndarray, rounds: int) -> ClientPerplexities:
+    """Perplexities of the hypotheses of rank 1 (a text without audio has no others).
+
+    Args:
+        log_probs: (W,) normalized.
+    """
+    best = spoken.ranks[spoken.token_hyps] == 1
+    utterances = spoken.token_utterances[best]
+    cells = spoken.clients[utterances] * (rounds + 1) + rounds_of(spoken, rounds)[utterances]
+    shape = (len(spoken.client_names), rounds + 1)
+    size = shape[0] * shape[1]
+    return ClientPerplexities(
+        np.bincount(cells, -log_probs[best], minlength=size).reshape(shape),
+        np.bincount(cells, minlength=size).reshape(shape),
+    )

@@ -1,0 +1,201 @@
+"""First-pass hypotheses as arrays: whose they are, when they came, and their words as public numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from privasr_k2.errors import DataError
+from privasr_k2.lm.arpa import BOS, EOS, UNK, Arpa
+from privasr_k2.lm.neural.vocabulary import BOUNDARY, UNKNOWN, Vocabulary
+from privasr_k2.scoring.nbest_lists import NbestLists
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class WordNumbers:
+    """The fixed, public numbering of V symbols that all marginals of a run share.
+
+    Attributes:
+        ids: the number of each word that can be spoken.
+        size: V.
+        end: the number of the sentence end.
+        unspoken: numbers that are no words (boundaries): they have no marginal.
+        unknown: what other words count as; None: they are an error.
+    """
+
+    ids: Mapping[str, int]
+    size: int
+    end: int
+    unspoken: tuple[int, ...]
+    unknown: int | None
+
+    @cached_property
+    def is_word(self) -> np.ndarray:
+        """(V,) true for what has a marginal."""
+        found = np.ones(self.size, dtype=bool)
+        found[list(self.unspoken)] = False
+        return found
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the numbering."""
+        told = [self.size, self.end, self.unspoken, sorted(self.ids.items(), key=lambda item: item[1])]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+    def of(self, words: Sequence[str], place: str) -> list[int]:
+        """The numbers of ``words``.
+
+        Raises:
+            DataError: a word outside the vocabulary where :attr:`unknown` is None.
+        """
+        found = [self.ids.get(word, self.unknown) for word in words]
+        if None in found:
+            lost = sorted({word for word, number in zip(words, found) if number is None})
+            raise DataError(
+                place,
+                "words of the vocabulary",
+                f"{len(lost)} others: {' '.join(lost[:_SHOWN])}",
+                "normalize as the vocabulary's text, or let others count as <unk>",
+            )
+        return found  # type: ignore[return-value]
+
+
+def numbers_of_vocabulary(vocabulary: Vocabulary, *, unknown: bool) -> WordNumbers:
+    """The numbering of a neural model; ``unknown``: other words count as ``<unk>``.
+
+    >>> numbers = numbers_of_vocabulary(Vocabulary(("</s>", "<unk>", "a")), unknown=False)
+    >>> numbers.of(["a"], "here"), numbers.is_word.tolist()
+    ([2], [False, True, True])
+    """
+    return WordNumbers(vocabulary.ids, len(vocabulary), BOUNDARY, (BOUNDARY,), UNKNOWN if unknown else None)
+
+
+def numbers_of_arpa(model: Arpa, *, unknown: bool) -> WordNumbers:
+    """The numbering of an n-gram model; ``unknown``: other words count as ``<unk>``, if it has one."""
+    boundaries = tuple(model.word_ids[word] for word in (BOS, EOS))
+    ids = {word: number for word, number in model.word_ids.items() if number not in boundaries}
+    return WordNumbers(ids, len(model.words), boundaries[1], boundaries, ids.get(UNK) if unknown else None)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One utterance of a timeline: its id, the client (device) it came to, and the user who spoke."""
+
+    id: str
+    client: str
+    user: str
+
+
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """The first-pass hypotheses of N utterances as arrays, in the order of their N-best lists.
+
+    Attributes:
+        ids: (N,) utterances.
+        client_names, user_names: names of the C clients and of the users, sorted.
+        clients, users: (N,) numbers of these.
+        places: (N,) 0, 1, ...: the utterance's place among those of its client, in time.
+        num_hyps: (N,) hypotheses, 0 where there was no path.
+        ranks: (H,) of all hypotheses, from 1.
+        lengths: (H,) words of each, the sentence end included.
+        tokens: (W,) word numbers, sentence ends included: the order in which LM scores stand.
+        numbers: of the words.
+    """
+
+    ids: tuple[str, ...]
+    client_names: tuple[str, ...]
+    user_names: tuple[str, ...]
+    clients: np.ndarray
+    users: np.ndarray
+    places: np.ndarray
+    num_hyps: np.ndarray
+    ranks: np.ndarray
+    lengths: np.ndarray
+    tokens: np.ndarray
+    numbers: WordNumbers
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def hyp_utterances(self) -> np.ndarray:
+        """(H,) the utterance of each hypothesis."""
+        return np.repeat(np.arange(len(self)), self.num_hyps)
+
+    @cached_property
+    def token_hyps(self) -> np.ndarray:
+        """(W,) the hypothesis of each token."""
+        return np.repeat(np.arange(len(self.ranks)), self.lengths)
+
+    @cached_property
+    def token_utterances(self) -> np.ndarray:
+        """(W,) the utterance of each token."""
+        return self.hyp_utterances[self.token_hyps]
+
+    @cached_property
+    def hyp_counts(self) -> csr_array:
+        """(H, V) c_s(w), without sentence ends."""
+        inside = self.numbers.is_word[self.tokens]
+        where = (self.token_hyps[inside], self.tokens[inside])
+        shape = (len(self.ranks), self.numbers.size)
+        return csr_array((np.ones(int(inside.sum())), where), shape=shape)
+
+
+def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers) -> Spoken:
+    """N-best lists as arrays.
+
+    Args:
+        timeline: every utterance of the lists once, those of each client in the order of time.
+
+    Raises:
+        DataError: with its line: an utterance that the timeline lacks or has twice, one that has no list, a
+            word outside the vocabulary, hypotheses that are not ranked 1, 2, ...
+    """
+    place_of: dict[str, tuple[Turn, int]] = {}
+    so_far: dict[str, int] = {}
+    for turn in timeline:
+        if turn.id in place_of:
+            raise DataError("the timeline", "every utterance once", f"{turn.id} twice", "make it again")
+        place_of[turn.id] = (turn, so_far.setdefault(turn.client, 0))
+        so_far[turn.client] += 1
+    ids = tuple(one.id for one in lists.lists)
+    if differing := set(ids) ^ set(place_of):
+        found = f"{len(differing)} in one of them only: {' '.join(sorted(differing)[:_SHOWN])}"
+        raise DataError(lists.place, "the utterances of the timeline", found, "make both from the same cuts")
+    turns = [place_of[name][0] for name in ids]
+    ranks: list[int] = []
+    lengths: list[int] = []
+    tokens: list[int] = []
+    for one in lists.lists:
+        place = f"{lists.lines.get(one.id, lists.place)} ({one.id})"
+        own = [hyp.rank for hyp in one.hyps]
+        if own != list(range(1, len(own) + 1)):
+            raise DataError(place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank them by their scores")
+        for hyp in one.hyps:
+            words = hyp.words.split()
+            tokens += [*numbers.of(words, place), numbers.end]
+            lengths.append(len(words) + 1)
+        ranks += own
+    client_names, clients = np.unique([turn.client for turn in turns], return_inverse=True)
+    user_names, users = np.unique([turn.user for turn in turns], return_inverse=True)
+    return Spoken(
+        ids,
+        tuple(client_names.tolist()),
+        tuple(user_names.tolist()),
+        clients,
+        users,
+        np.array([place_of[name][1] for name in ids]),
+        np.array([len(one.hyps) for one in lists.lists]),
+        np.array(ranks, dtype=np.int64),
+        np.array(lengths, dtype=np.int64),
+        np.array(tokens, dtype=np.int64),
+        numbers,
+    )

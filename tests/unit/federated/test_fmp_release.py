@@ -1,0 +1,308 @@
+"""What one unit can move, moved by brute force; what noise costs; how a release is written and read."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.federated.fmp_published import (
+    published_event,
+    published_marginals,
+    published_spending,
+    published_sums,
+    published_worth,
+    usable,
+    weights_of_units,
+)
+from privasr_k2.federated.fmp_release import (
+    FmpMechanism,
+    FmpReleaseConfig,
+    clipped_increments,
+    read_release,
+    released_marginals,
+    unit_numbers,
+    write_release,
+)
+from privasr_k2.federated.fmp_simulation import rounds_of
+from privasr_k2.federated.fmp_spoken import WordNumbers
+from privasr_k2.federated.fmp_strategies import STRATEGIES, make_strategy
+from privasr_k2.federated.marginals import background_unigrams, utterance_counts
+from privasr_k2.privacy import release
+from privasr_k2.privacy.accounting import Relation, account
+from tests.unit.federated.fmp_tiny import CACHES, NUMBERS, random_world
+
+RELEASE = FmpReleaseConfig(
+    data="tiny/train",
+    unit="utterance",
+    mechanism="discrete_laplace",
+    strategy="increments",
+    rounds=3,
+    max_rounds=0,
+    bound=2.0,
+    sigma=1.0,
+    decay=1.0,
+    epsilon=1.0,
+    delta=1e-5,
+)
+U = background_unigrams([list("abcab")], NUMBERS, 3.0)
+_, _, SPOKEN = random_world(5, utterances=24)
+
+
+def mechanism(**changes: object) -> FmpMechanism:
+    """The usual one with some values changed."""
+    return FmpMechanism(dataclasses.replace(RELEASE, **changes))  # type: ignore[arg-type]
+
+
+def norm_of(values: np.ndarray, norm: str) -> float:
+    """Exactly, over all values."""
+    whole = [int(value) for value in values.ravel()]
+    return float(sum(map(abs, whole))) if norm == "l1" else float(sum(v * v for v in whole)) ** 0.5
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize(("unit", "max_rounds"), [("utterance", 0), ("user", 0), ("user", 2), ("call", 1)])
+def test_no_unit_moves_more_than_is_claimed(strategy: str, kind: str, unit: str, max_rounds: int) -> None:
+    made = mechanism(strategy=strategy, mechanism=kind, unit=unit, max_rounds=max_rounds)
+    counts = utterance_counts(SPOKEN, 1.0, normalized=True)
+    rounds, (units, number) = rounds_of(SPOKEN, 3), unit_numbers(SPOKEN, unit)
+    whole = clipped_increments(counts, rounds, units, made)
+    claimed = made.strategy.sensitivity(made.bound_steps, made.max_rounds, made.norm)
+    found = []
+    for one in range(number):
+        silent = counts * (units != one)[:, None]
+        moved = whole - clipped_increments(csr_array(silent), rounds, units, made)
+        assert all(norm_of(row, made.norm) <= made.bound_steps for row in moved)
+        assert np.count_nonzero(moved.any(axis=1)) <= made.max_rounds
+        found.append(norm_of(made.measure(moved), made.norm))
+    assert max(found) <= claimed
+    assert max(found) > 0.3 * claimed  # it is no bound that nothing comes near
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])
+def test_the_worst_unit_reaches_the_claim(strategy: str, kind: str) -> None:
+    made = mechanism(strategy=strategy, mechanism=kind, unit="user", max_rounds=2)
+    counts = csr_array(np.array([[0.0, 9.0, 0.0]] * 4))
+    moved = clipped_increments(counts, np.arange(4), np.zeros(4, dtype=int), made)
+    claimed = made.strategy.sensitivity(made.bound_steps, 2, made.norm)
+    assert abs(norm_of(made.measure(moved), made.norm) / claimed - 1) < 2e-4  # steps are cut off twice
+
+
+def test_without_the_clip_a_unit_moves_more() -> None:
+    made = mechanism(unit="user", bound=0.5)
+    counts = utterance_counts(SPOKEN, 1.0, normalized=True)
+    rounds, (units, number) = rounds_of(SPOKEN, 3), unit_numbers(SPOKEN, "user")
+    loose = mechanism(unit="user", bound=64.0)
+    whole = clipped_increments(counts, rounds, units, loose)
+    steps = max(
+        norm_of(
+            whole - clipped_increments(csr_array(counts * (units != one)[:, None]), rounds, units, loose),
+            "l1",
+        )
+        for one in range(number)
+    )
+    assert steps * loose.grid.step > 3 * 0.5 * made.max_rounds
+
+
+def test_cutting_rounds_again_moves_others_too() -> None:
+    """Why the guarantee is for rounds as they were cut: when utterances came is public."""
+    places = np.arange(12)
+    before, after = places * 4 // 12, np.delete(np.arange(-1, 11), 0) * 4 // 11
+    counts = csr_array(np.eye(12))
+    made = mechanism(rounds=3)
+    moved = clipped_increments(counts, before, places, made)
+    moved -= clipped_increments(csr_array(counts[1:]), after, places[1:], made)
+    assert norm_of(moved, "l1") > made.bound_steps
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("rounds", [1, 3, 6, 7])
+@pytest.mark.parametrize("decay", [1.0, 0.7])
+def test_strategies_answer_running_sums(name: str, rounds: int, decay: float) -> None:
+    made = make_strategy(name, rounds, decay)
+    wanted = np.array([[decay ** (t - s) if s <= t else 0.0 for s in range(rounds)] for t in range(rounds)])
+    assert np.abs(made.decode @ made.encode - wanted).max() < 1e-9
+    # Nothing is used before it is there.
+    last = [max(np.flatnonzero(row)) for row in made.encode]
+    assert all(not made.decode[t, row] for row, end in enumerate(last) for t in range(end))
+    assert (made.encode >= 0).all()
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("decay", [1.0, 0.7])
+def test_sensitivity_over_all_sets_of_rounds(name: str, decay: float) -> None:
+    for rounds in (3, 5, 6, 7):
+        made = make_strategy(name, rounds, decay)
+        for most in range(1, rounds + 1):
+            for norm in ("l1", "l2"):
+                worst = max(
+                    norm_of(5 * made.encode[:, list(taken)].sum(axis=1), norm)
+                    for size in range(1, most + 1)
+                    for taken in itertools.combinations(range(rounds), size)
+                )
+                claimed = made.sensitivity(5, most, norm)
+                assert worst <= claimed <= worst * (1 + 1e-6)
+
+
+def test_square_roots_have_less_error() -> None:
+    errors = {
+        name: made.error().max() * made.sensitivity(1, 1, "l2")
+        for name, made in ((name, make_strategy(name, 10, 1.0)) for name in STRATEGIES)
+    }
+    assert errors["square_root"] < 0.6 * errors["increments"] and errors["square_root"] < errors["tree"]
+
+
+@pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+def test_the_event_costs_what_was_asked(kind: str, strategy: str, epsilon: float) -> None:
+    made = mechanism(mechanism=kind, strategy=strategy, epsilon=epsilon, unit="user", max_rounds=2)
+    found = account(made.event, Relation.ADD_OR_REMOVE_ONE, 1e-5).value
+    assert 0.995 * epsilon <= found <= epsilon
+    spent = made.spending(48)
+    assert spent.unit == "user" and spent.event == made.event
+    assert any("first 2 rounds" in sentence for sentence in spent.does_not_cover)
+
+
+def test_gaussian_noise_is_less_for_many_different_words() -> None:
+    """One utterance of m different words: m in L1, the root of m in L2."""
+
+    def error(kind: str, bound: float) -> float:
+        return float(mechanism(mechanism=kind, bound=bound, delta=1e-6, rounds=1).errors()[0])
+
+    assert error("discrete_laplace", 4.0) < error("discrete_gaussian", 2.0)
+    assert error("discrete_gaussian", 5.0) < error("discrete_laplace", 25.0)
+
+
+def test_noise_has_the_stated_errors() -> None:
+    for kind in ("discrete_laplace", "discrete_gaussian"):
+        made = mechanism(mechanism=kind, strategy="square_root")
+        noisy = made.sums(made.noise.add(np.zeros((3, 1500), dtype=np.int64)))
+        assert np.allclose(noisy.std(axis=1) / made.errors(), 1, atol=0.12), kind
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"epsilon": 0.0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"), ({"delta": 0.0}, "delta"),
+     ({"unit": "city"}, "unit"), ({"mechanism": "laplace"}, "mechanism"), ({"strategy": "none"}, "strategy"),
+     ({"bound": 0.0}, "bound"), ({"rounds": 0}, "rounds"), ({"decay": 0.0}, "decay"),
+     ({"sigma": -1.0}, "sigma")],
+)  # fmt: skip
+def test_values_out_of_range(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mechanism(**change)
+
+
+def begun(folder: Path, made: FmpMechanism, fingerprint: str = "a" * 64) -> object:
+    """A release of the mechanism."""
+    return release.begin(
+        folder / "ledger.json", beside=folder / "privacy.json", spending=made.spending(24),
+        fingerprint=fingerprint, max_epsilon=None,
+    )  # fmt: skip
+
+
+def test_a_release_is_written_once_and_read_back(tmp_path: Path) -> None:
+    made, path = mechanism(), tmp_path / "out" / "released.safetensors"
+    path.parent.mkdir()
+    with begun(tmp_path, made) as started:  # type: ignore[attr-defined]
+        write_release(path, SPOKEN, made, started)
+    content = path.read_bytes()
+    with begun(tmp_path, made) as again:  # type: ignore[attr-defined]
+        assert again.is_finished
+        write_release(path, SPOKEN, made, again)
+    assert path.read_bytes() == content
+    read, measured = read_release(path, NUMBERS)
+    assert read == made and measured.shape == (3, 9) and measured.any()
+    with begun(tmp_path, made, "b" * 64) as other:  # type: ignore[attr-defined]
+        write_release(path, SPOKEN, made, other)
+    assert path.read_bytes() != content
+    with pytest.raises(DataError, match="of this vocabulary"):
+        read_release(path, WordNumbers({"a": 1}, 2, 0, (0,), None))
+    path.unlink()
+    with (
+        begun(tmp_path, made, "b" * 64) as gone,
+        pytest.raises(PrivacyError, match="something of it is missing"),
+    ):  # type: ignore[attr-defined]
+        write_release(path, SPOKEN, made, gone)
+    with pytest.raises(DataError, match="released marginals"):
+        read_release(path, NUMBERS)
+
+
+def test_post_processing_gives_distributions() -> None:
+    rng = np.random.default_rng(1)
+    sums = rng.normal(size=(4, 9)) * 10
+    sums[3] = -5.0
+    for threshold in (0.0, 2.0, np.inf):
+        found = released_marginals(sums, np.full(4, 10.0), U, threshold=threshold, prior_words=2.0)
+        assert (found[:, 1:] > 0).all() and not found[:, 0].any()
+        assert np.allclose(found.sum(axis=1), 1, atol=1e-6)
+    assert np.allclose(found, U, atol=1e-12)
+    assert np.allclose(released_marginals(sums, np.full(4, 10.0), U, threshold=0.0, prior_words=2.0)[3], U)
+    with pytest.raises(ValueError, match="threshold"):
+        released_marginals(sums, np.ones(4), U, threshold=-1.0, prior_words=0.0)
+
+
+def test_post_processing_without_noise_is_equation_6() -> None:
+    counts = np.array([[0.0, 30, 10, 0, 0, 0, 0, 0, 60]])
+    found = released_marginals(counts, np.zeros(1), U, threshold=3.0, prior_words=1.0)
+    assert np.allclose(found, (counts + U) / 101, atol=1e-12)
+
+
+def test_the_threshold_believes_what_noise_cannot_explain() -> None:
+    counts = np.array([[0.0, 100, 0, 0, 0, 0, 0, 3, 100]])
+    found = released_marginals(counts, np.array([5.0]), U, threshold=2.0, prior_words=1.0)[0] / U.clip(1e-9)
+    assert found[8] > 2 and found[7] < found[8]
+    assert found[1] < 203 * U[1]
+
+
+def test_published_equations_and_what_they_are_worth(tmp_path: Path) -> None:
+    sums = published_sums(SPOKEN, CACHES, U)
+    counts = utterance_counts(SPOKEN, 1.0, normalized=False)
+    weights = np.asarray(counts.sum(axis=1)).ravel()
+    in_round = rounds_of(SPOKEN, 2)
+    assert np.allclose(sums.sum(axis=1), [weights[in_round <= t].sum() for t in range(2)])
+    spending = published_spending(
+        CACHES, epsilon=50.0, words=40.0, data="x", unit="utterance", units=24, delta=1e-5
+    )
+    with release.begin(
+        tmp_path / "ledger.json", beside=tmp_path / "privacy.json", spending=spending, fingerprint="a" * 64,
+        max_epsilon=None,
+    ) as started:  # fmt: skip
+        noisy = published_marginals(sums, 50.0, started)
+    assert np.allclose(noisy.sum(axis=1), 1) and not np.allclose(
+        noisy, sums / sums.sum(axis=1, keepdims=True)
+    )
+    assert np.abs(noisy - sums / sums.sum(axis=1, keepdims=True)).max() < 0.05
+    assert (usable(np.array([[-0.5, 1.0, 0.5]])) == [[0, 2 / 3, 1 / 3]]).all()
+
+
+def test_published_epsilon_of_an_average_utterance_of_ami() -> None:
+    """89,666 words in 12,643 utterances, ten releases: 70.9 in place of 1."""
+    event = published_event(1.0, 89_666 / 12_643, 10)
+    assert round(account(event, Relation.ADD_OR_REMOVE_ONE, 1e-6).value, 1) == 70.9
+    worth = published_worth(SPOKEN, CACHES, 1.0, 1e-6, "user")
+    heaviest = weights_of_units(SPOKEN, CACHES, "user").max()
+    assert worth["average"].value < worth["largest"].value
+    assert abs(worth["largest"].value - 2 * heaviest) < 1e-3
+    with pytest.raises(PrivacyError, match="epsilon"):
+        published_event(0.0, 7.0, 10)
+
+
+def test_published_noise_moves_as_the_brute_force_says() -> None:
+    """Without one utterance, the sums of eq. 8 move by its weight in every round after it."""
+    config = dataclasses.replace(CACHES, prior_words=4.0)
+    whole = published_sums(SPOKEN, config, U)
+    in_round = rounds_of(SPOKEN, 2)
+    weights = np.asarray(utterance_counts(SPOKEN, 1.0, normalized=False).sum(axis=1)).ravel()
+    for one in np.flatnonzero((weights > 0) & (in_round < 2))[:6]:
+        gone = SPOKEN.token_utterances == one
+        silent = dataclasses.replace(SPOKEN, tokens=np.where(gone, NUMBERS.end, SPOKEN.tokens))
+        moved = np.abs(whole - published_sums(silent, config, U)).sum(axis=1)
+        assert np.allclose(moved[in_round[one] :], weights[one]) and not moved[: in_round[one]].any()
