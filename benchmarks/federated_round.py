@@ -1,0 +1,153 @@
+"""A federated round: seconds for a cohort of clients, ours against a plain PyTorch loop.
+
+    . ./path.sh; python benchmarks/federated_round.py
+    . ./path.sh; torchrun --nproc_per_node 2 benchmarks/federated_round.py --plain false
+
+The model is the paper's: characters of 100 dimensions, LSTM layers of 2 x 512, here with 10,000 words and a
+full softmax. The plain loop does for each client what the equations say: a deep copy of the model,
+``torch.optim.SGD`` on ``model(...)`` batch after batch, and the difference of all parameters, added to the
+sum in double precision. Ours does the same with ``LocalTrainer`` and ``UpdateSum``. Both in turn,
+``--repeats`` times; the least time counts. The sums must agree within 1e-4 of their norm, or nothing is
+printed. ``--words --dim --layers --clients`` for a smaller try. Threads: OMP_NUM_THREADS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from privasr_k2 import config
+from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches
+from privasr_k2.federated.cohorts import chunks
+from privasr_k2.federated.private_sum import UpdateSum
+from privasr_k2.federated.weighting import ClientData
+from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.model import NeuralLm
+from privasr_k2.lm.neural.vocabulary import SYMBOLS, Text, Vocabulary
+from privasr_k2.randomness import stream
+from privasr_k2.training.distributed import Process, join
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+LOCAL = ClientConfig(epochs=1, batch_size=8, lr=1.0, max_seconds=0)
+
+
+def made_model(words: int, dim: int, layers: int) -> NeuralLm:
+    """The paper's model with random weights."""
+    files = [CONF / "lm_char_lstm.yaml", CONF / "paper" / "lm_char_lstm.yaml"]
+    kind = kind_of(files)
+    spec = spec_of(config.load(kind.config, files, [f"network.dim={dim}", f"network.layers={layers}"]))
+    spellings = stream(1, "spellings").integers(97, 123, size=(2 * words, 12))
+    lengths = stream(1, "letters").integers(3, 12, size=2 * words)
+    names = {bytes(row[:n].tolist()).decode(): None for row, n in zip(spellings, lengths)}
+    return new_lm(spec, Vocabulary((*SYMBOLS, *list(names)[:words])), seed=1).eval()
+
+
+def made_clients(count: int, words: int, utterances: float) -> list[ClientData]:
+    """Clients with 1 + Poisson many sentences of 4 to 20 words, words as frequent as Zipf says."""
+    generator = stream(1, "clients")
+    shares = 1.0 / np.arange(1, words - 1)
+    found = []
+    for number in range(count):
+        lengths = generator.integers(4, 21, size=1 + generator.poisson(utterances - 1))
+        text = generator.choice(words - 2, size=lengths.sum(), p=shares / shares.sum()).astype(np.int32) + 2
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        weights = np.ones(len(text) + len(lengths), dtype=np.float32)
+        found.append(ClientData(f"client-{number}", Text(text, starts), weights, len(text)))
+    return found
+
+
+def plain_round(model: NeuralLm, cohort: list[ClientData]) -> torch.Tensor:
+    """The sum of words times (theta - theta_i), one client after the other."""
+    total = torch.zeros(sum(p.numel() for p in model.parameters()), dtype=torch.float64)
+    for client in cohort:
+        local = copy.deepcopy(model)
+        optimizer = torch.optim.SGD(local.parameters(), lr=LOCAL.lr)
+        for sentences in local_batches(client, LOCAL, 1, 0):
+            padded = torch.from_numpy(client.text.padded(sentences))
+            lengths = torch.from_numpy(client.text.lengths[sentences])
+            log_probs = local(padded[:, :-1].contiguous(), padded[:, 1:].contiguous(), lengths)
+            loss = -(log_probs.sum(dim=1) / lengths).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        start = 0
+        for old, new in zip(model.parameters(), local.parameters()):
+            difference = (old.detach() - new.detach()).reshape(-1)
+            total[start : start + len(difference)].add_(difference, alpha=client.num_words)
+            start += len(difference)
+    return total
+
+
+def our_round(trainer: LocalTrainer, weights: torch.Tensor, cohort: list[ClientData], args, process: Process):
+    """The same sum."""
+    total = UpdateSum(len(weights), None, weights.device)
+    trainer.load(weights)
+    shared = chunks(cohort, batch_size=LOCAL.batch_size, positions=args.positions)
+    for chunk in shared[process.rank :: process.world_size]:
+        for client, update in trainer.updates(chunk, 0):
+            if isinstance(update, Failure):
+                raise SystemExit(update.reason)
+            if update is not None:
+                total.add(update, client.num_words)
+    if process.world_size > 1:
+        torch.distributed.all_reduce(total.steps)
+    return total.values()
+
+
+def main() -> None:
+    """Measure and print."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in {"words": 10_000, "dim": 512, "layers": 2, "clients": 100, "repeats": 3}.items():
+        made.add_argument(f"--{name}", type=int, default=value)
+    made.add_argument("--positions", type=int, default=2048, help="of first batches that are run together")
+    made.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
+    made.add_argument("--plain", choices=("true", "false"), default="true")
+    args = made.parse_args()
+    model = made_model(args.words, args.dim, args.layers)
+    cohort = made_clients(args.clients, model.num_words, args.utterances)
+    batches = sum(len(local_batches(client, LOCAL, 1, 0)) for client in cohort)
+    with join("cpu") as process:
+        ours = copy.deepcopy(model)
+        trainer = LocalTrainer(ours, list(ours.parameters()), LOCAL, seed=1)
+        weights = trainer.vector.clone()
+        times: dict[str, list[float]] = {"ours": [], "plain": []}
+        begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(args.repeats):
+            clock = time.perf_counter()
+            found = our_round(trainer, weights, cohort, args, process)
+            times["ours"].append(time.perf_counter() - clock)
+            if _ == 0:
+                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun
+            if args.plain == "true" and process.leads:
+                clock = time.perf_counter()
+                expected = plain_round(model, cohort)
+                times["plain"].append(time.perf_counter() - clock)
+                if (found - expected).norm() > 1e-4 * expected.norm():
+                    raise SystemExit("the sums differ")
+            process.wait()
+        if process.leads:
+            million = len(weights) / 1e6
+            print(
+                f"{million:.1f} M parameters, {args.clients} clients, {batches} batches, "
+                f"{process.world_size} processes"
+            )
+            print(
+                f"{torch.get_num_threads()} threads a process, memory of the first round {peak / 1024:.0f} MB"
+            )
+            for name, seconds in times.items():
+                if seconds:
+                    print(
+                        f"{name}: {min(seconds):.2f} s a round, {args.clients / min(seconds):.1f} clients/s"
+                    )
+            if times["plain"]:
+                print(f"plain / ours: {min(times['plain']) / min(times['ours']):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+r"""Attack federated training: exposure of canaries and membership with and without privacy, and a bound on
+epsilon.
+
+    python -m privasr_k2.bin.audit_fedlm --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
+        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml conf/fedlm_audit.yaml \
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rate=0.05 rounds=50
+
+Trains five times: with the canaries, without and with clip and noise; and with marks, as it is, with the
+noise divided and with next to none. What it writes is for the owner: no guarantee covers it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_json
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, train, attack, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
+    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
+    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="what was found, JSON")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.federated import fedlm_audit
+    from privasr_k2.federated.client import LocalTrainer
+    from privasr_k2.federated.clients import read_clients
+    from privasr_k2.federated.cohorts import Drawn
+    from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
+    from privasr_k2.federated.train import open_start
+    from privasr_k2.federated.weighting import prepare
+    from privasr_k2.lm.neural.files import load_lm
+    from privasr_k2.lm.neural.scoring import NeuralScorer
+    from privasr_k2.training.distributed import join
+
+    torch.set_num_threads(args.num_jobs)
+    config = cli.load(fedlm_audit.AuditedConfig, args)
+    if not config.claims:
+        raise ConfigError("privacy.noise", "a number above 0", "0", "name the claim that is audited")
+    clients = read_clients(args.in_clients)
+    before = NeuralScorer(*load_lm(args.in_init))
+    vocabulary = before.vocabulary
+    canaries = fedlm_audit.draw_canaries(vocabulary.words, config, config.seed)
+    members, others = fedlm_audit.split_members(clients, config.seed)
+    planted = prepare(fedlm_audit.plant(members, canaries, config.repeats), vocabulary, config.confidences)
+    bare = dataclasses.replace(
+        config, privacy=dataclasses.replace(config.privacy, clip=None, noise=0.0, quantile=None)
+    )
+    with join(args.device) as process:
+
+        def make_trainer() -> LocalTrainer:
+            begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
+            model = open_start(args.in_init, **begin_with)[0].to(process.device)
+            return LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
+
+        found = {}
+        for name, setting in {"without_privacy": bare, "with_privacy": config}.items():
+            trainer = make_trainer()
+            for _ in rounds(Federation(planted, trainer), setting, process, Drawn(None), None):
+                pass
+            after = NeuralScorer(trainer.model, vocabulary)
+            found[name] = {
+                "exposure": fedlm_audit.exposure_of(after, canaries, config, config.privacy.delta),
+                "membership": fedlm_audit.membership_of(before, after, members, others, config),
+            }
+        data = prepare(clients, vocabulary, config.confidences)
+        found["marks"] = fedlm_audit.marks(make_trainer, data, config, config, process)
+        if process.leads:
+            write_json(args.out_audit, found)
+            log.info("%s", found["marks"])
+
+
+if __name__ == "__main__":
+    cli.run(main)

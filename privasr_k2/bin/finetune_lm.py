@@ -1,0 +1,44 @@
+r"""Adapt a neural language model on the server, with the text of all clients together; nothing is private.
+
+    python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir exp/fedlm/server \
+        --in-init exp/lm/char_lstm --config conf/finetune_lm.yaml --set confidences.way=token
+
+Adam and batches of sentences with the clients' own loss, so that confidences are used as train_fedlm uses
+them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.fileio import read_lines
+
+
+def main() -> None:
+    """Parse and train."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
+    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
+    made.add_argument("--in-dev-text", type=Path, metavar="FILE", help="a sentence a line, for the log")
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.federated.clients import read_clients
+    from privasr_k2.federated.server_training import FinetuneConfig, finetune
+    from privasr_k2.training.distributed import choose_device
+
+    torch.set_num_threads(args.num_jobs)
+    config = cli.load(FinetuneConfig, args)
+    text = read_lines(args.in_dev_text) if args.in_dev_text is not None else ()
+    dev = [line.split() for _, line in text if line.strip()]
+    clients = read_clients(args.in_clients)
+    finetune(clients, dev, args.in_init, args.out_dir, config, choose_device(args.device))
+
+
+if __name__ == "__main__":
+    cli.run(main)

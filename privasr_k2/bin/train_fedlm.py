@@ -1,0 +1,97 @@
+r"""Adapt a neural language model on the text of clients by federated training, or continue one that was
+killed.
+
+    python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
+        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all --config conf/fedlm.yaml --set rounds=50
+
+With privacy.noise above 0 it is a release for each client, and needs --out-privacy and --ledger:
+
+    python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
+        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
+        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json --config conf/fedlm.yaml \
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
+
+Writes to --out-dir what train_lm writes, and federated.json. For several processes start it with torchrun, as
+train_am; the result is the same. Server training beside it: train_lm --in-init.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import read_lines
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, spend where a guarantee is claimed, train."""
+    made = cli.parser(__doc__)
+    made.add_argument(
+        "--in-private-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz"
+    )
+    made.add_argument("--in-public-init", type=Path, required=True, metavar="DIR", help="model to begin with")
+    made.add_argument(
+        "--in-public-dev-text", type=Path, metavar="FILE", help="a sentence a line, for the log"
+    )
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
+    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the clients, where there is noise")
+    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.federated.clients import read_clients
+    from privasr_k2.federated.settings import FedLmConfig, spending
+    from privasr_k2.federated.train import neutral, open_start, paper_epsilon, train_fedlm
+    from privasr_k2.federated.weighting import prepare
+    from privasr_k2.privacy import release
+    from privasr_k2.privacy.spending import guarantees, shown
+    from privasr_k2.training.distributed import join
+
+    torch.set_num_threads(args.num_jobs)
+    config = cli.load(FedLmConfig, args)
+    if config.claims != (args.out_privacy is not None) or (config.claims and args.ledger is None):
+        wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
+        raise ConfigError("the command line", wanted, f"privacy.noise={config.privacy.noise:g}", "see --help")
+    clients = read_clients(args.in_private_clients)
+    text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
+    dev = [line.split() for _, line in text if line.strip()]
+    config.sampling_for(len(clients))
+    # All that can be wrong with the inputs is found before anything is spent.
+    begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
+    prepare(clients, open_start(args.in_public_init, **begin_with)[1], config.confidences)
+    spent = spending(config, len(clients)) if config.claims else None
+    with join(args.device) as process, ExitStack() as stack:
+        begun = None
+        if spent is not None and process.leads:
+            inputs = [args.in_private_clients, args.in_public_init]
+            made_release = release.begin(
+                args.ledger,
+                beside=args.out_privacy,
+                spending=spent,
+                fingerprint=release.fingerprint_of(neutral(config), inputs),
+                max_epsilon=args.max_epsilon,
+            )
+            begun = stack.enter_context(made_release)
+        train_fedlm(clients, dev, args.in_public_init, args.out_dir, config, process, begun)
+        if spent is not None and process.leads:
+            of_paper = paper_epsilon(config.privacy.noise, config.privacy.delta)
+            for line in guarantees([spent])[0].lines():
+                log.info(line)
+            log.info(
+                "plan: the paper's 10,000 devices, 100 a round, 1,000 rounds: epsilon (RDP) %s, (PLD) %s",
+                shown(of_paper.rdp),
+                "none" if of_paper.pld is None else shown(of_paper.pld),
+            )
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,330 @@
+"""What clients do in a round: plain SGD on their own text, and what they send [liu2021, eq. 1-4].
+
+    theta <- theta - eta_l gradient(batch),    K epochs of batches of 8;    update = theta_t - theta_i
+
+A simulation can do better than copying the model for each client. The first batches of all clients see the
+same weights: those of a chunk of clients are run together, with the gradient of each client apart
+(:mod:`privasr_k2.federated.lstm_gradients`). A client that has more batches goes on by itself, in the one
+buffer of weights that there is, and its update is written into the one buffer of gradients. Memory does not
+grow with the cohort.
+
+Clients train without dropout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from privasr_k2.federated import lstm_gradients
+from privasr_k2.federated.weighting import ClientData
+from privasr_k2.lm.neural.lstm import RecurrentLm
+from privasr_k2.lm.neural.model import NeuralLm
+from privasr_k2.lm.neural.softmax import FullSoftmax
+from privasr_k2.randomness import stream
+
+
+@dataclass(frozen=True)
+class ClientConfig:
+    """What a client does in a round.
+
+    Args:
+        epochs: K, passes over its text.
+        batch_size: sentences of a batch.
+        lr: eta_l of plain SGD.
+        max_seconds: a client that takes longer is left out of the round; 0 = no limit.
+    """
+
+    epochs: int
+    batch_size: int
+    lr: float
+    max_seconds: float
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"client.{name} must be at least 1, got {getattr(self, name)}")
+        if self.lr <= 0 or self.max_seconds < 0:
+            raise ValueError(
+                f"client.lr must be above 0 and max_seconds not below, got {self.lr}, {self.max_seconds}"
+            )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a client sends nothing."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBatch:
+    """Sentences of one client, one after the other.
+
+    Attributes:
+        inputs, targets: (M,) int64.
+        shares: (M,) float32, what -log P of each symbol counts in the loss: c / (n_b T_j).
+        lengths: (S,) positions of each sentence.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    shares: Tensor
+    lengths: np.ndarray
+
+
+def batch_of(client: ClientData, sentences: np.ndarray) -> LocalBatch:
+    """The batch of a client's ``sentences``, on the CPU.
+
+    >>> from privasr_k2.lm.neural.vocabulary import Text
+    >>> text = Text(np.array([5, 6, 7]), np.array([0, 2, 3]))
+    >>> found = batch_of(ClientData("a", text, np.ones(5, dtype=np.float32), 3), np.array([1, 0]))
+    >>> found.inputs.tolist(), found.targets.tolist(), [round(s, 3) for s in found.shares.tolist()]
+    ([0, 7, 0, 5, 6], [7, 0, 5, 6, 0], [0.25, 0.25, 0.167, 0.167, 0.167])
+    """
+    lengths = client.text.lengths[sentences]
+    padded = client.text.padded(sentences)
+    columns = np.arange(padded.shape[1] - 1)
+    inside = columns < lengths[:, None]
+    places = (client.text.starts[sentences] + sentences)[:, None] + columns
+    shares = client.weights[places[inside]] / np.repeat(lengths * len(sentences), lengths)
+    return LocalBatch(
+        torch.from_numpy(padded[:, :-1][inside]),
+        torch.from_numpy(padded[:, 1:][inside]),
+        torch.from_numpy(shares.astype(np.float32)),
+        lengths,
+    )
+
+
+def local_batches(client: ClientData, config: ClientConfig, seed: int, round_number: int) -> list[np.ndarray]:
+    """The sentences of each batch of a client's round: an order of its own in every round and epoch."""
+    found = []
+    for epoch in range(config.epochs):
+        order = stream(seed, "client", client.name, round_number, epoch).permutation(len(client.text))
+        found += [order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)]
+    return found
+
+
+class LocalTrainer:
+    """Trains clients one after the other, or the beginning of several together, in one copy of the model.
+
+    Args:
+        model: its parameters become views of :attr:`vector`; dropout is off.
+        trained: which of its parameters are trained.
+        seed: of the order of sentences.
+
+    Attributes:
+        vector: (P,) float32 the trained parameters; between clients those of the server.
+        gradient: (P,) their gradients, or the update of a client.
+        trained: the parameters, whose ``grad`` are views of it.
+    """
+
+    def __init__(self, model: NeuralLm, trained: Sequence[nn.Parameter], config: ClientConfig, seed: int):
+        self.model, self._config, self._seed = model.eval(), config, seed
+        self._device = trained[0].device
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        size = sum(parameter.numel() for parameter in trained)
+        self.vector = torch.empty(size, device=self._device)
+        self.gradient = torch.zeros(size, device=self._device)
+        start = 0
+        for parameter in trained:
+            own = slice(start, start + parameter.numel())
+            self.vector[own] = parameter.detach().reshape(-1)
+            parameter.data = self.vector[own].view(parameter.shape)
+            parameter.requires_grad_(True)
+            parameter.grad = self.gradient[own].view(parameter.shape)
+            start += parameter.numel()
+        self._base = self.vector.clone()
+        self.trained = list(trained)
+        self._segments = _Segments(model, self.trained) if isinstance(model, RecurrentLm) else None
+
+    def load(self, weights: Tensor) -> None:
+        """Begin a round with the server's weights (P,)."""
+        self._base.copy_(weights)
+        self.vector.copy_(weights)
+
+    def gradient_of(self, batch: LocalBatch) -> None:
+        """Put the gradient of a batch's loss at :attr:`vector` into :attr:`gradient`."""
+        for _ in self._gradients([self._moved(batch)]):
+            pass
+
+    def updates(
+        self, clients: Sequence[ClientData], round_number: int
+    ) -> Iterator[tuple[ClientData, Tensor | Failure | None]]:
+        """What each client of a chunk sends: theta_t - theta_i (P,), valid until the next is asked for.
+
+        ``None``: the client has no sentences to train on. A chunk in which something fails is done again
+        client by client, so that the others do not suffer.
+        """
+        plans = {
+            client.name: local_batches(client, self._config, self._seed, round_number) for client in clients
+        }
+        busy = [client for client in clients if plans[client.name]]
+        done = 0
+        try:
+            for client, update in self._together(busy, plans):
+                yield client, update
+                done += 1
+        except RuntimeError as error:
+            self.vector.copy_(self._base)
+            if len(busy) == 1:
+                yield busy[0], Failure(str(error).splitlines()[0])
+            else:
+                for client in busy[done:]:
+                    yield from self.updates([client], round_number)
+        for client in clients:
+            if not plans[client.name]:
+                yield client, None
+
+    def _together(
+        self, clients: Sequence[ClientData], plans: dict[str, list[np.ndarray]]
+    ) -> Iterator[tuple[ClientData, Tensor | Failure]]:
+        firsts = [self._moved(batch_of(client, plans[client.name][0])) for client in clients]
+        for client, _ in zip(clients, self._gradients(firsts)):
+            rest = plans[client.name][1:]
+            if rest:
+                yield client, self._alone(client, rest)
+                self.vector.copy_(self._base)
+            else:
+                yield client, self.gradient if self._config.lr == 1 else self.gradient.mul_(self._config.lr)
+
+    def _alone(self, client: ClientData, rest: Sequence[np.ndarray]) -> Tensor | Failure:
+        begun = time.monotonic()
+        self.vector.sub_(self.gradient, alpha=self._config.lr)
+        for sentences in rest:
+            if self._config.max_seconds and time.monotonic() - begun > self._config.max_seconds:
+                return Failure(f"more than {self._config.max_seconds:g} seconds")
+            batch = self._moved(batch_of(client, sentences))
+            if self._segments is not None:
+                self._segments.descend(batch, self._config.lr)
+            else:
+                for _ in self._gradients([batch]):
+                    self.vector.sub_(self.gradient, alpha=self._config.lr)
+        return torch.sub(self._base, self.vector, out=self.gradient)
+
+    def _gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
+        """For each batch: its gradient stands in :attr:`gradient`."""
+        if self._segments is not None:
+            yield from self._segments.gradients(batches)
+            return
+        for batch in batches:
+            self.gradient.zero_()
+            lengths = torch.from_numpy(batch.lengths).to(self._device)
+            columns = torch.arange(int(batch.lengths.max()), device=self._device)
+            inside = columns < lengths.unsqueeze(1)
+            inputs, targets = (
+                part.new_zeros(inside.shape).masked_scatter(inside, part)
+                for part in (batch.inputs, batch.targets)
+            )
+            log_probs = self.model(inputs, targets, lengths)[inside]
+            (-(batch.shares * log_probs).sum()).backward()
+            yield
+
+    def _moved(self, batch: LocalBatch) -> LocalBatch:
+        parts = (part.to(self._device) for part in (batch.inputs, batch.targets, batch.shares))
+        return LocalBatch(*parts, batch.lengths)
+
+
+Product = Callable[[nn.Parameter, Tensor, Tensor], None]
+
+
+def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
+    """The gradient ``left.T @ right`` of a matrix, or of a vector the sum over the rows of ``left``."""
+    if parameter.dim() == 1:
+        torch.sum(left, dim=0, out=parameter.grad)
+    else:
+        torch.mm(left.t(), right, out=parameter.grad)
+
+
+class _Segments:
+    """Gradients of an LSTM language model: words and softmax client by client, the layers between for all."""
+
+    def __init__(self, model: RecurrentLm, trained: Sequence[nn.Parameter]) -> None:
+        self._model, self._lstm = model, model.recurrent.lstm
+        of_lstm, of_output = set(self._lstm.parameters()), {*model.output.parameters()}
+        self._layers = any(parameter in of_lstm for parameter in trained)
+        # Words are read by the vectors of the softmax, and no copy of them.
+        self._tied = getattr(model, "embedding", self) is None and getattr(model, "vectors", None) is None
+        self._all = self._tied or any(parameter not in of_output for parameter in trained)
+        self._direct = isinstance(model.output, FullSoftmax) and isinstance(model.project, nn.Identity)
+        written = (of_lstm if self._layers else set()) | (of_output if self._direct else set())
+        self._added = [parameter for parameter in trained if parameter not in written]
+        self._behind = [p for p in trained if p in of_output or p in set(model.project.parameters())]
+
+    def gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
+        """For each batch: its gradient stands in the parameters' ``grad``."""
+        yield from self._run(batches, _store)
+
+    def descend(self, batch: LocalBatch, lr: float) -> None:
+        """A step of SGD. Where a gradient is one product, it is taken off the weights at once."""
+        kept = set(self._model.output.parameters()) if self._tied else set()
+
+        def take_off(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
+            if parameter in kept:  # words will add their part
+                _store(parameter, left, right)
+            elif parameter.dim() == 1:
+                parameter.data.sub_(left.sum(dim=0), alpha=lr)
+            else:
+                parameter.data.addmm_(left.t(), right, alpha=-lr)
+
+        for _ in self._run([batch], take_off):
+            for parameter in {*self._added, *(kept if self._direct else ())}:
+                parameter.data.sub_(parameter.grad, alpha=lr)  # type: ignore[arg-type]
+
+    def _run(self, batches: Sequence[LocalBatch], product: Product) -> Iterator[None]:
+        ends = np.cumsum([len(batch.inputs) for batch in batches])
+        device = batches[0].inputs.device
+        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches])).to(device)
+        rows = [packing.places[end - len(b.inputs) : end] for end, b in zip(ends.tolist(), batches)]
+        with torch.set_grad_enabled(self._all):
+            vectors = [self._model.embed(batch.inputs) for batch in batches]
+        inputs = vectors[0].new_empty(len(packing.places), vectors[0].size(-1))
+        for own, part in zip(rows, vectors):
+            inputs[own] = part.detach()
+        layers = lstm_gradients.forward(self._lstm, inputs, packing)
+        losses = [self._loss(layers[-1].hidden[own], batch, product) for own, batch in zip(rows, batches)]
+        if self._all:
+            d_hidden = torch.empty_like(layers[-1].hidden)
+            for own, (d_own, _) in zip(rows, losses):
+                d_hidden[own] = d_own
+            d_gates = lstm_gradients.backward(self._lstm, layers, d_hidden, packing)
+            d_inputs = lstm_gradients.input_gradient(self._lstm, d_gates)
+        for own, part, (_, finish) in zip(rows, vectors, losses):
+            for parameter in self._added:
+                parameter.grad.zero_()  # type: ignore[union-attr]
+            finish()
+            if self._all:
+                part.backward(d_inputs[own])
+            if self._layers:
+                only = None if len(batches) == 1 else own
+                lstm_gradients.weight_gradients(self._lstm, layers, d_gates, packing, only, product)
+            yield
+
+    def _loss(self, hidden: Tensor, batch: LocalBatch, product: Product) -> tuple[Tensor, Callable[[], None]]:
+        """The gradient of a client's loss for ``hidden`` (M, D), and what adds those of the parameters."""
+        if not self._direct:
+            leaf = hidden.detach().requires_grad_(True)
+            log_probs = self._model.output.target_log_probs(self._model.project(leaf), batch.targets)
+            loss = -(batch.shares * log_probs).sum()
+            (d_hidden,) = torch.autograd.grad(loss, leaf, retain_graph=True)
+            return d_hidden, lambda: torch.autograd.backward(loss, inputs=self._behind)
+        linear = self._model.output.linear
+        with torch.no_grad():
+            d_scores = functional.linear(hidden, linear.weight, linear.bias).softmax(dim=1)
+            d_scores[torch.arange(len(d_scores), device=d_scores.device), batch.targets] -= 1
+            d_scores *= batch.shares.unsqueeze(1)
+            d_hidden = d_scores @ linear.weight
+
+        def finish() -> None:
+            with torch.no_grad():
+                for parameter in (linear.weight, linear.bias):
+                    product(parameter, d_scores, hidden)
+
+        return d_hidden, finish

@@ -1,0 +1,220 @@
+"""The text of clients: what the first pass made of each device's utterances, a JSON object a line.
+
+    {"client": "s1", "id": "u1", "words": "so we went", "num_words": 3, "confidences": [0.9, 0.8, 0.4]}
+
+A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances were
+dealt by Zipf's law [liu2021, section 3.2].
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_lines, write_jsonl
+from privasr_k2.randomness import stream
+from privasr_k2.scoring.nbest_lists import NbestList
+
+_REPAIR = "make the file again with make_clients, or correct the line"
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One transcript.
+
+    Attributes:
+        id: of the utterance.
+        words: of the best hypothesis.
+        confidences: for each word the probability that it is right, where known.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    confidences: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class ClientText:
+    """What lies on one device: its utterances in the order of the file, at least one of them with words."""
+
+    name: str
+    utterances: tuple[Utterance, ...]
+
+    @property
+    def num_words(self) -> int:
+        """Words of all utterances."""
+        return sum(len(one.words) for one in self.utterances)
+
+
+@dataclass(frozen=True)
+class DeviceConfig:
+    """How utterances become clients; defaults in ``conf/clients.yaml``.
+
+    Args:
+        client: ``speaker``, or ``zipf``: a random device for each utterance.
+        devices: of Zipf's law: how many there are; those that get nothing do not appear.
+        exponent: of Zipf's law: device k has a share in proportion to k ** -exponent; 0 = all alike.
+        text: ``hyp``, the best hypothesis, or ``ref``, what was said, without confidences.
+        seed: of the deal.
+    """
+
+    client: str
+    devices: int
+    exponent: float
+    text: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.client not in ("speaker", "zipf"):
+            raise ValueError(f"client must be speaker or zipf, got {self.client!r}")
+        if self.text not in ("hyp", "ref"):
+            raise ValueError(f"text must be hyp or ref, got {self.text!r}")
+        if self.devices < 1 or self.exponent < 0:
+            raise ValueError(
+                f"devices must be at least 1 and exponent not below 0, got {self.devices} and {self.exponent}"
+            )
+
+
+def zipf_labels(count: int, config: DeviceConfig) -> list[str]:
+    """A device for each of ``count`` utterances, drawn by Zipf's law.
+
+    >>> zipf_labels(3, DeviceConfig(client="zipf", devices=1, exponent=1.0, text="hyp", seed=1))
+    ['device-1', 'device-1', 'device-1']
+    """
+    shares = np.arange(1, config.devices + 1, dtype=np.float64) ** -config.exponent
+    drawn = stream(config.seed, "devices").choice(config.devices, size=count, p=shares / shares.sum())
+    width = len(str(config.devices))
+    return [f"device-{number + 1:0{width}}" for number in drawn.tolist()]
+
+
+def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientText]:
+    """The clients of N-best lists, sorted by name; utterances without words are left out.
+
+    Raises:
+        DataError: nothing is left.
+    """
+    ordered = sorted(lists, key=lambda one: one.id)
+    speakers = [one.speaker for one in ordered]
+    names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
+    return group((name, _transcript(one, config.text)) for name, one in zip(names, ordered))
+
+
+def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
+    """Clients from utterances with their client's name, in order; those without words are left out.
+
+    Raises:
+        DataError: nothing is left.
+    """
+    of_client: dict[str, list[Utterance]] = {}
+    for name, one in utterances:
+        if one.words:
+            of_client.setdefault(name, []).append(one)
+    if not of_client:
+        raise DataError("the clients", "utterances with words", "none", "decode the adaptation part again")
+    return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
+
+
+def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
+    """Write the text of clients, whole or not at all."""
+    write_jsonl(
+        path,
+        (
+            {
+                "client": client.name,
+                "id": one.id,
+                "words": " ".join(one.words),
+                "num_words": len(one.words),
+                "confidences": None if one.confidences is None else list(one.confidences),
+            }
+            for client in clients
+            for one in client.utterances
+        ),
+    )
+
+
+def read_clients(path: Path) -> list[ClientText]:
+    """The clients of a file, sorted by name, so that the order of its lines changes nothing between them.
+
+    Raises:
+        DataError: with file and line: no JSON object; a key that is missing or of another kind; another
+            number of words than is said; confidences that are not one for each word, or outside [0, 1]; an
+            utterance twice. A client without words; no client.
+    """
+    found: dict[str, list[Utterance]] = {}
+    places: dict[str, str] = {}
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DataError(place, "one JSON object", str(error), _REPAIR) from error
+        if not isinstance(record, dict):
+            raise DataError(place, "one JSON object", f"a {type(record).__name__}", _REPAIR)
+        client, one = _parsed(place, record)
+        if one.id in places:
+            raise DataError(place, "every utterance once", f"{one.id} again, as in {places[one.id]}", _REPAIR)
+        places[one.id] = place
+        found.setdefault(client, []).append(one)
+    if not found:
+        raise DataError(path, "an utterance a line", "none", _REPAIR)
+    for client, utterances in found.items():
+        if not any(one.words for one in utterances):
+            raise DataError(
+                f"{places[utterances[0].id]}: client {client!r}",
+                "at least one word",
+                f"{len(utterances)} transcripts without words",
+                "leave the client out",
+            )
+    return [ClientText(name, tuple(one for one in found[name] if one.words)) for name in sorted(found)]
+
+
+def table(clients: Sequence[ClientText]) -> dict[str, Any]:
+    """The figures of Table 1 [liu2021]: clients, utterances, words, and how they are spread."""
+    words = np.array([client.num_words for client in clients])
+    utterances = np.array([len(client.utterances) for client in clients])
+    return {
+        "clients": len(clients),
+        "utterances": int(utterances.sum()),
+        "words": int(words.sum()),
+        "median_utterances": float(np.median(utterances)),
+        "largest_utterances": int(utterances.max()),
+        "median_words": float(np.median(words)),
+        "largest_words": int(words.max()),
+    }
+
+
+def _transcript(one: NbestList, text: str) -> Utterance:
+    if text == "ref":
+        return Utterance(one.id, tuple(one.ref.split()), None)
+    if not one.hyps:
+        return Utterance(one.id, (), None)
+    return Utterance(one.id, tuple(one.hyps[0].words.split()), one.hyps[0].confidences)
+
+
+def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
+    for key in ("client", "id", "words"):
+        if not isinstance(record.get(key), str):
+            raise DataError(place, f"text for the key {key!r}", repr(record.get(key))[:60], _REPAIR)
+    words = tuple(record["words"].split())
+    if record.get("num_words") != len(words):
+        raise DataError(place, f"num_words {len(words)}", repr(record.get("num_words"))[:60], _REPAIR)
+    values = record.get("confidences")
+    if values is None:
+        return record["client"], Utterance(record["id"], words, None)
+    if not isinstance(values, list) or len(values) != len(words):
+        found = f"{len(values)}" if isinstance(values, list) else repr(values)[:60]
+        raise DataError(place, f"confidences for each of {len(words)} words", found, _REPAIR)
+    for word, value in zip(words, values):
+        inside = type(value) in (int, float) and math.isfinite(value) and 0 <= value <= 1
+        if not inside:
+            raise DataError(place, "confidences from 0 to 1", f"{value!r} for {word!r}"[:60], _REPAIR)
+    return record["client"], Utterance(record["id"], words, tuple(float(value) for value in values))

@@ -1,0 +1,100 @@
+"""Who takes part in a round, and which process works for whom."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from privasr_k2.federated.weighting import ClientData
+from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
+from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
+
+SCHEMES = ("poisson", "fixed", "partitioned", "everyone")
+
+
+class Secrets(Protocol):
+    """Where cohorts and noise are drawn from: a :class:`privasr_k2.privacy.release.Release`, or its like."""
+
+    def stream(self, *names: str | int) -> NoiseStream:
+        """The stream for the draw of a cohort, the same each time."""
+
+    def noise(self, *names: str | int) -> NoiseStream:
+        """The stream for the noise of one value, asked for once."""
+
+
+class Drawn:
+    """Streams for a training whose result is not released with a claim.
+
+    Args:
+        seed: cohorts can be drawn again; None = nobody can guess noise and cohorts, which an audit needs.
+    """
+
+    def __init__(self, seed: int | None) -> None:
+        named = hashlib.sha256(f"cohorts without a claim {seed}".encode()).digest()
+        self._secret = new_secret() if seed is None else named
+
+    def stream(self, *names: str | int) -> NoiseStream:
+        """As :class:`Secrets` has it."""
+        return noise_stream(self._secret, *names)
+
+    def noise(self, *names: str | int) -> NoiseStream:
+        """As :class:`Secrets` has it."""
+        return self.stream("noise", *names)
+
+
+def sampling_of(scheme: str, *, cohort: int, rate: float | None, clients: int) -> Sampling:
+    """The contract of a scheme.
+
+    Args:
+        scheme: ``poisson``: each client with probability ``rate``, or cohort / clients; ``fixed``: ``cohort``
+            different ones; ``partitioned``: each client once in about clients / cohort rounds; ``everyone``.
+        clients: how many there are.
+
+    Raises:
+        PrivacyError: a rate of 0 or above 1, or a cohort larger than there are clients.
+
+    >>> sampling_of("poisson", cohort=100, rate=None, clients=10_000).describe()
+    'Poisson, rate 0.01'
+    """
+    if scheme == "poisson":
+        return PoissonSampling(cohort / clients if rate is None else rate)
+    if scheme == "fixed":
+        return FixedCohort(cohort, clients)
+    if scheme == "partitioned":
+        return PartitionedEpochs(max(1, round(clients / cohort)))
+    return AllUnits()
+
+
+def expected_size(sampling: Sampling, clients: int) -> float:
+    """Clients of a round on the average: a public number."""
+    if isinstance(sampling, PoissonSampling):
+        return sampling.rate * clients
+    if isinstance(sampling, FixedCohort):
+        return float(sampling.size)
+    if isinstance(sampling, PartitionedEpochs):
+        return clients / sampling.batches
+    return float(clients)
+
+
+def chunks(cohort: Sequence[ClientData], *, batch_size: int, positions: int) -> list[list[ClientData]]:
+    """A cohort in chunks whose first batches have about ``positions`` positions together at most.
+
+    Clients with sentences of like length are together. It depends on the cohort alone, not on who works.
+
+    Args:
+        positions: 1 = every client by itself.
+    """
+    means = np.array([client.text.lengths.mean() if len(client.text) else 0.0 for client in cohort])
+    found: list[list[ClientData]] = []
+    room = 0.0
+    for place in np.argsort(-means, kind="stable").tolist():
+        size = means[place] * min(batch_size, len(cohort[place].text))
+        if not found or size > room:
+            found.append([])
+            room = float(positions)
+        found[-1].append(cohort[place])
+        room -= size
+    return found

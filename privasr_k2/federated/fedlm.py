@@ -1,0 +1,217 @@
+"""Algorithm 1 of [liu2021] round by round, with user-level privacy where it is claimed.
+
+Liu, Li, Bakshi and Peng (2021), "Private language model adaptation for speech recognition".
+
+A round: the leader draws the cohort; the processes share its chunks of clients; the clipped, weighted updates
+are summed, exactly; the leader adds noise, writes the result, and steps. Which process computes what changes
+nothing: a client's order of sentences has a stream of its own, chunks depend on the cohort alone, and the sum
+comes out the same in any order.
+
+A client that fails (values that are not finite, an error, a time limit) is left out, and the log says so.
+Without a claim the average is over the others. Under a claim it counts as zero and the denominator stays:
+what the round spends was entered before, and is the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from privasr_k2.federated import server
+from privasr_k2.federated.client import Failure, LocalTrainer
+from privasr_k2.federated.cohorts import Secrets, chunks
+from privasr_k2.federated.private_sum import UpdateSum
+from privasr_k2.federated.processes import from_leader, indices_from_leader, summed
+from privasr_k2.federated.round_files import RoundFiles, Stand
+from privasr_k2.federated.settings import FedLmConfig
+from privasr_k2.federated.weighting import ClientData
+from privasr_k2.lm.neural.model import NeuralLm
+from privasr_k2.privacy.noise import GaussianNoise
+from privasr_k2.training.distributed import Process
+
+log = logging.getLogger(__name__)
+
+#: In place of a cohort: the round was released, and is read back.
+_READ_BACK = np.array([-1])
+# Of a bit that is +1/2 or -1/2.
+_BIT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a round was.
+
+    Attributes:
+        number: from 0.
+        stand: after it.
+        delta: (P,) float32, the average that the server stepped by, noise included; None where nobody took
+        part. figures: for the operator, private: clients, failed, mean_norm. Empty where the round was read
+        back.
+    """
+
+    number: int
+    stand: Stand
+    delta: Tensor | None
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """Who trains what.
+
+    Attributes:
+        clients: sorted by name: a cohort is drawn by their places.
+        trainer: with the model.
+        replaced: client's name -> the update that it sends whatever it is asked, for audits.
+        fail: round and client's name -> why it fails, None = it does not; for tests.
+    """
+
+    clients: Sequence[ClientData]
+    trainer: LocalTrainer
+    replaced: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    fail: Callable[[int, str], str | None] = lambda number, name: None
+
+
+def chosen_parameters(model: NeuralLm, trained: str) -> list[torch.nn.Parameter]:
+    """All parameters, or those of the softmax."""
+    return [*(model.output if trained == "output" else model).parameters()]
+
+
+def rounds(
+    federation: Federation,
+    config: FedLmConfig,
+    process: Process,
+    secrets: Secrets | None,
+    files: RoundFiles | None,
+) -> Iterator[Round]:
+    """The rounds that are left to do, one after the other.
+
+    Args:
+        secrets: of the leader: a release where the configuration claims one.
+        files: where to continue from and what is written; None = nothing.
+
+    Returns:
+        of the leader, what each round was; of the others, a server state that has the weights alone. When all
+        are done, the trainer's model has the weights of the last.
+    """
+    trainer = federation.trainer
+    stand = Stand(0, server.begin(trainer.vector.cpu(), config.server), config.privacy.clip)
+    stand = files.resume(stand) if files is not None else stand
+    begun = int(from_leader(process, torch.tensor([stand.round])))
+    for number in range(begun, config.rounds):
+        from_leader(process, stand.server.weights)
+        clip = stand.clip
+        if clip is not None:
+            clip = float(from_leader(process, torch.tensor([clip], dtype=torch.float64)))
+        known = files.read_round(number) if files is not None and config.claims else None
+        chosen = _READ_BACK if known is not None else np.zeros(0, dtype=np.int64)
+        if process.leads and known is None:
+            sampling = config.sampling_for(len(federation.clients))
+            chosen = sampling.cohort(number, len(federation.clients), _leaders(secrets).stream)
+        chosen = indices_from_leader(process, chosen)
+        delta, figures = known[0] if known is not None else None, {}
+        if not np.array_equal(chosen, _READ_BACK):
+            trainer.load(stand.server.weights)
+            total, failed = _sum(federation, config, process, chosen, number, clip)
+            figures = {
+                "clients": float(total.count),
+                "failed": float(failed),
+                "mean_norm": total.norm / max(1, total.count),
+            }
+            if process.leads:
+                known = _averaged(total, config, len(federation.clients), number, clip, secrets)
+                delta = known[0]
+                if files is not None and config.claims and delta is not None:
+                    files.save_round(number, delta, known[1])
+        if process.leads and known is not None:
+            state = stand.server if delta is None else server.step(stand.server, delta, config.server)
+            stand = Stand(number + 1, state, known[1])
+            if files is not None and (stand.round % config.save_every == 0 or stand.round == config.rounds):
+                files.save(stand)
+        yield Round(number, stand, delta, figures)
+    trainer.load(from_leader(process, stand.server.weights))
+
+
+def _leaders(secrets: Secrets | None) -> Secrets:
+    if secrets is None:
+        raise ValueError("the leader needs streams to draw from")
+    return secrets
+
+
+def _sum(
+    federation: Federation,
+    config: FedLmConfig,
+    process: Process,
+    chosen: np.ndarray,
+    number: int,
+    clip: float | None,
+) -> tuple[UpdateSum, int]:
+    """The sum over a cohort, of all processes; and how many failed."""
+    trainer = federation.trainer
+    cohort = [federation.clients[place] for place in chosen.tolist()]
+    alone = config.claims and config.privacy.alone
+    shared = chunks(cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions)
+    total, failed = UpdateSum(len(trainer.vector), clip, trainer.vector.device), 0
+    for chunk in shared[process.rank :: process.world_size]:
+        for client, update in _updates(federation, chunk, number):
+            reason = update.reason if isinstance(update, Failure) else None
+            weight = config.weights.of(client.num_words)
+            if isinstance(update, Tensor) and not total.add(update, weight):
+                reason = "values that are not finite"
+            if reason is not None:
+                failed += 1
+                log.warning("round %d goes on without client %s: %s", number + 1, client.name, reason)
+    summed(process, total.steps)
+    figures = torch.tensor([total.weight, total.within, total.norm, total.count, failed], dtype=torch.float64)
+    total.weight, total.within, total.norm, count, failures = summed(process, figures).tolist()
+    total.count = int(count)
+    return total, int(failures)
+
+
+def _updates(
+    federation: Federation, chunk: Sequence[ClientData], number: int
+) -> Iterator[tuple[ClientData, Tensor | Failure | None]]:
+    fails = {client.name: federation.fail(number, client.name) for client in chunk}
+    real = [c for c in chunk if c.name not in federation.replaced and fails[c.name] is None]
+    if real:
+        yield from federation.trainer.updates(real, number)
+    for client in chunk:
+        reason = fails[client.name]
+        if reason is not None:
+            yield client, Failure(reason)
+        elif client.name in federation.replaced:
+            yield client, federation.replaced[client.name]
+
+
+def _averaged(
+    total: UpdateSum,
+    config: FedLmConfig,
+    clients: int,
+    number: int,
+    clip: float | None,
+    secrets: Secrets | None,
+) -> tuple[Tensor | None, float | None]:
+    """The average, with noise under a claim, as float32; and the clip of the next round."""
+    privacy, within = config.privacy, total.within
+    if config.claims and clip is not None:
+        noise = GaussianNoise(noise_multiplier=privacy.sum_noise, l2_sensitivity=clip)
+        noisy = noise.add(total.values().cpu().numpy(), _leaders(secrets).noise(number, "sum"))
+        delta = torch.from_numpy((noisy / config.denominator(clients)).astype(np.float32))
+        if privacy.adaptive is not None:
+            of_bits = GaussianNoise(noise_multiplier=privacy.count_noise / _BIT, l2_sensitivity=_BIT)
+            within = float(of_bits.add(np.array([within]), _leaders(secrets).noise(number, "bits"))[0])
+        size = config.denominator(clients) / config.weights.mean
+    elif not total.weight:
+        log.warning("round %d: nobody took part", number + 1)
+        return None, clip
+    else:
+        delta, size = (total.values() / total.weight).float().cpu(), float(total.count)
+    if privacy.adaptive is not None and clip is not None:
+        clip = privacy.adaptive.next_clip(clip, within, size)
+    return delta, clip

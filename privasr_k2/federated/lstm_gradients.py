@@ -1,0 +1,187 @@
+"""LSTM layers run forward and backward for the sentences of many clients at once, with their gradients apart.
+
+At the beginning of a round all clients share the weights. One product a time step then serves the sentences
+of all of them, where a client by itself would read the whole recurrent matrix for eight rows. What the
+weights get is split up only in the end: the gradient of a client is a product over its own rows.
+
+Positions are packed: those of the first words of all sentences, the longest sentence first, then those of
+the second words, and so on, so that nothing is padded and a step takes rows that lie together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where the positions of sentences lie.
+
+    Attributes:
+        sizes: sentences that have a t-th position, for t = 0, 1, ...
+        places: (M,) int64, the packed place of each position, sentence by sentence.
+        before: (M,) int64, the packed place of the position before each *packed* place; M where there is
+            none.
+    """
+
+    sizes: tuple[int, ...]
+    places: Tensor
+    before: Tensor
+
+    def to(self, device: torch.device) -> Packing:
+        """The same on ``device``."""
+        return Packing(self.sizes, self.places.to(device), self.before.to(device))
+
+
+def pack(lengths: np.ndarray) -> Packing:
+    """The packing of sentences with ``lengths`` (S,) positions, each at least one.
+
+    >>> found = pack(np.array([1, 2]))
+    >>> found.sizes, found.places.tolist(), found.before.tolist()
+    ((2, 1), [1, 0, 2], [3, 3, 0])
+    """
+    rank = np.empty(len(lengths), dtype=np.int64)
+    rank[np.argsort(-lengths, kind="stable")] = np.arange(len(lengths))
+    sizes = np.cumsum(np.bincount(lengths)[::-1])[::-1][1:]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    places = starts[steps] + np.repeat(rank, lengths)
+    total = int(lengths.sum())
+    before = np.full(total, total, dtype=np.int64)
+    before[places[steps > 0]] = places[np.flatnonzero(steps > 0) - 1]
+    return Packing(tuple(sizes.tolist()), torch.from_numpy(places), torch.from_numpy(before))
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One layer as it ran.
+
+    Attributes:
+        inputs: (M, E).
+        gates: (M, 4 D) enter, keep, new and leave, as they act.
+        cells, states: (M + 1, D), the last row zeros: what stands before the first word.
+    """
+
+    inputs: Tensor
+    gates: Tensor
+    cells: Tensor
+    states: Tensor
+
+    @property
+    def hidden(self) -> Tensor:
+        """(M, D)."""
+        return self.states[:-1]
+
+
+def forward(lstm: nn.LSTM, inputs: Tensor, packing: Packing) -> list[Layer]:
+    """All layers on packed ``inputs`` (M, E); ``[-1].hidden`` is the output, (M, D)."""
+    layers: list[Layer] = []
+    with torch.no_grad():
+        for number in range(lstm.num_layers):
+            layers.append(_forward(lstm, number, layers[-1].hidden if layers else inputs, packing))
+    return layers
+
+
+def _forward(lstm: nn.LSTM, number: int, inputs: Tensor, packing: Packing) -> Layer:
+    weight_ih, weight_hh, bias_ih, bias_hh = _parameters(lstm, number)
+    dim, recurrent = weight_hh.size(1), weight_hh.t()
+    gates = torch.addmm(bias_ih + bias_hh, inputs, weight_ih.t())
+    hidden, cells = gates.new_zeros(len(gates) + 1, dim), gates.new_zeros(len(gates) + 1, dim)
+    start = earlier = 0
+    for time, size in enumerate(packing.sizes):
+        own, cell = gates[start : start + size], cells[start : start + size]
+        if time:
+            own.addmm_(hidden[earlier : earlier + size], recurrent)
+        own[:, : 2 * dim].sigmoid_()
+        own[:, 2 * dim : 3 * dim].tanh_()
+        own[:, 3 * dim :].sigmoid_()
+        enter, keep, new, leave = own.chunk(4, dim=1)
+        torch.mul(enter, new, out=cell)
+        if time:
+            cell.addcmul_(keep, cells[earlier : earlier + size])
+        torch.mul(leave, cell.tanh(), out=hidden[start : start + size])
+        earlier, start = start, start + size
+    return Layer(inputs, gates, cells, hidden)
+
+
+def backward(lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: Packing) -> list[Tensor]:
+    """From the gradient (M, D) of the output: that of each layer's gates before they act, (M, 4 D).
+
+    The gradient of layer l's inputs is ``found[l] @ weight_ih``.
+    """
+    found: list[Tensor] = []
+    with torch.no_grad():
+        for number in reversed(range(lstm.num_layers)):
+            found.append(_backward(lstm, number, layers[number], d_hidden, packing))
+            if number:
+                d_hidden = found[-1] @ _parameters(lstm, number)[0]
+    return found[::-1]
+
+
+def _backward(lstm: nn.LSTM, number: int, layer: Layer, d_hidden: Tensor, packing: Packing) -> Tensor:
+    recurrent = _parameters(lstm, number)[1]
+    dim = recurrent.size(1)
+    enter, keep, new, leave = layer.gates.chunk(4, dim=1)
+    bent = layer.cells[:-1].tanh()
+    into_cell = leave * (1 - bent * bent)
+    # What a change of the cell (three gates) or of the output (the last) means for each gate; all times at
+    # once.
+    d_gates = torch.empty_like(layer.gates)
+    torch.mul(new * enter, 1 - enter, out=d_gates[:, :dim])
+    torch.mul(layer.cells[packing.before] * keep, 1 - keep, out=d_gates[:, dim : 2 * dim])
+    torch.mul(enter, 1 - new * new, out=d_gates[:, 2 * dim : 3 * dim])
+    torch.mul(bent * leave, 1 - leave, out=d_gates[:, 3 * dim :])
+    end, later = len(d_hidden), 0
+    carried_hidden = carried_cell = d_hidden.new_zeros(0, dim)
+    for size in reversed(packing.sizes):
+        own = slice(end - size, end)
+        d_out = d_hidden[own].clone()
+        d_out[:later] += carried_hidden
+        d_cell = d_out * into_cell[own]
+        d_cell[:later] += carried_cell
+        d_gates[own, : 3 * dim].view(size, 3, dim).mul_(d_cell.unsqueeze(1))
+        d_gates[own, 3 * dim :].mul_(d_out)
+        end, later = end - size, size
+        if end:
+            carried_hidden, carried_cell = d_gates[own] @ recurrent, d_cell * keep[own]
+    return d_gates
+
+
+def input_gradient(lstm: nn.LSTM, d_gates: Sequence[Tensor]) -> Tensor:
+    """The gradient (M, E) of the first layer's inputs."""
+    with torch.no_grad():
+        return d_gates[0] @ _parameters(lstm, 0)[0]
+
+
+def weight_gradients(
+    lstm: nn.LSTM,
+    layers: Sequence[Layer],
+    d_gates: Sequence[Tensor],
+    packing: Packing,
+    rows: Tensor | None,
+    product: Callable[[nn.Parameter, Tensor, Tensor], None],
+) -> None:
+    """What the packed places ``rows`` (R,) give the weights; None = all places.
+
+    Args:
+        product: gets each parameter, with ``left`` and ``right`` whose ``left.T @ right`` is its gradient;
+            for a bias it is the sum over the rows of ``left``.
+    """
+    with torch.no_grad():
+        for number, (layer, own) in enumerate(zip(layers, d_gates)):
+            inputs, earlier = layer.inputs, packing.before
+            if rows is not None:
+                own, inputs, earlier = own[rows], inputs[rows], earlier[rows]
+            states = layer.states[earlier]
+            for parameter, right in zip(_parameters(lstm, number), (inputs, states, states, states)):
+                product(parameter, own, right)
+
+
+def _parameters(lstm: nn.LSTM, number: int) -> list[nn.Parameter]:
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    return [getattr(lstm, f"{name}_l{number}") for name in names]

@@ -1,0 +1,105 @@
+"""The files of a federated training: where it stands, and the noisy rounds that were released since.
+
+``latest.safetensors`` has the server's state after some rounds. Under a claim each round's noisy average is
+written to ``released/round-N.safetensors`` before it is used. A training that was killed reads the state,
+then those rounds; only a round that was not written is computed and drawn again, with the release's own key.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from privasr_k2.federated.server import ServerState
+from privasr_k2.fileio import remove_tree
+from privasr_k2.training.keeper import LATEST
+from privasr_k2.training.weights import load_tensors, read_header, save_tensors
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """Where a training stands.
+
+    Attributes:
+        round: rounds that are done.
+        server: its state.
+        clip: the clip of the next round, where there is one.
+    """
+
+    round: int
+    server: ServerState
+    clip: float | None
+
+
+class RoundFiles:
+    """Writes and reads them.
+
+    Args:
+        folder: ``checkpoints/``.
+        fingerprint: of all that the weights depend on, the release included; what another wrote is removed.
+        writes: whether this process does.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, *, writes: bool) -> None:
+        self._folder, self._fingerprint, self._writes = folder, fingerprint, writes
+
+    def resume(self, beginning: Stand) -> Stand:
+        """The latest stand of this fingerprint, or the ``beginning``."""
+        if not self._writes:
+            return beginning
+        latest = self._folder / LATEST
+        header = read_header(latest) if latest.is_file() else None
+        mine = [path for path in self._rounds() if read_header(path)["fingerprint"] == self._fingerprint]
+        if header is not None and header["fingerprint"] == self._fingerprint:
+            tensors = load_tensors(latest)
+            server = ServerState(tensors["weights"], tensors["first"], tensors["second"], header["steps"])
+            log.info("continuing after round %d", header["round"])
+            return Stand(header["round"], server, header["clip"])
+        if self._folder.is_dir() and not mine:
+            log.warning("%s: of other data or another configuration; training anew", self._folder)
+            remove_tree(self._folder)
+        return beginning
+
+    def save(self, stand: Stand) -> None:
+        """Write the stand, and remove the released rounds that it contains."""
+        if self._writes:
+            server = stand.server
+            header = {
+                "fingerprint": self._fingerprint,
+                "round": stand.round,
+                "steps": server.steps,
+                "clip": stand.clip,
+            }
+            tensors = {"weights": server.weights, "first": server.first, "second": server.second}
+            save_tensors(self._folder / LATEST, tensors, header)
+            for path in self._rounds():
+                if read_header(path)["round"] < stand.round:
+                    path.unlink()
+
+    def save_round(self, number: int, delta: Tensor, clip: float | None) -> None:
+        """Write the noisy average of round ``number`` (from 0) and the clip of the next."""
+        header = {"fingerprint": self._fingerprint, "round": number, "clip": clip}
+        save_tensors(self._path(number), {"delta": delta}, header)
+
+    def read_round(self, number: int) -> tuple[Tensor, float | None] | None:
+        """What :meth:`save_round` wrote; None where it did not."""
+        path = self._path(number)
+        if not self._writes or not path.is_file():
+            return None
+        header = read_header(path)
+        return (
+            (load_tensors(path)["delta"], header["clip"])
+            if header["fingerprint"] == self._fingerprint
+            else None
+        )
+
+    def _path(self, number: int) -> Path:
+        return self._folder / "released" / f"round-{number}.safetensors"
+
+    def _rounds(self) -> list[Path]:
+        return sorted((self._folder / "released").glob("round-*.safetensors"))

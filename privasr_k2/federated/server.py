@@ -1,0 +1,102 @@
+"""What a server does with the average of its clients' updates: pure functions from state to state.
+
+[reddi2021] S. Reddi et al., Adaptive federated optimization, ICLR 2021.
+[hsu2019] T.-M. H. Hsu, H. Qi and M. Brown, Measuring the effects of non-identical data distribution for
+federated visual classification, 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+OPTIMIZERS = ("fedadam", "fedavg", "fedavgm")
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """How the server steps.
+
+    Args:
+        optimizer: ``fedadam`` [liu2021, equations 6 to 8], ``fedavg`` or ``fedavgm`` [hsu2019].
+        lr: eta_g; FedAvg proper has 1.
+        beta1, beta2: of FedAdam, in [0, 1); beta1 is also the momentum of FedAvgM.
+        epsilon: eps_g of FedAdam, above 0, *inside* the root.
+    """
+
+    optimizer: str
+    lr: float
+    beta1: float
+    beta2: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"server.optimizer must be one of {' '.join(OPTIMIZERS)}, got {self.optimizer!r}"
+            )
+        for name in ("lr", "epsilon"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"server.{name} must be above 0, got {getattr(self, name)}")
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"server.{name} must be in [0, 1), got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What a server keeps from step to step.
+
+    Attributes:
+        weights: theta_t, (P,) float32.
+        first, second: m and v, (P,) float32; of length 0 where the optimizer has none.
+        steps: t - 1, the steps made so far.
+    """
+
+    weights: Tensor
+    first: Tensor
+    second: Tensor
+    steps: int
+
+
+def begin(weights: Tensor, config: ServerConfig) -> ServerState:
+    """The state before the first step: m_0 = 0, v_0 = 0."""
+    nothing = weights.new_zeros(0)
+    first = nothing if config.optimizer == "fedavg" else torch.zeros_like(weights)
+    second = torch.zeros_like(weights) if config.optimizer == "fedadam" else nothing
+    return ServerState(weights.clone(), first, second, 0)
+
+
+def step(state: ServerState, delta: Tensor, config: ServerConfig) -> ServerState:
+    """The state after a step along ``delta``, the averaged theta_t - theta_i of the clients.
+
+    FedAdam as [liu2021, equations 6 to 8] write it:
+
+        m = beta1 m + (1 - beta1) delta,     m^ = m / (1 - beta1^t)
+        v = beta2 v + (1 - beta2) delta^2,   v^ = v / (1 - beta2^t)
+        theta = theta - eta m^ / sqrt(v^ + eps)
+
+    FedAvgM: m = beta1 m + delta, theta = theta - eta m. FedAvg: theta = theta - eta delta.
+
+    Args:
+        delta: (P,) float32, finite.
+
+    >>> config = ServerConfig(optimizer="fedadam", lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-8)
+    >>> after = step(begin(torch.tensor([1.0, 1.0]), config), torch.tensor([0.5, -2.0]), config)
+    >>> after.weights.double().numpy().round(4).tolist()
+    [0.9, 1.1]
+    """
+    steps = state.steps + 1
+    first, second = state.first, state.second
+    if config.optimizer == "fedavg":
+        return ServerState(state.weights - config.lr * delta, first, second, steps)
+    if config.optimizer == "fedavgm":
+        first = config.beta1 * first + delta
+        return ServerState(state.weights - config.lr * first, first, second, steps)
+    first = torch.lerp(delta, first, config.beta1)
+    second = torch.lerp(delta.square(), second, config.beta2)
+    root = (second / (1 - config.beta2**steps)).add_(config.epsilon).sqrt_()
+    moved = (first / (1 - config.beta1**steps)).div_(root)
+    return ServerState(state.weights - config.lr * moved, first, second, steps)

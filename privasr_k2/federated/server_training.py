@@ -1,0 +1,103 @@
+"""Training on the server with the text of all clients together: the baseline of [liu2021, section 3.2].
+
+Adam, batches of 32 sentences, 10 epochs, and the clients' own loss, so that confidences can be used in the
+same four ways. No dropout, as on the clients. It claims nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.errors import DataError
+from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
+from privasr_k2.federated.clients import ClientText
+from privasr_k2.federated.fedlm import chosen_parameters
+from privasr_k2.federated.train import Sentences, open_start
+from privasr_k2.federated.weighting import ClientData, Weighting, prepare
+from privasr_k2.lm.neural.files import save_lm
+from privasr_k2.lm.neural.perplexity import perplexity
+from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.neural.vocabulary import Text
+from privasr_k2.randomness import stream
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FinetuneConfig:
+    """``conf/finetune_lm.yaml``, where every number is explained."""
+
+    start: str
+    trained: str
+    epochs: int
+    batch_size: int
+    lr: float
+    confidences: Weighting
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.start not in ("pretrained", "scratch") or self.trained not in ("all", "output"):
+            raise ValueError(
+                "start must be pretrained or scratch and trained all or output, "
+                f"got {self.start} and {self.trained}"
+            )
+        if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
+            raise ValueError("epochs and batch_size must be at least 1 and lr above 0")
+
+
+def pooled(clients: Sequence[ClientData]) -> ClientData:
+    """All clients as one.
+
+    Raises:
+        DataError: no sentence is left.
+    """
+    words = np.concatenate([client.text.words for client in clients])
+    sizes = np.concatenate([np.diff(client.text.starts) for client in clients])
+    if not len(sizes):
+        raise DataError("the clients", "sentences to train on", "none", "lower confidences.threshold")
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    weights = np.concatenate([client.weights for client in clients])
+    return ClientData("server", Text(words, starts), weights, len(words))
+
+
+def epochs(trainer: LocalTrainer, data: ClientData, config: FinetuneConfig) -> Iterator[int]:
+    """Train; the number of each epoch when it is done, from 0."""
+    optimizer = torch.optim.Adam(trainer.trained, lr=config.lr)
+    for epoch in range(config.epochs):
+        order = stream(config.seed, "server", epoch).permutation(len(data.text))
+        for at in range(0, len(order), config.batch_size):
+            trainer.gradient_of(batch_of(data, order[at : at + config.batch_size]))
+            optimizer.step()
+        yield epoch
+
+
+def finetune(
+    clients: Sequence[ClientText],
+    dev: Sentences,
+    init: Path,
+    folder: Path,
+    config: FinetuneConfig,
+    device: torch.device,
+) -> None:
+    """Train, and write the model's folder.
+
+    Raises:
+        DataError: an utterance without the confidences that are asked for, no text, or no model.
+    """
+    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    data = pooled(prepare(clients, vocabulary, config.confidences))
+    model = model.to(device)
+    plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
+    trainer = LocalTrainer(model, chosen_parameters(model, config.trained), plain, config.seed)
+    configuration.save(config, folder / "config.yaml")
+    for epoch in epochs(trainer, data, config):
+        shown = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words).shown if dev else ""
+        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, shown)
+    save_lm(folder, spec, model.state_dict(), vocabulary)

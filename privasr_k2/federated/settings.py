@@ -1,0 +1,201 @@
+"""The numbers of a federated training, what it claims, and what that costs before anything is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privasr_k2.errors import PrivacyError
+from privasr_k2.federated.client import ClientConfig
+from privasr_k2.federated.cohorts import SCHEMES, expected_size, sampling_of
+from privasr_k2.federated.private_sum import QuantileClip, noise_of_sum
+from privasr_k2.federated.server import ServerConfig
+from privasr_k2.federated.weighting import Weighting
+from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.noise import GaussianNoise
+from privasr_k2.privacy.sampling import Sampling
+from privasr_k2.privacy.spending import Spending
+
+
+@dataclass(frozen=True)
+class WeightsConfig:
+    """What a client's update counts in the average [liu2021, eq. 5].
+
+    Args:
+        by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
+            w = min(words, cap) / cap.
+        cap: of ``capped``.
+        mean: under a claim the weighted sum is divided by the expected cohort times this public number.
+    """
+
+    by: str
+    cap: int
+    mean: float
+
+    def __post_init__(self) -> None:
+        if self.by not in ("words", "uniform", "capped"):
+            raise ValueError(f"weights.by must be words, uniform or capped, got {self.by!r}")
+        if self.cap < 1 or self.mean <= 0:
+            raise ValueError(f"weights.cap and weights.mean must be above 0, got {self.cap} and {self.mean}")
+
+    def of(self, words: int) -> float:
+        """The weight of a client with that many words.
+
+        >>> WeightsConfig(by="capped", cap=100, mean=1.0).of(25)
+        0.25
+        """
+        if self.by == "words":
+            return float(words)
+        return 1.0 if self.by == "uniform" else min(words, self.cap) / self.cap
+
+
+@dataclass(frozen=True)
+class PrivacyConfig:
+    """What bounds and hides a client's part.
+
+    Args:
+        clip: largest L2 norm of a client's whole update, above 0; None = no limit.
+        noise: noise multiplier; 0 = no claim is made.
+        delta: of the guarantee.
+        quantile: the clip follows this quantile of the norms; None = it stays.
+        quantile_lr, count_noise: as in :class:`privasr_k2.federated.private_sum.QuantileClip`.
+        alone: under a claim each client is computed by itself.
+    """
+
+    clip: float | None
+    noise: float
+    delta: float
+    quantile: float | None
+    quantile_lr: float
+    count_noise: float
+    alone: bool
+
+    def __post_init__(self) -> None:
+        if self.clip is not None and self.clip <= 0:
+            raise ValueError(f"privacy.clip must be above 0, or null for none, got {self.clip}")
+        if self.noise < 0:
+            raise ValueError(f"privacy.noise must not be below 0, got {self.noise}")
+        if self.clip is None and (self.noise or self.quantile is not None):
+            raise ValueError("privacy.noise and privacy.quantile need privacy.clip, got null")
+        if not 0 < self.delta < 1:
+            raise ValueError(f"privacy.delta must be above 0 and below 1, got {self.delta}")
+        if self.quantile is not None:
+            if not 0 < self.quantile < 1 or self.quantile_lr <= 0 or self.count_noise <= 0:
+                raise ValueError("privacy.quantile must be in (0, 1), quantile_lr and count_noise above 0")
+            if self.noise:
+                noise_of_sum(self.noise, self.count_noise)
+
+    @property
+    def adaptive(self) -> QuantileClip | None:
+        """How the clip moves, where it does."""
+        if self.quantile is None:
+            return None
+        return QuantileClip(self.quantile, self.quantile_lr, self.count_noise)
+
+    @property
+    def sum_noise(self) -> float:
+        """The multiplier of the noise on the sum; where bits are sent too, more than that of the whole."""
+        return (
+            self.noise
+            if self.quantile is None or not self.noise
+            else noise_of_sum(self.noise, self.count_noise)
+        )
+
+
+@dataclass(frozen=True)
+class FedLmConfig:
+    """``conf/fedlm.yaml``, where every number is explained."""
+
+    data: str
+    unit: str
+    start: str
+    trained: str
+    rounds: int
+    sampling: str
+    cohort: int
+    rate: float | None
+    relation: str
+    client: ClientConfig
+    confidences: Weighting
+    server: ServerConfig
+    weights: WeightsConfig
+    privacy: PrivacyConfig
+    positions: int
+    eval_every: int
+    save_every: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        choices = {
+            "start": ("pretrained", "scratch"),
+            "trained": ("all", "output"),
+            "sampling": SCHEMES,
+            "relation": tuple(one.value for one in Relation),
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+        for name, least in {
+            "rounds": 1,
+            "cohort": 1,
+            "positions": 1,
+            "eval_every": 0,
+            "save_every": 1,
+        }.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.rate is not None and not 0 < self.rate <= 1:
+            raise ValueError(f"rate must be above 0 and at most 1, got {self.rate}")
+        if self.claims and self.weights.by == "words":
+            raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
+        if self.claims and not self.data:
+            raise ValueError("data must name a corpus and its part where there is noise")
+
+    @property
+    def claims(self) -> bool:
+        """Whether a guarantee is claimed."""
+        return self.privacy.noise > 0
+
+    def sampling_for(self, clients: int) -> Sampling:
+        """The contract that draws the cohorts out of so many clients.
+
+        Raises:
+            PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
+        """
+        return sampling_of(self.sampling, cohort=self.cohort, rate=self.rate, clients=clients)
+
+    def denominator(self, clients: int) -> float:
+        """What the sum is divided by under a claim: public, whoever takes part and whoever fails."""
+        return expected_size(self.sampling_for(clients), clients) * self.weights.mean
+
+
+def spending(config: FedLmConfig, clients: int) -> Spending:
+    """The entry of the ledger: all rounds, whether clients fail in them or not.
+
+    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism whose
+    multiplier is ``privacy.noise``.
+
+    Raises:
+        PrivacyError: no noise; a delta at or above 1 / clients; a rate of 0 or above 1; a scheme that has no
+            bound for the relation.
+    """
+    if not config.claims or config.privacy.clip is None:
+        raise PrivacyError("privacy.noise", "a number above 0", "0", "a claim needs a clip and noise")
+    relation = Relation(config.relation)
+    sampling = config.sampling_for(clients)
+    step = GaussianNoise(noise_multiplier=config.privacy.noise, l2_sensitivity=config.privacy.clip).event()
+    rounding = () if config.privacy.alone else ("float32 rounding that clients of a chunk share",)
+    return Spending(
+        data=config.data,
+        released="the language model after every round of federated training",
+        unit=config.unit,
+        units=clients,
+        relation=relation,
+        event=sampling.event(step, config.rounds, relation),
+        sampling=sampling.describe(),
+        delta=config.privacy.delta,
+        does_not_cover=(
+            "the text that the model was trained on before, and its vocabulary: taken as public",
+            "how many clients and rounds there are",
+            *rounding,
+        ),
+    )

@@ -1,0 +1,184 @@
+"""From clients' text and a pre-trained model to the folder of an adapted one."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.errors import DataError
+from privasr_k2.federated.client import LocalTrainer
+from privasr_k2.federated.clients import ClientText, table
+from privasr_k2.federated.cohorts import Drawn
+from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
+from privasr_k2.federated.processes import from_leader
+from privasr_k2.federated.round_files import RoundFiles
+from privasr_k2.federated.settings import FedLmConfig
+from privasr_k2.federated.weighting import ClientData, prepare
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.lm.neural.files import SPEC, WEIGHTS, Spec, continue_lm, kind_of, new_lm, save_lm
+from privasr_k2.lm.neural.model import NeuralLm
+from privasr_k2.lm.neural.perplexity import perplexity
+from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.neural.vocabulary import Vocabulary, read_vocabulary
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Epsilon, Relation, account
+from privasr_k2.privacy.release import Release
+from privasr_k2.training.distributed import Process
+from privasr_k2.training.keeper import Place
+from privasr_k2.training.trainlog import TrainLog
+
+log = logging.getLogger(__name__)
+
+ABOUT = "federated.json"
+#: What changes no weights.
+_NEUTRAL = {"eval_every": 0, "save_every": 1}
+
+Sentences = Sequence[Sequence[str]]
+
+
+def neutral(config: FedLmConfig) -> FedLmConfig:
+    """The configuration with what changes no weights at fixed values: another one is another release."""
+    return dataclasses.replace(config, **_NEUTRAL)  # type: ignore[arg-type]
+
+
+def paper_epsilon(noise: float, delta: float) -> Epsilon:
+    """What the paper's setting costs: 10,000 devices, 100 of them a round by Poisson sampling, 1,000 rounds.
+
+    It is a plan: no such number of clients was at hand.
+
+    >>> found = paper_epsilon(1.5, 1e-5)
+    >>> f"{found.rdp:.2f} {found.pld:.2f}"
+    '1.01 0.92'
+    """
+    step = events.poisson_sampled(100 / 10_000, events.gaussian(noise))
+    return account(events.repeated(step, 1000), Relation.ADD_OR_REMOVE_ONE, delta)
+
+
+def open_start(folder: Path, *, start: str, trained: str, seed: int) -> tuple[NeuralLm, Vocabulary, Spec]:
+    """The model to begin with; where only the softmax of a tied one is trained, it is untied first.
+
+    Raises:
+        DataError: what :func:`privasr_k2.lm.neural.files.load_lm` refuses.
+    """
+    if not (folder / SPEC).is_file():
+        raise DataError(folder / SPEC, "a language model", "no such file", "train it with train_lm")
+    spec: Spec = configuration.load(kind_of([folder / SPEC]).spec, [folder / SPEC])
+    if trained == "output" and spec.output.tied:
+        spec = dataclasses.replace(spec, output=dataclasses.replace(spec.output, tied=False))
+    model, vocabulary, spec = continue_lm(folder, spec, read_vocabulary(folder / "words.txt").words)
+    if start == "scratch":
+        model = new_lm(spec, vocabulary, seed)
+    return model, vocabulary, spec
+
+
+def train_fedlm(
+    clients: Sequence[ClientText],
+    dev: Sentences,
+    init: Path,
+    folder: Path,
+    config: FedLmConfig,
+    process: Process,
+    release: Release | None,
+) -> None:
+    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
+
+    Args:
+        dev: for perplexities on the way; may be empty. The model depends on it in nothing.
+        init: folder of the model to begin with.
+        release: of the leader, where the configuration claims a guarantee; it is finished in the end.
+
+    Raises:
+        DataError: an utterance without the confidences that are asked for, or no model to begin with.
+        PrivacyError: the release is finished and what it has written is gone, or its rates cannot be.
+    """
+    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    data = prepare(clients, vocabulary, config.confidences)
+    model = model.to(process.device)
+    trainer = LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
+    name = release.entry.release if release is not None else ""
+    if not _is_done(folder, name, process):
+        fingerprint = _fingerprint(config, data, init, name)
+        files = RoundFiles(folder / "checkpoints", fingerprint, writes=process.leads)
+        secrets = release if release is not None else Drawn(config.seed)
+        if process.leads:
+            configuration.save(config, folder / "config.yaml")
+        _follow(Federation(data, trainer), vocabulary, dev, folder, config, process, secrets, files)
+        if process.leads:
+            save_lm(folder, spec, model.state_dict(), vocabulary)
+            write_json(folder / ABOUT, _about(config, clients, trainer, name))
+    if release is not None:
+        release.finish()
+
+
+def _is_done(folder: Path, release: str, process: Process) -> bool:
+    """Whether this very release was written whole by a run that was killed before it was finished."""
+    about = folder / ABOUT
+    done = bool(release) and about.exists() and read_json(about)["release"] == release
+    return bool(from_leader(process, torch.tensor([int(done)])))
+
+
+def _follow(
+    federation: Federation,
+    vocabulary: Vocabulary,
+    dev: Sentences,
+    folder: Path,
+    config: FedLmConfig,
+    process: Process,
+    secrets: Release | Drawn,
+    files: RoundFiles,
+) -> None:
+    train_log: TrainLog | None = None
+    for one in rounds(federation, config, process, secrets if process.leads else None, files):
+        done = one.number + 1
+        place = Place(epoch=one.number, step=done)
+        if train_log is None:
+            train_log = TrainLog(folder, one.number, writes=process.leads)
+        if not config.claims:  # otherwise private: no guarantee covers them
+            train_log.step(place, **one.figures)
+        if process.leads and (done == config.rounds or (config.eval_every and done % config.eval_every == 0)):
+            scalars = {} if one.stand.clip is None else {"clip": one.stand.clip}
+            if dev:
+                federation.trainer.load(one.stand.server.weights)
+                scorer = NeuralScorer(federation.trainer.model, vocabulary)
+                scalars["dev_ppl"] = perplexity(scorer, dev, vocabulary.words).ppl
+            train_log.epoch(place, scalars)
+    if train_log is not None:
+        train_log.close()
+
+
+def _about(
+    config: FedLmConfig, clients: Sequence[ClientText], trainer: LocalTrainer, release: str
+) -> dict[str, Any]:
+    """What the model is; under a claim nothing of it depends on the clients but their number."""
+    figures = {"clients": len(clients)} if config.claims else table(clients)
+    return {
+        "release": release or None,
+        "claim": config.claims,
+        **figures,
+        "rounds": config.rounds,
+        "sampling": config.sampling_for(len(clients)).describe(),
+        "trained_parameters": len(trainer.vector),
+        "way": config.confidences.way,
+    }
+
+
+def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], init: Path, release: str) -> str:
+    """Of everything that the weights depend on."""
+    digest = hashlib.sha256(
+        json.dumps([dataclasses.asdict(neutral(config)), release], sort_keys=True).encode()
+    )
+    for client in data:
+        digest.update(client.name.encode())
+        for values in (client.text.words, client.text.starts, client.weights):
+            digest.update(np.ascontiguousarray(values).tobytes())
+    digest.update((init / WEIGHTS).read_bytes())
+    return digest.hexdigest()

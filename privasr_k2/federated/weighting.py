@@ -1,0 +1,105 @@
+"""What confidences weigh in a client's loss [liu2021, equations 2 to 4].
+
+With n_b sentences in a batch, T_j symbols in sentence j and the weight c of a symbol the loss is
+
+    L = -1 / n_b  sum over j of 1 / T_j  sum over t of c_{j,t} log P(v_{j,t}).
+
+    all         c = 1                                                    [eq. 2]
+    hard        c = 1, without the sentences whose mean confidence is below a threshold
+    utterance   c = the mean confidence of the sentence's words          [eq. 3]
+    token       c = the word's confidence                                [eq. 4]
+
+The end of a sentence is predicted as a word is, and counts in T_j. No confidence classifier speaks of it: it
+has the mean of its words, so that a sentence's mean is the same with and without it. The paper does not say
+whether sentences below the threshold still count in n_b; here they are left out before batches are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.errors import DataError
+from privasr_k2.federated.clients import ClientText, Utterance
+from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
+
+WAYS = ("all", "hard", "utterance", "token")
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How confidences are used.
+
+    Args:
+        way: one of :data:`WAYS`.
+        threshold: of ``hard``, from 0 to 1.
+    """
+
+    way: str
+    threshold: float
+
+    def __post_init__(self) -> None:
+        if self.way not in WAYS:
+            raise ValueError(f"confidences.way must be one of {' '.join(WAYS)}, got {self.way!r}")
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"confidences.threshold must be from 0 to 1, got {self.threshold}")
+
+
+@dataclass(frozen=True, eq=False)
+class ClientData:
+    """A client's text as a model reads it.
+
+    Attributes:
+        name: of the client.
+        text: its sentences as numbers.
+        weights: (M + S,) float32, c of every word and sentence end, all sentences one after the other.
+        num_words: words of the sentences that are trained on: w of [liu2021, eq. 5].
+    """
+
+    name: str
+    text: Text
+    weights: np.ndarray
+    num_words: int
+
+
+def symbol_weights(one: Utterance, way: str) -> np.ndarray:
+    """c of the words of a sentence and of its end, (T,) float32.
+
+    >>> symbol_weights(Utterance("u", ("a", "b"), (1.0, 0.5)), "token").tolist()
+    [1.0, 0.5, 0.75]
+    """
+    if way in ("all", "hard"):
+        return np.ones(len(one.words) + 1, dtype=np.float32)
+    confidences = np.array(one.confidences)
+    mean = confidences.mean()
+    of_words = np.full(len(confidences), mean) if way == "utterance" else confidences
+    return np.append(of_words, mean).astype(np.float32)
+
+
+def prepare(clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: Weighting) -> list[ClientData]:
+    """The clients as numbers; one whose every sentence lies below the threshold has none, and sends nothing.
+
+    Raises:
+        DataError: a way that needs confidences, and an utterance without.
+    """
+    return [_prepared(client, vocabulary, weighting) for client in clients]
+
+
+def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) -> ClientData:
+    kept = []
+    for one in client.utterances:
+        if weighting.way != "all" and one.confidences is None:
+            raise DataError(
+                f"client {client.name!r}, utterance {one.id!r}",
+                f"confidences for confidences.way={weighting.way}",
+                "none",
+                "score them with apply_confidence, or take confidences.way=all",
+            )
+        if weighting.way != "hard" or np.mean(one.confidences) >= weighting.threshold:  # type: ignore[arg-type]
+            kept.append(one)
+    text = vocabulary.encode([one.words for one in kept])
+    weights = [symbol_weights(one, weighting.way) for one in kept]
+    joined = np.concatenate(weights) if weights else np.zeros(0, dtype=np.float32)
+    return ClientData(client.name, text, joined, len(text.words))

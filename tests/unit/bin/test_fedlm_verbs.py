@@ -1,0 +1,195 @@
+"""make_clients, train_fedlm, audit_fedlm and prepare_earnings21_clients from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from privasr_k2.federated.clients import read_clients, write_clients
+from privasr_k2.fileio import read_json, write_jsonl, write_text
+from privasr_k2.lm.neural.files import load_lm
+from privasr_k2.lm.neural.perplexity import perplexity
+from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.training.weights import load_tensors
+from tests.unit.bin.test_language_verbs import call
+from tests.unit.federated.fed_small import CONF, PRIVATE, VOCABULARY, made_clients, saved_model
+
+FEDLM = CONF / "fedlm.yaml"
+SMALL = ["rounds=3", "cohort=5", "eval_every=1"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_clients(tmp_path / "clients.jsonl.gz", made_clients(14))
+    saved_model(tmp_path / "init")
+    write_text(tmp_path / "dev.txt", "w1 w2\n\nw3 w4 w5\n")
+    return tmp_path
+
+
+def flags(folder: Path, out: str = "out") -> list[object]:
+    given = ["--in-private-clients", folder / "clients.jsonl.gz", "--in-public-init", folder / "init"]
+    dev = ["--in-public-dev-text", folder / "dev.txt"]
+    return [*given, *dev, "--out-dir", folder / out, "--device", "cpu", "--config", FEDLM]
+
+
+def spent(folder: Path) -> list[object]:
+    return ["--out-privacy", folder / "privacy.json", "--ledger", folder / "privacy" / "ledger.json"]
+
+
+def test_with_a_claim(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE)
+    assert "epsilon by RDP" in caplog.text and "10,000 devices" in caplog.text
+    entries = read_json(folder / "privacy.json")["entries"]
+    assert [e["spending"]["unit"] for e in entries] == ["user"]
+    model = load_tensors(folder / "out" / "model.safetensors")
+    # Where it is evaluated changes nothing, so that it is the same release: nothing is spent or drawn again.
+    again = [*flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, "eval_every=2"]
+    call(monkeypatch, "train_fedlm", *again)
+    assert len(read_json(folder / "privacy" / "ledger.json")["entries"]) == 1
+    same = load_tensors(folder / "out" / "model.safetensors")
+    assert all(torch.equal(model[name], same[name]) for name in model)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["privacy.clip=0"], "clip must be above 0"),
+        (["privacy.clip=null"], "need privacy.clip"),
+        (["rate=0"], "rate must be above 0"),
+        (["rate=1.5"], "rate must be above 0"),
+        (["cohort=15"], "rate: expected a number above 0 and at most 1"),
+        (["privacy.delta=0.0715"], "below 1/units"),
+        (["privacy.noise=0"], "--out-privacy"),
+        (["confidences.way=token", "trained=none"], "trained must be"),
+    ],
+)
+def test_nothing_is_spent_on_bad_input(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    overrides: list[str],
+    message: str,
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        call(
+            monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *overrides
+        )
+    assert caught.value.code == 2 and message in capsys.readouterr().err
+    assert not (folder / "privacy").exists() and not (folder / "out").exists()
+
+
+def test_nothing_is_spent_on_bad_clients(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = {"client": "a", "id": "u", "words": "w1", "num_words": 1, "confidences": None}
+    for change, message in (
+        ({"words": "", "num_words": 0}, "at least one word"),
+        ({"confidences": [2.0]}, "from 0 to 1"),
+        ({"confidences": [1.0, 1.0]}, "each of 1 words"),
+        ({}, "confidences for confidences.way=token"),
+    ):
+        write_jsonl(folder / "clients.jsonl.gz", [{**line, **change}])
+        claim = ["--set", *SMALL, *PRIVATE, "cohort=1", "confidences.way=token"]
+        with pytest.raises(SystemExit) as caught:
+            call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), *claim)
+        assert caught.value.code == 2 and message in capsys.readouterr().err
+    assert not (folder / "privacy").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["privacy.clip=0.05", "weights.by=uniform"]])
+def test_the_number_of_processes_changes_nothing(folder: Path, repo_root: Path, more: list[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
+    # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
+    torchrun = ["-m", "torch.distributed.run", "--redirects", "1", "--tee", "1", "--standalone"]
+    for name, launcher in (("one", []), ("two", [*torchrun, "--nproc_per_node", "2"])):
+        verb = ["-m", "privasr_k2.bin.train_fedlm", *map(str, flags(folder, name))]
+        command = [sys.executable, *launcher, *verb, "--set", *SMALL, "positions=40", *more]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    one, two = (load_tensors(folder / name / "model.safetensors") for name in ("one", "two"))
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], atol=1e-6, rtol=0)
+    assert any(
+        not torch.equal(one[n], v) for n, v in load_tensors(folder / "init" / "model.safetensors").items()
+    )
+
+
+def test_clients_of_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hyp = {"rank": 1, "words": "a b", "am_score": 0.0, "lm_scores": {}, "confidences": [0.5, 0.25]}
+    lists = [
+        {"id": f"u{n}", "part": "dev", "speaker": f"s{n % 2}", "ref": "a c", "no_path": False, "hyps": [hyp]}
+        for n in range(4)
+    ]
+    write_jsonl(tmp_path / "nbest" / "1.jsonl", lists)
+    out = ["--out-clients", tmp_path / "clients.jsonl.gz", "--out-text", tmp_path / "text.txt"]
+    config = ["--config", CONF / "clients.yaml"]
+    call(monkeypatch, "make_clients", "--in-nbest", tmp_path / "nbest", *out, *config)
+    found = read_clients(tmp_path / "clients.jsonl.gz")
+    assert [(c.name, c.num_words, c.utterances[0].confidences) for c in found] == [
+        ("s0", 4, (0.5, 0.25)),
+        ("s1", 4, (0.5, 0.25)),
+    ]
+    assert (tmp_path / "text.txt").read_text() == "a b\n" * 4
+
+
+def test_the_audit_writes_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
+    out = ["--out-audit", folder / "audit.json", "--config", FEDLM, CONF / "fedlm_audit.yaml"]
+    few = ["canaries=2", "candidates=20", "top=2", "marks=20", "rate=0.2"]
+    call(monkeypatch, "audit_fedlm", *given, *out, "--set", *SMALL, *PRIVATE, *few)
+    found = json.loads((folder / "audit.json").read_text())
+    assert set(found) == {"without_privacy", "with_privacy", "marks"}
+    assert set(found["marks"]["epsilon_lower"]) == {"sound", "broken", "noise_free"}
+
+
+def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = "idx\ttoken\tspeaker\tpunct\tentities\n" + "".join(
+        f"{n}\t{word}\t{speaker}\t{mark}\t\n"
+        for n, (word, speaker, mark) in enumerate(
+            [("Good", 0, ""), ("morning", 0, "."), ("Thanks", 1, ""), ("all", 1, "."), ("Bye", 0, ".")]
+        )
+    )
+    for call_name in ("1", "2", "3"):
+        write_text(tmp_path / "corpus" / "gold" / f"{call_name}.tsv.gz", gold)
+        times = [(0.0, "GOOD"), (0.3, "MOURNING"), (1.2, "THANKS"), (1.5, "ALL"), (2.6, "ALL"), (2.9, "BYE")]
+        ctm = "".join(f"{call_name} A {start:.2f} 0.30 {word} 0.90\n" for start, word in times)
+        write_text(tmp_path / "corpus" / "ctm_kaldi_librispeech" / f"{call_name}.ctm.gz", ctm)
+    config = ["--config", CONF / "earnings21.yaml", CONF / "earnings21_clients.yaml"]
+    arguments = ["--raw-corpus", tmp_path / "corpus", "--out-dir", tmp_path / "out", *config]
+    call(monkeypatch, "prepare_earnings21_clients", *arguments)
+    found = read_clients(tmp_path / "out" / "recognized_train.jsonl.gz")
+    said = {c.name[-1]: [(" ".join(u.words), u.confidences) for u in c.utterances] for c in found}
+    assert said == {
+        "0": [("good mourning", (0.9, 0.9)), ("bye", (0.9,))],
+        "1": [("thanks all", (0.9, 0.9)), ("all", (0.9,))],
+    }
+    sentences = read_clients(tmp_path / "out" / "gold_train.jsonl.gz")
+    assert {" ".join(u.words) for c in sentences for u in c.utterances} == {
+        "good morning",
+        "thanks all",
+        "bye",
+    }
+    assert (tmp_path / "out" / "recognized_test.txt.gz").is_file()
+
+
+def test_training_on_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
+    config = ["--in-dev-text", folder / "dev.txt", "--config", CONF / "finetune_lm.yaml", "--set", "epochs=2"]
+    for name, way in (("all", "all"), ("token", "token"), ("hard", "hard")):
+        out = ["--out-dir", folder / name, *config, f"confidences.way={way}", "lr=0.05"]
+        call(monkeypatch, "finetune_lm", *given, *out)
+    texts = [list(one.words) for client in made_clients(14) for one in client.utterances]
+    found = {
+        name: perplexity(NeuralScorer(*load_lm(folder / name)), texts, VOCABULARY.words).ppl
+        for name in ("init", "all", "token", "hard")
+    }
+    assert found["all"] < found["init"] * 0.97 and len(set(found.values())) == 4

@@ -1,0 +1,118 @@
+"""The text of clients: files, bad lines, devices by Zipf's law, and what confidences weigh."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privasr_k2.errors import DataError
+from privasr_k2.federated.clients import (
+    DeviceConfig,
+    Utterance,
+    clients_of,
+    read_clients,
+    table,
+    write_clients,
+    zipf_labels,
+)
+from privasr_k2.federated.weighting import Weighting, prepare, symbol_weights
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
+from tests.unit.federated.fed_small import VOCABULARY, made_clients
+
+GOOD = {"client": "a", "id": "u", "words": "w1 w2", "num_words": 2, "confidences": [0.5, 1]}
+DEVICES = DeviceConfig(client="zipf", devices=50, exponent=1.0, text="hyp", seed=1)
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    clients = made_clients(5)
+    write_clients(tmp_path / "clients.jsonl.gz", reversed(clients))
+    assert read_clients(tmp_path / "clients.jsonl.gz") == clients
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"confidences": [0.5]}, "each of 2 words"),
+        ({"confidences": [0.5, 1.5]}, "from 0 to 1"),
+        ({"confidences": [0.5, float("nan")]}, "from 0 to 1"),
+        ({"confidences": [0.5, True]}, "from 0 to 1"),
+        ({"num_words": 3}, "num_words 2"),
+        ({"words": None}, "'words'"),
+        ({"client": 3}, "'client'"),
+        ({"words": "", "num_words": 0, "confidences": None}, "client 'a'"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    other = {**GOOD, "client": "b", "id": "v"}
+    path = tmp_path / "clients.jsonl"
+    path.write_text(json.dumps(other) + "\n" + json.dumps({**GOOD, **change}) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=message) as caught:
+        read_clients(path)
+    assert caught.value.place.startswith(f"{path}:2")
+
+
+@pytest.mark.parametrize("text", ["", "3\n", "{\n", json.dumps(GOOD) + "\n" + json.dumps(GOOD) + "\n"])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "clients.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError):
+        read_clients(path)
+
+
+def test_devices_follow_zipf() -> None:
+    labels = zipf_labels(20_000, DEVICES)
+    counts = np.array([labels.count(f"device-{n:02}") for n in (1, 2, 10)])
+    shares = np.array([1, 1 / 2, 1 / 10]) / np.sum(1 / np.arange(1, 51))
+    assert np.abs(counts / 20_000 - shares).max() < 0.01
+    assert labels == zipf_labels(20_000, DEVICES) != zipf_labels(20_000, dataclasses.replace(DEVICES, seed=2))
+
+
+def test_clients_of_lists() -> None:
+    lists = [
+        NbestList(name, "dev", speaker, "w1", not words, hyps)
+        for name, speaker, words in (("u2", "s", "w2 w3"), ("u1", "s", "w1"), ("u3", "t", ""))
+        for hyps in [(Hypothesis(1, words, 0.0, {}, (0.5,) * len(words.split())),) if words else ()]
+    ]
+    config = dataclasses.replace(DEVICES, client="speaker")
+    [client] = clients_of(lists, config)
+    assert [(one.id, one.words, one.confidences) for one in client.utterances] == [
+        ("u1", ("w1",), (0.5,)),
+        ("u2", ("w2", "w3"), (0.5, 0.5)),
+    ]
+    assert [c.num_words for c in clients_of(lists, dataclasses.replace(config, text="ref"))] == [2, 1]
+    assert table([client])["words"] == 3
+    with pytest.raises(DataError):
+        clients_of(lists[2:], config)
+
+
+def test_weights_of_symbols() -> None:
+    one = Utterance("u", ("a", "b"), (0.25, 0.75))
+    found = {way: symbol_weights(one, way).tolist() for way in ("all", "hard", "utterance", "token")}
+    assert found == {"all": [1, 1, 1], "hard": [1, 1, 1], "utterance": [0.5] * 3, "token": [0.25, 0.75, 0.5]}
+
+
+def test_hard_threshold_leaves_sentences_out() -> None:
+    clients = made_clients(6)
+    means = [[np.mean(one.confidences) for one in client.utterances] for client in clients]
+    found = prepare(clients, VOCABULARY, Weighting("hard", 0.5))
+    assert [len(one.text) for one in found] == [sum(m >= 0.5 for m in each) for each in means]
+    assert all(one.num_words == len(one.text.words) for one in found)
+    assert len(prepare(clients, VOCABULARY, Weighting("hard", 1.0))[0].text) == 0
+
+
+def test_ways_need_confidences() -> None:
+    bare = [
+        dataclasses.replace(
+            c, utterances=tuple(dataclasses.replace(u, confidences=None) for u in c.utterances)
+        )
+        for c in made_clients(2)
+    ]
+    prepare(bare, VOCABULARY, Weighting("all", 0.5))
+    for way in ("hard", "utterance", "token"):
+        with pytest.raises(DataError, match="confidences"):
+            prepare(bare, VOCABULARY, Weighting(way, 0.5))

@@ -1,0 +1,223 @@
+"""The loop: rounds go on without clients that fail, go on where they were killed, spend what was entered."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from privasr_k2.federated import train
+from privasr_k2.federated.client import Failure
+from privasr_k2.federated.cohorts import Drawn
+from privasr_k2.federated.fedlm import Federation, Round, rounds
+from privasr_k2.federated.round_files import RoundFiles
+from privasr_k2.federated.settings import FedLmConfig, spending
+from privasr_k2.federated.train import train_fedlm
+from privasr_k2.federated.weighting import ClientData, prepare
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.privacy import release
+from privasr_k2.training.distributed import Process
+from privasr_k2.training.weights import load_tensors
+from tests.unit.federated.fed_small import (
+    PRIVATE,
+    VOCABULARY,
+    made_clients,
+    norm,
+    saved_model,
+    settings,
+    trainer,
+)
+
+ALONE = Process(0, 1, torch.device("cpu"))
+
+
+class Killed(BaseException):
+    """In place of a signal."""
+
+
+def clients_for(config: FedLmConfig, count: int = 12) -> list[ClientData]:
+    return prepare(made_clients(count), VOCABULARY, config.confidences)
+
+
+def run(config: FedLmConfig, secrets=None, files: RoundFiles | None = None, **federation) -> list[Round]:
+    made = Federation(clients_for(config), trainer(config), **federation)
+    return [*rounds(made, config, ALONE, secrets or Drawn(1), files)]
+
+
+def last(done: list[Round]) -> torch.Tensor:
+    return done[-1].stand.server.weights
+
+
+@pytest.mark.parametrize("more", [[], PRIVATE])
+def test_a_chunk_or_everybody_alone(more: list[str]) -> None:
+    """With the noise of the same stream the results agree, too."""
+    secrets = Drawn(3)
+    together = run(settings(*more, "privacy.alone=false"), secrets)
+    apart = run(settings(*more, "positions=1"), secrets)
+    torch.testing.assert_close(last(together), last(apart), atol=1e-4, rtol=0)
+    assert norm(last(together) - trainer(settings()).vector) > 1e-3
+
+
+@pytest.mark.parametrize("more", [[], ["privacy.clip=0.1"]])
+def test_a_round_goes_on_without_those_who_fail(more: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    config = settings(*more, "sampling=everyone", "rounds=2")
+    failed = run(config, fail=lambda number, name: "no power" if name in ("client-01", "client-05") else None)
+    assert [one.figures["failed"] for one in failed] == [2, 2] and "client-05: no power" in caplog.text
+    others = [c for c in clients_for(config) if c.name not in ("client-01", "client-05")]
+    only = [*rounds(Federation(others, trainer(config)), config, ALONE, Drawn(1), None)]
+    torch.testing.assert_close(last(failed), last(only), atol=1e-5, rtol=0)
+
+
+def test_nan_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    config = settings("sampling=everyone", "rounds=1")
+    size = len(trainer(config).vector)
+    replaced = {"client-03": torch.full((size,), float("nan"))}
+    [one] = run(config, replaced=replaced)
+    assert torch.isfinite(one.stand.server.weights).all() and one.figures["failed"] == 1
+    assert "client-03: values that are not finite" in caplog.text
+    [without] = run(config, fail=lambda number, name: "left" if name == "client-03" else None)
+    torch.testing.assert_close(last([one]), last([without]), atol=1e-5, rtol=0)
+
+
+def test_a_client_that_takes_too_long_is_left_out() -> None:
+    config = settings()
+    slow = trainer(config, max_seconds=1e-9, batch_size=1)
+    found = dict((c.name, update) for c, update in slow.updates(clients_for(config), 0))
+    assert any(isinstance(update, Failure) for update in found.values())
+
+
+def test_when_all_fail_nothing_moves() -> None:
+    done = run(settings("rounds=1"), fail=lambda number, name: "gone")
+    assert torch.equal(last(done), trainer(settings()).vector) and done[0].delta is None
+
+
+def test_under_a_claim_the_denominator_stays() -> None:
+    """Half of the clients fail: the released sum loses their part, and is divided as before."""
+    config = settings(*PRIVATE, "sampling=everyone", "rounds=1", "privacy.noise=1e-9")
+    unit = torch.zeros(len(trainer(config).vector))
+    unit[0] = 5.0
+    replaced = {f"client-{n:02}": unit for n in range(12)}
+    [whole] = run(config, replaced=replaced)
+    [half] = run(config, replaced=replaced, fail=lambda n, name: "gone" if int(name[-2:]) % 2 else None)
+    assert float(whole.delta[0]) == pytest.approx(0.5) and float(half.delta[0]) == pytest.approx(0.25)
+
+
+def test_noise_has_the_size_that_is_entered() -> None:
+    config = settings(*PRIVATE, "privacy.noise=40.0", "rounds=3", "sampling=everyone")
+    deltas = np.concatenate([one.delta.numpy() for one in run(config)])
+    assert deltas.std() == pytest.approx(40.0 * 0.5 / 12, rel=0.05)
+    adaptive = settings(
+        *PRIVATE, "privacy.noise=2.0", "privacy.quantile=0.5", "privacy.count_noise=1.1", "rounds=1"
+    )
+    [one] = run(adaptive)
+    expected = (2.0**-2 - 2.2**-2) ** -0.5 * 0.5 / 5
+    assert one.delta.numpy().std() == pytest.approx(expected, rel=0.1) and one.stand.clip != 0.5
+
+
+@pytest.mark.parametrize("more", [[], [*PRIVATE, "privacy.quantile=0.5"]])
+@pytest.mark.parametrize("killed_in", ["save", "save_round", "read_round"])
+@pytest.mark.parametrize("at", [1, 3])
+def test_killed_and_continued_gives_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], killed_in: str, at: int
+) -> None:
+    """Killed before or while a stand or a round is written; the key is the release's own, and so stays."""
+    config = settings(*more, "rounds=6", "save_every=2")
+    secrets = Drawn(5)
+    expected = run(config, secrets)
+    files = RoundFiles(tmp_path / "checkpoints", "one", writes=True)
+    calls = []
+    real = getattr(RoundFiles, killed_in)
+
+    def dies(self, *args):
+        calls.append(args)
+        if len(calls) == at:
+            if killed_in != "save":
+                real(self, *args)
+            raise Killed
+        return real(self, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RoundFiles, killed_in, dies)
+        try:
+            run(config, secrets, files)
+            assert killed_in != "save" and not more  # nothing is released without a claim
+        except Killed:
+            pass
+    again = run(config, secrets, files)
+    if again:  # else it had come to its end
+        assert torch.equal(last(again), last(expected)) and again[-1].stand.clip == expected[-1].stand.clip
+
+
+def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> None:
+    config = settings(*PRIVATE, "rounds=3", "save_every=3")
+    files = RoundFiles(tmp_path / "checkpoints", "one", writes=True)
+    made = Federation(clients_for(config), trainer(config))
+    steps = rounds(made, config, ALONE, Drawn(None), files)
+    first, second = next(steps), next(steps)
+    steps.close()
+    again = run(config, Drawn(None), files)  # other secrets: what is drawn anew differs
+    assert torch.equal(again[0].delta, first.delta) and torch.equal(again[1].delta, second.delta)
+    assert not again[0].figures and again[2].figures
+    other = RoundFiles(tmp_path / "checkpoints", "two", writes=True)
+    assert run(config, Drawn(None), other)[0].figures  # of another release nothing is read
+
+
+def begun(tmp_path: Path, config: FedLmConfig, clients: int):
+    return release.begin(
+        tmp_path / "ledger.json",
+        beside=tmp_path / "privacy.json",
+        spending=spending(config, clients),
+        fingerprint="f",
+        max_epsilon=None,
+    )
+
+
+@pytest.mark.parametrize("before_finish", [False, True])
+def test_a_release_from_beginning_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before_finish: bool
+) -> None:
+    config = settings(*PRIVATE, "save_every=1")
+    clients, init = made_clients(12), saved_model(tmp_path / "init")
+    dev = [["w1", "w2"], ["w3"]]
+
+    def attempt() -> None:
+        with begun(tmp_path, config, 12) as one:
+            train_fedlm(clients, dev, init, tmp_path / "out", config, ALONE, one)
+
+    def dies(*args, **kwargs):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        if before_finish:
+            patched.setattr(release.Release, "finish", dies)
+        else:
+            patched.setattr(train, "save_lm", dies)
+        with pytest.raises(Killed):
+            attempt()
+    attempt()
+    weights = load_tensors(tmp_path / "out" / "model.safetensors")
+    attempt()  # finished: everything was written
+    again = load_tensors(tmp_path / "out" / "model.safetensors")
+    assert all(torch.equal(weights[name], again[name]) for name in weights)
+    entries = read_json(tmp_path / "ledger.json")["entries"]
+    assert len(entries) == 1 and entries[0]["spending"]["units"] == 12
+    assert not [path for path in (tmp_path / "ledger.json.keys").iterdir() if path.name != "seal"]
+    assert read_json(tmp_path / "out" / "federated.json")["release"] == entries[0]["release"]
+    assert [set(r) for r in read_jsonl(tmp_path / "out" / "train_log.jsonl")] == [
+        {"epoch", "step", "clip", "dev_ppl"}
+    ]
+
+
+@pytest.mark.parametrize("change", ["trained=output", "start=scratch"])
+def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
+    init = saved_model(tmp_path / "init")
+    config = settings(change, "rounds=1", "server.lr=0.1", "seed=2")
+    train_fedlm(made_clients(8), [], init, tmp_path / "out", config, ALONE, None)
+    before, after = (load_tensors(f / "model.safetensors") for f in (init, tmp_path / "out"))
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    output = {name for name in before if name.startswith("output")}
+    assert same == (set(before) - output if change == "trained=output" else set())
+    assert dataclasses.asdict(config)["rounds"] == read_json(tmp_path / "out" / "federated.json")["rounds"]

@@ -1,0 +1,98 @@
+"""What a configuration refuses, before anything is spent, and what it enters in the ledger."""
+
+from __future__ import annotations
+
+import pytest
+
+from privasr_k2.errors import ConfigError, PrivacyError
+from privasr_k2.federated.cohorts import chunks, expected_size, sampling_of
+from privasr_k2.federated.settings import spending
+from privasr_k2.federated.train import paper_epsilon
+from privasr_k2.federated.weighting import Weighting, prepare
+from privasr_k2.privacy.accounting import account
+from privasr_k2.privacy.plan import PlanRequest, plan
+from tests.unit.federated.fed_small import PRIVATE, VOCABULARY, made_clients, settings
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["privacy.clip=0"],
+        ["privacy.clip=-1"],
+        ["privacy.noise=1.0"],
+        ["privacy.noise=-1.0", "privacy.clip=1.0"],
+        ["privacy.delta=0"],
+        ["privacy.delta=1"],
+        ["rate=0"],
+        ["rate=1.1"],
+        [*PRIVATE, "weights.by=words"],
+        [*PRIVATE, "data="],
+        [*PRIVATE, "privacy.quantile=0.5", "privacy.count_noise=0.5"],
+        ["privacy.quantile=0.5"],
+        ["confidences.way=none"],
+        ["confidences.threshold=1.5"],
+        ["server.epsilon=0"],
+        ["server.beta1=1.0"],
+        ["client.epochs=0"],
+        ["client.lr=0"],
+        ["sampling=some"],
+        ["cohort=0"],
+        ["trained=some"],
+    ],
+)
+def test_refused(overrides: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        settings(*overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "clients"),
+    [
+        (["privacy.delta=0.05"], 20),  # at 1 / clients
+        (["cohort=21"], 20),  # a rate above 1
+        (["cohort=21", "sampling=fixed"], 20),
+        (["relation=replace one"], 20),  # no bound for Poisson
+    ],
+)
+def test_refused_for_the_clients_at_hand(overrides: list[str], clients: int) -> None:
+    with pytest.raises(PrivacyError):
+        spending(settings(*PRIVATE, *overrides), clients)
+
+
+def test_without_noise_there_is_no_claim() -> None:
+    with pytest.raises(PrivacyError):
+        spending(settings("privacy.clip=0.5"), 20)
+
+
+@pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.alone=false"]])
+def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
+    nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
+    asked = {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one", "delta": 1e-5}
+    planned = plan(PlanRequest(**{**nothing, **asked, "rate": 0.025, "rounds": 4, "noise": 1.0}))
+    entered = spending(settings(*PRIVATE, *more), 200)
+    assert account(entered.event, entered.relation, 1e-5) == planned.epsilon
+    assert entered.sampling == "Poisson, rate 0.025" and entered.units == 200
+
+
+def test_the_papers_multipliers() -> None:
+    found = {noise: paper_epsilon(noise, 1e-5) for noise in (0.2, 0.5, 1.5)}
+    assert [round(found[noise].rdp, 1) for noise in found] == [252.9, 15.4, 1.0]
+    assert all(one.pld is not None and one.pld < one.rdp for one in found.values())
+
+
+def test_the_denominator_is_public() -> None:
+    config = settings(*PRIVATE, "weights.by=capped", "weights.mean=0.5")
+    assert config.denominator(200) == 2.5
+    assert config.weights.of(1000) == 1.0 and config.weights.of(50) == 0.5
+    for scheme, size in {"poisson": 5.0, "fixed": 5.0, "partitioned": 5.0, "everyone": 200.0}.items():
+        assert expected_size(sampling_of(scheme, cohort=5, rate=None, clients=200), 200) == size
+
+
+def test_chunks_have_everybody_once_and_room() -> None:
+    cohort = prepare(made_clients(30), VOCABULARY, Weighting("all", 0.0))
+    for positions in (1, 60, 10**6):
+        found = chunks(cohort, batch_size=8, positions=positions)
+        assert sorted(c.name for chunk in found for c in chunk) == [c.name for c in cohort]
+        sizes = [sum(c.text.lengths.mean() * min(8, len(c.text)) for c in chunk) for chunk in found]
+        assert all(size <= positions or len(chunk) == 1 for size, chunk in zip(sizes, found))
+    assert len(chunks(cohort, batch_size=8, positions=1)) == 30 and len(found) == 1
