@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from privasr_k2 import config as configuration
 from privasr_k2.am.files import SPEC, TOKENS, WEIGHTS
 from privasr_k2.am.foreign import ForeignModel
+from privasr_k2.am.kinds import KINDS
+from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.registry import build
+from privasr_k2.am.sequence import Recognizer
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
 from privasr_k2.graph.lang import read_tokens, symbols_text
@@ -28,7 +31,7 @@ def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: S
 
 
 def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
-    """The acoustic model of a folder that ``train_am`` or ``import_am`` wrote, ready to score.
+    """The acoustic model of a folder that ``train_am`` or ``import_am`` wrote, ready to score frames.
 
     Returns:
         a model with ``log_probs(features, lengths) -> (log_probs, lengths)``, of shapes (N, T, F) float32,
@@ -36,9 +39,49 @@ def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Mod
         and ``feature_dim``.
 
     Raises:
-        DataError: a file is missing or damaged, or weights that do not fit ``model.yaml``.
+        DataError: a file is missing or damaged, weights that do not fit ``model.yaml``, or a model without
+            outputs of CTC.
     """
-    folder = Path(folder)
+    model = _load(Path(folder), device)
+    if not hasattr(model, "log_probs"):
+        raise DataError(folder, "a model with outputs of CTC", type(model).__name__, "use decode_e2e for it")
+    return model
+
+
+def load_recognizer(folder: str | Path, device: torch.device | str = "cpu") -> Recognizer:
+    """The acoustic model of a folder that ``train_am`` wrote, ready to be searched without a graph.
+
+    Raises:
+        DataError: as :func:`load_model`; or a model that was brought from elsewhere.
+    """
+    model = _load(Path(folder), device)
+    if isinstance(model, ForeignModel):
+        raise DataError(folder, "a model that train_am wrote", "one brought along", "decode it with a graph")
+    return model  # type: ignore[return-value]
+
+
+def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticModel:
+    """The weights and the normalization of a folder's model in a model of ``spec``, to train it further.
+
+    Raises:
+        DataError: as :func:`load_model`; or the model is of another kind or size, or has other tokens.
+    """
+    found = _load(folder, "cpu")
+    if isinstance(found, ForeignModel) or found.spec.kind != spec.kind:
+        kind = "foreign" if isinstance(found, ForeignModel) else found.spec.kind
+        raise DataError(
+            folder / SPEC, f"kind: {spec.kind}", kind, "take the YAML file that it was trained with"
+        )
+    if list(found.tokens or ()) != list(tokens):
+        raise DataError(
+            folder / TOKENS, "the tokens of the lang folder", "others", "train the first model with it, too"
+        )
+    model: AcousticModel = KINDS[spec.kind].make(spec)
+    fill(model, found.state_dict(), folder / WEIGHTS)
+    return model
+
+
+def _load(folder: Path, device: torch.device | str) -> nn.Module:
     if not (folder / SPEC).is_file():
         raise DataError(
             folder / SPEC,

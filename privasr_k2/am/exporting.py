@@ -46,7 +46,10 @@ def to_onnx(model: nn.Module, path: Path) -> None:
 def _traceable(model: nn.Module) -> nn.Module:
     if not isinstance(model, CtcModel):
         raise ConfigError(
-            "export", "a model that train_am wrote", type(model).__name__, "use the file that was imported"
+            "export",
+            "a model of kind ctc that train_am wrote",
+            type(model).__name__,
+            "train one, or use the file that was imported",
         )
     if model.spec.encoder.kind == "blstm" and model.spec.encoder.blstm.chunk > 0:
         raise ConfigError(

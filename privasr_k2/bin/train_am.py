@@ -1,7 +1,8 @@
-"""Train a CTC acoustic model, or continue a training that was interrupted.
+"""Train an acoustic model, or continue a training that was interrupted.
 
 Reads the cuts of the roles train and dev from --in-feats, and tokens and pronunciations from --in-lang;
 writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
+The first YAML file says which kind: conf/am_ctc.yaml, am_rnnt.yaml, am_ctc_attention.yaml or am_las.yaml.
 For several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
 torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
@@ -18,6 +19,9 @@ def main() -> None:
     made = cli.parser(__doc__)
     made.add_argument("--in-feats", type=Path, required=True, help="features folder")
     made.add_argument("--in-lang", type=Path, required=True, help="language folder")
+    made.add_argument(
+        "--in-init", type=Path, metavar="DIR", help="train this model further: of the same form and tokens"
+    )
     made.add_argument("--out-dir", type=Path, required=True, help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
@@ -25,14 +29,14 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.am.ctc import CtcConfig
-    from privasr_k2.am.train_ctc import train_ctc
+    from privasr_k2.am.kinds import kind_of
+    from privasr_k2.am.train import train_am
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
-    config = cli.load(CtcConfig, args)
+    config = cli.load(kind_of(args.config).config, args)
     with join(args.device) as process:
-        train_ctc(args.in_feats, args.in_lang, args.out_dir, config, process, args.num_jobs)
+        train_am(args.in_feats, args.in_lang, args.out_dir, config, process, args.num_jobs, init=args.in_init)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,22 @@ class Batch:
         moved = {name: getattr(self, name).to(device) for name in self.__dataclass_fields__ if name != "ids"}
         return replace(self, **moved)
 
+    def split(self, parts: int) -> list[Batch]:
+        """The utterances in ``parts`` batches of like size, in their order, with no more padding than needed.
+
+        >>> batch = pad_batch("abc", [torch.ones(n, 2) for n in (3, 2, 1)], [[1], [2], [3, 4]])
+        >>> [(part.ids, tuple(part.features.shape)) for part in batch.split(2)]
+        [(('a', 'b'), (2, 3, 2)), (('c',), (1, 1, 2))]
+        """
+        size = -(-len(self.ids) // parts)
+        return [self._slice(slice(start, start + size)) for start in range(0, len(self.ids), size)]
+
+    def _slice(self, rows: slice) -> Batch:
+        lengths, target_lengths = self.lengths[rows], self.target_lengths[rows]
+        features = self.features[rows, : int(lengths.max())]
+        targets = self.targets[rows, : int(target_lengths.max())]
+        return Batch(self.ids[rows], features, lengths, targets, target_lengths)
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -7,7 +7,7 @@ import heapq
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -36,8 +36,8 @@ class AcousticModel(Protocol):
 
 
 @dataclass(frozen=True)
-class DecodeConfig(SearchConfig):
-    """What to decode and how; defaults in ``conf/decode.yaml``.
+class ShareConfig:
+    """Which cuts a job decodes, and how many at a time.
 
     Args:
         role: which cuts.
@@ -51,11 +51,19 @@ class DecodeConfig(SearchConfig):
     max_duration: float
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
         if not self.max_duration > 0:
             raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
+
+
+@dataclass(frozen=True)
+class DecodeConfig(ShareConfig, SearchConfig):
+    """What to decode and how; defaults in ``conf/decode.yaml``."""
+
+    def __post_init__(self) -> None:
+        SearchConfig.__post_init__(self)
+        ShareConfig.__post_init__(self)
 
     def search(self) -> SearchConfig:
         """What of it concerns the search."""
@@ -83,6 +91,24 @@ def search_cuts(
     model: AcousticModel, search: Search[R], cuts: CutSet, config: DecodeConfig, device: str
 ) -> Iterator[tuple[Cut, R | None]]:
     """This job's cuts, the longest first, each with what ``search`` finds; progress and speed are logged."""
+
+    def recognize(features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]) -> Sequence[R | None]:
+        return search.decode(*model.log_probs(features, lengths))
+
+    return recognized(recognize, cuts, config, device)
+
+
+def recognized(
+    recognize: Callable[[torch.Tensor, torch.Tensor, Sequence[Cut]], Sequence[R | None]],
+    cuts: CutSet,
+    config: ShareConfig,
+    device: str,
+) -> Iterator[tuple[Cut, R | None]]:
+    """This job's cuts, the longest first, each with what ``recognize`` finds; progress and speed are logged.
+
+    Args:
+        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results; ``None`` where there is none.
+    """
     import torch
     from tqdm import tqdm
 
@@ -95,8 +121,7 @@ def search_cuts(
     with bar, torch.no_grad():
         for batch in batches(share, config.max_duration):
             features, lengths = _features(batch)
-            log_probs, out_lengths = model.log_probs(features.to(device), lengths.to(device))
-            for cut, result in zip(batch, search.decode(log_probs, out_lengths)):
+            for cut, result in zip(batch, recognize(features.to(device), lengths.to(device), batch)):
                 if result is None:
                     lost.append(cut.id)
                 yield cut, result

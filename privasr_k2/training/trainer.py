@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from tqdm import tqdm
 
-from privasr_k2.compat import grad_scaler
+from privasr_k2.compat import grad_scaler, out_of_memory
 from privasr_k2.errors import PrivasrError
 from privasr_k2.randomness import derive_seed
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.keeper import Keeper
 from privasr_k2.training.task import Source, Task, TrainerConfig
 from privasr_k2.training.trainlog import TrainLog
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def train(
@@ -32,6 +39,8 @@ def train(
 ) -> list[Path]:
     """Train, or continue a training that was interrupted; the same parameters come out either way.
 
+    Parameters that want no gradient stay as they are, bit for bit: neither steps nor weight decay reach them.
+
     Args:
         folder: gets ``checkpoints/``, ``train_log.jsonl`` and ``tensorboard/``.
         fingerprint: of data and configuration; checkpoints of another are removed.
@@ -40,11 +49,15 @@ def train(
         the epochs' weights that are to be averaged.
 
     Raises:
-        PrivasrError: a loss or a gradient that is not finite, naming the utterances.
+        PrivasrError: a loss or a gradient that is not finite, naming the utterances; or memory that does not
+            suffice for one utterance.
     """
     wrapped = process.wrap(model)
     optimizer = torch.optim.AdamW(
-        wrapped.parameters(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.weight_decay
+        [parameter for parameter in wrapped.parameters() if parameter.requires_grad],
+        lr=config.lr,
+        betas=(0.9, 0.98),
+        weight_decay=config.weight_decay,
     )
     half = config.mixed_precision and process.device.type == "cuda"
     scaler = grad_scaler(enabled=half)
@@ -69,15 +82,8 @@ def train(
             for group in optimizer.param_groups:
                 group["lr"] = lr
             seed = derive_seed(config.seed, "step", place.epoch, place.batch, process.rank)
-            with _seeded(seed, process.device) as generator, _half_precision(half):
-                loss = task.loss(wrapped, batch.to(process.device), generator)
-            check_finite(loss.sums, batch.ids)
-            nats, count, frames = process.total(
-                float(loss.sums.detach().sum()), loss.count, int(batch.lengths.sum())
-            )
-            optimizer.zero_grad(set_to_none=True)
-            # DDP averages gradients over processes: the step is that of one process with all their batches.
-            scaler.scale(loss.sums.sum() * (process.world_size / count)).backward()
+            step = _Step(wrapped, task, batch.to(process.device), optimizer, scaler, process, seed)
+            nats, count, frames = in_parts(step.batch, step.gradients)
             scaler.unscale_(optimizer)
             norm = nn.utils.clip_grad_norm_(wrapped.parameters(), config.clip_norm)
             if not half:  # the scaler leaves such a step out and scales less
@@ -107,6 +113,78 @@ def learning_rate(config: TrainerConfig, step: int, progress: float) -> float:
     return config.lr * warmup * (config.final_lr_share + (1.0 - config.final_lr_share) * decay)
 
 
+@dataclass(frozen=True)
+class _Step:
+    """The gradients of one batch."""
+
+    model: nn.Module
+    task: Task
+    batch: Any
+    optimizer: torch.optim.Optimizer
+    scaler: Any
+    process: Process
+    seed: int
+
+    def gradients(self, parts: Sequence[Any]) -> list[float]:
+        """Put the gradient of the mean loss a label into the parameters; gives summed loss, labels, frames.
+
+        Args:
+            parts: the batch, or in one process its parts, of which only one at a time is in memory.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        sums = [0.0, 0.0, 0.0]
+        for index, part in enumerate(parts):
+            seed = derive_seed(self.seed, "part", index) if index else self.seed
+            with _seeded(seed, self.process.device) as generator, _half_precision(self.scaler.is_enabled()):
+                loss = self.task.loss(self.model, part, generator)
+            check_finite(loss.sums, part.ids)
+            told = (float(loss.sums.detach().sum()), loss.count, int(part.lengths.sum()))
+            found = self.process.total(*told)
+            sums = [a + b for a, b in zip(sums, found)]
+            # DDP averages gradients over processes: the step is that of one process with all their batches.
+            share = self.process.world_size / found[1] if len(parts) == 1 else 1.0 / len(self.batch.ids)
+            self.scaler.scale(loss.sums.sum() * share).backward()
+        if len(parts) > 1:
+            for parameter in self.model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.mul_(len(self.batch.ids) / sums[1])
+        return sums
+
+
+def in_parts(batch: Any, run: Callable[[Sequence[Any]], T]) -> T:
+    """What ``run`` makes of a batch, or, where memory does not suffice, of its halves, quarters, ...
+
+    Args:
+        batch: has ``ids``; and ``split(parts)``, without which nothing is tried again.
+        run: is given the batch, or its parts; called anew with more parts it must begin anew.
+
+    Raises:
+        PrivasrError: memory does not suffice for one utterance.
+    """
+    parts = 1
+    while True:
+        try:
+            return run([batch] if parts == 1 else batch.split(parts))
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error) or not hasattr(batch, "split") or _several_processes():
+                raise
+            reason = str(error).split("\n")[0]
+        if parts >= len(batch.ids):
+            way_out = "leave it out, choose a larger subsampling, or take a machine with more memory"
+            raise PrivasrError(" ".join(batch.ids[:1]), "memory for one utterance at a time", reason, way_out)
+        parts = min(2 * parts, len(batch.ids))
+        log.warning(
+            "out of memory (%s): the %d utterances of this batch again, in %d parts; a smaller max_duration "
+            "saves the first try",
+            reason, len(batch.ids), parts,
+        )  # fmt: skip
+
+
+def _several_processes() -> bool:
+    """Whether others wait for this process's gradients, so that it must not begin a step anew."""
+    return distributed.is_available() and distributed.is_initialized()
+
+
 @torch.no_grad()
 def evaluate(model: nn.Module, task: Task, source: Source, process: Process) -> dict[str, float]:
     """What the task tells of all batches."""
@@ -114,10 +192,11 @@ def evaluate(model: nn.Module, task: Task, source: Source, process: Process) -> 
     sums: dict[str, float] = {"loss": 0.0}
     count = 0
     for batch in source.epoch(0):
-        loss = task.loss(model, batch.to(process.device), None)
-        for name, value in {"loss": float(loss.sums.sum()), **loss.extra}.items():
-            sums[name] = sums.get(name, 0.0) + value
-        count += loss.count
+        there = batch.to(process.device)
+        for loss in in_parts(there, lambda parts: [task.loss(model, part, None) for part in parts]):
+            for name, value in {"loss": float(loss.sums.sum()), **loss.extra}.items():
+                sums[name] = sums.get(name, 0.0) + value
+            count += loss.count
     return task.figures({name: value / max(count, 1) for name, value in sums.items()})
 
 

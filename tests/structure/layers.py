@@ -26,7 +26,7 @@ SIDEWAYS = {
     *(("lm", "data"), ("lm", "training")),
 }
 #: Where k2 may be named at all, and then inside functions only.
-K2_PLACES = ("graph.", "decoding.", "am.losses")
+K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")
 #: Free of torch, lhotse and k2, also inside functions: besides layers 0 and 1 without compat.
 LIGHT = {
     f"lm.{name}"

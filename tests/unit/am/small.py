@@ -11,7 +11,7 @@ import torch
 
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
-from privasr_k2.am.train_ctc import new_model
+from privasr_k2.am.kinds import new_model
 
 KINDS = ("tdnn", "blstm", "conformer")
 

@@ -45,7 +45,11 @@ def damaged(folder: Path, name: str, content: bytes | None) -> None:
     ("name", "content", "message"),
     [
         ("model.yaml", None, "model.yaml: expected an acoustic model"),
-        ("model.yaml", b"kind: hmm\n", "model.yaml: expected kind: one of ctc, foreign, found"),
+        (
+            "model.yaml",
+            b"kind: hmm\n",
+            "model.yaml: expected kind: one of ctc, rnnt, ctc_attention, las, foreign, found",
+        ),
         ("model.safetensors", None, "model.safetensors: expected a safetensors file, found no such file"),
         ("model.safetensors", b"not one", "model.safetensors: expected a whole safetensors file"),
         ("tokens.txt", b"<blk> 0\na 1\n", "tokens.txt: expected the 4 outputs of the model, found 2 tokens"),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.am.ctc import CtcTask, feature_statistics
+from privasr_k2.am.ctc import CtcTask
+from privasr_k2.am.kinds import new_model
 from privasr_k2.am.losses import ctc_loss
+from privasr_k2.am.model import feature_statistics
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
-from privasr_k2.am.train_ctc import new_model
 from privasr_k2.data.batches import pad_batch
 from tests.unit.am.small import KINDS, features, tiny_model, tiny_model_with
 

@@ -13,7 +13,7 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import load_model
 from privasr_k2.am.ctc import CtcConfig
 from privasr_k2.am.losses import greedy_tokens
-from privasr_k2.am.train_ctc import train_ctc
+from privasr_k2.am.train import train_am
 from privasr_k2.data.batches import pad_batch
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
@@ -42,7 +42,7 @@ def quick() -> CtcConfig:
 
 
 def test_learns_what_can_be_learned(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
-    train_ctc(*corpus, tmp_path, quick, ALONE)
+    train_am(*corpus, tmp_path, quick, ALONE)
     model = load_model(tmp_path)
     lang = load_lang(corpus[1])
     assert tuple(model.tokens or ()) == lang.tokens
@@ -59,21 +59,21 @@ def test_learns_what_can_be_learned(corpus: tuple[Path, Path], quick: CtcConfig,
 def test_the_same_again(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
     short = replace(quick, epochs=2)
     torch.manual_seed(7)
-    train_ctc(*corpus, tmp_path / "one", short, ALONE)
+    train_am(*corpus, tmp_path / "one", short, ALONE)
     torch.manual_seed(8)
-    train_ctc(*corpus, tmp_path / "two", short, ALONE)
+    train_am(*corpus, tmp_path / "two", short, ALONE)
     one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
     assert one == two
-    train_ctc(*corpus, tmp_path / "three", replace(short, seed=2), ALONE)
+    train_am(*corpus, tmp_path / "three", replace(short, seed=2), ALONE)
     assert one != (tmp_path / "three" / "model.safetensors").read_bytes()
 
 
 def test_another_configuration_trains_anew(
     corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    train_ctc(*corpus, tmp_path, replace(quick, epochs=1), ALONE)
+    train_am(*corpus, tmp_path, replace(quick, epochs=1), ALONE)
     with caplog.at_level(logging.WARNING):
-        train_ctc(*corpus, tmp_path, replace(quick, epochs=2), ALONE)
+        train_am(*corpus, tmp_path, replace(quick, epochs=2), ALONE)
     assert "training anew" in caplog.text
     assert len((tmp_path / "train_log.jsonl").read_text().splitlines()) == 2
 
@@ -81,10 +81,10 @@ def test_another_configuration_trains_anew(
 def test_fewer_epochs_are_averaged_without_training(
     corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    train_ctc(*corpus, tmp_path, replace(quick, epochs=3, avg=2), ALONE)
+    train_am(*corpus, tmp_path, replace(quick, epochs=3, avg=2), ALONE)
     before = (tmp_path / "model.safetensors").read_bytes()
     with caplog.at_level(logging.INFO):
-        train_ctc(*corpus, tmp_path, replace(quick, epochs=3, avg=1), ALONE)
+        train_am(*corpus, tmp_path, replace(quick, epochs=3, avg=1), ALONE)
     assert "continuing in epoch 4" in caplog.text
     assert before != (tmp_path / "model.safetensors").read_bytes()
 
@@ -93,9 +93,9 @@ def test_other_features_train_anew(
     quick: CtcConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = (write_corpus(tmp_path / str(scale), scale=scale) for scale in (1.0, 1.01))
-    train_ctc(*one, tmp_path / "am", replace(quick, epochs=1), ALONE)
+    train_am(*one, tmp_path / "am", replace(quick, epochs=1), ALONE)
     with caplog.at_level(logging.WARNING):
-        train_ctc(*two, tmp_path / "am", replace(quick, epochs=1), ALONE)
+        train_am(*two, tmp_path / "am", replace(quick, epochs=1), ALONE)
     assert "training anew" in caplog.text
 
 
@@ -107,4 +107,4 @@ def test_too_much_subsampling_is_said(corpus: tuple[Path, Path], quick: CtcConfi
         (lang / name).write_text((corpus[1] / name).read_text())
     (lang / "lexicon.txt").write_text("".join(f"{line} {'a b ' * 60}\n" for line in words.splitlines()))
     with pytest.raises(DataError, match="all shorter"):
-        train_ctc(corpus[0], lang, tmp_path / "am", quick, ALONE)
+        train_am(corpus[0], lang, tmp_path / "am", quick, ALONE)

@@ -1,4 +1,4 @@
-"""From a features folder and a lang folder to a trained CTC model's folder."""
+"""From a features folder and a lang folder to a trained acoustic model's folder."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from privasr_k2 import config as configuration
-from privasr_k2.am.checkpoints import save_model
-from privasr_k2.am.ctc import CtcConfig, CtcModel, CtcSpec, CtcTask, feature_statistics
-from privasr_k2.am.specaugment import SpecAugment
+from privasr_k2.am.checkpoints import continue_model, save_model
+from privasr_k2.am.kinds import new_model, spec_of, task_of
+from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
 from privasr_k2.data.batches import Batch, Batches, drop_unalignable, drop_unspelled, encode_texts
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.graph.lang import Lang, load_lang
-from privasr_k2.randomness import derive_seed
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.trainer import train
 from privasr_k2.training.weights import average
@@ -29,12 +26,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What changes no epoch's weights, so that a finished training can be averaged otherwise.
-_NEUTRAL = ("avg", "average_over", "save_every", "memory_gb")
+# What changes no epoch's weights, so that a finished training can be averaged otherwise; kind is the spec's.
+_NEUTRAL = ("avg", "average_over", "save_every", "memory_gb", "kind")
 
 
-def train_ctc(
-    feats: Path, lang_dir: Path, folder: Path, config: CtcConfig, process: Process, num_workers: int = 0
+def train_am(
+    feats: Path,
+    lang_dir: Path,
+    folder: Path,
+    config: AmConfig,
+    process: Process,
+    num_workers: int = 0,
+    *,
+    init: Path | None = None,
 ) -> None:
     """Train on the role ``train``, score epochs on ``dev``, and write the averaged model.
 
@@ -43,45 +47,56 @@ def train_ctc(
         lang_dir: a language folder: tokens and the words' pronunciations.
         folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the model.
         num_workers: processes that read ahead where features do not fit in memory.
+        init: train this model further; mean and deviation of the features stay as they are in it.
     """
-    lang = load_lang(lang_dir)
     cuts = {role: load_cuts(feats, role) for role in ("train", "dev")}
-    spec = CtcSpec(
-        "ctc", cuts["train"][0].num_features, lang.num_tokens, config.utterance_mean, config.encoder
-    )
-    model = new_model(spec, config.seed)
+    train_cuts(cuts, load_lang(lang_dir), folder, config, process, num_workers, init=init)
+
+
+def train_cuts(
+    cuts: Mapping[str, CutSet],
+    lang: Lang,
+    folder: Path,
+    config: AmConfig,
+    process: Process,
+    num_workers: int = 0,
+    *,
+    init: Path | None = None,
+) -> None:
+    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``, which have features."""
+    spec = spec_of(config, cuts["train"][0].num_features, lang.num_tokens)
+    model = new_model(spec, config.seed) if init is None else continue_model(init, spec, lang.tokens)
     sources = {
         role: _batches(cuts[role], lang, model, role, config, process, num_workers)
         for role in ("train", "dev")
     }
     content = hashlib.sha256()
-    model.mean, model.deviation = feature_statistics(
+    statistics = feature_statistics(
         _hashed(sources["train"].everything(), content), utterance_mean=config.utterance_mean
     )
+    if init is None:
+        model.mean, model.deviation = statistics
+    else:
+        for value in model.state_dict().values():
+            content.update(value.numpy().tobytes())
     log.info("%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
-    task = CtcTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
     fingerprint = _fingerprint(config, spec, lang.tokens, sources["train"].targets, content.hexdigest())
-    epochs = train(model, task, sources["train"], sources["dev"], folder, config, process, fingerprint)
+    epochs = train(
+        model, task_of(config), sources["train"], sources["dev"], folder, config, process, fingerprint
+    )
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_model(folder, spec, average(epochs), lang.tokens)
 
 
-def new_model(spec: CtcSpec, seed: int) -> CtcModel:
-    """A model with random weights of its own stream; torch's global generator stays as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(seed, "initial weights"))
-        return CtcModel(spec)
-
-
 def _batches(
     cuts: CutSet,
     lang: Lang,
-    model: CtcModel,
+    model: AcousticModel,
     role: str,
-    config: CtcConfig,
+    config: AmConfig,
     process: Process,
     num_workers: int,
 ) -> Batches:
@@ -89,11 +104,12 @@ def _batches(
     targets = encode_texts(cuts, lang.encode)
     training = role == "train"
     shortest = 1.0 - config.time_stretch if training else 1.0
-    kept = drop_unalignable(
-        cuts, targets, lambda frames: model.output_frames(int(frames * shortest)), role=role
-    )
+    if model.needs_frames():
+        cuts = drop_unalignable(
+            cuts, targets, lambda frames: model.output_frames(int(frames * shortest)), role=role
+        )
     return Batches(
-        kept,
+        cuts,
         targets,
         max_duration=config.max_duration,
         seed=config.seed if training else None,
@@ -111,8 +127,8 @@ def _hashed(batches: Iterable[Batch], content: hashlib._Hash) -> Iterator[Batch]
 
 
 def _fingerprint(
-    config: CtcConfig,
-    spec: CtcSpec,
+    config: AmConfig,
+    spec: Any,
     tokens: Sequence[str],
     targets: Mapping[str, Sequence[int]],
     content: str,

@@ -1,0 +1,214 @@
+"""The speller of LAS and of hybrid models: an LSTM that attends to the encoder's frames.
+
+Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section 2.2; the energies are those of
+Chorowski, Bahdanau, Serdyuk, Cho and Bengio (2015), "Attention-based models for speech recognition", eq. 9,
+which also see where the last step looked: with some hours of speech LAS's own, content alone, finds no
+alignment. ``location_filters`` 0 leaves the location out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from privasr_k2.am.encoders.common import valid_frames
+from privasr_k2.am.steps import Prefixes
+
+_MASKED = -1e4  # finite in half precision too, and exp() of it is 0
+
+
+@dataclass(frozen=True)
+class SpellerConfig:
+    """Numbers of a speller.
+
+    Attributes:
+        embedding: numbers that stand for a token.
+        dim: cells of an LSTM layer.
+        layers: LSTM layers.
+        attention: dimension in which states and frames are compared.
+        location_filters: filters over the last step's attention; 0 = none.
+        location_kernel: frames that a filter sees (odd).
+        dropout: share of embeddings and hidden units dropped, in [0, 1).
+        label_smoothing: share of the training target that is spread over all tokens, in [0, 1).
+    """
+
+    embedding: int
+    dim: int
+    layers: int
+    attention: int
+    location_filters: int
+    location_kernel: int
+    dropout: float
+    label_smoothing: float
+
+    def __post_init__(self) -> None:
+        for name in ("embedding", "dim", "layers", "attention"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"speller.{name} must be at least 1, got {getattr(self, name)}")
+        if self.location_filters < 0:
+            raise ValueError(f"speller.location_filters must not be below 0, got {self.location_filters}")
+        if self.location_kernel < 1 or self.location_kernel % 2 == 0:
+            raise ValueError(f"speller.location_kernel must be odd, got {self.location_kernel}")
+        for name in ("dropout", "label_smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"speller.{name} must be in [0, 1), got {getattr(self, name)}")
+
+
+class Frames(NamedTuple):
+    """What is attended to: (N, T, D) values, (N, T, A) keys and (N, T) 1 at true frames."""
+
+    values: Tensor
+    keys: Tensor
+    valid: Tensor
+
+    def take(self, rows: Tensor) -> Frames:
+        """Those of some utterances, which may repeat."""
+        return Frames(*(part[rows] for part in self))
+
+
+class State(NamedTuple):
+    """After a token: LSTM (N, L, D) twice, what was attended to (N, D'), and where (N, T)."""
+
+    hidden: Tensor
+    cell: Tensor
+    context: Tensor
+    weights: Tensor
+
+    def take(self, rows: Tensor) -> State:
+        """Those of some prefixes, which may repeat."""
+        return State(*(part[rows] for part in self))
+
+
+class Attention(nn.Module):
+    """Where a state looks: additive energies of state, frames and the last step's weights."""
+
+    def __init__(self, frame_dim: int, config: SpellerConfig) -> None:
+        super().__init__()
+        self.key = nn.Linear(frame_dim, config.attention)
+        self.query = nn.Linear(config.dim, config.attention, bias=False)
+        self.energy = nn.Linear(config.attention, 1, bias=False)
+        self.located = config.location_filters > 0
+        if self.located:
+            kernel = config.location_kernel
+            self.filters = nn.Conv1d(1, config.location_filters, kernel, padding=kernel // 2, bias=False)
+            self.place = nn.Linear(config.location_filters, config.attention, bias=False)
+
+    def forward(self, state: Tensor, frames: Frames, last: Tensor) -> tuple[Tensor, Tensor]:
+        """What is seen, and where.
+
+        Args:
+            state: (N, D) of the top layer.
+            last: (N, T) weights of the step before.
+
+        Returns:
+            (N, D') the weighted sum of the frames' values, and (N, T) weights, which sum to 1.
+        """
+        compared = frames.keys + self.query(state).unsqueeze(1)
+        if self.located:
+            compared = compared + self.place(self.filters(last.unsqueeze(1)).transpose(1, 2))
+        energies = self.energy(torch.tanh(compared)).squeeze(2).masked_fill(frames.valid == 0, _MASKED)
+        weights = energies.softmax(dim=1)
+        return torch.bmm(weights.unsqueeze(1), frames.values).squeeze(1), weights
+
+
+class Speller(nn.Module):
+    """Encoder outputs to log-probabilities of tokens; 0 is both the beginning and the end of a sentence."""
+
+    def __init__(self, frame_dim: int, num_tokens: int, config: SpellerConfig) -> None:
+        super().__init__()
+        self.config, self.frame_dim = config, frame_dim
+        self.embedding = nn.Embedding(num_tokens, config.embedding)
+        # One token a call: the next one's input is what was attended to. Opacus has a DPLSTM for it.
+        self.lstm = nn.LSTM(config.embedding + frame_dim, config.dim, config.layers, batch_first=True)
+        self.attention = Attention(frame_dim, config)
+        self.hidden = nn.Linear(config.dim + frame_dim, config.dim)
+        self.output = nn.Linear(config.dim, num_tokens)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def frames(self, encoded: Tensor, lengths: Tensor) -> Frames:
+        """What is attended to in encoder outputs (N, T, D)."""
+        valid = valid_frames(encoded.transpose(1, 2), lengths).squeeze(1)
+        values = encoded * valid.unsqueeze(2)
+        return Frames(values, self.attention.key(values), valid)
+
+    def begin(self, frames: Frames) -> State:
+        """The state before the first token: it looks at the first frame."""
+        num, length = frames.valid.shape
+        cells = frames.values.new_zeros(num, self.config.layers, self.config.dim)
+        first = functional.one_hot(torch.zeros_like(frames.valid[:, 0], dtype=torch.int64), length)
+        return State(cells, cells, frames.values.new_zeros(num, self.frame_dim), first.to(cells.dtype))
+
+    def read(self, state: State, embedded: Tensor, frames: Frames) -> tuple[State, Tensor]:
+        """The state after one more token (N, E), and (N, D + D') from which the next is told."""
+        given = torch.cat((embedded, state.context), dim=1).unsqueeze(1)
+        cells = (state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous())
+        out, (hidden, cell) = self.lstm(given, cells)
+        context, weights = self.attention(out[:, 0], frames, state.weights)
+        after = State(hidden.transpose(0, 1), cell.transpose(0, 1), context, weights)
+        return after, torch.cat((out[:, 0], context), dim=1)
+
+    def log_probs(self, seen: Tensor) -> Tensor:
+        """(..., C) of the next token from what :meth:`read` gave."""
+        return self.output(self.dropout(torch.tanh(self.hidden(seen)))).float().log_softmax(dim=-1)
+
+    def forward(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+        """Negative log-likelihood of every utterance's tokens and of its end.
+
+        While training, with label smoothing, it is that against the smoothed targets.
+
+        Args:
+            encoded: (N, T, D).
+            lengths: (N,) true frames.
+            targets: (N, U) token numbers from 1.
+            target_lengths: (N,) true tokens.
+
+        Returns:
+            (N,) in nats.
+        """
+        frames = self.frames(encoded, lengths)
+        embedded = self.dropout(self.embedding(functional.pad(targets, (1, 0))))
+        state, seen = self.begin(frames), []
+        for token in embedded.unbind(1):
+            state, here = self.read(state, token, frames)
+            seen.append(here)
+        log_probs = self.log_probs(torch.stack(seen, dim=1))  # (N, U + 1, C)
+        positions = torch.arange(log_probs.size(1), device=targets.device)
+        inside = positions < target_lengths.unsqueeze(1)
+        wanted = functional.pad(targets, (0, 1)) * inside
+        losses = -log_probs.gather(2, wanted.unsqueeze(2)).squeeze(2)
+        if self.training and self.config.label_smoothing > 0:
+            share = self.config.label_smoothing
+            losses = (1.0 - share) * losses - share * log_probs.mean(dim=2)
+        return (losses * (positions <= target_lengths.unsqueeze(1))).sum(dim=1)
+
+
+class SpellerSteps:
+    """A :class:`privasr_k2.am.steps.Stepper` over a speller.
+
+    Args:
+        encoded: (N, T, D).
+        lengths: (N,) true frames.
+    """
+
+    def __init__(self, speller: Speller, encoded: Tensor, lengths: Tensor) -> None:
+        self._speller, self._frames = speller, speller.frames(encoded, lengths)
+        self.num = len(encoded)
+
+    def start(self) -> Prefixes:
+        """As :meth:`privasr_k2.am.steps.Stepper.start`."""
+        owners = torch.arange(self.num, device=self._frames.values.device)
+        return self._read(owners, self._speller.begin(self._frames), torch.zeros_like(owners))
+
+    def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
+        """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
+        owners, state = prefixes.memory
+        return self._read(owners[rows], state.take(rows), tokens)
+
+    def _read(self, owners: Tensor, state: State, tokens: Tensor) -> Prefixes:
+        embedded = self._speller.embedding(tokens)
+        state, seen = self._speller.read(state, embedded, self._frames.take(owners))
+        return Prefixes(self._speller.log_probs(seen).double(), (owners, state))

@@ -1,0 +1,78 @@
+"""N-best search by tokens: all hypotheses of all utterances in one batch a step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from privasr_k2.am.steps import Stepper
+
+_NONE = -float("inf")
+
+
+class Found(NamedTuple):
+    """A token sequence and its score, natural log."""
+
+    tokens: tuple[int, ...]
+    score: float
+
+
+@torch.no_grad()
+def beam_search(stepper: Stepper, max_tokens: Tensor, *, beam: int, num_paths: int) -> list[list[Found]]:
+    """The best token sequences of every utterance.
+
+    After each token the best ``beam`` prefixes of an utterance are read on. A prefix's score bounds that of
+    everything that begins with it, so that the search ends exactly where no prefix can still come into the
+    list: with a beam that holds all prefixes the list is that of a full enumeration.
+
+    Args:
+        stepper: reads prefixes of N utterances.
+        max_tokens: (N,) longest sequences, in tokens.
+        beam: prefixes of an utterance that are read on; 1 = greedy.
+        num_paths: sequences of an utterance that are kept, at most.
+
+    Returns:
+        for each utterance the sequences found, all different, the best first.
+    """
+    longest = int(max_tokens.max()) if stepper.num else 0
+    prefixes = stepper.start()
+    scores = prefixes.scores
+    device, num_tokens = scores.device, scores.size(1)
+    max_tokens = max_tokens.to(device)
+    done = scores.new_full((stepper.num, num_paths), _NONE)
+    done_texts = torch.zeros(stepper.num, num_paths, longest, dtype=torch.int64, device=device)
+    alive = torch.arange(stepper.num, device=device)
+    totals = scores.new_zeros(stepper.num, 1)  # (A, B): utterances still searched, prefixes
+    texts = done_texts.new_zeros(stepper.num, 1, longest)
+    for step in range(longest + 1):
+        scores = totals.unsqueeze(2) + prefixes.scores.view(*totals.shape, num_tokens)
+        # What ends here, among what ended before.
+        best, which = torch.cat((done[alive], scores[:, :, 0]), dim=1).topk(num_paths)
+        done[alive] = best
+        done_texts[alive] = _rows(torch.cat((done_texts[alive], texts), dim=1), which)
+        # What goes on.
+        onward = scores[:, :, 1:].flatten(1).masked_fill((max_tokens[alive] <= step).unsqueeze(1), _NONE)
+        totals, which = onward.topk(min(beam, onward.size(1)))
+        kept = totals[:, 0] > best[:, -1]
+        if step == longest or not bool(kept.any()):
+            break
+        parents = torch.div(which, num_tokens - 1, rounding_mode="floor")
+        tokens = which % (num_tokens - 1) + 1
+        first = torch.arange(len(alive), device=device).unsqueeze(1) * texts.size(1)
+        texts = _rows(texts, parents)
+        texts[:, :, step] = tokens
+        alive, totals, texts = alive[kept], totals[kept], texts[kept]
+        prefixes = stepper.extend(prefixes, (first + parents)[kept].flatten(), tokens[kept].flatten())
+    return [_found(row, text) for row, text in zip(done.tolist(), done_texts.tolist())]
+
+
+def _rows(texts: Tensor, which: Tensor) -> Tensor:
+    """Texts ``which`` (A, B) of each utterance's (A, B', L)."""
+    return texts.gather(1, which.unsqueeze(2).expand(-1, -1, texts.size(2)))
+
+
+def _found(scores: list[float], texts: list[list[int]]) -> list[Found]:
+    pairs = ((tuple(token for token in text if token), score) for text, score in zip(texts, scores))
+    return [Found(tokens, score) for tokens, score in pairs if score > _NONE]

@@ -1,0 +1,86 @@
+"""CTC as a model of token sequences: probabilities of prefixes, all frames and all tokens at once.
+
+Graves (2008), "Supervised sequence labelling with recurrent neural networks", section 7.5.1: the probability
+of a prefix is that of all transcripts that begin with it. The recursions over frames of Watanabe et al.
+(2017), algorithm 2, are linear in the probabilities, so that :func:`scanned` has them without a loop.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from privasr_k2.am.steps import Prefixes, relative, scanned
+
+_NONE = -float("inf")
+# No path is so unlikely; sums over frames stay finite.
+_LEAST = -1e4
+
+
+class _Memory(NamedTuple):
+    owners: Tensor  # (M,) utterance of each prefix
+    last: Tensor  # (M,) its last token, 0 = none
+    token: Tensor  # (M, T + 1) log-probability of the prefix after t frames, the last of them its last token
+    blank: Tensor  # (M, T + 1) likewise, the last of them blank; at t = 0 the empty prefix
+    total: Tensor  # (M,) of all transcripts that begin with the prefix
+
+
+class CtcSteps:
+    """A :class:`privasr_k2.am.steps.Stepper` over CTC's outputs.
+
+    Args:
+        log_probs: (N, T, C) natural log; token 0 is the blank.
+        lengths: (N,) true frames.
+    """
+
+    def __init__(self, log_probs: Tensor, lengths: Tensor) -> None:
+        self._log_probs = log_probs.double().clamp(min=_LEAST)
+        self._lengths = lengths.to(log_probs.device)
+        frames = torch.arange(log_probs.size(1), device=log_probs.device)
+        self._padding = frames >= self._lengths.unsqueeze(1)  # (N, T)
+        self.num = len(log_probs)
+
+    def start(self) -> Prefixes:
+        """As :meth:`privasr_k2.am.steps.Stepper.start`."""
+        blank = functional.pad(self._log_probs[:, :, 0].cumsum(1), (1, 0))
+        owners = torch.arange(self.num, device=blank.device)
+        nothing = torch.full_like(blank, _NONE)
+        zeros = blank.new_zeros(self.num)
+        return self._prefixes(_Memory(owners, torch.zeros_like(owners), nothing, blank, zeros))
+
+    def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
+        """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
+        old = _Memory(*(part[rows] for part in prefixes.memory))
+        log_probs = self._log_probs[old.owners]  # (M, T, C)
+        spoken = log_probs.gather(2, tokens.view(-1, 1, 1).expand(-1, log_probs.size(1), 1)).squeeze(2)
+        entering = _entering(old, repeated=(tokens == old.last).unsqueeze(1))
+        token = self._recursion(spoken, entering)
+        blank = self._recursion(log_probs[:, :, 0], token)
+        total = old.total + prefixes.scores[rows, tokens]
+        return self._prefixes(_Memory(old.owners, tokens, token, blank, total))
+
+    def _recursion(self, weights: Tensor, entering: Tensor) -> Tensor:
+        """y(t) = weights(t) + log(exp(y(t - 1)) + exp(entering(t - 1))), (M, T + 1), y(0) = -inf."""
+        # With z(t) = log(exp(y(t)) + exp(entering(t))): z(t) = log(exp(z(t - 1) + w(t)) + exp(entering(t))).
+        both = scanned(weights, entering[:, :-1])
+        return functional.pad(both + weights, (1, 0), value=_NONE)
+
+    def _prefixes(self, memory: _Memory) -> Prefixes:
+        padding = self._padding[memory.owners].unsqueeze(2)  # (M, T, 1)
+        log_probs = self._log_probs[memory.owners].masked_fill(padding, _NONE)
+        every = _entering(memory, repeated=torch.zeros_like(memory.last, dtype=torch.bool).unsqueeze(1))
+        joint = (every[:, :-1].unsqueeze(2) + log_probs).logsumexp(1)  # (M, C)
+        again = memory.last.view(-1, 1, 1).expand(-1, log_probs.size(1), 1)
+        repeats = (memory.blank[:, :-1] + log_probs.gather(2, again).squeeze(2)).logsumexp(1)
+        joint = joint.scatter(1, memory.last.unsqueeze(1), repeats.unsqueeze(1))
+        at_end = self._lengths[memory.owners].unsqueeze(1)
+        ended = torch.logaddexp(memory.blank.gather(1, at_end), memory.token.gather(1, at_end))
+        return Prefixes(relative(torch.cat((ended, joint[:, 1:]), dim=1), memory.total), memory)
+
+
+def _entering(memory: _Memory, *, repeated: Tensor) -> Tensor:
+    """(M, T + 1) what a further token starts from; after the same token only what ends in a blank."""
+    return torch.where(repeated, memory.blank, torch.logaddexp(memory.blank, memory.token))

@@ -1,0 +1,83 @@
+"""The listener of LAS: Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section 2.1, eq. 5.
+
+Between two BLSTM layers neighbouring frames are joined, so that each layer sees half as many: what the
+attention has to choose from becomes short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from privasr_k2.am.encoders.blstm import BlstmLayer
+from privasr_k2.am.encoders.common import STRIDES, ChannelDropout, Subsampling, valid_frames
+
+
+@dataclass(frozen=True)
+class PyramidConfig:
+    """Numbers of a pyramid of BLSTMs.
+
+    Attributes:
+        dim: cells of a direction.
+        reductions: layers above the first, each with half as many frames.
+        subsampling: input frames for a frame of the first layer.
+        dropout: share of channels dropped after a layer, in [0, 1).
+    """
+
+    dim: int
+    reductions: int
+    subsampling: int
+    dropout: float
+
+    def __post_init__(self) -> None:
+        for name, least in {"dim": 1, "reductions": 0}.items():
+            if getattr(self, name) < least:
+                raise ValueError(
+                    f"encoder.pyramid.{name} must be at least {least}, got {getattr(self, name)}"
+                )
+        if self.subsampling not in STRIDES:
+            raise ValueError(
+                f"encoder.pyramid.subsampling must be one of {sorted(STRIDES)}, got {self.subsampling}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"encoder.pyramid.dropout must be in [0, 1), got {self.dropout}")
+
+    @property
+    def all_subsampling(self) -> int:
+        """Input frames for an output frame."""
+        return self.subsampling * 2**self.reductions
+
+
+def joined(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Neighbouring frames side by side, (N, D, T) -> (N, 2 D, ceil(T / 2)); the last may be joined with 0.
+
+    >>> y, lengths = joined(torch.tensor([[[1.0, 2, 3, 9]]]), torch.tensor([3]))
+    >>> y.tolist(), lengths.tolist()
+    ([[[1.0, 3.0], [2.0, 0.0]]], [2])
+    """
+    x = functional.pad(x * valid_frames(x, lengths), (0, x.size(2) % 2))
+    return torch.cat((x[:, :, 0::2], x[:, :, 1::2]), dim=1), torch.div(lengths + 1, 2, rounding_mode="floor")
+
+
+class Pyramid(nn.Module):
+    """Features (N, F, T) and lengths (N,) -> (N, 2 D, T') and lengths."""
+
+    def __init__(self, feature_dim: int, config: PyramidConfig) -> None:
+        super().__init__()
+        self.subsampling = Subsampling(feature_dim, config.dim, config.subsampling)
+        dims = [config.dim] + [4 * config.dim] * config.reductions
+        self.layers = nn.ModuleList(BlstmLayer(in_dim, config.dim) for in_dim in dims)
+        self.dropout = ChannelDropout(config.dropout)
+        self.dim, self.out_dim = config.dim, 2 * config.dim
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        x, lengths = self.subsampling(x, lengths)
+        zero = x.new_zeros(1, x.size(0), self.dim)
+        for depth, layer in enumerate(self.layers):
+            if depth:
+                x, lengths = joined(x, lengths)
+            x = self.dropout(layer(x, lengths, (zero, zero), x.size(2))[0])
+        return x, lengths

@@ -1,0 +1,144 @@
+"""What all acoustic models share: configuration, normalization of features, encoder, augmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.encoders import EncoderConfig, PyramidEncoderConfig, make_encoder
+from privasr_k2.am.encoders.common import valid_frames
+from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
+from privasr_k2.am.stretch import stretch
+from privasr_k2.data.batches import Batch
+from privasr_k2.training.task import TrainerConfig
+
+
+@dataclass(frozen=True)
+class AmConfig(TrainerConfig):
+    """What every ``conf/am_<kind>.yaml`` holds: an encoder, a training, and these.
+
+    Attributes:
+        kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.
+        encoder: which network, and how large.
+        utterance_mean: subtract each utterance's own mean before the corpus's mean and deviation.
+        time_stretch: most by which an utterance's duration is changed while training, as a share of it.
+        spec_augment: masks over the features while training.
+        max_duration: most seconds of speech in a batch, padding included.
+        memory_gb: features are kept in memory up to this size.
+    """
+
+    kind: str
+    encoder: EncoderConfig
+    utterance_mean: bool
+    time_stretch: float
+    spec_augment: SpecAugmentConfig
+    max_duration: float
+    memory_gb: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_duration <= 0:
+            raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
+        if not 0 <= self.time_stretch < 1:
+            raise ValueError(f"time_stretch must be in [0, 1), got {self.time_stretch}")
+        if self.memory_gb < 0:
+            raise ValueError(f"memory_gb must not be below 0, got {self.memory_gb}")
+
+    def check_kind(self, kind: str) -> None:
+        """Raise ValueError where the YAML files are those of another kind."""
+        if self.kind != kind:
+            raise ValueError(f"kind must be {kind}, that of the configuration's file, got {self.kind!r}")
+
+
+class AcousticModel(nn.Module):
+    """Normalization and encoder; what follows is the subclass's.
+
+    Args:
+        num_tokens: outputs C; token 0 is the blank, or the end of the sentence.
+
+    Attributes:
+        tokens: the tokens' names, where they are known.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(
+        self,
+        feature_dim: int,
+        num_tokens: int,
+        encoder: EncoderConfig | PyramidEncoderConfig,
+        *,
+        utterance_mean: bool,
+    ) -> None:
+        super().__init__()
+        self.feature_dim, self.num_tokens, self.utterance_mean = feature_dim, num_tokens, utterance_mean
+        self.subsampling = encoder.subsampling
+        self._encoder_config = encoder
+        self.tokens: list[str] | None = None
+        self.register_buffer("mean", torch.zeros(feature_dim))
+        self.register_buffer("deviation", torch.ones(feature_dim))
+        self.encoder = make_encoder(feature_dim, encoder)
+
+    def encoded(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, T, F) features and (N,) lengths to (N, D, T') and (N,), with gradients."""
+        return self.encoder(self._normalize(features.transpose(1, 2), lengths), lengths)
+
+    def needs_frames(self) -> bool:
+        """Whether a transcript must fit its frames as CTC's must."""
+        return True
+
+    def output_frames(self, frames: int) -> int:
+        """T' for T frames."""
+        return self._encoder_config.output_frames(frames)
+
+    def _normalize(self, x: Tensor, lengths: Tensor) -> Tensor:
+        valid = valid_frames(x, lengths)
+        if self.utterance_mean:
+            x = x - (x * valid).sum(dim=2, keepdim=True) / valid.sum(dim=2, keepdim=True)
+        return (x - self.mean.unsqueeze(1)) / self.deviation.unsqueeze(1) * valid
+
+
+class AmTask:
+    """Augmentation, and what the log tells: both are the same for all acoustic models.
+
+    Args:
+        spec_augment: masks while training; None = none.
+        time_stretch: changes of tempo while training, as in :class:`AmConfig`.
+    """
+
+    def __init__(self, spec_augment: SpecAugment | None = None, *, time_stretch: float = 0.0) -> None:
+        self._spec_augment, self._time_stretch = spec_augment, time_stretch
+
+    def augmented(self, batch: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """A batch's features and lengths, changed as while training unless ``generator`` is None."""
+        features, lengths = batch.features, batch.lengths
+        if generator is not None and self._time_stretch > 0:
+            features, lengths = stretch(features, lengths, self._time_stretch, generator)
+        if generator is not None and self._spec_augment is not None:
+            features = self._spec_augment(features, lengths, generator)
+        return features, lengths
+
+    def figures(self, means: dict[str, float]) -> dict[str, float]:
+        """Losses and errors a token."""
+        return dict(means)
+
+
+def feature_statistics(batches: Iterable[Batch], *, utterance_mean: bool) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (F,) of true frames, less the utterance's mean where that is subtracted."""
+    count, total, squares = 0, torch.zeros(1), torch.zeros(1)
+    for batch in batches:
+        x = batch.features.double()
+        valid = valid_frames(x.transpose(1, 2), batch.lengths).transpose(1, 2)
+        if utterance_mean:
+            x = x - (x * valid).sum(1, keepdim=True) / valid.sum(1, keepdim=True)
+        count += int(batch.lengths.sum())
+        total = total + (x * valid).sum((0, 1))
+        squares = squares + (x.square() * valid).sum((0, 1))
+    mean = total / count
+    # A feature that never changes is left as it is.
+    deviation = (squares / count - mean.square()).clamp(min=0).sqrt()
+    return mean.float(), torch.where(deviation > 1e-8, deviation, torch.ones_like(deviation)).float()

@@ -1,0 +1,318 @@
+"""RNN transducer: Graves (2012), "Sequence transduction with recurrent neural networks".
+
+The joint network's outputs, one vector for every frame and every prefix of the labels, are what needs memory:
+(N, T, U + 1, C). They are computed in pieces that never exceed ``joint_mb``, and while training computed once
+more for the gradient, so that only two numbers of each vector are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from privasr_k2.am.encoders import PyramidEncoderConfig
+from privasr_k2.am.rnnt_loss import boundary, find_k2, log_likelihood
+from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.steps import Prefixes, relative, scanned
+from privasr_k2.errors import ConfigError
+
+KIND = "rnnt"
+BACKENDS = ("auto", "k2", "torch")
+_LEAST = -1e4
+_NONE = -float("inf")
+
+
+@dataclass(frozen=True)
+class TransducerConfig:
+    """Numbers of a transducer behind its encoder.
+
+    Attributes:
+        embedding: numbers that stand for a label.
+        dim: cells of an LSTM layer of the prediction network.
+        layers: LSTM layers.
+        joint: hidden units of the joint network.
+        dropout: share of the prediction network's inputs and outputs dropped, in [0, 1).
+        joint_mb: most memory of the joint network's outputs, in MB.
+        backend: sums over alignments by ``k2``, by ``torch``, or ``auto``: k2 where it is installed.
+        prune_range: while training, label positions that a frame keeps after k2's pruning; 0 = all.
+        simple_share: with pruning, the weight of the loss that chooses them, in (0, 1].
+    """
+
+    embedding: int
+    dim: int
+    layers: int
+    joint: int
+    dropout: float
+    joint_mb: float
+    backend: str
+    prune_range: int
+    simple_share: float
+
+    def __post_init__(self) -> None:
+        for name in ("embedding", "dim", "layers", "joint"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"transducer.{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"transducer.dropout must be in [0, 1), got {self.dropout}")
+        if not self.joint_mb > 0:
+            raise ValueError(f"transducer.joint_mb must be above 0, got {self.joint_mb}")
+        if self.backend not in BACKENDS:
+            raise ValueError(f"transducer.backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}")
+        if self.prune_range < 0 or self.prune_range == 1:
+            raise ValueError(f"transducer.prune_range must be 0 or at least 2, got {self.prune_range}")
+        if not 0 < self.simple_share <= 1:
+            raise ValueError(f"transducer.simple_share must be in (0, 1], got {self.simple_share}")
+
+
+@dataclass(frozen=True)
+class RnntConfig(SequenceConfig):
+    """What ``conf/am_rnnt.yaml`` holds."""
+
+    transducer: TransducerConfig
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_kind(KIND)
+
+
+@dataclass(frozen=True)
+class RnntSpec:
+    """What is needed to build a :class:`RnntModel` again, besides its weights."""
+
+    kind: str
+    feature_dim: int
+    num_tokens: int
+    utterance_mean: bool
+    encoder: PyramidEncoderConfig
+    transducer: TransducerConfig
+
+
+class Predictor(nn.Module):
+    """The prediction network: an LSTM over the labels so far, of which 0 is the beginning."""
+
+    def __init__(self, num_tokens: int, config: TransducerConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(num_tokens, config.embedding)
+        self.lstm = nn.LSTM(config.embedding, config.dim, config.layers, batch_first=True)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self, labels: Tensor, state: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """(N, U) labels and the LSTM's two (L, N, D) to (N, U, D) outputs and what follows."""
+        if state is None:
+            zero = self.embedding.weight.new_zeros(self.lstm.num_layers, len(labels), self.lstm.hidden_size)
+            state = (zero, zero)
+        out, after = self.lstm(self.dropout(self.embedding(labels)), state)
+        return self.dropout(out), after
+
+
+class Joint(nn.Module):
+    """tanh of the sum of a frame's and a prefix's projections, to C outputs.
+
+    Args:
+        limit: most bytes of what it gives at a time.
+    """
+
+    def __init__(self, frame_dim: int, prefix_dim: int, num_tokens: int, hidden: int, limit: int) -> None:
+        super().__init__()
+        self.frame = nn.Linear(frame_dim, hidden)
+        self.prefix = nn.Linear(prefix_dim, hidden, bias=False)
+        self.output = nn.Linear(hidden, num_tokens)
+        self.limit = limit
+
+    def logits(self, frames: Tensor, prefixes: Tensor) -> Tensor:
+        """Projections that broadcast to (..., J) -> (..., C) float32."""
+        return self.output(torch.tanh(frames + prefixes)).float()
+
+    def arcs(self, frames: Tensor, prefixes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of a blank and of the next label in every cell.
+
+        Args:
+            frames: (N, T, J) projected.
+            prefixes: (N, U + 1, J) projected.
+            labels: (N, U).
+
+        Returns:
+            (N, T, U + 1) and (N, T, U).
+        """
+        pieces = [*self.pieces(*frames.shape[:2], prefixes.size(1))]
+        # Opacus's hooks take every call of the output layer for all utterances, and once.
+        if self.output._forward_hooks or len(pieces) == 1:
+            return self._arcs(frames, prefixes, labels)
+        again = torch.is_grad_enabled()
+        found: dict[int, list[tuple[Tensor, Tensor]]] = {}
+        for rows, times in pieces:
+            given = (frames[rows, times], prefixes[rows], labels[rows])
+            part = (
+                checkpoint(self._arcs, *given, use_reentrant=False, preserve_rng_state=False)
+                if again
+                else self._arcs(*given)
+            )
+            found.setdefault(rows.start, []).append(part)
+        by_rows = [[torch.cat(side, dim=1) for side in zip(*parts)] for parts in found.values()]
+        return torch.cat([blank for blank, _ in by_rows]), torch.cat([label for _, label in by_rows])
+
+    def _arcs(self, frames: Tensor, prefixes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        logits = self.logits(frames.unsqueeze(2), prefixes.unsqueeze(1))  # (N, T, U + 1, C)
+        total = logits.logsumexp(3)
+        wanted = labels.view(len(labels), 1, -1, 1).expand(-1, logits.size(1), -1, 1)
+        label = logits[:, :, :-1].gather(3, wanted).squeeze(3) - total[:, :, :-1]
+        return logits[..., 0] - total, label
+
+    def pieces(self, num: int, frames: int, positions: int) -> Iterator[tuple[slice, slice]]:
+        """Rows and frames whose outputs at ``positions`` prefixes fit into the limit.
+
+        Of one frame of one utterance they are computed even where they do not.
+        """
+        cell = 4 * max(self.output.out_features, self.output.in_features)
+        cells = max(int(self.limit // (cell * positions)), 1)  # pairs of utterance and frame
+        rows = min(max(cells // frames, 1), num) if cells < num * frames else num
+        times = min(max(cells // rows, 1), frames)
+        for row in range(0, num, rows):
+            for time in range(0, frames, times):
+                yield slice(row, row + rows), slice(time, time + times)
+
+
+class RnntModel(SequenceModel):
+    """Encoder, prediction network and joint network; output 0 is the blank."""
+
+    def __init__(self, spec: RnntSpec) -> None:
+        super().__init__(spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean)
+        self.spec, config = spec, spec.transducer
+        self.predictor = Predictor(spec.num_tokens, config)
+        limit = int(config.joint_mb * 1e6)
+        self.joint = Joint(self.encoder.out_dim, config.dim, spec.num_tokens, config.joint, limit)
+        if config.prune_range:
+            self.simple_frame = nn.Linear(self.encoder.out_dim, spec.num_tokens)
+            self.simple_prefix = nn.Linear(config.dim, spec.num_tokens)
+
+    def losses(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+        """As :meth:`SequenceModel.losses`; while training, with k2's pruning where ``prune_range`` asks."""
+        prefixes, _ = self.predictor(functional.pad(targets, (1, 0)))
+        if self.training and self.spec.transducer.prune_range and targets.size(1):
+            return self._pruned(encoded, prefixes, lengths, targets, target_lengths)
+        arcs = self.joint.arcs(self.joint.frame(encoded), self.joint.prefix(prefixes), targets)
+        return -log_likelihood(*arcs, lengths, target_lengths, backend=self.spec.transducer.backend)
+
+    def _pruned(
+        self, encoded: Tensor, prefixes: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        """Kuang et al. (2022), "Pruned RNN-T for fast, memory-efficient ASR training", section 3."""
+        k2 = find_k2()
+        if k2 is None:
+            raise ConfigError(
+                "transducer.prune_range",
+                "k2, which prunes",
+                "no k2 here",
+                "set it to 0, or install k2",
+            )
+        edges = boundary(lengths, target_lengths)
+        simple, (of_label, of_blank) = k2.rnnt_loss_smoothed(
+            self.simple_prefix(prefixes).float(),
+            self.simple_frame(encoded).float(),
+            targets,
+            0,
+            boundary=edges,
+            reduction="none",
+            return_grad=True,
+        )
+        config = self.spec.transducer
+        ranges = k2.get_rnnt_prune_ranges(of_label, of_blank, edges, config.prune_range)
+        frames, kept = k2.do_rnnt_pruning(self.joint.frame(encoded), self.joint.prefix(prefixes), ranges)
+        pruned = k2.rnnt_loss_pruned(
+            self.joint.logits(frames, kept), targets, ranges, 0, boundary=edges, reduction="none"
+        )
+        loss: Tensor = pruned + config.simple_share * simple
+        return loss
+
+    @torch.no_grad()
+    def log_likelihoods(
+        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
+        self.eval()
+        return -self.losses(encoded[rows], lengths[rows], targets, target_lengths).double()
+
+    @torch.no_grad()
+    def stepper(self, encoded: Tensor, lengths: Tensor) -> TransducerSteps:
+        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`."""
+        self.eval()
+        return TransducerSteps(self, encoded, lengths)
+
+
+class _Memory(NamedTuple):
+    owners: Tensor  # (M,) utterance of each prefix
+    hidden: Tensor  # (M, L, D) of the prediction network
+    cell: Tensor  # (M, L, D)
+    log_probs: Tensor  # (M, T, C) of the joint network after the prefix
+    alphas: Tensor  # (M, T) log-probability to be at frame t with the prefix said
+    total: Tensor  # (M,) of all transcripts that begin with the prefix
+
+
+class TransducerSteps:
+    """A :class:`privasr_k2.am.steps.Stepper` over a transducer: its probabilities of prefixes.
+
+    A prefix of u labels and its next label have the probability of saying that label at any frame,
+    the sum over t of alpha(t, u) P(label | t, u): whatever follows sums to 1. alpha(., u) follows from
+    alpha(., u - 1) by :func:`privasr_k2.am.steps.scanned`, all frames at once.
+
+    Args:
+        encoded: (N, T, D).
+        lengths: (N,) true frames.
+    """
+
+    def __init__(self, model: RnntModel, encoded: Tensor, lengths: Tensor) -> None:
+        self._model, self._frames = model, model.joint.frame(encoded)
+        self._lengths = lengths.to(encoded.device)
+        frames = torch.arange(encoded.size(1), device=encoded.device)
+        self._padding = frames >= self._lengths.unsqueeze(1)  # (N, T)
+        self.num = len(encoded)
+
+    def start(self) -> Prefixes:
+        """As :meth:`privasr_k2.am.steps.Stepper.start`."""
+        owners = torch.arange(self.num, device=self._frames.device)
+        prefix, state = self._model.predictor(torch.zeros_like(owners).unsqueeze(1))
+        log_probs = self._log_probs(owners, prefix)
+        entering = torch.full_like(log_probs[:, :, 0], _NONE, dtype=torch.float64)
+        entering[:, 0] = 0.0
+        return self._prefixes(owners, state, log_probs, entering, entering.new_zeros(self.num))
+
+    def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
+        """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
+        before: _Memory = prefixes.memory
+        owners = before.owners[rows]
+        cells = (before.hidden[rows].transpose(0, 1), before.cell[rows].transpose(0, 1))
+        state = (cells[0].contiguous(), cells[1].contiguous())
+        prefix, state = self._model.predictor(tokens.unsqueeze(1), state)
+        entering = before.alphas[rows] + before.log_probs[rows, :, tokens]
+        total = before.total[rows] + prefixes.scores[rows, tokens]
+        return self._prefixes(owners, state, self._log_probs(owners, prefix), entering, total)
+
+    def _log_probs(self, owners: Tensor, prefix: Tensor) -> Tensor:
+        """(M, T, C) of all frames after one prefix each, (M, 1, D)."""
+        joint = self._model.joint
+        return joint.logits(self._frames[owners], joint.prefix(prefix)).log_softmax(2).clamp(min=_LEAST)
+
+    def _prefixes(
+        self,
+        owners: Tensor,
+        state: tuple[Tensor, Tensor],
+        log_probs: Tensor,
+        entering: Tensor,
+        total: Tensor,
+    ) -> Prefixes:
+        alphas = scanned(log_probs[:, :, 0], entering)
+        inside = alphas.masked_fill(self._padding[owners], _NONE)
+        joint = (inside.unsqueeze(2) + log_probs).logsumexp(1)  # (M, C)
+        last = (self._lengths[owners] - 1).unsqueeze(1)
+        ended = alphas.gather(1, last) + log_probs[:, :, 0].gather(1, last)
+        scores = relative(torch.cat((ended, joint[:, 1:]), dim=1), total)
+        cells = (state[0].transpose(0, 1), state[1].transpose(0, 1))
+        return Prefixes(scores, _Memory(owners, *cells, log_probs, alphas, total))

@@ -1,0 +1,135 @@
+"""Decoding with end-to-end models: tokens from a beam search, words from tokens, no graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2.decoding.hyps import Hyp, Record
+from privasr_k2.decoding.jobs import ShareConfig, recognized
+from privasr_k2.errors import DataError
+from privasr_k2.graph.lexicon import WORD_START
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
+
+if TYPE_CHECKING:
+    import torch
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+    from privasr_k2.am.beam_search import Found
+    from privasr_k2.am.sequence import Recognizer
+
+
+@dataclass(frozen=True)
+class EndToEndConfig(ShareConfig):
+    """What to decode and how; defaults in ``conf/decode_e2e.yaml``.
+
+    Args:
+        beam: prefixes of an utterance that are read on; 1 = greedy.
+        num_paths: token sequences of an utterance that are kept, at most.
+        tokens_per_second: no hypothesis has more tokens.
+        ctc_weight: of CTC in a hybrid model's scores, up to 1; below 0 the model's own.
+        insertion_penalties: the grid: natural log, each word costs so much when the best of a list is chosen.
+    """
+
+    beam: int
+    num_paths: int
+    tokens_per_second: float
+    ctc_weight: float
+    insertion_penalties: list[float]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("beam", "num_paths"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.tokens_per_second > 0:
+            raise ValueError(f"tokens_per_second must be above 0, got {self.tokens_per_second}")
+        if self.ctc_weight > 1:
+            raise ValueError(f"ctc_weight must be at most 1, got {self.ctc_weight}")
+        if not self.insertion_penalties:
+            raise ValueError("insertion_penalties must hold at least one number")
+
+
+def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
+    """Give a model its weight of CTC, and refuse one whose tokens make no words.
+
+    Raises:
+        DataError: no token begins a word: phones need a graph.
+    """
+    if model.tokens is None or not any(token.startswith(WORD_START) for token in model.tokens):
+        raise DataError(
+            folder,
+            f"tokens that begin words with {WORD_START}",
+            "none",
+            "train with --units char or bpe_N, or decode with a graph",
+        )
+    if config.ctc_weight >= 0 and hasattr(model, "ctc_weight"):
+        model.ctc_weight = config.ctc_weight
+
+
+def join_tokens(tokens: Sequence[str]) -> str:
+    """The words that tokens spell.
+
+    >>> join_tokens(["▁th", "e", "▁", "c", "at"])
+    'the cat'
+    """
+    return " ".join("".join(tokens).replace(WORD_START, " ").split())
+
+
+def decode_e2e(
+    model: Recognizer, cuts: CutSet, config: EndToEndConfig, device: str
+) -> Iterator[tuple[Record, NbestList]]:
+    """The records and lists of this job's cuts, the longest first.
+
+    Args:
+        model: checked by :func:`prepare`.
+        cuts: those of the role, with features.
+        config: this job's share, and the search.
+        device: where the model is.
+    """
+    import torch
+
+    from privasr_k2.am.sequence import nbest
+
+    def recognize(
+        features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]
+    ) -> list[list[Found] | None]:
+        longest = [int(np.ceil(cut.duration * config.tokens_per_second)) for cut in batch]
+        lists = nbest(
+            model, features, lengths, torch.tensor(longest), beam=config.beam, num_paths=config.num_paths
+        )
+        return [found or None for found in lists]
+
+    for cut, found in recognized(recognize, cuts, config, device):
+        said, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
+        told = (cut.id, part, said.speaker or "", said.text or "", found is None)
+        texts = in_words(found or (), model.tokens or ())
+        hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
+        ranked = tuple(Hypothesis(rank, *one, {}) for rank, one in enumerate(texts, start=1))
+        yield Record(*told, hyps), NbestList(*told, ranked)
+
+
+def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
+    """Words and scores of token sequences, the best first; spellings of the same words are added up."""
+    scores: dict[str, float] = {}
+    for sequence, score in found:
+        words = join_tokens([tokens[token] for token in sequence])
+        scores[words] = float(np.logaddexp(scores[words], score)) if words in scores else score
+    return sorted(scores.items(), key=lambda item: -item[1])
+
+
+def best_hyp(texts: Sequence[tuple[str, float]], insertion_penalty: float) -> Hyp:
+    """The best of a list where every word costs something; no words where the list is empty.
+
+    >>> best_hyp([("a", -1.0), ("a b", -1.5)], -1.0).words
+    'a b'
+    """
+    words, score = max(
+        texts, key=lambda one: one[1] - insertion_penalty * len(one[0].split()), default=("", 0.0)
+    )
+    return Hyp(0.0, insertion_penalty, words, score, 0.0)

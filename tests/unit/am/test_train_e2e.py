@@ -1,0 +1,120 @@
+"""Training and decoding end-to-end models from folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import continue_model, load_model, load_recognizer
+from privasr_k2.am.kinds import kind_of, spec_of
+from privasr_k2.am.model import AmConfig
+from privasr_k2.am.train import train_am
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.scoring.hypotheses import read_decoded
+from privasr_k2.scoring.nbest_lists import read_nbest
+from privasr_k2.training.distributed import Process
+from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
+from tests.unit.am.small import write_corpus
+
+ALONE = Process(0, 1, torch.device("cpu"))
+CONF = Path(__file__).resolve().parents[3] / "conf"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    feats, lang = write_corpus(tmp_path_factory.mktemp("e2e"), utterances=16)
+    return feats, spelled_lang(lang)
+
+
+def quick(kind: str, *changes: str) -> Any:
+    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
+    shorter = ["epochs=12", "max_duration=4", "lr=0.01", "warmup_steps=2", "spec_augment.time_width=0"]
+    found: AmConfig = configuration.load(kind_of(files).config, files, [*shorter, *changes])
+    part: dict[str, Any] = (
+        {"transducer": transducer(dim=16, joint=16)}
+        if kind == "rnnt"
+        else {"speller": speller(dim=24, layers=1, attention=8)}
+    )
+    return replace(found, encoder=encoder("tdnn"), **part)
+
+
+def losses(folder: Path) -> list[float]:
+    records = [json.loads(line) for line in (folder / "train_log.jsonl").read_text().splitlines()]
+    assert all(record["dev_token_errors"] >= 0 for record in records)
+    return [record["dev_loss"] for record in records]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", END_TO_END)
+def test_losses_fall_and_the_folder_is_decoded(kind: str, corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    am = tmp_path / "am"
+    train_am(*corpus, am, quick(kind), ALONE)
+    found = losses(am)
+    assert min(found) < 0.9 * found[0]
+    model = load_recognizer(am)
+    assert tuple(model.tokens or ()) == load_lang(corpus[1]).tokens
+    command = [
+        sys.executable, "-m", "privasr_k2.bin.decode_e2e", "--in-model", am, "--in-feats", corpus[0],
+        "--out-hyps", tmp_path / "decode_dev" / "1.jsonl", "--out-nbest", tmp_path / "nbest_dev" / "1.jsonl",
+        "--device", "cpu", "--config", CONF / "decode_e2e.yaml", CONF / "tiny" / "decode_e2e.yaml",
+    ]  # fmt: skip
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=CONF.parent)
+    assert done.returncode == 0, done.stderr
+    decoded, lists = read_decoded(tmp_path / "decode_dev"), read_nbest(tmp_path / "nbest_dev")
+    assert len(decoded.utterances) == len(lists.lists) == 6
+    assert [point.insertion_penalty for point in decoded.grid] == [-1.0, 0.0]
+    for utterance, one in zip(decoded.utterances, lists.lists):
+        assert utterance.id == one.id and utterance.hyps[decoded.grid[1]] == tuple(one.hyps[0].words.split())
+        scores = [hyp.am_score for hyp in one.hyps]
+        assert scores == sorted(scores, reverse=True) and scores[0] <= 0
+
+
+def test_the_same_again_and_further_from_there(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    short = quick("las", "epochs=1", "avg=1")
+    train_am(*corpus, tmp_path / "one", short, ALONE)
+    train_am(*corpus, tmp_path / "two", short, ALONE)
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two
+    train_am(*corpus, tmp_path / "further", short, ALONE, init=tmp_path / "one")
+    assert losses(tmp_path / "further")[0] < losses(tmp_path / "one")[0]
+    first, further = (load_recognizer(tmp_path / name) for name in ("one", "further"))
+    assert torch.equal(first.mean, further.mean)  # type: ignore[attr-defined]
+    lang = load_lang(corpus[1])
+    with pytest.raises(DataError, match="kind: rnnt, found las"):
+        continue_model(tmp_path / "one", spec_of(quick("rnnt"), 5, 5), lang.tokens)
+    with pytest.raises(DataError, match="the tokens of the lang folder"):
+        continue_model(tmp_path / "one", spec_of(short, 5, 5), ["<blk>", "x"])
+    with pytest.raises(DataError, match="the weights of this model"):
+        larger = replace(short, speller=speller(dim=7, layers=1))
+        continue_model(tmp_path / "one", spec_of(larger, 5, 5), lang.tokens)
+    with pytest.raises(DataError, match=r"outputs of CTC, found LasModel\s+way out: use decode_e2e"):
+        load_model(tmp_path / "one")
+
+
+def test_kinds_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="kind: one of ctc, rnnt, ctc_attention, las"):
+        kind_of([CONF / "decode.yaml"])
+    with pytest.raises(ConfigError, match="kind must be las"):
+        configuration.load(kind_of([CONF / "am_las.yaml"]).config, [CONF / "am_las.yaml"], ["kind=rnnt"])
+    with pytest.raises(ConfigError, match=r"encoder\.kind must be one of tdnn, blstm, conformer, got"):
+        configuration.load(
+            kind_of([CONF / "am_ctc.yaml"]).config, [CONF / "am_ctc.yaml"], ["encoder.kind=pyramid"]
+        )
+
+
+def test_modules_need_no_k2(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['k2'] = None; import privasr_k2.am.kinds, privasr_k2.decoding.end_to_end"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=CONF.parent, env=dict(os.environ)
+    )
+    assert done.returncode == 0, done.stderr
