@@ -24,6 +24,10 @@ CONFIGS = {
     "lm_ngram": "privasr_k2.lm.train:NgramConfig",
     "graph": "privasr_k2.graph.nonterminals:ClassGraphConfig",
     "am_ctc": "privasr_k2.am.ctc:CtcConfig",
+    "am_rnnt": "privasr_k2.am.rnnt:RnntConfig",
+    "am_ctc_attention": "privasr_k2.am.ctc_attention:CtcAttentionConfig",
+    "am_las": "privasr_k2.am.las:LasConfig",
+    "decode_e2e": "privasr_k2.decoding.end_to_end:EndToEndConfig",
     "decode": "privasr_k2.decoding.jobs:DecodeConfig",
     "score": "privasr_k2.scoring.results:ScoreOptions",
     "nbest": "privasr_k2.decoding.nbest:NbestSearchConfig",
@@ -39,6 +43,8 @@ CONFIGS = {
     "rescore": "privasr_k2.decoding.rescoring:GridConfig",
     "tag_entities": "privasr_k2.text.tagging:TagConfig",
     "sanitize": "privasr_k2.text.sanitized_release:SanitizeConfig",
+    "declare_unprotected": "privasr_k2.bin.declare_unprotected:UnprotectedConfig",
+    "split_text": "privasr_k2.text.splits:SplitConfig",
     "name_lists": "privasr_k2.bin.make_name_lists:NameListConfig",
     "replace_names": "privasr_k2.bin.replace_names:ReplaceNamesOptions",
     "score_nbest": "privasr_k2.bin.score_nbest:ScoreNbestOptions",
@@ -46,10 +52,18 @@ CONFIGS = {
     "fma": "privasr_k2.lm.marginals:MarginalsConfig",
     "interpolate": "privasr_k2.lm.interpolate:InterpolationConfig",
     "approximate": "privasr_k2.lm.approximate:ApproximationConfig",
+    "clients": "privasr_k2.federated.clients:DeviceConfig",
+    "fedlm": "privasr_k2.federated.settings:FedLmConfig",
+    "finetune_lm": "privasr_k2.federated.server_training:FinetuneConfig",
+    "fedlm_audit": "privasr_k2.federated.fedlm_audit:AuditConfig",
+    "earnings21_clients": "privasr_k2.corpora.earnings21_clients:Earnings21ClientsConfig",
 }
 
 #: Folders of layers above conf/*.yaml, each with files of the same names (docs/design.md).
 LAYERS = ("conf/*/**/*.yaml", "egs/*/conf/**/*.yaml")
+
+# Layers that a recipe puts upon the defaults of another name.
+UPON = {"lm_tune": "lm_lstm"}
 
 
 def resolve(name: str) -> type[Any]:
@@ -90,8 +104,9 @@ def test_defaults_load(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ABOVE, ids=label)
 def test_layers_load_upon_their_defaults(path: Path) -> None:
-    assert path.stem in CONFIGS, f"{label(path)} is a layer of no conf/{path.stem}.yaml"
-    config.load(resolve(path.stem), [ROOT / "conf" / f"{path.stem}.yaml", path])
+    name = UPON.get(path.stem, path.stem)
+    assert name in CONFIGS, f"{label(path)} is a layer of no conf/{name}.yaml"
+    config.load(resolve(name), [ROOT / "conf" / f"{name}.yaml", path])
 
 
 @pytest.mark.parametrize("path", BASES, ids=label)
