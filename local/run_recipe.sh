@@ -16,7 +16,7 @@ shift
 _home=$PWD
 if [[ -z $corpus_conf ]]; then corpus_conf=$_home/conf; fi
 if [[ -z $work_dir ]]; then work_dir=$_home; fi
-for _name in corpus_dir public_text; do
+for _name in corpus_dir public_text nnlm_text; do
   if [[ -n ${!_name-} && ${!_name} != /* ]]; then printf -v "$_name" %s "$_home/${!_name}"; fi
 done
 if [[ -z $definition ]]; then definition=$PRIVASR_ROOT/privasr_k2/corpora/$corpus.py; fi

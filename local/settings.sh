@@ -36,7 +36,7 @@ ledger='' max_epsilon=''
 
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
 corpus_options=''   # NAME=VALUE words for prepare_corpus
-# Names in the text, for recipe classlm, whose options taggers, public_text and decode a corpus may set:
+# Names in the text, for recipe classlm, whose options taggers, public_text and decode a corpus may set, as nnlm_text of fedlm:
 public_lists=''     # folder of public lists of names that comes with the manifests
 further_text=''     # tagged text beside the cuts that comes with the manifests
 text_options=''     # NAME=VALUE words with which prepare_corpus takes all text, where it speaks only a part of it
@@ -46,7 +46,7 @@ corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ besi
 report=''           # set by a recipe: the file that is shown at the end
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
-path_options='public_text public_names config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
+path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that cannot change a result, and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.

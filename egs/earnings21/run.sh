@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Earnings-21: recognizers' words with confidences, and gold words with gold entities (--corpus-dir DIR); no audio.
-# recipes: confidence classlm
+# recipes: confidence classlm fedlm
 # shellcheck disable=SC1091,SC2034
 set -euo pipefail
 caller=$PWD
@@ -13,4 +13,5 @@ corpus_dir=corpus/earnings21       # or --corpus-dir where you have it
 decode=false                       # no speech comes with it
 taggers=gold                       # as annotated, in four classes
 public_text=corpus/ner_text        # or --public-text where you have annotated text: public names
+nnlm_text=corpus/books.txt.gz      # or --nnlm-text where you have public text: pre-trained LMs
 . run_recipe.sh

@@ -202,6 +202,6 @@ fi
 
 report=$exp/RESULTS.md
 stage 16 "the tables" report_classlm --in-texts $text --in-perplexity "$exp/perplexity_test.json" \
-  ${scores:+--in-scores "${scores[@]}"} --in-choices "${choices[@]}" --in-privacy "${privacy[@]}" \
+  ${scores[0]+--in-scores "${scores[@]}"} ${choices[0]+--in-choices "${choices[@]}"} --in-privacy "${privacy[@]}" \
   --in-entities "$exp/entities.json" --in-manifests $scored --out-report "$report" \
   --set command="$command_line" acoustic_model=CTC tagger="${taggers:-gold}"

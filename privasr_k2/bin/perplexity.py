@@ -6,6 +6,9 @@ counted; OOV words are read as <unk>, and the figure is given without and with t
     python -m privasr_k2.bin.perplexity --in-cuts data/manifests/cuts_dev.jsonl.gz \\
         --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz exp/lm_lstm \\
         --out-perplexity exp/perplexity_dev.json
+
+With --in-clients or --in-calls, both a clients' file, the figures of each client, or of each call (a client's
+name up to its last hyphen), stand beside, for intervals.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ def main() -> None:
     text = made.add_mutually_exclusive_group(required=True)
     text.add_argument("--in-cuts", type=Path, help="cuts_<role>.jsonl.gz, whose texts are scored")
     text.add_argument("--in-text", type=Path, metavar="FILE", help="*.jsonl(.gz), or plain")
+    text.add_argument("--in-clients", type=Path, metavar="FILE", help="clients.jsonl.gz")
+    text.add_argument("--in-calls", type=Path, metavar="FILE", help="the same, figures by call")
     made.add_argument("--in-lang", type=Path, required=True, help="language folder: words.txt")
     made.add_argument(
         "--in-lm", type=Path, nargs="+", required=True, metavar="LM", help="ARPA files, folders of train_lm"
@@ -36,11 +41,16 @@ def main() -> None:
     from privasr_k2.lm.neural.perplexity import TREATMENT, open_lm, perplexity, table
 
     words = list(load_lang(args.in_lang).word_ids)
-    sentences = _of_cuts(args.in_cuts) if args.in_cuts else read_words([args.in_text])
-    results = [
-        perplexity(open_lm(path, args.device), [s for s in sentences if s], words) for path in args.in_lm
-    ]
-    write_json(args.out_perplexity, {"treatment": TREATMENT, "lms": [result.record() for result in results]})
+    by, groups = {}, None
+    if args.in_clients or args.in_calls:
+        by = {"by": "client" if args.in_clients else "call"}
+        groups, sentences = _of_clients(args.in_clients or args.in_calls, by["by"])
+    else:
+        given = _of_cuts(args.in_cuts) if args.in_cuts else read_words([args.in_text])
+        sentences = [sentence for sentence in given if sentence]
+    results = [perplexity(open_lm(path, args.device), sentences, words, groups) for path in args.in_lm]
+    records = [result.record() for result in results]
+    write_json(args.out_perplexity, {"treatment": TREATMENT, **by, "lms": records})
     print(table(results))
 
 
@@ -51,6 +61,18 @@ def _of_cuts(path: Path) -> list[list[str]]:
     if path.name != f"cuts_{role}.jsonl.gz":
         raise ConfigError("--in-cuts", "cuts_<role>.jsonl.gz", path.name, "give one, or --in-text")
     return [cut.supervisions[0].text.split() for cut in load_cuts(path.parent, role, lazy=True)]
+
+
+def _of_clients(path: Path, by: str) -> tuple[list[str], list[list[str]]]:
+    """The group of each sentence, and its words."""
+    from privasr_k2.federated.clients import read_clients
+
+    groups, sentences = [], []
+    for client in read_clients(path):
+        name = client.name.rpartition("-")[0] or client.name if by == "call" else client.name
+        groups += [name] * len(client.utterances)
+        sentences += [list(one.words) for one in client.utterances]
+    return groups, sentences
 
 
 if __name__ == "__main__":

@@ -152,7 +152,8 @@ class GridConfig:
         interpolation: ``linear`` or ``log_linear``.
         lm_weights: factors of L.
         insertion_penalties: what a word costs; below 0 it is a reward.
-        steps: weights of single LMs are multiples of 1 / steps; with one LM there is nothing to try.
+        steps: weights of single LMs are multiples of 1 / steps; 0: all LMs have the same weight. With one LM
+            there is nothing to try.
     """
 
     interpolation: str
@@ -167,8 +168,8 @@ class GridConfig:
             )
         if not self.lm_weights or min(self.lm_weights) < 0 or not self.insertion_penalties:
             raise ValueError("lm_weights (0 or more) and insertion_penalties must hold at least one number")
-        if self.steps < 1:
-            raise ValueError(f"steps must be 1 or more, got {self.steps}")
+        if self.steps < 0:
+            raise ValueError(f"steps must be 0 or more, got {self.steps}")
 
 
 def simplex(num: int, steps: int) -> list[tuple[float, ...]]:
@@ -196,7 +197,8 @@ def grid_errors(candidates: Candidates, names: Sequence[str], config: GridConfig
         values.ravel() for values in np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
     )
     errors: dict[Point, int] = {}
-    for lambdas in simplex(len(names), config.steps) if len(names) > 1 else [(1.0,)]:
+    even = config.steps == 0 or len(names) == 1
+    for lambdas in [(1 / len(names),) * len(names)] if even else simplex(len(names), config.steps):
         totals = candidates.lm_totals(dict(zip(names, lambdas)), interpolation=config.interpolation)
         summed = candidates.errors[candidates.best(totals, weights, penalties)].sum(axis=1)
         for weight, penalty, count in zip(weights.tolist(), penalties.tolist(), summed.tolist()):

@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -282,7 +283,7 @@ def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Re
     Raises:
         PrivacyError: the release is finished, and what it has written is gone.
     """
-    if not (path.exists() and _header(path).get("release") == begun.entry.release):
+    if not (path.exists() and header_of(path).get("release") == begun.entry.release):
         begun.stream("check")  # refused where the release is finished
         noisy = mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
         told = {
@@ -301,7 +302,7 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
     Raises:
         DataError: no such file, or it is of another vocabulary.
     """
-    told = _header(path)
+    told = header_of(path)
     if told.get("words") != numbers.digest:
         raise DataError(
             path, "counts of this vocabulary", "those of another", "give the model it was made for"
@@ -310,7 +311,12 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
         return FmpMechanism(FmpReleaseConfig(**told["config"])), file.get_tensor("measured")
 
 
-def _header(path: Path) -> dict[str, object]:
+def header_of(path: Path) -> dict[str, Any]:
+    """What a file of released marginals tells about itself.
+
+    Raises:
+        DataError: no such file, or another kind of file.
+    """
     try:
         with safe_open(str(path), "np") as file:
             return json.loads((file.metadata() or {})["json"])

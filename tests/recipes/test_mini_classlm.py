@@ -15,6 +15,7 @@ EXP = "exp/classlm_tdnn_phone"
 OPTIONS = ("mini", "classlm", "--size", "tiny", "--sizes", "30")
 
 
+@pytest.mark.timeout(1500)  # some hundred stages
 def test_from_text_to_the_five_tables(copied: Path) -> None:
     done = run_recipe(*OPTIONS, "--work-dir", copied)
     assert done.returncode == 0, done.stdout

@@ -54,7 +54,13 @@ CONFIGS = {
     "approximate": "privasr_k2.lm.approximate:ApproximationConfig",
     "clients": "privasr_k2.federated.clients:DeviceConfig",
     "fedlm": "privasr_k2.federated.settings:FedLmConfig",
+    "fmp": "privasr_k2.federated.fmp_settings:FmpConfig",
+    "fmp_release": "privasr_k2.federated.fmp_release:FmpReleaseConfig",
+    "fmp_published": "privasr_k2.federated.fmp_settings:PublishedConfig",
+    "fmp_audit": "privasr_k2.federated.fmp_settings:FmpAuditConfig",
+    "fmp_timeline": "privasr_k2.federated.fmp_timeline:TimelineConfig",
     "finetune_lm": "privasr_k2.federated.server_training:FinetuneConfig",
+    "fedlm_report": "privasr_k2.scoring.fedlm_report:FedLmReportOptions",
     "fedlm_audit": "privasr_k2.federated.fedlm_audit:AuditConfig",
     "earnings21_clients": "privasr_k2.corpora.earnings21_clients:Earnings21ClientsConfig",
 }

@@ -10,7 +10,7 @@ P(<unk>) for them, which flatters a model with many, so that it stands beside an
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,6 +62,8 @@ class Perplexity:
         oov_nats: -sum of log P(<unk>) over the others; None where the model has no ``<unk>``.
         words_beyond, words_lacking: words of the model that ``words.txt`` lacks, which cost it probability,
             and words of ``words.txt`` that the model lacks (none of them in the text).
+        groups: for each group of sentences its share of ``nats`` and how many predictions that is, for
+            intervals over groups; None where no groups were named.
 
     >>> one = Perplexity("a", sentences=1, words=2, oov=1, nats=2 * math.log(8), oov_nats=math.log(64))
     >>> round(one.ppl), round(one.ppl_with_oov)
@@ -76,6 +78,7 @@ class Perplexity:
     oov_nats: float | None
     words_beyond: int = 0
     words_lacking: int = 0
+    groups: Mapping[str, tuple[float, int]] | None = None
 
     @property
     def ppl(self) -> float:
@@ -99,14 +102,18 @@ class Perplexity:
 
     def record(self) -> dict[str, Any]:
         """The figures as JSON has them."""
-        return {**asdict(self), "ppl": self.ppl, "ppl_with_oov": self.ppl_with_oov}
+        figures = {**asdict(self), "ppl": self.ppl, "ppl_with_oov": self.ppl_with_oov}
+        return {name: value for name, value in figures.items() if name != "groups" or value is not None}
 
 
-def perplexity(lm: LanguageModel, sentences: Sentences, words: Iterable[str]) -> Perplexity:
+def perplexity(
+    lm: LanguageModel, sentences: Sentences, words: Iterable[str], groups: Sequence[str] | None = None
+) -> Perplexity:
     """The perplexity of a text, with the treatment of this module's docstring.
 
     Args:
         words: the closed vocabulary, one for all models of a table.
+        groups: the group of each sentence, such as its speaker; the figures then hold each group's share.
 
     Raises:
         DataError: an empty text.
@@ -137,7 +144,19 @@ def perplexity(lm: LanguageModel, sentences: Sentences, words: Iterable[str]) ->
         oov_nats=float(-log_probs[is_oov].sum()) if lm.scores_unknown or not is_oov.any() else None,
         words_beyond=len(beyond),
         words_lacking=len(lacking),
+        groups=None if groups is None else _by_group(read, groups, log_probs, is_oov),
     )
+
+
+def _by_group(
+    sentences: Sentences, groups: Sequence[str], log_probs: np.ndarray, is_oov: np.ndarray
+) -> dict[str, tuple[float, int]]:
+    """-sum of log P and the number of predictions of each group, without those of OOVs."""
+    names, places = np.unique(np.array(groups), return_inverse=True)
+    owners = np.repeat(places, [len(sentence) + 1 for sentence in sentences])[~is_oov]
+    nats = np.bincount(owners, -log_probs[~is_oov], minlength=len(names))
+    counts = np.bincount(owners, minlength=len(names))
+    return dict(zip(names.tolist(), zip(nats.tolist(), counts.tolist())))
 
 
 class KenlmModel:

@@ -171,8 +171,16 @@ def test_files_that_are_refused(tmp_path: Path, changes: dict[str, Any], found: 
         read_rescoring(tmp_path / "rescoring.json")
 
 
+def test_even_weights_are_those_points_of_a_grid() -> None:
+    lists = candidates(5)
+    usual = ("linear", [0.0, 0.5, 1.0], [-1.0, 1.0])
+    even = grid_errors(lists, ["a", "b"], GridConfig(*usual, 0))
+    assert len(even) == 6 and {point.lambdas for point in even} == {(0.5, 0.5)}
+    assert even.items() <= grid_errors(lists, ["a", "b"], GridConfig(*usual, 2)).items()
+
+
 @pytest.mark.parametrize(
-    "changes", [{"interpolation": "mean"}, {"lm_weights": []}, {"lm_weights": [-1.0]}, {"steps": 0}]
+    "changes", [{"interpolation": "mean"}, {"lm_weights": []}, {"lm_weights": [-1.0]}, {"steps": -1}]
 )
 def test_grids_that_cannot_be(changes: dict) -> None:
     usual = {"interpolation": "linear", "lm_weights": [1.0], "insertion_penalties": [0.0], "steps": 2}

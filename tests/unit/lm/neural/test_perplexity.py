@@ -169,3 +169,14 @@ def test_table_and_record() -> None:
     assert one.record()["ppl"] == pytest.approx(8)
     assert one.record()["ppl_with_oov"] is None
     assert Perplexity("a", 1, 0, 0, nats=1e6, oov_nats=0.0).ppl == math.inf
+
+
+def test_the_share_of_each_group() -> None:
+    dice = Dice(["a", "b", "c"])
+    result = perplexity(dice, [["a", "z", "b"], ["c"], ["c"]], ["a", "b", "c"], ["s2", "s1", "s2"])
+    # Words inside the vocabulary and ends: 3 and 2 of s2, 2 of s1.
+    assert result.groups is not None
+    assert {name: count for name, (_, count) in result.groups.items()} == {"s1": 2, "s2": 5}
+    assert sum(nats for nats, _ in result.groups.values()) == pytest.approx(result.nats)
+    assert result.groups["s1"][0] == pytest.approx(2 * math.log(5))
+    assert "groups" in result.record() and "groups" not in perplexity(dice, [["a"]], ["a"]).record()

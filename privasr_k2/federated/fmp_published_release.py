@@ -1,0 +1,78 @@
+"""Files of the release of eq. 8 and 9 as published: written once, read again where a run is continued."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from privasr_k2.errors import DataError
+from privasr_k2.federated.fmp_published import (
+    published_marginals,
+    published_spending,
+    published_sums,
+    usable,
+)
+from privasr_k2.federated.fmp_release import header_of, unit_numbers
+from privasr_k2.federated.fmp_settings import PublishedConfig
+from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
+from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.privacy.release import Release
+from privasr_k2.privacy.spending import Spending
+
+
+def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
+    """The entry of the ledger: what the published epsilon is worth for units of ``config.words``."""
+    return published_spending(
+        config.caches, epsilon=config.epsilon, words=config.words, data=config.data, unit=config.unit,
+        units=unit_numbers(spoken, config.unit)[1], delta=config.delta,
+    )  # fmt: skip
+
+
+def write_published(
+    path: Path, spoken: Spoken, config: PublishedConfig, background: np.ndarray, begun: Release
+) -> None:
+    """Write marginals with the noise of eq. 9, or leave what this release has written, and finish.
+
+    Args:
+        path: ``*.safetensors``.
+        begun: a release of :func:`spending_of`.
+
+    Raises:
+        PrivacyError: the release is finished, and what it has written is gone.
+    """
+    if not (path.exists() and header_of(path).get("release") == begun.entry.release):
+        sums = published_sums(spoken, config.caches, background)
+        marginals = published_marginals(sums, config.epsilon, begun)
+        told = {
+            "release": begun.entry.release,
+            "published": dataclasses.asdict(config),
+            "words": spoken.numbers.digest,
+        }
+        with atomic_path(path) as temporary, disk_errors(path):
+            save_file({"marginals": marginals}, str(temporary), {"json": json.dumps(told)})
+    begun.finish()
+
+
+def is_published(path: Path) -> bool:
+    """Whether a file of released marginals is one of eq. 8 and 9."""
+    return "published" in header_of(path)
+
+
+def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[str, Any]]:
+    """The marginals (T, V), those below 0 at 0, and the settings of their release.
+
+    Raises:
+        DataError: they are of another vocabulary.
+    """
+    told = header_of(path)
+    if told.get("words") != numbers.digest:
+        found = "those of another"
+        raise DataError(path, "marginals of this vocabulary", found, "give the model they were made for")
+    with safe_open(str(path), "np") as file:
+        return usable(file.get_tensor("marginals")), dict(told["published"])

@@ -1,0 +1,180 @@
+"""Adapted scores of N-best lists as rescoring reads them, with exact or released global marginals.
+
+What the verbs share: a model and its numbering of words, the lists and their timeline as arrays, the
+background marginals, and the two forms of eq. 1 of [liu2020].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.federated.adapted import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
+from privasr_k2.federated.fmp_published_release import is_published, read_published
+from privasr_k2.federated.fmp_release import read_release, released_marginals
+from privasr_k2.federated.fmp_settings import FmpConfig
+from privasr_k2.federated.fmp_simulation import AdaptedScores, normalized_log_probs, token_log_ratios
+from privasr_k2.federated.fmp_spoken import (
+    Spoken,
+    WordNumbers,
+    numbers_of_arpa,
+    numbers_of_vocabulary,
+    spoken_of,
+)
+from privasr_k2.federated.fmp_timeline import read_timeline
+from privasr_k2.federated.marginals import background_unigrams
+from privasr_k2.fileio import read_json
+from privasr_k2.lm.arpa import read_arpa
+from privasr_k2.lm.class_files import is_class_lm
+from privasr_k2.lm.names import read_words
+from privasr_k2.lm.neural.files import load_lm
+from privasr_k2.lm.neural.perplexity import open_lm
+from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
+
+
+@dataclass(frozen=True)
+class Adaptable:
+    """A language model that marginals can adapt.
+
+    Attributes:
+        name: of its folder or file.
+        numbers: of its words; others count as ``<unk>`` where it has that.
+        plain: unadapted natural logs of every word and sentence end of N-best lists.
+        score: the same adapted and normalized.
+    """
+
+    name: str
+    numbers: WordNumbers
+    plain: Callable[[Sequence[Nbest]], np.ndarray]
+    score: AdaptedScores
+
+
+def numbers_of_lm(path: Path) -> WordNumbers:
+    """The numbering of the words of a neural model's folder or an ARPA file."""
+    if path.is_dir() and not is_class_lm(path):
+        return numbers_of_vocabulary(load_lm(path)[1], unknown=True)
+    if path.is_dir() or path.suffix == ".json":
+        raise DataError(
+            path, "a neural LM or an ARPA file", "a class LM or a mixture", "adapt one of its parts"
+        )
+    return numbers_of_arpa(read_arpa(path), unknown=True)
+
+
+def open_adaptable(path: Path, device: str) -> Adaptable:
+    """The model at ``path``: a folder of ``train_lm``, or an ARPA file.
+
+    Raises:
+        DataError: another kind of model.
+    """
+    numbers, lm = numbers_of_lm(path), open_lm(path, device)
+    if isinstance(lm, NeuralScorer):
+        score: AdaptedScores = partial(adapted_log_probs, lm)
+    else:
+        score = partial(adapted_arpa_log_probs, read_arpa(path))
+    return Adaptable(path.name.split(".")[0], numbers, lm.nbest_token_log_probs, score)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """The lists of one role, the same as arrays, and the background.
+
+    Attributes:
+        lists: as they were read.
+        spoken: with the numbering of the model.
+        background: (V,) u.
+    """
+
+    lists: NbestLists
+    spoken: Spoken
+    background: np.ndarray
+
+
+def read_world(
+    nbest: Path, timeline: Path, text: Sequence[Path], numbers: WordNumbers, background_words: float
+) -> World:
+    """Lists, their timeline, and u of a background text: a sentence a line, tagged text, or cuts."""
+    lists = read_nbest(nbest)
+    spoken = spoken_of(lists, read_timeline(timeline), numbers)
+    return World(lists, spoken, background_unigrams(read_words(text), numbers, background_words))
+
+
+def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
+    """(W,) what ``score_nbest`` wrote of the unadapted model."""
+    [found] = read_lm_scores([path], lists).values()
+    return found
+
+
+def token_scores(
+    world: World,
+    lm: Adaptable,
+    config: FmpConfig,
+    lams: Sequence[float],
+    released: np.ndarray | None,
+    plain: np.ndarray | None,
+) -> np.ndarray:
+    """(W, K) natural logs of every word and sentence end of all hypotheses, for each lambda.
+
+    Args:
+        released: (T, V) global marginals; None: the exact average of eq. 6.
+        plain: (W,) unadapted scores, where they are known already; the model itself is then not read unless
+            scores are normalized.
+    """
+    spoken, background = world.spoken, world.background
+    if config.normalized:
+        mixings = [Mixing(lam, config.alpha, config.beta) for lam in lams]
+        nbests = [[hyp.words.split() for hyp in one.hyps] for one in world.lists.lists]
+        return normalized_log_probs(
+            spoken, nbests, lm.score, config, background, mixings, [released] * len(lams)
+        )
+    scores = lm.plain(sentences_of(world.lists)) if plain is None else plain
+    mixing = Mixing(1.0, config.alpha, config.beta)
+    ratios = token_log_ratios(spoken, config, background, [mixing], [released])
+    return scores[:, None] + np.array(lams) * ratios
+
+
+def read_released(
+    path: Path, numbers: WordNumbers, config: FmpConfig, background: np.ndarray
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The global marginals (T, V) of a release, usable as they are, and its settings.
+
+    Raises:
+        DataError: it is of another vocabulary.
+        ConfigError: it is of another number of rounds.
+    """
+    if is_published(path):
+        marginals, settings = read_published(path, numbers)
+        about: dict[str, Any] = {"mechanism": "as published, eq. 8-9", **settings}
+    else:
+        mechanism, measured = read_release(path, numbers)
+        errors = mechanism.errors()
+        marginals = released_marginals(
+            mechanism.sums(measured), errors, background,
+            threshold=config.threshold, prior_words=config.release_words,
+        )  # fmt: skip
+        about = {**vars(mechanism.config), "sd_of_counts": [float(value) for value in errors]}
+    if len(marginals) != config.rounds:
+        raise ConfigError("rounds", f"{len(marginals)}, as {path}", str(config.rounds), "give the same T")
+    return marginals, about
+
+
+def chosen_lambda(path: Path) -> float:
+    """lambda as ``tune_fmp`` chose it.
+
+    Raises:
+        DataError: the file is not what it writes.
+    """
+    content = read_json(path)
+    try:
+        if content["role"] != "dev":
+            raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "choose on dev")
+        return float(content["lam"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(path, "what tune_fmp writes", repr(error), "run tune_fmp again") from error

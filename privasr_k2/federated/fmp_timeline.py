@@ -1,0 +1,173 @@
+"""Timelines: whose utterances are whose, in the order of time, as ``prepare_fmp`` writes them.
+
+A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance, those of each client in the
+order in which they were spoken. Cuts say when: by their start in a recording, and otherwise by their id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.federated.fmp_spoken import Turn
+from privasr_k2.fileio import read_jsonl, write_jsonl
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
+
+CLIENTS = ("speaker", "recording", "document", "part", "prefix")
+#: Clients whose recordings run side by side (headsets of a meeting): their common clock orders utterances.
+_ONE_CLOCK = ("recording", "document", "prefix")
+
+
+@dataclass(frozen=True)
+class TimelineConfig:
+    """What a client is; ``conf/fmp_timeline.yaml`` has defaults.
+
+    Args:
+        client: one of :data:`CLIENTS`.
+    """
+
+    client: str
+
+    def __post_init__(self) -> None:
+        if self.client not in CLIENTS:
+            raise ValueError(f"client must be one of {' '.join(CLIENTS)}, got {self.client!r}")
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Where and when an utterance was spoken, as its cut or its line of tagged text says."""
+
+    id: str
+    speaker: str
+    recording: str
+    document: str
+    part: str
+    start: float
+    text: str
+
+    def client(self, kind: str) -> str:
+        """The client's name.
+
+        Raises:
+            DataError: the utterance has none.
+        """
+        found = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
+        if not found:
+            raise DataError(f"utterance {self.id}", f"its {kind}", "none", "choose another --set client=")
+        return found
+
+
+def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
+    """Utterances of cuts or tagged text, by id.
+
+    Raises:
+        DataError: with file and line: a record that is neither, or an id that stands twice.
+    """
+    found: dict[str, Occasion] = {}
+    for path in paths:
+        for number, record in enumerate(read_jsonl(path), start=1):
+            place = f"{path}:{number}"
+            try:
+                one = _of_cut(record) if "supervisions" in record else _of_text(record)
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+                raise DataError(place, "a cut or a line of tagged text", repr(error), "mend it") from error
+            if one.id in found:
+                raise DataError(place, "each id once", f"{one.id!r} again", "rename one")
+            found[one.id] = one
+    return found
+
+
+def _of_cut(record: Mapping[str, Any]) -> Occasion:
+    [supervision] = record["supervisions"]
+    recording = (record.get("recording") or {}).get("id") or supervision["recording_id"]
+    return Occasion(
+        id=str(record["id"]),
+        speaker=str(supervision.get("speaker") or ""),
+        recording=str(recording),
+        document=str((supervision.get("custom") or {}).get("document") or ""),
+        part=str((record.get("custom") or {}).get("part") or ""),
+        start=float(record["start"]),
+        text=str(supervision.get("text") or ""),
+    )
+
+
+def _of_text(record: Mapping[str, Any]) -> Occasion:
+    document = str(record.get("document") or "")
+    user = str(record.get("user") or "")
+    return Occasion(str(record["id"]), user, document, document, "", 0.0, str(record["text"]))
+
+
+def text_lists(occasions: Mapping[str, Occasion], role: str) -> list[NbestList]:
+    """Text without audio as lists of one hypothesis each: what was said."""
+    return [
+        NbestList(
+            one.id, one.part or role, one.speaker, words, False, (Hypothesis(1, words, 0.0, {}),)
+        )
+        for one in occasions.values()
+        for words in [" ".join(one.text.split())]
+    ]  # fmt: skip
+
+
+def timeline_of(
+    lists: Sequence[NbestList], occasions: Mapping[str, Occasion], config: TimelineConfig
+) -> list[Turn]:
+    """The utterances of some lists, client by client, those of each in the order of time.
+
+    Raises:
+        DataError: an utterance of which no occasion is known, or without a client.
+    """
+    if lost := [one.id for one in lists if one.id not in occasions]:
+        found = f"{len(lost)} others: {' '.join(lost[:3])}"
+        raise DataError("--in-nbest", "utterances of the cuts", found, "give lists and cuts of one role")
+    whose = {one.id: occasions[one.id].client(config.client) for one in lists}
+
+    def order(one: NbestList) -> tuple[str, str, float, str]:
+        when = occasions[one.id]
+        clock = "" if config.client in _ONE_CLOCK else when.recording
+        return whose[one.id], clock, when.start, one.id
+
+    return [Turn(one.id, whose[one.id], one.speaker) for one in sorted(lists, key=order)]
+
+
+def table_1(timeline: Sequence[Turn], lists: Sequence[NbestList]) -> dict[str, int]:
+    """What table 1 of [liu2020] tells of a corpus: clients, users, utterances, words that were said.
+
+    >>> table_1([Turn("u", "c", "s")], [NbestList("u", "test", "s", "hi there", True, ())])
+    {'clients': 1, 'users': 1, 'utterances': 1, 'words': 2}
+    """
+    return {
+        "clients": len({turn.client for turn in timeline}),
+        "users": len({turn.user for turn in timeline}),
+        "utterances": len(timeline),
+        "words": sum(len(one.ref.split()) for one in lists),
+    }
+
+
+def write_timeline(path: Path, timeline: Sequence[Turn], lists: Sequence[NbestList]) -> None:
+    """Write a timeline, with the number of words that were said."""
+    words = {one.id: len(one.ref.split()) for one in lists}
+    write_jsonl(
+        path,
+        (
+            {"id": turn.id, "client": turn.client, "user": turn.user, "ref_words": words[turn.id]}
+            for turn in timeline
+        ),
+    )
+
+
+def read_timeline(path: Path) -> list[Turn]:
+    """Read a timeline.
+
+    Raises:
+        DataError: with its line: what ``prepare_fmp`` does not write.
+    """
+    found = []
+    for number, record in enumerate(read_jsonl(path), start=1):
+        values = [record.get(name) for name in ("id", "client", "user")]
+        if not all(isinstance(value, str) and value for value in values[:2]) or values[2] is None:
+            raise DataError(f"{path}:{number}", "id, client and user", str(record)[:60], "run prepare_fmp")
+        found.append(Turn(*map(str, values)))
+    return found

@@ -1,0 +1,311 @@
+"""The verbs of federated marginal personalization from the command line, on a tiny model and a few lists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.decoding.lm_scores import read_lm_scores
+from privasr_k2.federated.fmp_scores import numbers_of_lm, read_released, read_world
+from privasr_k2.federated.fmp_settings import FmpConfig
+from privasr_k2.federated.fmp_simulation import global_marginals
+from privasr_k2.federated.fmp_timeline import read_timeline
+from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+from tests.unit.bin.test_language_verbs import call
+from tests.unit.federated.fed_small import CONF, VOCABULARY, saved_model
+
+WORDS = VOCABULARY.words[2:]
+FMP = ("--config", CONF / "fmp.yaml", "--set", "rounds=2")
+POINT = {"lms": ["ngram", "lm"], "interpolation": "linear", "lambdas": [0.5, 0.5]}
+WEIGHTS = {"role": "dev", **POINT, "lm_weight": 1.0, "insertion_penalty": 0.0}
+
+
+def made(folder: Path, role: str) -> None:
+    """Three users with seven utterances each, who each have words of their own; a list without a path."""
+    rng = np.random.default_rng(3)
+    lists, cuts = [], []
+    for user in range(3):
+        own = WORDS[5 * user : 5 * user + 6]
+        for number in range(7):
+            name, ref = f"m{user}-{number}", " ".join(rng.choice(own, size=4))
+            wrong = " ".join(rng.choice(WORDS, size=4))
+            hyps = (
+                ()
+                if (user, number) == (2, 6)
+                else (Hypothesis(1, wrong, -1.0, {}), Hypothesis(2, ref, -1.1, {}))
+            )
+            lists.append(NbestList(name, role, f"s{user}", ref, not hyps, hyps))
+            supervision = {"recording_id": f"m{user}", "speaker": f"s{user}", "text": ref}
+            # Spoken in the order of falling ids.
+            cuts.append({"id": name, "type": "MonoCut", "start": 7.0 - number, "supervisions": [supervision]})
+    write_nbest(folder / f"nbest_{role}" / "1.jsonl", lists)
+    write_jsonl(folder / "manifests" / f"cuts_{role}.jsonl.gz", cuts)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    pytest.importorskip("scipy")
+    saved_model(tmp_path / "lm")
+    write_text(tmp_path / "text.txt", "".join(f"{word}\n" for word in WORDS))
+    for role in ("dev", "test"):
+        made(tmp_path, role)
+        given = ("--in-manifests", tmp_path / "manifests", "--in-nbest", tmp_path / f"nbest_{role}")
+        out = ("--out-timeline", tmp_path / f"timeline_{role}.jsonl")
+        call(monkeypatch, "prepare_fmp", *given, *out, "--config", CONF / "fmp_timeline.yaml")
+    return tmp_path
+
+
+def inputs(folder: Path, role: str = "test") -> tuple[object, ...]:
+    return (
+        *("--in-nbest", folder / f"nbest_{role}", "--in-timeline", folder / f"timeline_{role}.jsonl"),
+        *("--in-lm", folder / "lm", "--in-background", folder / "text.txt"),
+    )
+
+
+def score(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, *more: object) -> np.ndarray:
+    """Adapted scores of test."""
+    out = ("--out-scores", folder / f"{name}.safetensors", "--out-run", folder / f"{name}.json")
+    call(monkeypatch, "run_fmp", *inputs(folder), *out, *FMP, *more)
+    return read_lm_scores([folder / f"{name}.safetensors"], read_nbest(folder / "nbest_test"))["lm"]
+
+
+def plain(monkeypatch: pytest.MonkeyPatch, folder: Path, role: str, name: str = "lm") -> Path:
+    """Unadapted scores."""
+    out = folder / f"{name}_{role}_plain.safetensors"
+    given = ("--in-nbest", folder / f"nbest_{role}", "--in-lm", folder / "lm", "--out-scores", out)
+    call(monkeypatch, "score_nbest", *given, "--config", CONF / "score_nbest.yaml", "--set", f"name={name}")
+    return out
+
+
+def test_clients_and_their_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = read_timeline(folder / "timeline_test.jsonl")
+    assert [turn.id for turn in turns[:8]] == [*(f"m0-{n}" for n in range(6, -1, -1)), "m1-6"]
+    assert {(turn.client, turn.user) for turn in turns} == {(f"s{n}", f"s{n}") for n in range(3)}
+    caplog.set_level("INFO")
+    text = (
+        "--in-text",
+        folder / "manifests/cuts_test.jsonl.gz",
+        "--out-nbest",
+        folder / "text/nbest_test/1.jsonl",
+    )
+    out = ("--out-timeline", folder / "text/timeline.jsonl", "--config", CONF / "fmp_timeline.yaml")
+    call(monkeypatch, "prepare_fmp", *text, *out, "--set", "client=prefix")
+    assert "clients 3 users 3 utterances 21 words 84" in caplog.text
+    lists = read_nbest(folder / "text/nbest_test").lists
+    assert all([hyp.words for hyp in one.hyps] == [one.ref] for one in lists)
+    assert {turn.client for turn in read_timeline(folder / "text/timeline.jsonl")} == {"m0", "m1", "m2"}
+
+
+def test_lambda_0_is_the_unadapted_model_and_own_words_gain(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = read_nbest(folder / "nbest_test")
+    unadapted = plain(monkeypatch, folder, "test")
+    expected = read_lm_scores([unadapted], lists)["lm"]
+    assert np.array_equal(score(monkeypatch, folder, "none", "lam=0"), expected)
+    adapted = score(monkeypatch, folder, "own", "lam=1", "alpha=0", "beta=0.9", "sigma=.inf")
+    assert np.array_equal(
+        score(
+            monkeypatch,
+            folder,
+            "again",
+            "lam=1",
+            "alpha=0",
+            "beta=0.9",
+            "sigma=.inf",
+            "--in-plain",
+            unadapted,
+        ),
+        adapted,
+    )
+    assert read_json(folder / "own.json")["perplexity"] is None
+    world = read_world(folder / "nbest_test", folder / "timeline_test.jsonl", [folder / "text.txt"],
+                       numbers_of_lm(folder / "lm"), 0.0)  # fmt: skip
+    gains = adapted - expected
+    late = world.spoken.places[world.spoken.token_utterances] >= 5
+    right = world.spoken.ranks[world.spoken.token_hyps] == 2
+    assert gains[late & right].mean() > gains[late & ~right].mean()
+    assert (gains[world.spoken.places[world.spoken.token_utterances] < 2] == 0).all()
+
+
+def test_perplexities_of_normalized_scores(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = score(monkeypatch, folder, "run", "normalized=true")
+    found = read_json(folder / "run.json")["perplexity"]
+    assert len(found["by_round"]) == 3 and set(found["clients"]) == {"s0", "s1", "s2"}
+    nats = sum(sum(one["nats"]) for one in found["clients"].values())
+    tokens = sum(sum(one["tokens"]) for one in found["clients"].values())
+    assert tokens == 20 * 5 and found["total"] == pytest.approx(np.exp(nats / tokens))
+    assert len(scores) == 2 * tokens
+
+
+def test_lambda_is_chosen_on_dev_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(folder / "weights.json", WEIGHTS)
+    out = (
+        "--out-choice",
+        folder / "choice.json",
+        *FMP,
+        "lams=[0.0,1.0]",
+        "alpha=0",
+        "beta=0.9",
+        "sigma=.inf",
+    )
+    ngram = (
+        "--in-scores",
+        plain(monkeypatch, folder, "dev", "ngram"),
+        "--in-weights",
+        folder / "weights.json",
+    )
+    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *ngram, *out)
+    choice = read_json(folder / "choice.json")
+    errors = {one["lam"]: one["errors"] for one in choice["tried"]}
+    assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
+    adapted = score(monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0")
+    assert np.array_equal(adapted, score(monkeypatch, folder, "told", "lam=1"))
+    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
+    assert "perplexity" in read_json(folder / "choice.json")["tried"][0]
+    for given, message in (
+        ((*inputs(folder), *ngram, *out), "the lists of dev, found those of test"),
+        ((*inputs(folder, "dev"), *out), "--in-weights for errors"),
+        ((*inputs(folder, "dev"), *ngram[2:], *out), "the LMs ngram lm"),
+    ):
+        with pytest.raises(SystemExit):
+            call(monkeypatch, "tune_fmp", *given)
+        assert message in capsys.readouterr().err
+
+
+def private(folder: Path, name: str) -> tuple[object, ...]:
+    return (
+        *(
+            "--in-private-nbest",
+            folder / "nbest_test",
+            "--in-private-timeline",
+            folder / "timeline_test.jsonl",
+        ),
+        *("--in-public-lm", folder / "lm", "--out-release", folder / name / "marginals.safetensors"),
+        *("--out-privacy", folder / name / "privacy.json", "--ledger", folder / "ledger.json"),
+    )
+
+
+def test_released_marginals_are_used_and_spent_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("--config", CONF / "fmp_release.yaml", "--set", "data=mini/test", "rounds=2", "epsilon=1000")
+    call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
+    before = (folder / "sound/marginals.safetensors").read_bytes()
+    call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
+    assert (folder / "sound/marginals.safetensors").read_bytes() == before
+    [entry] = Ledger(folder / "ledger.json").entries()
+    assert entry.spending.unit == "user" and entry.spending.data == "mini/test"
+    exact = score(monkeypatch, folder, "exact", "lam=1")
+    used = ("--in-release", folder / "sound/marginals.safetensors")
+    found = score(monkeypatch, folder, "released", "lam=1", *used)
+    assert not np.array_equal(found, exact) and np.isfinite(found).all()
+    assert read_json(folder / "released.json")["release"]["epsilon"] == 1000
+    with pytest.raises(SystemExit):
+        score(monkeypatch, folder, "other", "rounds=3", *used)
+    assert "rounds: expected 2" in capsys.readouterr().err
+    for wrong, message in (("epsilon=0", "epsilon must be above 0"), ("data=''", "a corpus and its part")):
+        with pytest.raises(SystemExit) as caught:
+            call(monkeypatch, "release_fmp", *private(folder, "wrong"), *settings, wrong)
+        assert caught.value.code == 2 and message in capsys.readouterr().err
+    assert len(Ledger(folder / "ledger.json").entries()) == 1
+
+
+def test_released_marginals_are_the_exact_ones_where_noise_is_small(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ("data=mini/test", "rounds=2", "epsilon=10000", "bound=8", "sigma=0")
+    call(
+        *(monkeypatch, "release_fmp", *private(folder, "sound")),
+        *("--config", CONF / "fmp_release.yaml", "--set", *more),
+    )
+    numbers = numbers_of_lm(folder / "lm")
+    options = ["rounds=2", "sigma=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
+    settings = config.load(FmpConfig, [CONF / "fmp.yaml"], options)
+    nbest, timeline, text = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "text.txt"))
+    world = read_world(nbest, timeline, [text], numbers, 0.0)
+    path = folder / "sound/marginals.safetensors"
+    found, _ = read_released(path, numbers, settings, world.background)
+    exact = global_marginals(world.spoken, settings, world.background)
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    # What differs is one word of the background beside 28 or more.
+    assert np.abs(found - exact).sum(axis=1).max() < 0.2 < np.abs(world.background - exact).sum(axis=1).min()
+
+
+def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = (
+        "--config",
+        CONF / "fmp_published.yaml",
+        "--set",
+        "data=mini/test",
+        "rounds=2",
+        "epsilon=1",
+        "delta=0.01",
+    )
+    background = ("--in-public-background", folder / "text.txt")
+    call(monkeypatch, "release_fmp_published", *private(folder, "old"), *background, *settings)
+    [entry] = read_json(folder / "old/privacy.json")["entries"]
+    assert "called epsilon 1" in entry["spending"]["released"]
+    used = ("--in-release", folder / "old/marginals.safetensors")
+    assert np.isfinite(score(monkeypatch, folder, "published", "lam=1", *used)).all()
+    assert "published" in read_json(folder / "published.json")["release"]["mechanism"]
+
+
+def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call(
+        *(monkeypatch, "audit_fmp", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
+        *("--config", CONF / "fmp_release.yaml", CONF / "fmp_audit.yaml"),
+        *("--set", "data=mini/test", "rounds=2", "trials=400", "epsilon=1"),
+    )
+    found = json.loads((folder / "audit.json").read_text())
+    heavy = found["heaviest_unit"]
+    assert heavy["epsilon_lower"] <= heavy["claimed_epsilon"] < heavy["epsilon_lower_broken"]
+    assert found["published"]["largest"] > found["published"]["called"] == 1
+
+
+def test_report_of_perplexities_releases_and_the_audit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("--config", CONF / "fmp_release.yaml", "--set", "data=mini/test", "rounds=2", "epsilon=2")
+    call(monkeypatch, "release_fmp", *private(folder, "eps_user_2"), *settings)
+    used = ("--in-release", folder / "eps_user_2/marginals.safetensors")
+    runs = []
+    for name, more in (
+        ("baseline", ("lam=0",)),
+        ("T2", ("lam=1", "sigma=.inf")),
+        ("eps_user_2", ("lam=1", *used)),
+    ):
+        (folder / name).mkdir(exist_ok=True)
+        score(monkeypatch, folder, f"{name}/run_test", "normalized=true", *more)
+        runs.append(folder / name / "run_test.json")
+    write_json(folder / "lambda.json", {"role": "dev", "lam": 1.0, "criterion": "perplexity", "at_end": True})
+    one = {"claimed_epsilon": 1, "epsilon_lower": 0.5, "epsilon_lower_broken": 4, "verdict": "holds"}
+    worth = {"called": 1.0, "average": 70.0, "largest": 300.0}
+    write_json(folder / "audit.json", {"unit": "user", "heaviest_unit": one, "published": worth})
+    given = (
+        *("--in-timeline", folder / "timeline_test.jsonl", "--in-choice", folder / "lambda.json"),
+        *("--in-privacy", folder / "eps_user_2/privacy.json", "--in-audit", folder / "audit.json"),
+        *("--out-report", folder / "RESULTS.md", "--set", "command='./run.sh mini fmp'"),
+    )
+    call(monkeypatch, "report_fmp", "--in-runs", *runs, *given)
+    text = (folder / "RESULTS.md").read_text()
+    assert "|       3 |     3 |         21 |    84 |" in text
+    totals = [read_json(path)["perplexity"]["total"] for path in runs]
+    [changed] = [line for line in text.splitlines() if line.startswith("| T2 ")]
+    assert f"{totals[1]:.2f}" in changed and f"{100 * (totals[1] / totals[0] - 1):+.1f} %" in changed
+    [private_row] = [line for line in text.splitlines() if line.startswith("| eps_user_2 ")]
+    assert "discrete_gaussian, increments" in private_row and "at 1e-06 for each user" in private_row
+    assert "the end of what was tried" in text and "come to 70" in text
+    with pytest.raises(SystemExit):
+        call(monkeypatch, "report_fmp", "--in-runs", *runs[1:], *given)
+    assert "a system named baseline" in capsys.readouterr().err
