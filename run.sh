@@ -15,12 +15,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 
 # All recipes in the order in which their results build on each other.
 recipes=()
-for name in ctc rescore classlm fmp fedlm pate dpsgd; do
+for name in ctc rescore classlm; do
   if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
 done
-
-all_recipes=("${recipes[@]}")   # one of them belongs to a single corpus
-if [[ -f $root/local/recipes/confidence.sh ]]; then all_recipes+=(confidence); fi
+all_recipes=("${recipes[@]}")   # with those that are run by name only: not measured yet, or for a single corpus
+for name in fmp fedlm confidence; do
+  if [[ -f $root/local/recipes/$name.sh ]]; then all_recipes+=("$name"); fi
+done
 
 usage() {
   sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p;}' "$root/run.sh"
