@@ -15,11 +15,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 
 # All recipes in the order in which their results build on each other.
 recipes=()
-for name in ctc rescore classlm; do
+for name in ctc rescore; do
   if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
 done
 all_recipes=("${recipes[@]}")   # with those that are run by name only: not measured yet, or for a single corpus
-for name in fmp fedlm confidence; do
+for name in classlm fmp fedlm confidence; do
   if [[ -f $root/local/recipes/$name.sh ]]; then all_recipes+=("$name"); fi
 done
 
