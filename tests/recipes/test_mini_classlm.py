@@ -37,7 +37,7 @@ def test_from_text_to_the_five_tables(copied: Path) -> None:
             parts = json.loads((copied / EXP / setting / system / "score_test/wer.json").read_text())["parts"]
             counts = parts["test"]["counts"]
             assert counts["hits"] + counts["substitutions"] + counts["deletions"] > 50
-            assert parts["test"]["entities"]["all"]["ref_words"] > 0
+            assert parts["test"]["entities"]["classes"]["PER"]["ref_words"] > 0
     # A class LM marks the names that it has found.
     hyps = [json.loads(line) for line in lines(copied / EXP / "sanitized/M2/decode_test")]
     assert any(hyp["classes"] for one in hyps for hyp in one["hyps"])
