@@ -85,7 +85,7 @@ def token_loop(spellings: Sequence[Sequence[int]], tokens: Sequence[int], *, min
         min_tokens: no sequence is shorter; above 0.
 
     >>> loop = token_loop([[1, 2], [1]], [1, 2], min_tokens=1)
-    >>> np.exp(-loop.costs[loop.sources == 0]).sum().round(6), np.isfinite(loop.finals).tolist()
+    >>> round(float(np.exp(-loop.costs[loop.sources == 0]).sum()), 6), np.isfinite(loop.finals).tolist()
     (1.0, [False, True, True])
     """
     # Numbers, since a token may be called <unk>.
