@@ -89,6 +89,23 @@ def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[s
         yield f"--set {item}", _layer(f"--set {item}", lambda item=item: OmegaConf.from_dotlist([item]))  # type: ignore[misc]
 
 
+def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str:
+    """The ``kind:`` that YAML files name, the last one winning.
+
+    Raises:
+        ConfigError: none of them names one of ``kinds``.
+    """
+    files, kinds = [*files], [*kinds]
+    named = [line for path in files for _, line in read_lines(path) if line.startswith("kind:")]
+    kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
+    if kind not in kinds:
+        place = " + ".join(map(str, files)) or "--config"
+        raise ConfigError(
+            place, f"kind: one of {', '.join(kinds)}", repr(kind), f"give, for example, {example}"
+        )
+    return kind
+
+
 def _layer(where: str, parse: Callable[[], object]) -> DictConfig:
     try:
         layer = parse()

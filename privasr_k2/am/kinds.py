@@ -16,8 +16,7 @@ from privasr_k2.am.model import AcousticModel, AmConfig, AmTask
 from privasr_k2.am.rnnt import RnntConfig, RnntModel, RnntSpec
 from privasr_k2.am.sequence import SequenceTask
 from privasr_k2.am.specaugment import SpecAugment
-from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import read_lines
+from privasr_k2.config import named_kind
 from privasr_k2.randomness import derive_seed
 
 
@@ -45,15 +44,7 @@ def kind_of(files: Iterable[Path]) -> Kind:
     Raises:
         ConfigError: none of them names one of :data:`KINDS`.
     """
-    files = [*files]
-    named = [line for path in files for _, line in read_lines(path) if line.startswith("kind:")]
-    kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
-    if kind not in KINDS:
-        place = " + ".join(map(str, files)) or "--config"
-        raise ConfigError(
-            place, f"kind: one of {', '.join(KINDS)}", repr(kind), "give, for example, conf/am_rnnt.yaml"
-        )
-    return KINDS[kind]
+    return KINDS[named_kind(files, KINDS, "conf/am_rnnt.yaml")]
 
 
 def spec_of(config: AmConfig, feature_dim: int, num_tokens: int) -> Any:

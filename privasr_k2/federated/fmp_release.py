@@ -206,7 +206,7 @@ class FmpMechanism:
                 "when utterances came, and how many: a unit's words are hidden, not its place in a round",
                 f"of each {config.unit}: {how}, clipped to {config.bound:g} words in {self.norm.upper()}; "
                 "nothing else of it is used in the release",
-                "the vocabulary and the background marginals, taken as public",
+                "the vocabulary and the background marginals, wherever they are from",
                 "the personal marginal on the device, what is rescored with it, and whoever sees that",
             ),
         )

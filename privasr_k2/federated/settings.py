@@ -194,7 +194,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         sampling=sampling.describe(),
         delta=config.privacy.delta,
         does_not_cover=(
-            "the text that the model was trained on before, and its vocabulary: taken as public",
+            "the text that the model was trained on before, and its vocabulary, wherever it is from",
             "how many clients and rounds there are",
             *rounding,
         ),

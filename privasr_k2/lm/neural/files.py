@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from privasr_k2 import config as configuration
-from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import read_lines, write_text
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_text
 from privasr_k2.lm.neural.char_lstm import CharLstmConfig, CharLstmLm
 from privasr_k2.lm.neural.lstm import LstmConfig, LstmLm
 from privasr_k2.lm.neural.model import NeuralLm
@@ -161,15 +161,7 @@ def kind_of(files: Iterable[Path]) -> Kind:
     Raises:
         ConfigError: none of them names one of :data:`KINDS`.
     """
-    files = [*files]
-    named = [line for path in files for _, line in read_lines(path) if line.startswith("kind:")]
-    kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
-    if kind not in KINDS:
-        place = " + ".join(map(str, files)) or "--config"
-        raise ConfigError(
-            place, f"kind: one of {', '.join(KINDS)}", repr(kind), "give, for example, conf/lm_lstm.yaml"
-        )
-    return KINDS[kind]
+    return KINDS[configuration.named_kind(files, KINDS, "conf/lm_lstm.yaml")]
 
 
 def spec_of(config: NeuralLmConfig) -> Spec:
