@@ -139,4 +139,5 @@ fi
 report=$exp/RESULTS.md
 stage 17 "the tables" report_fmp --in-runs "${runs[@]}" ${scores:+--in-scores "${scores[@]}"} \
   ${privacy:+--in-privacy "${privacy[@]}"} --in-timeline "$exp/timeline_test.jsonl" --in-choice "$choice" \
-  ${audit:+--in-audit "$audit"} --out-report "$report" --set command="$command_line"
+  ${audit:+--in-audit "$audit"} --out-report "$report" --out-curves "$exp/curves.svg" \
+  --set command="$command_line"

@@ -3,7 +3,7 @@ r"""The report of recipe fmp: tables 1 to 4 of liu2020 with intervals, tests and
     python -m privasr_k2.bin.report_fmp --in-runs exp/fmp/*/run_test.json --in-scores exp/fmp/*/score_test \
         --in-privacy exp/fmp/eps_*/privacy.json --in-timeline exp/fmp/timeline_test.jsonl \
         --in-choice exp/fmp/lambda.json --in-audit exp/fmp/audit.json --out-report exp/fmp/RESULTS.md \
-        --set command='./run.sh mini fmp'
+        --out-curves exp/fmp/curves.svg --set command='./run.sh mini fmp'
 
 Systems are named by their folders: baseline, T<rounds>, grid_*, eps_*. With --in-audit the report holds what
 looks at private data: it is its owner's.
@@ -14,8 +14,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.federated.fmp_curves import fmp_panels
 from privasr_k2.federated.fmp_report import FmpReportOptions, fmp_report, read_systems
 from privasr_k2.fileio import read_json, write_text
+from privasr_k2.scoring.curves import draw
 
 
 def main() -> None:
@@ -28,12 +30,15 @@ def main() -> None:
     made.add_argument("--in-choice", type=Path, required=True, metavar="FILE", help="of tune_fmp")
     made.add_argument("--in-audit", type=Path, metavar="FILE", help="of audit_fmp")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
+    made.add_argument("--out-curves", type=Path, metavar="SVG", help="results against rounds and epsilon")
     cli.add_config(made)
     args = cli.parse(made)
     options = cli.load(FmpReportOptions, args)
     systems = read_systems(args.in_runs, args.in_scores, args.in_privacy)
     audit = None if args.in_audit is None else read_json(args.in_audit)
     text = fmp_report(systems, args.in_timeline, read_json(args.in_choice), audit, options)
+    if args.out_curves is not None:
+        draw(fmp_panels(systems), args.out_curves)
     write_text(args.out_report, text)
     print(text)
 

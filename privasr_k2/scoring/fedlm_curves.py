@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, read_jsonl
+from privasr_k2.fileio import read_jsonl
+from privasr_k2.scoring.curves import Line, Panel, Point, draw
 from privasr_k2.scoring.fedlm_results import label_of
 
-_STYLE: Any = {"svg.hashsalt": "curves", "svg.fonttype": "none", "font.size": 9.0}
 Curve = Sequence[tuple[int, float]]
 
 
@@ -37,19 +36,6 @@ def read_curves(folders: Iterable[Path]) -> dict[str, Curve]:
 
 
 def draw_curves(curves: Mapping[str, Curve], path: Path) -> None:
-    """Draw all systems as SVG; the same results give the same file."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
-        axes = figure.subplots()
-        for name, curve in curves.items():
-            if curve:
-                rounds, ppl = zip(*curve)
-                axes.plot(rounds, ppl, linewidth=1, marker="o", markersize=2, label=label_of(name))
-        axes.set(xlabel="round", ylabel="perplexity of dev", yscale="log")
-        if any(curves.values()):
-            axes.legend(frameon=False, fontsize=7)
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None})
+    """Draw all systems as SVG."""
+    lines = [Line(label_of(name), [Point(*point) for point in curve]) for name, curve in curves.items()]
+    draw([Panel("round", "perplexity of dev", lines, yscale="log")], path)

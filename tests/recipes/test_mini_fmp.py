@@ -31,6 +31,8 @@ def test_from_n_best_lists_to_the_tables(copied: Path) -> None:
         assert f"{parts['test']['wer_percent']:.2f}" in rows[system]
     assert "called epsilon 1" in rows["eps_published_1"] and "for each user" in rows["eps_user_1"]
     assert "lower bound" in text
+    curves = (copied / EXP / "curves.svg").read_text()
+    assert "each utterance" in curves and "as published (no such guarantee)" in curves
 
     entries = Ledger(copied / "privacy/ledger.json").entries()
     units = sorted(entry.spending.unit for entry in entries)

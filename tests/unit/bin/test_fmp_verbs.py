@@ -295,7 +295,8 @@ def test_report_of_perplexities_releases_and_the_audit(
     given = (
         *("--in-timeline", folder / "timeline_test.jsonl", "--in-choice", folder / "lambda.json"),
         *("--in-privacy", folder / "eps_user_2/privacy.json", "--in-audit", folder / "audit.json"),
-        *("--out-report", folder / "RESULTS.md", "--set", "command='./run.sh mini fmp'"),
+        *("--out-report", folder / "RESULTS.md", "--out-curves", folder / "curves.svg"),
+        *("--set", "command='./run.sh mini fmp'"),
     )
     call(monkeypatch, "report_fmp", "--in-runs", *runs, *given)
     text = (folder / "RESULTS.md").read_text()
@@ -306,6 +307,8 @@ def test_report_of_perplexities_releases_and_the_audit(
     [private_row] = [line for line in text.splitlines() if line.startswith("| eps_user_2 ")]
     assert "discrete_gaussian, increments" in private_row and "at 1e-06 for each user" in private_row
     assert "the end of what was tried" in text and "come to 70" in text
+    drawn = (folder / "curves.svg").read_text()
+    assert all(f">{word}<" in drawn for word in ("rounds T", "epsilon", "each user", "not adapted"))
     with pytest.raises(SystemExit):
         call(monkeypatch, "report_fmp", "--in-runs", *runs[1:], *given)
     assert "a system named baseline" in capsys.readouterr().err
