@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from privasr_k2.errors import DataError
+from privasr_k2.federated.fmp_findings import PAIRS, PUBLISHED, Measured, findings
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.spending import guarantees, shown
@@ -54,6 +55,7 @@ class System:
         release: settings of its release, or None.
         score: its errors, or None.
         p: of MAPSSWE against the baseline, corrected by Holm; None: no test.
+        p_full: likewise of the full method against this one; None where it is not tested.
         guarantee: what holds for its release, as text.
     """
 
@@ -63,6 +65,7 @@ class System:
     release: Mapping[str, Any] | None
     score: Score | None
     p: float | None = None
+    p_full: float | None = None
     guarantee: str = ""
 
 
@@ -93,8 +96,24 @@ def read_systems(runs: Sequence[Path], scores: Sequence[Path], privacy: Sequence
     if BASELINE not in found:
         raise DataError("--in-runs and --in-scores", f"a system named {BASELINE}", "none", "name its folder")
     ordered = [found.pop(BASELINE), *found.values()]
-    values = holm([_p(one, ordered[0]) for one in ordered[1:]])
-    return [ordered[0], *(replace(one, p=p) for one, p in zip(ordered[1:], values))]
+    pairs = [(one, ordered[0]) for one in ordered[1:]]
+    by_name = {one.name: one for one in ordered}
+    full = full_method(ordered)
+    if full is not None:
+        pairs += [(full, by_name[name]) for name in PAIRS if name in by_name]
+    values = holm([_p(one, other) for one, other in pairs])
+    tested = {one.name: p for (one, _), p in zip(pairs, values[: len(ordered) - 1])}
+    against = {other.name: p for (_, other), p in zip(pairs[len(tested) :], values[len(tested) :])}
+    return [
+        ordered[0],
+        *(replace(one, p=tested[one.name], p_full=against.get(one.name)) for one in ordered[1:]),
+    ]
+
+
+def full_method(systems: Sequence[System]) -> System | None:
+    """That of table 2 with the most rounds."""
+    rounds = [one for one in systems if one.name[:1] == "T" and one.name[1:].isdigit()]
+    return max(rounds, key=lambda one: int(one.config["rounds"]), default=None)
 
 
 def _p(system: System, baseline: System) -> float | None:
@@ -149,6 +168,8 @@ def row(system: System, baseline: System) -> dict[str, str]:
         else:
             told["mechanism"] += f", called epsilon {release['epsilon']:g}"
         told["epsilon at delta"] = system.guarantee or "not given: no privacy.json"
+    if system.score is not None and system.name in PUBLISHED:
+        told["liu2020, AMI: WER % as published"] = number(PUBLISHED[system.name])
     return told
 
 
@@ -203,10 +224,32 @@ def fmp_report(
         rows = [row(one, baseline) for one in systems[1:] if one.name.startswith(prefix)]
         if rows:
             blocks.append(f"{title}\n\n" + table([row(baseline, baseline), *rows]))
-    blocks.append("".join(f"- {note}\n" for note in _notes(systems, choice)))
+    blocks.append("".join(f"- {note}\n" for note in [*_found(systems), *_notes(systems, choice)]))
     if audit is not None:
         blocks.append(_audit_lines(audit))
     return "\n".join(blocks)
+
+
+def _found(systems: Sequence[System]) -> list[str]:
+    """What the paper found, judged by error rates, or by perplexities where there is no speech."""
+    tested = systems[0].score is not None
+
+    def value(system: System) -> float | None:
+        if tested:
+            return None if system.score is None else pooled(system.score).counts.percent
+        return None if system.perplexity is None else float(system.perplexity["total"])
+
+    baseline = value(systems[0])
+    if baseline is None:
+        return []
+    measured = {}
+    for system in systems[1:]:
+        figure = value(system)
+        if figure is not None:
+            epsilon = None if system.release is None else float(system.release["epsilon"])
+            measured[system.name] = Measured(figure, system.p, int(system.config["rounds"]), epsilon)
+    pairs = {system.name: system.p_full for system in systems if system.name in PAIRS}
+    return findings(measured, baseline, pairs, tested=tested)
 
 
 def _notes(systems: Sequence[System], choice: Mapping[str, Any]) -> list[str]:
@@ -218,7 +261,7 @@ def _notes(systems: Sequence[System], choice: Mapping[str, Any]) -> list[str]:
     if any(one.p is not None for one in systems):
         found += [
             "change: relative to the baseline. p: MAPSSWE against it, two-sided, corrected by Holm for all "
-            "systems of this report. Intervals of error rates are over speakers.",
+            "tests of this report. Intervals of error rates are over speakers.",
         ]
     if systems[0].perplexity is not None:
         found.append("Perplexities are of what was said (normalized); round 0 is not adapted.")

@@ -307,6 +307,8 @@ def test_report_of_perplexities_releases_and_the_audit(
     [private_row] = [line for line in text.splitlines() if line.startswith("| eps_user_2 ")]
     assert "discrete_gaussian, increments" in private_row and "at 1e-06 for each user" in private_row
     assert "the end of what was tried" in text and "come to 70" in text
+    better = "holds" if totals[1] < totals[0] else "does not hold"
+    assert f"improve on the baseline at every T: {better} (T = 2: " in text
     drawn = (folder / "curves.svg").read_text()
     assert all(f">{word}<" in drawn for word in ("rounds T", "epsilon", "each user", "not adapted"))
     with pytest.raises(SystemExit):
