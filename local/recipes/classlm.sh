@@ -45,10 +45,15 @@ if [[ $decode == true ]]; then . am_stage.sh; fi
 scored=$manifests spoken=''   # whose entities are scored; where the speech is
 if [[ $texts != "$manifests" ]]; then spoken="--in-spoken $manifests"; fi
 if [[ -n $taggers ]]; then
+  lists=''   # what the gazetteer knows, and text that tells names from words
+  if [[ $taggers == *gazetteer* ]]; then
+    lists="--in-public-lists ${public_lists// /$_space}"
+    if [[ $public_lists == data/public/lists ]]; then lists+=" --in-public-cased data/public/tagged.jsonl.gz"; fi
+  fi
   for folder in $texts $manifests; do
     if [[ $folder == "$manifests" && $decode == false && $texts != "$manifests" ]]; then continue; fi
     stage 6 "entities in ${folder##*/}" tag_entities $(layers tag_entities) --in-manifests $folder \
-      --out-manifests "${folder}_tagged" --in-definition "$definition" --set "taggers=[$taggers]" --num-jobs "$nj"
+      --out-manifests "${folder}_tagged" $lists --in-definition "$definition" --set "taggers=[$taggers]" --num-jobs "$nj"
     if [[ $texts == "$manifests" ]]; then break; fi
   done
   texts=${texts}_tagged scored=${manifests}_tagged

@@ -62,6 +62,10 @@ def test_without_speech_and_what_cannot_be(tmp_path: Path) -> None:
     assert "stage 16 (the tables)" in done.stdout
     done = run_recipe("mini", "classlm", "--size", "tiny", "--sizes", "", *options)
     assert done.returncode == 0 and "adapt_lm" not in done.stdout and "mixture" not in done.stdout
+    # Tagged by spaCy and a gazetteer, which needs the lists, and text that tells names from other words.
+    done = run_recipe("ami", "classlm", "--corpus-dir", tmp_path, "--public-text", tmp_path, *options)
+    [tagging] = [line for line in done.stdout.split("\nstage ") if line.startswith("6 (entities in")]
+    assert "data/public/lists data/public/tagged.jsonl.gz" in tagging
 
 
 def lines(folder: Path) -> list[str]:
