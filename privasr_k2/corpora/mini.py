@@ -14,7 +14,7 @@ from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
 from privasr_k2.corpora.mini_names import KINDS, Name, public_list
 from privasr_k2.corpora.mini_text import Sentence
 from privasr_k2.corpora.mini_users import Habits, User
-from privasr_k2.corpora.voices import SAMPLING_RATE, Ranges, Spoken, draw_voices, plan, speak
+from privasr_k2.corpora.voices import ACCENTS, SAMPLING_RATE, Ranges, Spoken, draw_voices, plan, speak
 from privasr_k2.fileio import write_json, write_text
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.tagged_files import write_tagged
@@ -33,20 +33,32 @@ class PartSize:
     utterances: int
 
     def __post_init__(self) -> None:
-        if self.share <= 0 or self.utterances < 1:
+        if self.share < 0 or self.utterances < 1:
             raise ValueError(
-                f"share must be above 0 and utterances at least 1, got {self.share} and {self.utterances}"
+                f"share must be at least 0 and utterances at least 1, got {self.share} and {self.utterances}"
             )
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts. No user is in two of them."""
+    """The parts. No user is in two of them; one with share 0 is not there, which adapt and pool may be."""
 
     train: PartSize
     adapt: PartSize
     dev: PartSize
     test: PartSize
+    pool: PartSize
+
+    def __post_init__(self) -> None:
+        for name in ("train", "dev", "test"):
+            if getattr(self, name).share <= 0:
+                raise ValueError(f"parts.{name}.share must be above 0, got {getattr(self, name).share}")
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The parts that are there, and their shares."""
+        found = {field.name: getattr(self, field.name).share for field in fields(self)}
+        return {part: share for part, share in found.items() if share > 0}
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,10 @@ class MiniConfig:
 
     Attributes:
         seed: of everything.
-        users: at least 4, one for each part.
+        users: at least one for each part.
+        first_user: number of the first of them, 0 or more. Corpora of one seed with other numbers have other
+            users, with other voices and habits.
+        accents: of the users, out of :data:`privasr_k2.corpora.voices.ACCENTS`; none: all of those.
         public_factor: names on a public list over the most that any part can use.
         written: sentences that each user of train wrote besides what was spoken: text for language models.
         parts, names, habits, speech: see there.
@@ -78,6 +93,8 @@ class MiniConfig:
 
     seed: int
     users: int
+    first_user: int
+    accents: list[str]
     public_factor: int
     written: int
     parts: Parts
@@ -86,10 +103,14 @@ class MiniConfig:
     speech: Ranges
 
     def __post_init__(self) -> None:
-        if self.users < len(fields(Parts)):
+        if self.users < len(self.parts.shares):
             raise ValueError(
-                f"users must be at least {len(fields(Parts))}, one for each part, got {self.users}"
+                f"users must be at least {len(self.parts.shares)}, one for each part, got {self.users}"
             )
+        if self.first_user < 0:
+            raise ValueError(f"first_user must be 0 or more, got {self.first_user}")
+        if unknown := [accent for accent in self.accents if accent not in ACCENTS]:
+            raise ValueError(f"accents must be out of {' '.join(ACCENTS)}, got {unknown[0]!r}")
         if self.public_factor < 1:
             raise ValueError(f"public_factor must be at least 1, got {self.public_factor}")
         if self.written < 0:
@@ -98,7 +119,7 @@ class MiniConfig:
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:
     """How many of ``users`` each part gets: one at least, the rest by largest remainder."""
-    shares = {field.name: getattr(parts, field.name).share for field in fields(parts)}
+    shares = parts.shares
     rest = users - len(shares)
     exact = {part: rest * share / sum(shares.values()) for part, share in shares.items()}
     counts = {part: 1 + math.floor(value) for part, value in exact.items()}
@@ -144,7 +165,8 @@ def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> lis
 def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[tuple[str, User]]:
     counts = {kind: getattr(settings.names, kind) for kind in KINDS}
     sizes = users_per_part(settings.users, settings.parts)
-    for number, part in enumerate(part for part, size in sizes.items() for _ in range(size)):
+    of_users = [part for part, size in sizes.items() for _ in range(size)]
+    for number, part in enumerate(of_users, start=settings.first_user):
         yield part, User(f"user{number:04d}", settings.seed, settings.habits, public, counts)
 
 
@@ -161,9 +183,8 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     settings = config.load(MiniConfig, given.config_files, overrides)
     public = public_lists(settings)
     texts = write_texts(settings, public)
-    voices = dict(
-        zip((user for part in texts.values() for user in part), draw_voices(settings.users, settings.seed))
-    )
+    drawn = draw_voices(settings.first_user + settings.users, settings.seed, settings.accents)
+    voices = dict(zip((user for part in texts.values() for user in part), drawn[settings.first_user :]))
     sentences = {
         f"{user}-{number:04d}": (part, user, sentence)
         for part, users in texts.items()

@@ -151,19 +151,24 @@ class Spoken:
         return self.num_samples / SAMPLING_RATE
 
 
-def draw_voices(count: int, seed: int) -> list[Voice]:
+def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]:
     """``count`` speakers. No two share accent and variant as long as there are enough of them.
+
+    Args:
+        among: names of :data:`ACCENTS`; none: all of them.
 
     >>> voices = draw_voices(48, seed=1)
     >>> len({voice.name for voice in voices}), voices[:2] == draw_voices(2, seed=1)
     (48, True)
     """
-    accents, taken, voices = list(ACCENTS), set(), []
+    accents, taken, voices = [accent for accent in ACCENTS if not among or accent in among], set(), []
+    total = sum(ACCENTS[accent] for accent in accents) if among else 1.0
+    shares = [ACCENTS[accent] / total for accent in accents]
     for number in range(count):
         generator = stream(seed, "voice", number)
         name = ""
         for _ in range(100):
-            accent = accents[generator.choice(len(accents), p=list(ACCENTS.values()))]
+            accent = accents[generator.choice(len(accents), p=shares)]
             name = f"{accent}+{VARIANTS[generator.integers(len(VARIANTS))]}"
             if name not in taken:
                 break

@@ -173,8 +173,19 @@ def test_report_counts_and_says_synthetic(tiny):
 
 @pytest.mark.parametrize("users", [4, 5, 8, 48, 333])
 def test_users_per_part_sum_up_and_leave_no_part_empty(users):
-    sizes = users_per_part(users, Parts(*(PartSize(share, 1) for share in (0.6, 0.16, 0.1, 0.14))))
-    assert sum(sizes.values()) == users and min(sizes.values()) >= 1
+    sizes = users_per_part(users, Parts(*(PartSize(share, 1) for share in (0.6, 0.16, 0.1, 0.14, 0.0))))
+    assert sum(sizes.values()) == users and min(sizes.values()) >= 1 and "pool" not in sizes
+
+
+def test_a_second_corpus_of_other_users_and_another_condition(layers):
+    options = ["users=12", "parts.adapt.share=0", "parts.pool.share=0.4", "accents=[en-029]"]
+    settings = [config.load(MiniConfig, layers, [*options, f"first_user={n}"]) for n in (0, 12)]
+    one, two = (write_texts(each, public_lists(each)) for each in settings)
+    assert list(one) == list(two) == ["train", "dev", "test", "pool"]
+    users = [[user for part in texts.values() for user in part] for texts in (one, two)]
+    assert users == [[f"user{n:04d}" for n in range(12)], [f"user{n:04d}" for n in range(12, 24)]]
+    said = [{s.text for part in texts.values() for of in part.values() for s in of} for texts in (one, two)]
+    assert len(said[0] & said[1]) < 0.1 * len(said[0])
 
 
 @pytest.mark.parametrize(
@@ -185,6 +196,9 @@ def test_users_per_part_sum_up_and_leave_no_part_empty(users):
         ({"habits.coverage": "2"}, "coverage"),
         ({"speech.snr_db": "[9,3]"}, "snr_db"),
         ({"user": "9"}, "user"),
+        ({"accents": "[en-xx]"}, "accents"),
+        ({"first_user": "-1"}, "first_user"),
+        ({"parts.dev.share": "0"}, "parts.dev.share"),
     ],
 )
 def test_settings_that_make_no_corpus_are_refused(layers, tmp_path, options, word):
