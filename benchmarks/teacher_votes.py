@@ -1,0 +1,161 @@
+"""Votes of an ensemble of teachers on a pool: batched, against a loop over teachers and utterances.
+
+    . ./path.sh; python benchmarks/teacher_votes.py
+
+Teachers of random weights, as conf/tiny/am_<kind>.yaml has them, vote for the hypotheses of utterances of 1
+to 3 seconds, in one run: `TeacherEnsemble.hypothesis_votes` on batches of 60 s, and a loop that scores each
+list of hypotheses alone, and each hypothesis alone. Runs alternate, and the least CPU time of each counts.
+Counts must be the same before anything is printed, but for hypotheses whose scores differ by rounding. Peak
+memory is that of the whole process. Then the noisy answers to 100,000 votes, against a loop over them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from privasr_k2 import config
+from privasr_k2.am.kinds import kind_of, new_model, spec_of
+from privasr_k2.am.sequence import score_hypotheses
+from privasr_k2.pate.answers import winners
+from privasr_k2.pate.ensembles import TeacherEnsemble
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+FEATURES, TOKENS, BATCH_FRAMES = 80, 30, 6000
+
+
+def pool(utterances: int, hyps: int) -> tuple[list[torch.Tensor], list[list[list[int]]]]:
+    """Features (T, F) of each utterance, the longest first, and its hypotheses: one, and others like it."""
+    rng = np.random.default_rng(1)
+    features = [
+        torch.randn(int(frames), FEATURES) for frames in sorted(rng.integers(100, 300, utterances))[::-1]
+    ]
+    lists = []
+    for one in features:
+        said = rng.integers(1, TOKENS, size=max(len(one) // 12, 2))
+        others = [
+            np.where(rng.random(len(said)) < 0.2, rng.integers(1, TOKENS, len(said)), said)
+            for _ in range(hyps)
+        ]
+        lists.append([list(map(int, other)) for other in others])
+    return features, lists
+
+
+def batched(
+    made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]]
+) -> list[np.ndarray]:
+    """All teachers and hypotheses, batches of utterances."""
+    found: list[np.ndarray] = []
+    start = 0
+    while start < len(features):
+        end = start + max(1, BATCH_FRAMES // len(features[start]))
+        own = features[start:end]
+        x = torch.nn.utils.rnn.pad_sequence(own, batch_first=True)
+        lengths = torch.tensor([len(one) for one in own])
+        found += made.hypothesis_votes(x, lengths, hyps[start:end])
+        start = end
+    return found
+
+
+def looped(
+    made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]], *, alone: bool
+) -> list[np.ndarray]:
+    """Teacher by teacher, utterance by utterance, and, ``alone``, hypothesis by hypothesis."""
+    found = [np.zeros(len(own), dtype=np.int64) for own in hyps]
+    for model in made.models:
+        for counts, x, own in zip(found, features, hyps):
+            given = (model, x[None], torch.tensor([len(x)]))
+            if alone:
+                scores = [float(score_hypotheses(*given, [[hyp]])[0]) for hyp in own]
+            else:
+                scores = score_hypotheses(*given, [own])[0].tolist()
+            counts[int(np.argmax([s / (len(hyp) + 1) for s, hyp in zip(scores, own)]))] += 1
+    return found
+
+
+def least(
+    functions: dict[str, Callable[[], object]], repeats: int
+) -> tuple[dict[str, float], dict[str, object]]:
+    """The least CPU seconds of each function, run in turns, and what each gives."""
+    times: dict[str, float] = dict.fromkeys(functions, np.inf)
+    found: dict[str, object] = {}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            started = time.process_time()
+            found[name] = function()
+            times[name] = min(times[name], time.process_time() - started)
+    return times, found
+
+
+def voting(kind: str, args: argparse.Namespace) -> dict[str, object]:
+    """Seconds of each way for one kind of model."""
+    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
+    settings = config.load(kind_of(files).config, files, [])
+    settings = replace(settings, encoder=replace(settings.encoder, kind=args.encoder))
+    spec = spec_of(settings, FEATURES, TOKENS)
+    made = TeacherEnsemble([new_model(spec, seed).eval() for seed in range(args.teachers)], per_token=True)
+    features, hyps = pool(args.utterances, args.hyps)
+    times, found = least(
+        {
+            "batched": lambda: batched(made, features, hyps),
+            "by_utterance": lambda: looped(made, features, hyps, alone=False),
+            "by_hypothesis": lambda: looped(made, features, hyps, alone=True),
+        },
+        args.repeats,
+    )
+    votes = args.teachers * args.utterances
+    for name in ("by_utterance", "by_hypothesis"):
+        moved = sum(int(np.abs(a - b).sum()) // 2 for a, b in zip(found["batched"], found[name]))  # type: ignore[call-overload]
+        assert moved <= 0.005 * votes, f"{moved} of {votes} votes differ"
+    return {
+        "kind": kind,
+        "encoder": args.encoder,
+        "seconds": {name: round(value, 3) for name, value in times.items()},
+        "times_as_fast_as_by_utterance": round(times["by_utterance"] / times["batched"], 1),
+        "times_as_fast_as_by_hypothesis": round(times["by_hypothesis"] / times["batched"], 1),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def answering(queries: int, classes: int, repeats: int) -> dict[str, object]:
+    """Winners of many queries at once, against a loop."""
+    rows = np.random.default_rng(1).integers(0, 16, size=(queries, classes))
+    sizes = np.full(queries, classes)
+    times, found = least(
+        {
+            "at_once": lambda: winners(rows.ravel(), sizes),
+            "loop": lambda: np.array([int(np.argmax(row)) for row in rows]),
+        },
+        repeats,
+    )
+    assert (np.asarray(found["at_once"]) == np.asarray(found["loop"])).all()
+    return {"queries": queries, "seconds": {name: round(value, 4) for name, value in times.items()}}
+
+
+def main() -> None:
+    """Measure and print."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--kinds", nargs="+", default=["ctc", "rnnt", "ctc_attention", "las"])
+    made.add_argument("--encoder", default="tdnn")
+    made.add_argument("--teachers", type=int, default=15)
+    made.add_argument("--utterances", type=int, default=40)
+    made.add_argument("--hyps", type=int, default=8)
+    made.add_argument("--repeats", type=int, default=2)
+    made.add_argument("--threads", type=int, default=1)
+    args = made.parse_args()
+    torch.set_num_threads(args.threads)
+    for kind in args.kinds:
+        print(json.dumps(voting(kind, args)), flush=True)
+    print(json.dumps(answering(100_000, args.hyps, args.repeats)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+r"""Release labels of public utterances: noisy answers of the teachers, with a guarantee for each unit.
+
+    python -m privasr_k2.bin.aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
+        --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
+        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json --config conf/pate.yaml \
+        --set data=mini/train mechanism=gnmax epsilon=8 answers=50
+
+Prints the plan before anything is drawn. Writes labels.jsonl, labels.json and answers-0.safetensors to
+--out-dir. What was drawn is never drawn again: a killed run goes on with it. With epsilon=.inf there is no
+noise and no release: leave out --out-privacy and --ledger. The epsilon "as published" is no guarantee.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, plan, spend, draw, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-private-votes", type=Path, required=True, metavar="DIR", help="of cast_votes")
+    made.add_argument(
+        "--in-lang", type=Path, required=True, metavar="DIR", help="the teachers' language folder"
+    )
+    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="what was voted for")
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
+    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
+    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_config(made)
+    args = cli.parse(made)
+
+    from privasr_k2.graph.lang import load_lang
+    from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
+    from privasr_k2.pate.proposals import check_public, proposals_of
+    from privasr_k2.pate.releases import spending_of
+    from privasr_k2.pate.verbs import check_flags, print_plan, print_result
+    from privasr_k2.pate.votes import UTTERANCE, read_votes
+    from privasr_k2.privacy import release
+    from privasr_k2.scoring.nbest_lists import read_nbest
+
+    config = cli.load(AggregateConfig, args)
+    check_flags(config, args.out_privacy, args.ledger)
+    votes = read_votes(args.in_private_votes)
+    proposals, inputs = None, [args.in_private_votes, args.in_lang]
+    if votes.vote == UTTERANCE:
+        if args.in_public_nbest is None:
+            raise ConfigError("the command line", "--in-public-nbest", "none", "give what was voted for")
+        check_public(args.in_public_nbest)
+        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps)
+        inputs.append(args.in_public_nbest)
+    asked = settle(votes, proposals, config)
+    who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
+    print_plan(asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})")
+    with ExitStack() as stack:
+        begun = None
+        if config.claims:
+            made_release = release.begin(
+                args.ledger,
+                beside=args.out_privacy,
+                spending=spending_of(config, asked.setting, **who),
+                fingerprint=release.fingerprint_of(config, inputs),
+                max_epsilon=args.max_epsilon,
+            )
+            begun = stack.enter_context(made_release)
+        print_result(write_release(args.out_dir, votes, proposals, asked, begun), begun)
+
+
+if __name__ == "__main__":
+    cli.run(main)

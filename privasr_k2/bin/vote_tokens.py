@@ -1,0 +1,72 @@
+r"""Release labels of public utterances token by token: teachers vote for what follows the answers so far.
+
+    python -m privasr_k2.bin.vote_tokens --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
+        --in-feats data/feats_pool --out-dir exp/pate/tokens_8 --out-privacy exp/pate/tokens_8_privacy.json \
+        --ledger privacy/ledger.json --config conf/pate.yaml conf/vote_tokens.yaml \
+        --set data=mini/train noise=20 epsilon=8
+
+Every token costs an answer. Each batch is written before the next is drawn, and never drawn again. With
+epsilon=.inf there is no noise and no release: leave out --out-privacy and --ledger.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from privasr_k2.bin import cli
+
+
+def main() -> None:
+    """Parse, plan, spend, draw step by step, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
+    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="of make_shards")
+    made.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="the public pool")
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
+    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
+    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.pate.ensembles import open_ensemble
+    from privasr_k2.pate.releases import spending_of
+    from privasr_k2.pate.shards import read_shards
+    from privasr_k2.pate.tokens import TOKEN, TokenVotesConfig, chosen, release_tokens, settle_tokens
+    from privasr_k2.pate.verbs import check_flags, print_plan, print_result
+    from privasr_k2.privacy import release
+    from privasr_k2.training.distributed import choose_device
+
+    config = cli.load(TokenVotesConfig, args)
+    check_flags(config, args.out_privacy, args.ledger)
+    torch.set_num_threads(args.num_jobs)
+    shards, device = read_shards(args.in_shards), str(choose_device(args.device))
+    cuts = chosen(load_cuts(args.in_feats, config.role), config)
+    setting = settle_tokens(cuts, shards, config)
+    ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=True)
+    print_plan(setting, f"tokens of {len(cuts):,} utterances")
+    who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster), "teachers": shards.teachers}
+    with ExitStack() as stack:
+        begun = None
+        if config.claims:
+            made_release = release.begin(
+                args.ledger,
+                beside=args.out_privacy,
+                spending=spending_of(config, setting, **who),
+                fingerprint=release.fingerprint_of(
+                    config, [args.in_private_teachers, args.in_shards, args.in_feats]
+                ),
+                max_epsilon=args.max_epsilon,
+            )
+            begun = stack.enter_context(made_release)
+        told = release_tokens(args.out_dir, ensemble, cuts, shards, setting, config, device, begun)
+        print_result(told, begun)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,201 @@
+"""Labels of public utterances out of private votes: the release of the recipe ``pate``.
+
+Everything but the noise is settled before a vote is looked at: which utterances are asked, in which order,
+how many votes are answered, and by which mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from privasr_k2.errors import ConfigError, DataError, PrivacyError
+from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
+from privasr_k2.pate.mechanisms import CONFIDENT, POSTERIORS, MechanismConfig, Setting, make_setting
+from privasr_k2.pate.proposals import Proposals
+from privasr_k2.pate.releases import Weighted, about, collapsed, read_answers, write_answers, write_labels
+from privasr_k2.pate.votes import FRAME, UTTERANCE, Votes
+from privasr_k2.pate.votes import POSTERIORS as OF_POSTERIORS
+from privasr_k2.privacy.release import Release
+from privasr_k2.randomness import stream
+
+ORDERS = ("random", "unsure")
+ANSWERS = "answers-0.safetensors"
+
+
+@dataclass(frozen=True)
+class AggregateConfig(MechanismConfig):
+    """A release of labels; defaults in ``conf/pate.yaml``.
+
+    Args:
+        order: in which utterances are asked: ``random``, or ``unsure``: first those where the public model
+            prefers its best hypothesis least.
+        seed: of the random order.
+    """
+
+    order: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.order not in ORDERS:
+            raise ValueError(f"order must be one of {' '.join(ORDERS)}, got {self.order!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked, settled without a look at the counts.
+
+    Attributes:
+        places: (n,) utterances of the votes, in the order in which they are asked.
+        setting: mechanism, noise, caps.
+    """
+
+    places: np.ndarray
+    setting: Setting
+
+
+def settle(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -> Asked:
+    """Which utterances are asked, and how.
+
+    Args:
+        votes: whose counts are not looked at.
+        proposals: what was voted for, where utterances were voted on.
+
+    Raises:
+        ConfigError: a mechanism that does not fit the votes.
+        DataError: other hypotheses than those that were voted for.
+        PrivacyError: what does not fit the budget.
+    """
+    if (config.mechanism in POSTERIORS) != (votes.of == OF_POSTERIORS):
+        raise ConfigError(
+            "mechanism",
+            f"one of {' or '.join(POSTERIORS)}" if votes.of == OF_POSTERIORS else "one of votes",
+            config.mechanism,
+            "change it, or cast votes with another of=",
+        )
+    if votes.vote == FRAME and (config.mechanism == CONFIDENT or config.order != "random"):
+        raise ConfigError(
+            "votes on frames",
+            "a mechanism that answers all of them, order=random",
+            config.mechanism,
+            "change it",
+        )
+    if votes.vote == UTTERANCE:
+        _check_proposals(votes, proposals)
+    order = _order(votes, proposals, config)
+    queries = np.diff(votes.splits)[order]
+    setting = make_setting(
+        config, teachers=votes.teachers, available=int(queries.sum()), largest_weight=votes.largest_weight,
+        utterances=len(order),
+    )  # fmt: skip
+    # Whole utterances, as far as the budget goes.
+    places = order[: int(np.searchsorted(np.cumsum(queries), setting.asked, side="right"))]
+    if not len(places):
+        raise PrivacyError(
+            f"{setting.asked:,} votes",
+            f"the {queries[0]:,} of one utterance",
+            "fewer",
+            "more noise or epsilon",
+        )
+    return Asked(places, setting)
+
+
+def _order(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -> np.ndarray:
+    shuffled = stream(config.seed, "order of votes").permutation(len(votes.ids))
+    if config.order == "random" or proposals is None:
+        return shuffled
+    margins = np.array([proposals.margins[votes.ids[place]] for place in shuffled])
+    return shuffled[np.argsort(margins, kind="stable")]
+
+
+def _check_proposals(votes: Votes, proposals: Proposals | None) -> None:
+    known = proposals is not None and all(name in proposals.words for name in votes.ids)
+    if not known or any(proposals.digest(names) != told for names, told in votes.digests):  # type: ignore[union-attr]
+        raise DataError(
+            "the public N-best lists",
+            "those that were voted for",
+            "others",
+            "cast the votes again, or give those",
+        )
+
+
+def write_release(
+    folder: Path, votes: Votes, proposals: Proposals | None, asked: Asked, release: Release | None
+) -> dict[str, object]:
+    """Draw the answers once, or read what this release has drawn; write the labels; finish.
+
+    Args:
+        folder: gets ``answers-0.safetensors``, ``labels.jsonl`` and ``labels.json``.
+        release: None without noise.
+
+    Returns:
+        what ``labels.json`` tells.
+
+    Raises:
+        PrivacyError: the release is finished, and what it has drawn is gone.
+    """
+    path = folder / ANSWERS
+    queries, sizes, counts = votes.of_utterances(asked.places)
+    found = read_answers(path, release)
+    if found is None:
+        ties = release.noise("answers") if release is not None else None  # refused where it is finished
+        if votes.of == OF_POSTERIORS:
+            values = counts * votes.step
+            drawn = noisy_posteriors(values, sizes, asked.setting, votes.largest_weight, ties)
+        else:
+            drawn = noisy_winners(counts, sizes, asked.setting, ties)
+        ids = [votes.ids[place] for place in asked.places]
+        found = {"drawn": drawn}, {"ids": ids}
+        write_answers(path, *found, release)
+    drawn, ids = found[0]["drawn"], found[1]["ids"]
+    if votes.of == OF_POSTERIORS:
+        labels = [*_weighted(ids, drawn / votes.teachers, queries, sizes, votes, proposals)]
+        answered = len(sizes)
+    else:
+        labels = [*_chosen(ids, drawn, queries, votes, proposals)]
+        answered = int((drawn != UNANSWERED).sum())
+    told = about(
+        asked.setting, release=release, vote=votes.vote, unit=votes.unit, teachers=votes.teachers,
+        asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)),
+    )  # fmt: skip
+    write_labels(folder, labels, told)
+    if release is not None:
+        release.finish()
+    return told
+
+
+def _chosen(
+    ids: list[str], drawn: np.ndarray, queries: np.ndarray, votes: Votes, proposals: Proposals | None
+) -> Iterator[tuple[str, Weighted]]:
+    if votes.vote == UTTERANCE:
+        assert proposals is not None
+        for name, place in zip(ids, drawn.tolist()):
+            if place != UNANSWERED:
+                yield name, [(proposals.words[name][place], 1.0)]
+    else:
+        for name, path in zip(ids, np.split(drawn, np.cumsum(queries)[:-1])):
+            yield name, [(collapsed(path.tolist(), votes.tokens), 1.0)]
+
+
+def _weighted(
+    ids: list[str],
+    noisy: np.ndarray,
+    queries: np.ndarray,
+    sizes: np.ndarray,
+    votes: Votes,
+    proposals: Proposals | None,
+) -> Iterator[tuple[str, Weighted]]:
+    """Shares of hypotheses [yang2022, eq. 5], or the best path of noisy frames."""
+    if votes.vote == FRAME:
+        yield from _chosen(ids, winners(noisy, sizes), queries, votes, proposals)
+        return
+    assert proposals is not None
+    shares = on_simplex(noisy, sizes)
+    for name, own in zip(ids, np.split(shares, np.cumsum(sizes)[:-1])):
+        kept = [(words, float(share)) for words, share in zip(proposals.words[name], own) if share > 0]
+        total = sum(share for _, share in kept)
+        yield name, [(words, share / total) for words, share in sorted(kept, key=lambda one: -one[1])]

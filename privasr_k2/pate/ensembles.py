@@ -1,0 +1,231 @@
+"""Teachers that vote together: for hypotheses of an utterance, for frames, for the next token.
+
+Each teacher was trained on a shard of its own and has one vote a query, whatever its score. Votes are whole
+numbers that sum to the number of teachers; the data of one unit can move one of them. They are private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.am.files import WEIGHTS
+from privasr_k2.am.sequence import Recognizer
+from privasr_k2.am.steps import Prefixes
+from privasr_k2.errors import DataError
+
+
+class Ensemble(Protocol):
+    """What every ensemble can do."""
+
+    num_teachers: int
+
+    def hypothesis_votes(
+        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+    ) -> list[np.ndarray]:
+        """For each utterance (M,) int64 counts that sum to ``num_teachers``.
+
+        A teacher votes for its most likely hypothesis, among equals for the first.
+
+        Args:
+            features: (N, T, F).
+            lengths: (N,) true frames.
+            hyps: for each utterance its M hypotheses as token numbers from 1, one at least.
+        """
+
+
+class TeacherEnsemble:
+    """Whole models, one a teacher, of the same tokens.
+
+    Args:
+        models: the I teachers, on one device.
+        per_token: compare log P(hypothesis) / (number of tokens + 1) instead of log P(hypothesis).
+
+    Raises:
+        DataError: no teacher, or teachers of different outputs.
+    """
+
+    def __init__(self, models: Sequence[Recognizer], *, per_token: bool) -> None:
+        sizes = {model.num_tokens for model in models}
+        if len(sizes) != 1:
+            raise DataError(
+                "the ensemble",
+                "one teacher at least, all with the same tokens",
+                f"{len(models)} teachers with {sorted(sizes)} tokens",
+                "train all of them with one lang folder",
+            )
+        self.models, self.per_token = tuple(models), per_token
+        self.num_teachers, self.num_tokens = len(self.models), self.models[0].num_tokens
+        self.tokens = self.models[0].tokens
+
+    def hypothesis_scores(
+        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+    ) -> np.ndarray:
+        """log P of every teacher, padded with -inf: (I, N, most hypotheses of an utterance) float64."""
+        num = np.array([len(of_one) for of_one in hyps])
+        flat = [one for of_one in hyps for one in of_one]
+        sizes = np.array([len(one) for one in flat], dtype=np.int64)
+        padded = np.zeros((len(flat), max(sizes, default=0)), dtype=np.int64)
+        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [token for one in flat for token in one]
+        rows = np.repeat(np.arange(len(hyps)), num)
+        given = [torch.from_numpy(values).to(features.device) for values in (rows, padded, sizes)]
+        scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
+        inside = np.arange(scores.shape[2]) < num[:, None]
+        if len(flat):
+            for place, model in enumerate(self.models):
+                encoded, kept = model.encode(features, lengths)
+                scores[place][inside] = model.log_likelihoods(encoded, kept, *given).cpu().numpy()
+        if self.per_token:
+            scores[:, inside] /= sizes + 1
+        # What has no alignment is unlikely, and no number at all is never the best.
+        return np.where(np.isnan(scores), -np.inf, scores)
+
+    def hypothesis_votes(
+        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+    ) -> list[np.ndarray]:
+        """As :meth:`Ensemble.hypothesis_votes`."""
+        return votes_of(self.hypothesis_scores(features, lengths, hyps), [len(of_one) for of_one in hyps])
+
+    def hypothesis_posteriors(
+        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+    ) -> list[np.ndarray]:
+        """For each utterance what each teacher gives to its hypotheses: (I, M) float64, rows of sum 1."""
+        scores = self.hypothesis_scores(features, lengths, hyps)
+        found = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
+        sums = found.sum(axis=2, keepdims=True)
+        found = np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
+        return [found[:, row, : len(of_one)] for row, of_one in enumerate(hyps)]
+
+    def frame_posteriors(self, features: Tensor, lengths: Tensor) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """T_i(s | x) of each teacher, one after the other: (N, T', C) float64 and (N,) true frames.
+
+        Raises:
+            DataError: teachers without outputs of CTC.
+        """
+        for model in self.models:
+            if not hasattr(model, "log_probs"):
+                raise DataError(
+                    "the teachers", "outputs of CTC for every frame", "none", "let them vote by utterance"
+                )
+            log_probs, kept = model.log_probs(features, lengths)
+            yield log_probs.double().exp().cpu().numpy(), kept.cpu().numpy()
+
+    def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
+        """Votes for the next token, all teachers reading the same tokens."""
+        return TokenVotes(self, features, lengths)
+
+
+class TokenVotes:
+    """The I teachers at the same prefixes of N utterances.
+
+    Attributes:
+        counts: (M, C) int64: for each prefix, the votes for every next token; 0 is the end.
+    """
+
+    def __init__(self, ensemble: TeacherEnsemble, features: Tensor, lengths: Tensor) -> None:
+        self._steppers = [model.stepper(*model.encode(features, lengths)) for model in ensemble.models]
+        self._device = features.device
+        with torch.no_grad():
+            self._prefixes: list[Prefixes] = [stepper.start() for stepper in self._steppers]
+        self.counts = self._count()
+
+    def extend(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Read one token more after some of the prefixes, and give the counts there.
+
+        Args:
+            rows: (M,) which of the prefixes go on.
+            tokens: (M,) from 1: what was decided there, the same for all teachers.
+        """
+        given = [
+            torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device) for values in (rows, tokens)
+        ]
+        with torch.no_grad():
+            self._prefixes = [
+                stepper.extend(prefixes, *given) for stepper, prefixes in zip(self._steppers, self._prefixes)
+            ]
+        self.counts = self._count()
+        return self.counts
+
+    def _count(self) -> np.ndarray:
+        scores = torch.stack([prefixes.scores.nan_to_num(nan=-np.inf) for prefixes in self._prefixes])
+        choices = torch.nn.functional.one_hot(scores.argmax(dim=2), scores.size(2)).sum(dim=0)
+        return choices.cpu().numpy()
+
+
+def votes_of(scores: np.ndarray, num_hyps: Sequence[int]) -> list[np.ndarray]:
+    """The votes that scores make, one of each teacher for its best hypothesis, the first among equals.
+
+    Args:
+        scores: (I, N, most hypotheses), padded with -inf.
+        num_hyps: of each utterance.
+
+    >>> votes_of(np.array([[[-1.0, -2.0, -np.inf]], [[-3.0, -2.0, -np.inf]], [[-4.0, -4.0, -np.inf]]]), [2])
+    [array([2, 1])]
+    """
+    _, num, most = scores.shape
+    choices = scores.argmax(axis=2) + most * np.arange(num)
+    counts = np.bincount(choices.ravel(), minlength=num * most).reshape(num, most)
+    return [row[:size] for row, size in zip(counts, num_hyps)]
+
+
+def teacher_folders(folder: Path, teachers: int) -> list[Path]:
+    """The folders ``1`` to ``teachers`` of a folder of teachers, each with a trained model.
+
+    Raises:
+        DataError: a teacher is missing, or there are more of them: an ensemble of another roster.
+    """
+    missing = [str(k) for k in range(1, teachers + 1) if not (folder / str(k) / WEIGHTS).is_file()]
+    if missing:
+        raise DataError(
+            folder,
+            f"{teachers} trained teachers, as many as shards",
+            f"none for shard {' '.join(missing[:10])}",
+            "run the stage that trains them again: it trains those alone that are missing",
+        )
+    if (folder / str(teachers + 1)).exists():
+        raise DataError(
+            folder, f"{teachers} teachers, as many as shards", "more", "give the shards that they are of"
+        )
+    return [folder / str(k) for k in range(1, teachers + 1)]
+
+
+def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) -> TeacherEnsemble:
+    """The ensemble of a folder of teachers, each as ``train_am`` wrote it.
+
+    Raises:
+        DataError: as :func:`teacher_folders`, or a damaged model.
+    """
+    models: list[Any] = [load_recognizer(path, device) for path in teacher_folders(folder, teachers)]
+    different = next((k for k, m in enumerate(models) if m.tokens != models[0].tokens), None)
+    if different is not None:
+        raise DataError(
+            folder / str(different + 1), "the tokens of teacher 1", "others", "train it with the same lang"
+        )
+    return TeacherEnsemble(models, per_token=per_token)
+
+
+def open_ensemble(folder: Path, teachers: int, device: str, *, per_token: bool) -> TeacherEnsemble:
+    """The ensemble of a folder of whole models, or of one that ``train_heads`` wrote.
+
+    Raises:
+        DataError: as :func:`load_teachers`, or another number of heads than shards.
+    """
+    if not (folder / "heads.safetensors").is_file():
+        return load_teachers(folder, teachers, device, per_token=per_token)
+    from privasr_k2.pate.heads import load_heads
+
+    found = load_heads(folder, device, per_token=per_token)
+    if found.num_teachers != teachers:
+        raise DataError(
+            folder,
+            f"{teachers} heads, as many as shards",
+            f"{found.num_teachers}",
+            "train them on these shards",
+        )
+    return found

@@ -1,0 +1,202 @@
+"""How votes become answers, and what it costs: settings that are complete before a vote is looked at.
+
+Votes get exact discrete noise, posteriors rounded Gaussian or Laplace noise. Noise is in votes, for
+posteriors too: they are the sum of what all teachers give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privasr_k2.errors import ConfigError, PrivacyError
+from privasr_k2.pate.published import BY_EQUATION, BY_FIGURES, published_noise
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Epsilon, Relation, account
+from privasr_k2.privacy.calibration import count_for, noise_for
+from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
+from privasr_k2.privacy.pate.lnmax import lnmax_event
+from privasr_k2.privacy.spending import shown
+
+GNMAX, LNMAX, CONFIDENT = "gnmax", "lnmax", "confident_gnmax"
+GAUSSIAN, LAPLACE = "gaussian_posteriors", "laplace_posteriors"
+MECHANISMS = (GNMAX, LNMAX, CONFIDENT, GAUSSIAN, LAPLACE)
+POSTERIORS = (GAUSSIAN, LAPLACE)
+EXACT = "exact"
+MEANINGS = (EXACT, BY_EQUATION, BY_FIGURES)
+RELATION = Relation.ADD_OR_REMOVE_ONE
+# A unit is in one shard: without it, or with another, one teacher votes otherwise.
+
+
+@dataclass(frozen=True)
+class MechanismConfig:
+    """A release of answers; defaults in ``conf/pate.yaml``.
+
+    Args:
+        data: whose releases are added up: the private corpus and its part.
+        mechanism: one of :data:`MECHANISMS`.
+        epsilon: of the guarantee; infinite: no noise, no guarantee, no release.
+        delta: of the guarantee.
+        epsilon_means: ``exact``; or the noise that the paper would take for it, by one of its two readings
+            (:mod:`privasr_k2.pate.published`): what that costs is in the ledger, whatever it is.
+        noise: in votes: standard deviation (GNMax, Gaussian) or scale (LNMax, Laplace); 0: what epsilon and
+            the number of answers ask for.
+        answers: at most so many votes are answered; 0: as many as epsilon buys with this noise, or, where the
+            noise is 0 too, as there are.
+        asked: of Confident-GNMax: at most so many votes are looked at; 0: as there are.
+        threshold: of Confident-GNMax: votes that the largest count must reach.
+        threshold_ratio: of Confident-GNMax: the noise of that comparison, in units of ``noise``.
+    """
+
+    data: str
+    mechanism: str
+    epsilon: float
+    delta: float
+    epsilon_means: str
+    noise: float
+    answers: int
+    asked: int
+    threshold: float
+    threshold_ratio: float
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {' '.join(MECHANISMS)}, got {self.mechanism!r}")
+        if self.epsilon_means not in MEANINGS:
+            raise ValueError(f"epsilon_means must be one of {' '.join(MEANINGS)}, got {self.epsilon_means!r}")
+        if not self.epsilon > 0:
+            raise ValueError(f"epsilon must be above 0, got {self.epsilon}: no answer costs nothing")
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
+        for name in ("noise", "answers", "asked"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        if self.mechanism == CONFIDENT and not (self.threshold > 0 and self.threshold_ratio > 0):
+            raise ValueError(
+                "threshold and threshold_ratio must be above 0 for confident_gnmax, got "
+                f"{self.threshold}, {self.threshold_ratio}"
+            )
+        if math.isinf(self.epsilon) and self.noise > 0:
+            raise ValueError(f"noise must be 0 where epsilon is infinite, got {self.noise}")
+        if self.epsilon_means != EXACT and (self.noise > 0 or self.mechanism == CONFIDENT):
+            raise ValueError("epsilon_means must be exact where noise is given, and for confident_gnmax")
+
+    @property
+    def claims(self) -> bool:
+        """Whether there is noise, and so a release."""
+        return math.isfinite(self.epsilon)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What will be done, in numbers.
+
+    Attributes:
+        mechanism: as configured.
+        noise, threshold, threshold_noise: in votes; 0 where there is none.
+        asked, answers: most votes that are looked at, and answered.
+        event: all of it; None without noise.
+        epsilon: what it costs; None without noise.
+    """
+
+    mechanism: str
+    noise: float
+    threshold: float
+    threshold_noise: float
+    asked: int
+    answers: int
+    event: events.Event | None
+    epsilon: Epsilon | None
+
+    def lines(self, what: str) -> list[str]:
+        """The plan, for people; ``what`` is voted on."""
+        if self.event is None or self.epsilon is None:
+            return [f"{self.answers:,} votes on {what}, without noise: NO GUARANTEE"]
+        checked = (
+            f", asked of {self.asked:,} with threshold {self.threshold:g} (noise {self.threshold_noise:.6g})"
+            if self.mechanism == CONFIDENT
+            else ""
+        )
+        pld = "none for this" if self.epsilon.pld is None else shown(self.epsilon.pld)
+        return [
+            f"at most {self.answers:,} votes on {what} are answered{checked}: {self.mechanism}, noise "
+            f"{self.noise:.6g} votes",
+            f"epsilon (RDP) {shown(self.epsilon.rdp)}, (PLD) {pld} at delta {self.epsilon.delta:g}",
+        ]
+
+
+def make_setting(
+    config: MechanismConfig, *, teachers: int, available: int, largest_weight: float, utterances: int
+) -> Setting:
+    """What a configuration comes to for an ensemble and a pool. Looks at no votes.
+
+    Args:
+        teachers: I.
+        available: votes that could be asked for.
+        largest_weight: of a teacher in the sum of posteriors, in votes: I times its share.
+        utterances: that these votes are about: K of the paper.
+
+    Raises:
+        ConfigError: a threshold above the number of teachers.
+        PrivacyError: a noise and a number of answers that exceed epsilon, or an epsilon that buys nothing.
+    """
+    confident = config.mechanism == CONFIDENT
+    if confident and config.threshold > teachers:
+        raise ConfigError(
+            "threshold", f"at most {teachers}, the number of teachers", f"{config.threshold:g}", "lower it"
+        )
+    if available < 1:
+        raise ConfigError("the pool", "something to vote on", "nothing", "give a larger pool")
+    asked = min(config.asked or available, available)
+    answers = min(config.answers or asked, asked)
+    if not config.claims:
+        return Setting(config.mechanism, 0.0, config.threshold, 0.0, asked, answers, None, None)
+    ratio = config.threshold_ratio if confident else 0.0
+
+    def make(noise: float, count: int) -> events.Event:
+        if confident:
+            return confident_gnmax_event(
+                sigma=noise,
+                answers=count,
+                threshold_sigma=ratio * noise,
+                asked=max(asked, count),
+                discrete=True,
+            )
+        return _EVENTS[config.mechanism](noise, count, largest_weight)
+
+    target = {"epsilon": config.epsilon, "delta": config.delta, "relation": RELATION}
+    noise = config.noise
+    if config.epsilon_means != EXACT:
+        most = min(utterances, answers)
+        noise = published_noise(config.epsilon, most, config.epsilon_means)
+    elif noise == 0:
+        noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
+    else:
+        within = account(make(noise, answers), RELATION, config.delta).value <= config.epsilon
+        bought = answers if within else count_for(lambda count: make(noise, count), **target)  # type: ignore[arg-type]
+        if bought == 0 or bought < min(config.answers, answers):
+            raise PrivacyError(
+                f"epsilon {config.epsilon:g} at delta {config.delta:g}",
+                f"{config.answers or 1:,} answers with noise {noise:g}",
+                f"{bought:,} that it buys",
+                "more noise, fewer answers (0: as many as it buys) or queries (asked), or a larger epsilon",
+            )
+        answers = min(answers, bought)
+    event = make(noise, answers)
+    return Setting(
+        config.mechanism, noise, config.threshold if confident else 0.0, ratio * noise,
+        asked if confident else answers, answers, event, account(event, RELATION, config.delta),
+    )  # fmt: skip
+
+
+_EVENTS: dict[str, Callable[[float, int, float], events.Event]] = {
+    GNMAX: lambda noise, count, _: gnmax_event(sigma=noise, answers=count, discrete=True),
+    LNMAX: lambda noise, count, _: lnmax_event(scale=noise, answers=count, discrete=True),
+    GAUSSIAN: lambda noise, count, weight: posteriors_event(
+        sigma=noise, largest_weight=weight, vectors=count
+    ),
+    LAPLACE: lambda noise, count, weight: events.repeated(
+        events.laplace_vector(noise / (2.0 * weight)), count
+    ),
+}

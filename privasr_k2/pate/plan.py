@@ -1,0 +1,181 @@
+"""How many votes a budget buys, before a teacher is trained: noise that still lets the majority win.
+
+For one query with counts n_1, ..., n_C, independent discrete noise, and ties broken at random (by u in
+[0, 1)), the chance that the first class wins is
+
+    sum over k of P(k) integral over u of the product over c > 1 of F(k + n_1 - n_c - 1) + u P(k + n_1 - n_c),
+
+with P(k) and F(k) the chances that noise is k, and k or less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.errors import PrivacyError
+from privasr_k2.pate.mechanisms import GNMAX, LNMAX, RELATION
+from privasr_k2.privacy import checks
+from privasr_k2.privacy.accounting import Epsilon, account
+from privasr_k2.privacy.calibration import count_for
+from privasr_k2.privacy.pate.gnmax import gnmax_event
+from privasr_k2.privacy.pate.lnmax import lnmax_event
+from privasr_k2.privacy.spending import shown
+
+_TAILS = {GNMAX: 9.0, LNMAX: 40.0}  # beyond so many scales there are less than 1e-17 of all draws
+_PRECISION = 1e-4
+_NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(24))  # type: ignore[no-untyped-call]
+_NODES = _NODES + 0.5
+
+
+@dataclass(frozen=True)
+class VotePlanConfig:
+    """What is planned; defaults in ``conf/vote_plan.yaml``.
+
+    Args:
+        mechanism: ``gnmax`` or ``lnmax``.
+        teachers: I.
+        classes: hypotheses or tokens that are voted for, 2 or more.
+        agreement: share of the teachers that vote for the first class, above 1/2; the others agree on one
+            other class, which is the worst case.
+        correct: share of answers in which the first class is to win.
+        epsilon, delta: of the guarantee.
+    """
+
+    mechanism: str
+    teachers: list[int]
+    classes: int
+    agreement: list[float]
+    correct: float
+    epsilon: list[float]
+    delta: float
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in _TAILS:
+            raise ValueError(f"mechanism must be one of {' '.join(_TAILS)}, got {self.mechanism!r}")
+        if not self.teachers or min(self.teachers) < 2 or self.classes < 2:
+            raise ValueError(f"teachers and classes must be 2 or more, got {self.teachers}, {self.classes}")
+        if not self.agreement or not all(0.5 < one <= 1 for one in self.agreement):
+            raise ValueError(f"agreement must be above 0.5 and at most 1, got {self.agreement}")
+        if not 0 < self.correct < 1 or not 0 < self.delta < 1:
+            raise ValueError(f"correct and delta must be between 0 and 1, got {self.correct}, {self.delta}")
+        if not self.epsilon or not all(0 < one < math.inf for one in self.epsilon):
+            raise ValueError(f"epsilon must be above 0 and finite, got {self.epsilon}")
+
+
+@dataclass(frozen=True)
+class VotePlan:
+    """What a budget buys for one kind of ensemble."""
+
+    teachers: int
+    agreement: float
+    epsilon_asked: float
+    noise: float
+    votes: int
+    epsilon: Epsilon
+
+    def line(self) -> str:
+        """For people."""
+        return (
+            f"{self.teachers:,} teachers, {100 * self.agreement:g} % agree, epsilon {self.epsilon_asked:g}: "
+            f"{self.votes:,} votes with noise {self.noise:.4g} (epsilon {shown(self.epsilon.value)} at delta "
+            f"{self.epsilon.delta:g})"
+        )
+
+    def to_json(self) -> dict[str, float | int]:
+        """What a recipe writes down."""
+        return {
+            "teachers": self.teachers,
+            "agreement": self.agreement,
+            "epsilon_asked": self.epsilon_asked,
+            "noise": self.noise,
+            "votes": self.votes,
+            "epsilon": self.epsilon.value,
+            "delta": self.epsilon.delta,
+        }
+
+
+def winning_chance(counts: Sequence[int], mechanism: str, noise: float) -> float:
+    """The chance that the first class of one query wins.
+
+    Args:
+        counts: of C classes, two or more.
+        mechanism: ``gnmax`` or ``lnmax``, with discrete noise.
+        noise: standard deviation or scale, in votes; above 0.
+
+    >>> round(winning_chance([15] + [0] * 499, "gnmax", 3.112), 3)
+    0.95
+    """
+    noise = checks.number("noise", noise, above=0)
+    first, others = counts[0], np.asarray(counts[1:])
+    reach = max(2, math.ceil(_TAILS[mechanism] * noise))
+    steps = np.arange(-reach, reach + 1)
+    exponent = steps.astype(float) ** 2 / (2 * noise**2) if mechanism == GNMAX else np.abs(steps) / noise
+    chances = np.exp(-exponent)
+    chances /= chances.sum()
+    # A last column for whatever is beyond all steps.
+    below, here = np.append(0.0, chances.cumsum()), np.append(chances, 0.0)
+    different, times = np.unique(first - others, return_counts=True)
+    lead = np.arange(len(steps))[:, None] + different  # (K, L): where another class would tie
+    places = np.clip(lead, 0, len(steps))
+    tied = np.where(lead == places, here[places], 0.0)[..., None]
+    with np.errstate(divide="ignore"):
+        smaller = np.log(below[places][..., None] + _NODES * tied)
+    beaten = np.exp(np.einsum("klu,l->ku", smaller, times)) @ _WEIGHTS
+    return float(chances @ beaten)
+
+
+def largest_noise(counts: Sequence[int], mechanism: str, correct: float) -> float:
+    """The most noise with which the first class wins with the chance ``correct``; rounded down by 0.01 %.
+
+    Raises:
+        PrivacyError: it does not even without noise worth the name.
+    """
+    low, high = 0.05, 0.1
+    if winning_chance(counts, mechanism, low) < correct:
+        raise PrivacyError(
+            f"{counts[0]} votes against {counts[1]}",
+            f"a noise that lets the first win {100 * correct:g} % of the time",
+            "none",
+            "take more teachers, or expect more agreement",
+        )
+    while winning_chance(counts, mechanism, high) >= correct:
+        low, high = high, 2 * high
+    while high / low > 1 + _PRECISION:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if winning_chance(counts, mechanism, middle) >= correct else (low, middle)
+    return low
+
+
+def plan_votes(config: VotePlanConfig) -> list[VotePlan]:
+    """A plan for every number of teachers, agreement and epsilon.
+
+    Raises:
+        PrivacyError: a majority that no noise leaves alone.
+
+    >>> unanimous = VotePlanConfig("gnmax", [15], 500, [1.0], 0.95, [8.0], 1e-5)
+    >>> plan_votes(unanimous)[0].line()
+    '15 teachers, 100 % agree, epsilon 8: 13 votes with noise 3.113 (epsilon 7.84 at delta 1e-05)'
+    """
+    found = []
+    for teachers in config.teachers:
+        for agreement in config.agreement:
+            first = round(agreement * teachers)
+            counts = [first, teachers - first, *[0] * (config.classes - 2)]
+            noise = largest_noise(counts, config.mechanism, config.correct)
+
+            def event(count: int, noise: float = noise) -> object:
+                make = {
+                    GNMAX: lambda: gnmax_event(sigma=noise, answers=count, discrete=True),
+                    LNMAX: lambda: lnmax_event(scale=noise, answers=count, discrete=True),
+                }
+                return make[config.mechanism]()
+
+            for epsilon in config.epsilon:
+                votes = count_for(event, epsilon=epsilon, delta=config.delta, relation=RELATION)
+                cost = account(event(votes), RELATION, config.delta)
+                found.append(VotePlan(teachers, first / teachers, epsilon, noise, votes, cost))
+    return found

@@ -1,0 +1,90 @@
+"""What [yang2022] calls epsilon, beside which no guarantee stands.
+
+It takes lambda = K / (2 epsilon) for K queries, one an utterance, at delta 1e-3, and noise "with location 0
+and scale 1/lambda" (eq. 4). Read so, a smaller epsilon means *less* noise; its figures show more. So there
+are two readings, for GNMax's standard deviation and LNMax's scale alike, in votes:
+
+    by equation:  scale = 1/lambda = 2 epsilon / K,      epsilon = K scale / 2
+    by figures:   scale = lambda = K / (2 epsilon),      epsilon = K / (2 scale)
+
+Neither is a bound. K answers with Laplace noise of scale b cost at most 2 K / b by adding up, four times
+the second reading's epsilon; the true cost is what the privacy layer computes. Scores as the paper has them
+are means of posteriors; a vote here is a whole teacher, so that a scale here is in teachers.
+
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
+private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+"""
+
+from __future__ import annotations
+
+from privasr_k2.privacy import checks
+
+BY_EQUATION, BY_FIGURES = "published_equation", "published_figures"
+DELTA = 1e-3
+
+
+def published_noise(epsilon: float, queries: int, reading: str) -> float:
+    """The noise that an epsilon of the paper stands for.
+
+    Args:
+        epsilon: as published; above 0.
+        queries: K, 1 or more.
+        reading: :data:`BY_EQUATION` or :data:`BY_FIGURES`.
+
+    >>> published_noise(10.0, 100, BY_EQUATION), published_noise(10.0, 100, BY_FIGURES)
+    (0.2, 5.0)
+    """
+    lam = checks.whole("queries", queries, at_least=1) / (2 * checks.number("epsilon", epsilon, above=0))
+    return {BY_EQUATION: 1 / lam, BY_FIGURES: lam}[reading]
+
+
+def published_epsilons(noise: float, queries: int) -> dict[str, float]:
+    """What the paper would call the epsilon of K queries with this noise, by both readings.
+
+    >>> published_epsilons(5.0, 100)
+    {'published_equation': 250.0, 'published_figures': 10.0}
+    """
+    noise = checks.number("noise", noise, above=0)
+    queries = checks.whole("queries", queries, at_least=1)
+    return {BY_EQUATION: queries * noise / 2, BY_FIGURES: queries / (2 * noise)}
+
+
+def as_published(noise: float, queries: int, utterances: int) -> dict[str, object]:
+    """For a table: both readings with K and the scale. The paper counts utterances, whatever is asked.
+
+    Args:
+        noise: in votes; above 0.
+        queries: votes that are answered: more than utterances where frames or tokens are voted on.
+        utterances: K of the paper.
+    """
+    return {
+        "guarantee": False,
+        "K": utterances,
+        "scale": noise,
+        "delta": DELTA,
+        "epsilon": published_epsilons(noise, max(utterances, 1)),
+        "votes_that_it_does_not_count": max(queries - utterances, 0),
+    }
+
+
+def published_lines(told: dict[str, object]) -> list[str]:
+    """For people.
+
+    >>> print(published_lines(as_published(5.0, 4000, 100))[2])
+      as published, NO GUARANTEE: epsilon 10 where the scale is lambda, as the figures need it
+    """
+    epsilon: dict[str, float] = told["epsilon"]  # type: ignore[assignment]
+    beyond = told["votes_that_it_does_not_count"]
+    said = f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
+    return [
+        f"  as published, NO GUARANTEE: {said}",
+        f"  as published, NO GUARANTEE: epsilon {epsilon[BY_EQUATION]:.6g} where the scale is 1/lambda, as "
+        "eq. 4 has it",
+        f"  as published, NO GUARANTEE: epsilon {epsilon[BY_FIGURES]:.6g} where the scale is lambda, as the "
+        "figures need it",
+        *(
+            [f"  as published, {beyond:,} further votes on the same utterances are not counted"]
+            if beyond
+            else []
+        ),
+    ]

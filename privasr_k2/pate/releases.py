@@ -1,0 +1,151 @@
+"""What a release of labels consists of, besides the drawing: its entry in the ledger, and its files.
+
+``answers-<n>.safetensors`` hold what was drawn, written once before anything reads it; ``labels.jsonl`` and
+``labels.json`` follow from them. All of it is released.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from privasr_k2.decoding.end_to_end import join_tokens
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path, disk_errors, write_json, write_jsonl
+from privasr_k2.pate.mechanisms import RELATION, MechanismConfig, Setting
+from privasr_k2.pate.published import as_published
+from privasr_k2.privacy.release import Release
+from privasr_k2.privacy.spending import Spending
+
+LABELS, ABOUT = "labels.jsonl", "labels.json"
+_FORMAT = "privasr_k2 labels 1"
+Weighted = Sequence[tuple[str, float]]
+
+
+def spending_of(
+    config: MechanismConfig, setting: Setting, *, vote: str, unit: str, units: int, teachers: int
+) -> Spending:
+    """The entry of the ledger.
+
+    Args:
+        vote: what is voted on: ``utterance``, ``frame`` or ``token``.
+        unit, units: what one shard holds, and how many the roster names.
+        teachers: I.
+    """
+    assert setting.event is not None
+    outside: tuple[str, ...] = (
+        f"which {unit}s the roster names, and whose shard is whose: both are public",
+        "the teachers, their votes and how far they agree, which are not released",
+        "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as public",
+    )
+    if unit == "utterance":
+        outside += (
+            "speakers: whose utterances are with several teachers, and who is hidden by none of this",
+        )
+    return Spending(
+        data=config.data,
+        released=f"at most {setting.answers} answers of {teachers} teachers ({vote}), {setting.mechanism}",
+        unit=unit,
+        units=units,
+        relation=RELATION,
+        event=setting.event,
+        sampling="one vote of each teacher in every query",
+        delta=config.delta,
+        does_not_cover=outside,
+    )
+
+
+def about(
+    setting: Setting,
+    *,
+    release: Release | None,
+    vote: str,
+    unit: str,
+    teachers: int,
+    asked: int,
+    answered: int,
+    utterances: tuple[int, int],
+) -> dict[str, Any]:
+    """What ``labels.json`` tells: nothing that the answers do not tell.
+
+    Args:
+        asked, answered: votes that were looked at and answered.
+        utterances: that were asked about, and have a label.
+    """
+    cost = setting.epsilon
+    return {
+        "format": _FORMAT,
+        "release": None if release is None else release.entry.release,
+        "mechanism": setting.mechanism,
+        "vote": vote,
+        "unit": unit,
+        "teachers": teachers,
+        "noise": setting.noise,
+        "threshold": setting.threshold,
+        "threshold_noise": setting.threshold_noise,
+        "votes_planned": {"asked": setting.asked, "answered": setting.answers},
+        "votes_asked": asked,
+        "votes_answered": answered,
+        "utterances_asked": utterances[0],
+        "utterances_answered": utterances[1],
+        "epsilon": None
+        if cost is None
+        else {"value": cost.value, "delta": cost.delta, "rdp": cost.rdp, "pld": cost.pld},
+        "as_published": None
+        if setting.event is None
+        else as_published(setting.noise, answered, utterances[1]),
+    }
+
+
+def write_answers(
+    path: Path, values: Mapping[str, np.ndarray], told: Mapping[str, Any], release: Release | None
+) -> None:
+    """Write what was drawn, with the release that it belongs to, whole or not at all."""
+    name = None if release is None else release.entry.release
+    with atomic_path(path) as temporary, disk_errors(path):
+        whole = {key: np.ascontiguousarray(value) for key, value in values.items()}
+        save_file(whole, str(temporary), {"json": json.dumps({**told, "release": name})})
+
+
+def read_answers(path: Path, release: Release | None) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    """What this release has drawn before; None where it has not, or nothing is private about it.
+
+    Raises:
+        DataError: a file that is none of these.
+    """
+    if release is None or not path.is_file():
+        return None
+    try:
+        with safe_open(str(path), "np") as file:
+            told = json.loads((file.metadata() or {})["json"])
+            if told["release"] != release.entry.release:
+                return None
+            return {name: file.get_tensor(name) for name in file.keys()}, told  # noqa: SIM118
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise DataError(path, "answers", str(error), "remove it; what it held was spent") from error
+
+
+def write_labels(folder: Path, labels: Iterable[tuple[str, Weighted]], told: Mapping[str, Any]) -> None:
+    """Write ``labels.jsonl``, a line an utterance, and then ``labels.json``."""
+    records = (
+        {"id": name, "hyps": [{"text": text, "weight": weight} for text, weight in hyps]}
+        for name, hyps in sorted(labels)
+    )
+    write_jsonl(folder / LABELS, records)
+    write_json(folder / ABOUT, dict(told))
+
+
+def collapsed(frames: Iterable[int], tokens: Sequence[str]) -> str:
+    """The words of a path of CTC: repetitions merged, blanks taken out.
+
+    >>> collapsed([0, 1, 1, 2, 0, 2, 1, 2], ["<blk>", "▁", "a"])
+    'aa a'
+    """
+    return join_tokens([tokens[token] for token, _ in groupby(frames) if token])

@@ -1,0 +1,319 @@
+"""Casting votes, and the private files that hold them.
+
+A query is a row of counts: what an utterance's hypotheses got, or the tokens at one frame. Instead of votes
+it may hold the weighted sum of the teachers' posteriors [yang2022, eq. 3], cut off to whole steps teacher by
+teacher, so that one teacher moves it by no more than its own vector can.
+
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
+private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from privasr_k2.decoding.jobs import ShareConfig, recognized
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.pate.proposals import Proposals
+from privasr_k2.pate.shards import Shards
+from privasr_k2.privacy.discrete import FixedPointGrid
+
+if TYPE_CHECKING:
+    import torch
+    from lhotse import CutSet
+    from lhotse.cut import Cut
+
+    from privasr_k2.pate.ensembles import Ensemble
+
+UTTERANCE, FRAME = "utterance", "frame"
+VOTES, POSTERIORS = "votes", "posteriors"
+_FORMAT = "privasr_k2 votes 1"
+_GRID = FixedPointGrid(2.0**-16)  # of posteriors, in votes
+_BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
+
+
+@dataclass(frozen=True)
+class VotesConfig(ShareConfig):
+    """What is voted on; defaults in ``conf/votes.yaml``.
+
+    Args:
+        vote: ``utterance`` (for one of its hypotheses) or ``frame`` (for a token of CTC).
+        of: ``votes``, or ``posteriors`` for the mechanisms of eq. 4.
+        per_token: compare log-probabilities by the number of tokens.
+        max_hyps: hypotheses of an utterance, at most; 2 or more.
+        weights: of the teachers' posteriors, public, with sum 1; none: all alike.
+    """
+
+    vote: str
+    of: str
+    per_token: bool
+    max_hyps: int
+    weights: list[float]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.vote not in (UTTERANCE, FRAME):
+            raise ValueError(f"vote must be {UTTERANCE} or {FRAME}, got {self.vote!r}")
+        if self.of not in (VOTES, POSTERIORS):
+            raise ValueError(f"of must be {VOTES} or {POSTERIORS}, got {self.of!r}")
+        if self.max_hyps < 2:
+            raise ValueError(f"max_hyps must be at least 2, got {self.max_hyps}")
+        if self.weights and self.of == VOTES:
+            raise ValueError(f"weights must be left out with of={VOTES}: every teacher has one vote")
+        check_weights(self.weights, len(self.weights))
+
+
+def check_weights(weights: Sequence[float], teachers: int) -> np.ndarray:
+    """The weights (I,) of eq. 3, all alike where none are given.
+
+    Raises:
+        ValueError: another number of them, one below 0, or another sum than 1.
+    """
+    if len(weights) not in (0, teachers):
+        raise ValueError(f"weights must be {teachers}, one a teacher, got {len(weights)}")
+    if weights and not (min(weights) >= 0 and math.isclose(math.fsum(weights), 1.0, abs_tol=1e-6)):
+        raise ValueError(
+            f"weights must be 0 or more and sum to 1, got {math.fsum(weights):g} ({weights[:5]})"
+        )
+    return np.array(weights) if weights else np.full(teachers, 1.0 / max(teachers, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Private: the counts of all queries about N utterances.
+
+    Attributes:
+        vote, of: as in :class:`VotesConfig`.
+        teachers: I.
+        unit, units: what one shard holds, and how many there are.
+        max_hyps: as in :class:`VotesConfig`.
+        largest_weight: by how many votes a teacher can move one entry of posteriors; 1 where all are alike.
+        step: what a count is a multiple of: 1 vote, or a fraction.
+        tokens: names of the outputs of frames.
+        ids: of the utterances.
+        splits: (N + 1,) where each utterance's queries begin.
+        sizes: (Q,) classes of each query.
+        counts: (sum of sizes,) int64.
+        digests: of the hypotheses, by file: its ids and what :meth:`Proposals.digest` gave.
+    """
+
+    vote: str
+    of: str
+    teachers: int
+    unit: str
+    units: int
+    max_hyps: int
+    largest_weight: float
+    step: float
+    tokens: tuple[str, ...]
+    ids: tuple[str, ...]
+    splits: np.ndarray
+    sizes: np.ndarray
+    counts: np.ndarray
+    digests: tuple[tuple[tuple[str, ...], str], ...]
+
+    def of_utterances(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Queries of each (n,), sizes (q,) and counts of some utterances, in the order of ``places``."""
+        queries = np.diff(self.splits)[places]
+        rows = ranges(self.splits[:-1][places], queries)
+        starts = np.concatenate(([0], np.cumsum(self.sizes)))[rows]
+        sizes = self.sizes[rows]
+        return queries, sizes, self.counts[ranges(starts, sizes)]
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """All numbers of the ranges that begin at ``starts``, one after the other.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def cast_votes(
+    ensemble: Ensemble,
+    proposals: Proposals | None,
+    cuts: CutSet,
+    shards: Shards,
+    config: VotesConfig,
+    device: str,
+) -> Votes:
+    """The votes of this job's share of the pool.
+
+    Args:
+        ensemble: the teachers, on ``device``.
+        proposals: hypotheses, where utterances are voted on.
+        cuts: the pool, with features.
+
+    Raises:
+        DataError: an utterance of the pool without a list.
+        ConfigError: weights for another number of teachers, or an ensemble that cannot vote so.
+    """
+    from lhotse import CutSet
+
+    try:
+        weights = check_weights(config.weights, ensemble.num_teachers)
+    except ValueError as error:
+        raise ConfigError("weights", "weights of all teachers", str(error), "correct them") from error
+    if config.vote == UTTERANCE:
+        assert proposals is not None
+        known = {*proposals.words, *proposals.alone}
+        if missing := [cut.id for cut in cuts if cut.id not in known]:
+            raise DataError(
+                "the public N-best lists",
+                "one for every utterance of the pool",
+                f"none for {missing[0]} and {len(missing) - 1} others",
+                "decode the whole pool with the public model",
+            )
+        cuts = CutSet.from_cuts(cut for cut in cuts if cut.id in proposals.words)
+    share = weights * ensemble.num_teachers
+    ids: list[str] = []
+    found: list[np.ndarray] = []
+    for cut, rows in recognized(_caster(ensemble, proposals, share, config), cuts, config, device):
+        ids.append(cut.id)
+        found.append(rows)  # type: ignore[arg-type]
+    return Votes(
+        vote=config.vote, of=config.of, teachers=ensemble.num_teachers, unit=shards.unit,
+        units=len(shards.roster), max_hyps=config.max_hyps, largest_weight=float(share.max()),
+        step=1.0 if config.of == VOTES else _GRID.step,
+        tokens=tuple(getattr(ensemble, "tokens", None) or ()) if config.vote == FRAME else (),
+        ids=tuple(ids),
+        splits=np.cumsum([0, *(len(rows) for rows in found)]),
+        sizes=np.concatenate([np.full(len(rows), rows.shape[1]) for rows in found] or [np.zeros(0, int)]),
+        counts=np.concatenate([rows.ravel() for rows in found] or [np.zeros(0, np.int64)]),
+        digests=((tuple(sorted(ids)), proposals.digest(ids)),) if proposals is not None else (),
+    )  # fmt: skip
+
+
+def _caster(ensemble: Ensemble, proposals: Proposals | None, share: np.ndarray, config: VotesConfig) -> Any:
+    """(N, T, F) features, (N,) lengths and cuts to each utterance's rows of counts (queries, classes)."""
+    able = "frame_posteriors" if config.vote == FRAME else "hypothesis_posteriors"
+    if (config.vote, config.of) != (UTTERANCE, VOTES) and not hasattr(ensemble, able):
+        raise ConfigError(
+            f"vote={config.vote} of={config.of}",
+            "an ensemble of whole models",
+            "heads",
+            "take vote=utterance of=votes",
+        )
+
+    def by_utterance(features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]) -> list[np.ndarray]:
+        assert proposals is not None
+        hyps = [proposals.tokens[cut.id] for cut in cuts]
+        if config.of == VOTES:
+            return [row[None] for row in ensemble.hypothesis_votes(features, lengths, hyps)]
+        posteriors = ensemble.hypothesis_posteriors(features, lengths, hyps)  # type: ignore[attr-defined]
+        return [_steps(one, share[:, None]).sum(axis=0)[None] for one in posteriors]
+
+    def by_frame(features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]) -> list[np.ndarray]:
+        counts = kept = np.zeros(0)
+        teachers: Iterator[tuple[np.ndarray, np.ndarray]]
+        teachers = ensemble.frame_posteriors(features, lengths)  # type: ignore[attr-defined]
+        for weight, (posteriors, kept) in zip(share, teachers):  # noqa: B007  the same for all
+            if config.of == VOTES:
+                one = np.eye(posteriors.shape[2], dtype=np.int64)[posteriors.argmax(axis=2)]
+            else:
+                one = _steps(posteriors, weight)
+            counts = one if counts.ndim == 1 else counts + one
+        return [rows[:length] for rows, length in zip(counts, kept)]
+
+    return by_frame if config.vote == FRAME else by_utterance
+
+
+def _steps(posteriors: np.ndarray, weights: Any) -> np.ndarray:
+    """Each teacher's vector (..., C) times its weight, in whole steps: of no larger norm than its weight."""
+    sums = np.maximum(posteriors.sum(axis=-1, keepdims=True), 1.0)
+    return _GRID.steps(posteriors / sums * weights * _BELOW_ONE)
+
+
+def write_votes(path: Path, votes: Votes) -> None:
+    """Write one job's votes, whole or not at all."""
+    arrays = {"splits": votes.splits, "sizes": votes.sizes, "counts": votes.counts}
+    told = {
+        field.name: getattr(votes, field.name)
+        for field in dataclasses.fields(votes)
+        if field.name not in arrays
+    }
+    with atomic_path(path) as temporary, disk_errors(path):
+        whole = {name: np.ascontiguousarray(value, dtype=np.int64) for name, value in arrays.items()}
+        save_file(whole, str(temporary), {"json": json.dumps({"format": _FORMAT, **told})})
+
+
+def read_votes(folder: Path) -> Votes:
+    """The votes of all jobs, sorted by utterance, whichever job cast them.
+
+    Raises:
+        DataError: no votes, votes of different ensembles or kinds, or an utterance twice.
+    """
+    parts = [_read(path) for path in sorted(folder.glob("*.safetensors"))]
+    if not parts:
+        raise DataError(folder, "*.safetensors files with votes", "none", "run cast_votes")
+    same = ("vote", "of", "teachers", "unit", "units", "max_hyps", "largest_weight", "step", "tokens")
+    for part in parts[1:]:
+        if different := [name for name in same if getattr(part, name) != getattr(parts[0], name)]:
+            raise DataError(
+                folder,
+                "votes of one ensemble on one pool",
+                f"others in {', '.join(different)}",
+                "cast them again",
+            )
+    ids = [name for part in parts for name in part.ids]
+    if len(set(ids)) < len(ids):
+        raise DataError(folder, "every utterance once", "one twice", "remove what another run has left")
+    rows = np.cumsum([0, *(len(part.sizes) for part in parts)])
+    whole = dataclasses.replace(
+        parts[0],
+        ids=tuple(ids),
+        splits=np.concatenate([[0], *(part.splits[1:] + before for part, before in zip(parts, rows))]),
+        sizes=np.concatenate([part.sizes for part in parts]),
+        counts=np.concatenate([part.counts for part in parts]),
+        digests=tuple(digest for part in parts for digest in part.digests),
+    )
+    order = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
+    queries, sizes, counts = whole.of_utterances(order)
+    splits = np.concatenate(([0], np.cumsum(queries)))
+    return dataclasses.replace(whole, ids=tuple(sorted(ids)), splits=splits, sizes=sizes, counts=counts)
+
+
+def _read(path: Path) -> Votes:
+    try:
+        with safe_open(str(path), "np") as file:
+            told = json.loads((file.metadata() or {})["json"])
+            arrays = {name: file.get_tensor(name) for name in ("splits", "sizes", "counts")}
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise DataError(path, "votes", str(error), "cast them again") from error
+    if told.pop("format", None) != _FORMAT:
+        raise DataError(path, _FORMAT, "another format", "cast them again")
+    told["ids"], told["tokens"] = tuple(told["ids"]), tuple(told["tokens"])
+    told["digests"] = tuple((tuple(names), digest) for names, digest in told["digests"])
+    return Votes(**told, **arrays)
+
+
+def agreement(votes: Votes, num_teachers: int | None = None) -> dict[str, float]:
+    """How far the teachers agree. Private: nothing covers it.
+
+    Returns:
+        the mean share of the largest count, the share of queries on which all agree, and of those in which
+        the public model's first hypothesis (or the blank) has most votes; ``queries``.
+    """
+    starts = np.cumsum(votes.sizes) - votes.sizes
+    largest = np.maximum.reduceat(votes.counts, starts) * votes.step
+    first = votes.counts[starts] * votes.step
+    whole = num_teachers or votes.teachers
+    return {
+        "queries": len(votes.sizes),
+        "mean_share": float(largest.mean()) / whole,
+        "unanimous": float((largest >= whole * (1 - 1e-3)).mean()),
+        "first_wins": float((first >= largest).mean()),
+    }

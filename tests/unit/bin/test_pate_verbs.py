@@ -1,0 +1,235 @@
+"""The verbs of PATE's votes from the command line, on a tiny pool and teachers of random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.fileio import read_json, write_json, write_text
+from privasr_k2.pate.student_data import read_labels
+from privasr_k2.privacy.ledger import Ledger
+from tests.unit.bin.test_language_verbs import call
+from tests.unit.pate.small_pate import pool, save_teachers, write_lists, write_shards_file
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+
+pytest.importorskip("lhotse")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pool(tmp_path)
+    write_lists(tmp_path / "nbest")
+    save_teachers(tmp_path / "teachers", "rnnt", 4)
+    write_shards_file(tmp_path / "shards", 4)
+    return tmp_path
+
+
+def cast(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *more: object, job: int = 1, lists: bool = True
+) -> None:
+    given = (
+        "--in-private-teachers",
+        folder / "teachers",
+        "--in-shards",
+        folder / "shards",
+        "--in-feats",
+        folder / "feats",
+    )
+    nbest = ("--in-public-nbest", folder / "nbest") if lists else ()
+    out = ("--in-lang", folder / "lang", *nbest, "--out-votes", folder / "votes" / f"{job}.safetensors")
+    call(
+        monkeypatch, "cast_votes", *given, *out, "--config", CONF / "votes.yaml", "--set", f"job={job}", *more
+    )
+
+
+def aggregate(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    name: str,
+    *more: object,
+    release: bool = True,
+    flags: tuple = (),
+) -> None:
+    given = (
+        "--in-private-votes",
+        folder / "votes",
+        "--in-lang",
+        folder / "lang",
+        "--in-public-nbest",
+        folder / "nbest",
+    )
+    privacy = (
+        ("--out-privacy", folder / f"{name}.json", "--ledger", folder / "ledger.json") if release else ()
+    )
+    out = ("--out-dir", folder / name, *privacy, *flags, "--config", CONF / "pate.yaml")
+    call(monkeypatch, "aggregate_votes", *given, *out, "--set", "data=tiny/train", "delta=1e-3", *more)
+
+
+def test_from_shards_to_labels(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = (
+        "--in-private-feats",
+        folder / "feats",
+        "--in-public-dev",
+        folder / "feats",
+        "--out-dir",
+        folder / "dealt",
+    )
+    call(monkeypatch, "make_shards", *given, "--config", CONF / "shards.yaml", "--set", "teachers=3")
+    assert read_json(folder / "dealt" / "shards.json")["teachers"] == 3
+    for job in (1, 2):
+        cast(monkeypatch, folder, "num_jobs=2", job=job)
+    caplog.set_level("INFO")
+    aggregate(monkeypatch, folder, "labels", "answers=5")
+    assert "plan: at most 5 votes on 5 of 11 utterances" in caplog.text
+    assert "as published, NO GUARANTEE" in caplog.text and "for each speaker of 12" in caplog.text
+    labels = read_labels(folder / "labels" / "labels.jsonl")
+    assert len(labels) == 5 and "train-11" not in labels
+    about = read_json(folder / "labels" / "labels.json")
+    assert about["votes_answered"] == 5 and 7.9 < about["epsilon"]["value"] <= 8
+    [entry] = Ledger(folder / "labels.json").entries()
+    assert entry.spending.unit == "speaker" and entry.spending.units == 12
+    before = (folder / "labels" / "labels.jsonl").read_text()
+    aggregate(monkeypatch, folder, "labels", "answers=5")
+    assert (folder / "labels" / "labels.jsonl").read_text() == before
+    assert len(Ledger(folder / "ledger.json").entries()) == 1
+    aggregate(monkeypatch, folder, "clean", "epsilon=.inf", release=False)
+    assert len(read_labels(folder / "clean" / "labels.jsonl")) == 11
+    assert "NO GUARANTEE; what is made of these labels" in caplog.text
+    assert len(Ledger(folder / "ledger.json").entries()) == 1
+    report = folder / "agreement.json"
+    call(monkeypatch, "report_votes", "--in-private-votes", folder / "votes", "--out-report", report)
+    assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
+
+
+def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cast(monkeypatch, folder, "of=posteriors", "weights=[0.4,0.2,0.2,0.2]")
+    aggregate(monkeypatch, folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4")
+    assert len(read_labels(folder / "labels" / "labels.jsonl")) == 11
+    given = (
+        "--in-private-teachers",
+        folder / "teachers",
+        "--in-shards",
+        folder / "shards",
+        "--in-feats",
+        folder / "feats",
+    )
+    out = (
+        "--out-dir",
+        folder / "tokens",
+        "--out-privacy",
+        folder / "tokens.json",
+        "--ledger",
+        folder / "ledger.json",
+    )
+    conf = (
+        "--config",
+        CONF / "pate.yaml",
+        CONF / "vote_tokens.yaml",
+        "--set",
+        "data=tiny/train",
+        "noise=0.3",
+    )
+    call(
+        monkeypatch,
+        "vote_tokens",
+        *given,
+        *out,
+        *conf,
+        "epsilon=1e5",
+        "delta=1e-3",
+        "utterances=3",
+        "answers=30",
+    )
+    about = read_json(folder / "tokens" / "labels.json")
+    assert about["vote"] == "token" and about["utterances_asked"] == 3 and about["votes_answered"] <= 30
+    assert len(Ledger(folder / "ledger.json").entries()) == 2
+
+
+def test_the_plan_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    out = ("--out-plan", tmp_path / "plan.json", "--config", CONF / "vote_plan.yaml", "--set", "classes=500")
+    call(monkeypatch, "plan_votes", *out)
+    assert "13 votes" in caplog.text and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
+
+
+def refused(capsys: pytest.CaptureFixture[str], text: str, error: pytest.ExceptionInfo[SystemExit]) -> None:
+    assert error.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        (("epsilon=0",), "epsilon must be above 0"),
+        (("mechanism=confident_gnmax", "threshold=5", "noise=100"), "at most 4, the number of teachers"),
+        (("noise=0.1",), "that it buys"),
+        (("mechanism=gaussian_posteriors",), "one of votes"),
+        (("data=''",), "a corpus and its part"),
+        (("delta=0.5",), "1/units"),
+    ],
+)
+def test_what_cannot_be_released_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: tuple, text: str
+) -> None:
+    cast(monkeypatch, folder)
+    with pytest.raises(SystemExit) as error:
+        aggregate(monkeypatch, folder, "labels", *more)
+    refused(capsys, text, error)
+    assert not (folder / "labels").exists() and not (folder / "ledger.json").exists()
+
+
+def test_the_budget_of_the_ledger_holds(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cast(monkeypatch, folder)
+    with pytest.raises(SystemExit) as error:
+        aggregate(monkeypatch, folder, "labels", "answers=5", flags=("--max-epsilon", 5))
+    refused(capsys, "--max-epsilon", error)
+    for name, more, release in (("a", ("epsilon=.inf",), True), ("b", (), False)):
+        with pytest.raises(SystemExit) as error:
+            aggregate(monkeypatch, folder, name, *more, release=release)
+        refused(capsys, "out-privacy", error)
+
+
+def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        cast(monkeypatch, folder, lists=False)
+    refused(capsys, "--in-public-nbest", error)
+    with pytest.raises(SystemExit) as error:
+        cast(monkeypatch, folder, "of=posteriors", "weights=[0.5,0.4]")
+    refused(capsys, "sum to 1", error)
+    with pytest.raises(SystemExit) as error:
+        cast(monkeypatch, folder, "vote=frame")
+    refused(capsys, "outputs of CTC", error)
+    # A list that a teacher proposed.
+    write_text(folder / ".stages" / "lock", "")
+    for number, command, output in (
+        (1, ["make_shards", "--in-private-feats", "feats", "--out-dir", "shards"], "shards"),
+        (2, ["train_am", "--in-feats", "shards/shard_1", "--out-dir", "teachers/1"], "teachers/1"),
+        (3, ["decode_e2e", "--in-model", "teachers/1", "--out-nbest", "nbest/1.jsonl"], "nbest/1.jsonl"),
+    ):
+        stamp = {
+            "number": number,
+            "title": "",
+            "fingerprint": "f",
+            "command": command,
+            "outputs": {output: "0"},
+        }
+        write_json(folder / ".stages" / f"{number}.json", stamp)
+    with pytest.raises(SystemExit) as error:
+        cast(monkeypatch, folder)
+    refused(capsys, "hypotheses that a public model proposed", error)
+    feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
+    conf = ("--config", CONF / "shards.yaml", "--set", "teachers=7")
+    with pytest.raises(SystemExit) as error:
+        call(monkeypatch, "make_shards", *feats, "--out-dir", folder / "dealt", *conf)
+    refused(capsys, "7 units or more", error)
+    assert not (folder / "votes").exists() and not (folder / "dealt").exists()

@@ -1,0 +1,147 @@
+"""Votes of teachers against a loop over teachers, utterances and hypotheses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from privasr_k2.am.beam_search import beam_search
+from privasr_k2.am.sequence import next_log_probs, score_hypotheses
+from privasr_k2.errors import DataError
+from privasr_k2.pate.ensembles import TeacherEnsemble, load_teachers, open_ensemble, teacher_folders, votes_of
+from tests.unit.am.small import features
+from tests.unit.pate.small_pate import save_teachers, teacher
+
+KINDS = ("ctc", "rnnt", "ctc_attention", "las")
+HYPS = [[(1, 2), (2,), (4, 1, 3)], [(3, 3, 1), ()], [(1,), (2,), (3,), (4,), (1, 4)]]
+
+
+def ensemble(kind: str, *, per_token: bool = False) -> TeacherEnsemble:
+    return TeacherEnsemble([teacher(kind, seed) for seed in (1, 2, 3, 4)], per_token=per_token)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("per_token", [False, True])
+def test_each_teacher_votes_for_what_it_finds_most_likely(kind: str, per_token: bool) -> None:
+    made = ensemble(kind, per_token=per_token)
+    x, lengths = features(40, 33, 21)
+    counts = [np.zeros(len(own), dtype=int) for own in HYPS]
+    posteriors = [[] for _ in HYPS]
+    for model in made.models:
+        for row, own in enumerate(HYPS):
+            alone, frames = x[row : row + 1, : lengths[row]], lengths[row : row + 1]
+            scores = np.array([float(score_hypotheses(model, alone, frames, [[hyp]])[0]) for hyp in own])
+            if per_token:
+                scores /= [len(hyp) + 1 for hyp in own]
+            counts[row][int(scores.argmax())] += 1
+            shares = np.exp(scores - scores.max())
+            posteriors[row].append(shares / shares.sum())
+    found = made.hypothesis_votes(x, lengths, HYPS)
+    assert [row.tolist() for row in found] == [row.tolist() for row in counts]
+    assert all(row.dtype == np.int64 and row.sum() == 4 for row in found)
+    for row, own in zip(made.hypothesis_posteriors(x, lengths, HYPS), posteriors):
+        np.testing.assert_allclose(row, own, atol=2e-4)
+
+
+def test_another_teacher_moves_one_vote() -> None:
+    x, lengths = features(40, 33, 21)
+    whole = ensemble("rnnt").hypothesis_votes(x, lengths, HYPS)
+    for place in range(4):
+        models = [teacher("rnnt", 9 if k == place else k + 1) for k in range(4)]
+        other = TeacherEnsemble(models, per_token=False).hypothesis_votes(x, lengths, HYPS)
+        for before, after in zip(whole, other):
+            moved = np.sort((after - before)[after != before]).tolist()
+            assert moved in ([], [-1, 1])
+
+
+def test_equal_and_impossible_hypotheses_go_to_the_first() -> None:
+    scores = np.array([[[-2.0, -2.0, -np.inf], [-np.inf, -np.inf, -np.inf]]])
+    assert [row.tolist() for row in votes_of(scores, [2, 3])] == [[1, 0], [1, 0, 0]]
+    x, lengths = features(8)
+    made = ensemble("ctc")  # two output frames
+    found = made.hypothesis_votes(x, lengths, [[(1, 2, 3, 1), (1, 2, 3, 2)]])
+    assert found[0].tolist() == [4, 0]
+    posteriors = made.hypothesis_posteriors(x, lengths, [[(1, 2, 3, 1), (1, 2, 3, 2)]])
+    assert posteriors[0].tolist() == [[0.0, 0.0]] * 4
+
+
+@pytest.mark.parametrize("kind", ["ctc", "ctc_attention"])
+def test_frames_have_a_posterior_of_every_teacher(kind: str) -> None:
+    made = ensemble(kind)
+    x, lengths = features(40, 21)
+    for model, (posteriors, kept) in zip(made.models, made.frame_posteriors(x, lengths)):
+        wanted, frames = model.log_probs(x, lengths)
+        np.testing.assert_allclose(posteriors, wanted.double().exp().numpy(), atol=1e-12)
+        assert kept.tolist() == frames.tolist()
+    with pytest.raises(DataError, match="vote by utterance"):
+        next(ensemble("las").frame_posteriors(x, lengths))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_next_token_is_voted_for_after_the_same_prefix(kind: str) -> None:
+    made = ensemble(kind)
+    x, lengths = features(40, 33, 21)
+    reading = made.token_votes(x, lengths)
+    prefixes = [(), (), ()]
+    rows = [0, 1, 2]
+    for own, tokens in (([0, 2], [1, 3]), ([0, 1], [2, 2])):
+        check_counts(made, x, lengths, rows, prefixes, reading.counts)
+        prefixes = [(*prefixes[k], token) for k, token in zip(own, tokens)]
+        rows = [rows[k] for k in own]
+        reading.extend(np.array(own), np.array(tokens))
+    check_counts(made, x, lengths, rows, prefixes, reading.counts)
+
+
+def check_counts(
+    made: TeacherEnsemble,
+    x: torch.Tensor,
+    lengths: torch.Tensor,
+    rows: list[int],
+    prefixes: list[tuple[int, ...]],
+    counts: np.ndarray,
+) -> None:
+    """Against each model's own probabilities after the prefix."""
+    wanted = np.zeros_like(counts)
+    for model in made.models:
+        found = next_log_probs(model, x[rows], lengths[rows], prefixes)
+        for place, token in enumerate(found.argmax(dim=1).tolist()):
+            wanted[place, token] += 1
+    assert counts.tolist() == wanted.tolist()
+
+
+def test_one_teacher_alone_is_greedy_search() -> None:
+    model = teacher("las", 1)
+    x, lengths = features(40, 33, 21)
+    best = beam_search(model.stepper(*model.encode(x, lengths)), torch.tensor([6, 6, 6]), beam=1, num_paths=1)
+    reading = TeacherEnsemble([model], per_token=True).token_votes(x, lengths)
+    for row in range(3):
+        tokens: list[int] = []
+        alone = TeacherEnsemble([model], per_token=True).token_votes(x[row : row + 1], lengths[row : row + 1])
+        while len(tokens) < 6 and (token := int(alone.counts[0].argmax())):
+            tokens.append(token)
+            alone.extend(np.array([0]), np.array([token]))
+        if len(tokens) < 6:  # search keeps the best of all ends, a vote takes the first
+            assert (
+                best[row][0].score
+                >= float(score_hypotheses(model, x[row : row + 1], lengths[row : row + 1], [[tokens]])[0])
+                - 1e-5
+            )
+    assert reading.counts.sum(axis=1).tolist() == [1, 1, 1]
+
+
+def test_folders_must_be_those_of_the_shards(tmp_path: Path) -> None:
+    save_teachers(tmp_path, "rnnt", 3)
+    found = open_ensemble(tmp_path, 3, "cpu", per_token=True)
+    assert found.num_teachers == 3 and found.tokens == ["<blk>", "a", "b", "c", "▁"]
+    with pytest.raises(DataError, match="none for shard 4 5"):
+        teacher_folders(tmp_path, 5)
+    with pytest.raises(DataError, match="2 teachers, as many as shards"):
+        teacher_folders(tmp_path, 2)
+    (tmp_path / "2" / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nd 3\n▁ 4\n", encoding="utf-8")
+    with pytest.raises(DataError, match="tokens of teacher 1"):
+        load_teachers(tmp_path, 3, "cpu", per_token=True)
+    with pytest.raises(DataError, match="one teacher at least"):
+        TeacherEnsemble([], per_token=True)

@@ -1,0 +1,164 @@
+"""What a configuration comes to, what is refused, and what the paper would have called it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from privasr_k2.errors import ConfigError, PrivacyError
+from privasr_k2.pate.mechanisms import MECHANISMS, RELATION, Setting, make_setting
+from privasr_k2.pate.plan import VotePlanConfig, largest_noise, plan_votes, winning_chance
+from privasr_k2.pate.published import as_published, published_epsilons, published_lines, published_noise
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import account
+from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
+from privasr_k2.privacy.pate.lnmax import lnmax_event
+from tests.unit.pate.small_pate import mechanism
+
+
+def setting(available: int = 100, weight: float = 1.0, **changes: object) -> Setting:
+    return make_setting(
+        mechanism(**changes), teachers=10, available=available, largest_weight=weight, utterances=available
+    )
+
+
+def test_epsilon_and_noise_say_how_many_answers() -> None:
+    found = setting()
+    assert found.answers == found.asked < 100
+    assert found.event == gnmax_event(sigma=4.0, answers=found.answers, discrete=True)
+    assert found.epsilon == account(found.event, RELATION, 1e-5)
+    assert (
+        found.epsilon.value
+        <= 8
+        < account(gnmax_event(sigma=4.0, answers=found.answers + 1, discrete=True), RELATION, 1e-5).value
+    )
+    assert setting(available=5).answers == 5
+    assert setting(answers=3).answers == 3
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
+    found = setting(mechanism=name, noise=0.0, answers=20, delta=1e-4)
+    assert found.answers == 20 and found.epsilon is not None
+    assert 7.9 < found.epsilon.value <= 8
+    assert found.asked == (100 if name == "confident_gnmax" else 20)
+    wanted = {
+        "gnmax": lambda: gnmax_event(sigma=found.noise, answers=20, discrete=True),
+        "lnmax": lambda: lnmax_event(scale=found.noise, answers=20, discrete=True),
+        "confident_gnmax": lambda: confident_gnmax_event(
+            sigma=found.noise, answers=20, threshold_sigma=1.5 * found.noise, asked=100, discrete=True
+        ),
+        "gaussian_posteriors": lambda: posteriors_event(sigma=found.noise, largest_weight=1.0, vectors=20),
+        "laplace_posteriors": lambda: events.repeated(events.laplace_vector(found.noise / 2), 20),
+    }
+    assert found.event == wanted[name]()
+
+
+def test_a_heavier_teacher_needs_more_noise() -> None:
+    even, heavy = (
+        setting(mechanism="gaussian_posteriors", noise=0.0, answers=5, weight=weight).noise
+        for weight in (1.0, 3.0)
+    )
+    assert heavy == pytest.approx(3 * even, rel=1e-3)
+
+
+def test_what_exceeds_the_budget_is_refused() -> None:
+    with pytest.raises(PrivacyError, match="22 that it buys"):
+        setting(answers=60)
+    with pytest.raises(PrivacyError, match="0 that it buys"):
+        setting(noise=0.2)
+    with pytest.raises(ConfigError, match="at most 10, the number of teachers"):
+        setting(mechanism="confident_gnmax", threshold=11.0)
+    with pytest.raises(ConfigError, match="something to vote on"):
+        setting(available=0)
+
+
+def test_no_noise_is_no_release() -> None:
+    found = setting(epsilon=math.inf, noise=0.0)
+    assert (found.event, found.epsilon, found.noise, found.answers) == (None, None, 0.0, 100)
+    assert "NO GUARANTEE" in found.lines("utterances")[0]
+
+
+def test_the_papers_noise_has_its_true_cost() -> None:
+    for reading, noise in (("published_equation", 2 * 10 / 100), ("published_figures", 100 / (2 * 10))):
+        found = setting(noise=0.0, epsilon=10.0, epsilon_means=reading, delta=1e-3)
+        assert found.noise == published_noise(10.0, 100, reading) == noise
+        assert found.epsilon == account(gnmax_event(sigma=noise, answers=100, discrete=True), RELATION, 1e-3)
+        assert found.epsilon.value > 10
+        assert published_epsilons(noise, 100)[reading] == pytest.approx(10)
+    told = as_published(5.0, 4000, 100)
+    assert told["guarantee"] is False and told["K"] == 100 and told["votes_that_it_does_not_count"] == 3900
+    lines = published_lines(told)
+    assert all("as published" in line for line in lines) and all("NO GUARANTEE" in line for line in lines[:3])
+    assert "K = 100" in lines[0] and "scale 5 votes" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"mechanism": "max"},
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"delta": 1.0},
+        {"epsilon_means": "published"},
+        {"noise": -1.0},
+        {"answers": -1},
+        {"asked": -1},
+        {"threshold": 0.0, "mechanism": "confident_gnmax"},
+        {"noise": 1.0, "epsilon": math.inf},
+        {"epsilon_means": "published_figures"},
+    ],
+)
+def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        mechanism(**bad)
+
+
+def plan(**changes: object) -> VotePlanConfig:
+    values: dict[str, object] = dict(
+        mechanism="gnmax",
+        teachers=[15],
+        classes=500,
+        agreement=[1.0],
+        correct=0.95,
+        epsilon=[8.0],
+        delta=1e-5,
+    )
+    return VotePlanConfig(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_fifteen_unanimous_teachers_give_thirteen_votes() -> None:
+    [found] = plan_votes(plan())
+    assert found.votes == 13 and found.epsilon.value <= 8
+
+
+def test_more_teachers_and_more_agreement_buy_more() -> None:
+    found = plan_votes(plan(classes=8, teachers=[15, 30], agreement=[0.8, 1.0]))
+    assert [(one.teachers, one.agreement) for one in found] == [(15, 0.8), (15, 1.0), (30, 0.8), (30, 1.0)]
+    assert found[0].votes < found[1].votes < found[3].votes and found[0].votes < found[2].votes
+
+
+def test_the_largest_noise_is_just_enough() -> None:
+    for name in ("gnmax", "lnmax"):
+        noise = largest_noise([12, 3, 0], name, 0.9)
+        assert winning_chance([12, 3, 0], name, noise) >= 0.9 > winning_chance([12, 3, 0], name, 1.01 * noise)
+    with pytest.raises(PrivacyError, match="take more teachers"):
+        largest_noise([5, 5], "gnmax", 0.9)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"mechanism": "max"},
+        {"teachers": []},
+        {"classes": 1},
+        {"agreement": [0.5]},
+        {"correct": 1.0},
+        {"epsilon": [0.0]},
+    ],
+)
+def test_plans_of_nothing_are_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        plan(**bad)

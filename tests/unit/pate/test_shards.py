@@ -1,0 +1,109 @@
+"""Whose data are in which shard, and what one unit can change there."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_text
+from privasr_k2.pate.shards import ShardsConfig, deal, make_shards, read_shards
+from tests.unit.pate.small_pate import pool
+
+pytest.importorskip("lhotse")
+
+
+@pytest.fixture(scope="module")
+def feats(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pool(tmp_path_factory.mktemp("shards"))[0]
+
+
+def shard_digests(folder: Path, teachers: int) -> list[str]:
+    """What each teacher is trained on."""
+    return [
+        hashlib.sha256((folder / f"shard_{k}" / "cuts_train.jsonl.gz").read_bytes()).hexdigest()
+        for k in range(1, teachers + 1)
+    ]
+
+
+def without(feats: Path, folder: Path, speaker: str) -> Path:
+    """The same features without one speaker's utterances."""
+    from privasr_k2.data.manifests import load_cuts, save_cuts
+
+    kept = [cut for cut in load_cuts(feats, "train") if cut.supervisions[0].speaker != speaker]
+    save_cuts(kept, folder, "train")
+    return folder
+
+
+def test_every_unit_is_in_one_shard_and_shards_are_even() -> None:
+    dealt = deal([f"s{n}" for n in range(20)], 6, seed=3)
+    sizes = [list(dealt.values()).count(k) for k in range(1, 7)]
+    assert sorted(sizes) == [3, 3, 3, 3, 4, 4] and len(dealt) == 20
+    assert deal(sorted(dealt, reverse=True), 6, seed=3) == dealt != deal(dealt, 6, seed=4)
+
+
+def test_the_data_of_one_unit_are_in_one_shard_whichever_it_is(feats: Path, tmp_path: Path) -> None:
+    write_text(tmp_path / "roster", "".join(f"s{n}\n" for n in range(6)))
+    config = ShardsConfig(3, "speaker", 1)
+    make_shards(feats, feats, tmp_path / "whole", config, tmp_path / "roster")
+    whole = shard_digests(tmp_path / "whole", 3)
+    for number in range(6):
+        fewer = without(feats, tmp_path / f"without_{number}" / "feats", f"s{number}")
+        shards = make_shards(fewer, feats, tmp_path / "other", config, tmp_path / "roster")
+        changed = [
+            k for k, (a, b) in enumerate(zip(whole, shard_digests(tmp_path / "other", 3)), 1) if a != b
+        ]
+        assert changed == [shards.roster[f"s{number}"]]
+
+
+def test_shards_are_features_folders_that_may_be_moved(feats: Path, tmp_path: Path) -> None:
+    from privasr_k2.data.manifests import load_cuts
+
+    tree = tmp_path / "tree"
+    shutil.copytree(feats, tree / "feats")
+    config = ShardsConfig(2, "speaker", 1)
+    made = make_shards(tree / "feats", tree / "feats", tree / "exp" / "shards", config, None)
+    assert (
+        read_shards(tree / "exp" / "shards") == made == read_shards(tree / "exp" / "shards" / "shards.json")
+    )
+    moved = tree.rename(tmp_path / "moved")
+    found = set()
+    for k in (1, 2):
+        folder = moved / "exp" / "shards" / f"shard_{k}"
+        for cut in load_cuts(folder, "train"):
+            found.add(cut.id)
+            assert made.roster[cut.supervisions[0].speaker] == k
+            assert cut.load_features().shape[1] == 5
+        assert len(load_cuts(folder, "dev")) == 6
+    assert found == {f"train-{n}" for n in range(12)}
+
+
+def test_utterances_may_be_the_units(feats: Path, tmp_path: Path) -> None:
+    made = make_shards(feats, feats, tmp_path / "shards", ShardsConfig(4, "utterance", 1), None)
+    assert sorted(made.roster) == sorted(f"train-{n}" for n in range(12))
+
+
+def test_what_cannot_be_dealt_is_refused(feats: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shards"
+    with pytest.raises(DataError, match="7 units or more"):
+        make_shards(feats, feats, out, ShardsConfig(7, "speaker", 1), None)
+    write_text(tmp_path / "more", "".join(f"s{n}\n" for n in range(60)))
+    with pytest.raises(DataError, match="data of one unit at least"):
+        make_shards(feats, feats, out, ShardsConfig(20, "speaker", 1), tmp_path / "more")
+    write_text(tmp_path / "fewer", "s0\ns1\n")
+    with pytest.raises(DataError, match="every unit of the data"):
+        make_shards(feats, feats, out, ShardsConfig(2, "speaker", 1), tmp_path / "fewer")
+    dev = tmp_path / "dev"
+    shutil.copytree(feats, dev)
+    shutil.copyfile(dev / "cuts_train.jsonl.gz", dev / "cuts_dev.jsonl.gz")
+    with pytest.raises(DataError, match="none of the private speakers"):
+        make_shards(feats, dev, out, ShardsConfig(2, "speaker", 1), None)
+    assert not out.exists()
+    with pytest.raises(DataError, match="run make_shards"):
+        read_shards(out)
+    for bad in ({"teachers": 1}, {"unit": "call"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            ShardsConfig(**{"teachers": 2, "unit": "speaker", "seed": 1, **bad})  # type: ignore[arg-type]

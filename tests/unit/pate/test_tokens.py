@@ -1,0 +1,165 @@
+"""Labels token by token: what single teachers say, caps, and draws that are never repeated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import PrivacyError
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.pate import tokens
+from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.releases import spending_of
+from privasr_k2.pate.tokens import TokenVotesConfig, chosen, release_tokens, settle_tokens
+from privasr_k2.privacy import release
+from tests.unit.pate.small_pate import SHARDS, TOKENS, mechanism, pool, teacher
+
+pytest.importorskip("lhotse")
+
+
+@pytest.fixture(scope="module")
+def feats(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pool(tmp_path_factory.mktemp("tokens"))[0]
+
+
+@pytest.fixture(scope="module")
+def ensemble() -> TeacherEnsemble:
+    return TeacherEnsemble([teacher("las", seed) for seed in (1, 2, 3)], per_token=True)
+
+
+def config(**changes: object) -> TokenVotesConfig:
+    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0)
+    return mechanism(TokenVotesConfig, **{**values, **changes})
+
+
+@contextmanager
+def begun(folder: Path, feats: Path, told: TokenVotesConfig) -> Iterator[release.Release]:
+    setting = settle_tokens(load_cuts(feats, "pool"), SHARDS, told)
+    with release.begin(
+        folder / "ledger.json",
+        beside=folder / "privacy.json",
+        spending=spending_of(told, setting, vote="token", unit="speaker", units=9, teachers=3),
+        fingerprint="f",
+        max_epsilon=None,
+    ) as made:
+        yield made
+
+
+def run(folder: Path, ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig) -> dict[str, object]:
+    cuts = load_cuts(feats, "pool")
+    setting = settle_tokens(cuts, SHARDS, told)
+    if not told.claims:
+        return release_tokens(folder / "labels", ensemble, cuts, SHARDS, setting, told, "cpu", None)
+    with begun(folder, feats, told) as made:
+        return release_tokens(folder / "labels", ensemble, cuts, SHARDS, setting, told, "cpu", made)
+
+
+def labels(folder: Path) -> dict[str, str]:
+    return {
+        record["id"]: record["hyps"][0]["text"] for record in read_jsonl(folder / "labels" / "labels.jsonl")
+    }
+
+
+def wanted(ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig) -> dict[str, tuple[str, int]]:
+    """Utterance by utterance, with all teachers' probabilities after the prefix computed anew."""
+    from privasr_k2.am.sequence import next_log_probs
+
+    found = {}
+    for cut in load_cuts(feats, "pool"):
+        x = torch.from_numpy(cut.load_features())[None]
+        text: list[int] = []
+        while True:
+            counts = np.zeros(5, int)
+            for model in ensemble.models:
+                counts[int(next_log_probs(model, x, torch.tensor([x.size(1)]), [text]).argmax())] += 1
+            token = int(counts.argmax())
+            if token == 0:
+                words = "".join(TOKENS[k] for k in text).replace("▁", " ").split()
+                found[cut.id] = (" ".join(words), len(text) + 1)
+                break
+            if len(text) == math.ceil(cut.duration * told.tokens_per_second):
+                break
+            text.append(token)
+    return found
+
+
+def test_without_noise_it_is_the_majority_after_each_prefix(
+    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
+) -> None:
+    told = config(epsilon=math.inf, noise=0.0)
+    about = run(tmp_path, ensemble, feats, told)
+    oracle = wanted(ensemble, feats, told)
+    assert labels(tmp_path) == {name: text for name, (text, _) in oracle.items()}
+    assert about["utterances_answered"] == len(oracle) and about["vote"] == "token"
+    assert about["votes_answered"] >= sum(number for _, number in oracle.values())  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["gnmax", "confident_gnmax"])
+def test_no_more_is_asked_or_answered_than_was_planned(
+    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, name: str
+) -> None:
+    told = config(
+        mechanism=name, answers=15, asked=25, noise=0.0, threshold=0.01, threshold_ratio=0.01, epsilon=1e4
+    )
+    about = run(tmp_path, ensemble, feats, told)
+    assert about["votes_answered"] == 15
+    assert about["votes_asked"] <= (15 if name == "gnmax" else 25)  # type: ignore[operator]
+    assert about["votes_planned"] == {"asked": 15 if name == "gnmax" else 25, "answered": 15}
+
+
+def test_killed_and_continued_it_keeps_what_was_drawn(
+    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = config(noise=1.0, epsilon=1e4)
+    written = tokens.write_answers
+
+    def third_kills(path: Path, *rest: object) -> None:
+        if path.name == "answers-2.safetensors":
+            raise KeyboardInterrupt
+        written(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tokens, "write_answers", third_kills)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, ensemble, feats, told)
+    monkeypatch.undo()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "labels").glob("answers-*")}
+    assert sorted(before) == ["answers-0.safetensors", "answers-1.safetensors"]
+    run(tmp_path, ensemble, feats, told)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "labels").glob("answers-*")}
+    assert {name: after[name] for name in before} == before and len(after) > 2
+    text = (tmp_path / "labels" / "labels.jsonl").read_text()
+    (tmp_path / "labels" / "labels.jsonl").unlink()
+    run(tmp_path, ensemble, feats, told)
+    assert (tmp_path / "labels" / "labels.jsonl").read_text() == text
+    assert len(read_json(tmp_path / "ledger.json")["entries"]) == 1
+    (tmp_path / "labels" / "answers-1.safetensors").unlink()
+    with pytest.raises(PrivacyError, match="force"):
+        run(tmp_path, ensemble, feats, told)
+
+
+def test_some_of_the_pool_are_chosen(feats: Path) -> None:
+    cuts = load_cuts(feats, "pool")
+    some = [cut.id for cut in chosen(cuts, config(utterances=4))]
+    assert len(set(some)) == 4 and some == [cut.id for cut in chosen(cuts, config(utterances=4))]
+    assert len(chosen(cuts, config())) == 12
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"mechanism": "gaussian_posteriors"},
+        {"tokens_per_second": 0.0},
+        {"max_duration": 0.0},
+        {"utterances": -1},
+    ],
+)
+def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        config(**bad)
