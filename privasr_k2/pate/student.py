@@ -1,0 +1,201 @@
+"""From a public pool and its voted labels to a student's folder, which is one of ``train_am``.
+
+Everything a student reads is released or public, so that training it, and training it in several ways to
+keep the best on public dev data, costs no privacy [yang2022, section 3.1].
+
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
+private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import continue_model, save_model
+from privasr_k2.am.kinds import Kind, new_model, spec_of, task_of
+from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
+from privasr_k2.am.specaugment import SpecAugment
+from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json
+from privasr_k2.graph.lang import Lang
+from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
+from privasr_k2.pate.student_data import CONSISTENCY, Labels, StudentData, StudentSettings, student_data
+from privasr_k2.training.distributed import Process
+from privasr_k2.training.trainer import evaluate, train
+from privasr_k2.training.weights import average, fill
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+
+    from privasr_k2.scoring.nbest_lists import NbestLists
+
+log = logging.getLogger(__name__)
+
+ABOUT = "student.json"
+# What changes no epoch's weights, so that a finished training can be averaged otherwise; kind is the spec's.
+_NEUTRAL = ("avg", "average_over", "save_every", "memory_gb", "kind", "student")
+
+
+def config_of(kind: Kind) -> type[Any]:
+    """The configuration of a student of a kind: that of its acoustic model, and ``student``."""
+    name = f"Student{kind.config.__name__}"
+    fields = [("student", StudentSettings)]
+    return dataclasses.make_dataclass(name, fields, bases=(kind.config,), frozen=True)
+
+
+@dataclass(frozen=True)
+class StudentInputs:
+    """What a student is trained from.
+
+    Attributes:
+        pool: public utterances with features, answered or not.
+        labels: of those that were answered.
+        labelled: public utterances with texts of their own.
+        lists: N-best lists of the pool, for self-training.
+        dev: public utterances with texts.
+        lang: tokens and pronunciations.
+        init: folder of the public model to begin with; ``None``: random weights.
+    """
+
+    pool: CutSet
+    labels: Labels
+    labelled: CutSet | None
+    lists: NbestLists | None
+    dev: CutSet
+    lang: Lang
+    init: Path | None
+
+
+class _Trained(NamedTuple):
+    way: str
+    counts: Mapping[str, int]
+    dev: Mapping[str, float]
+    weights: Mapping[str, Tensor]
+
+
+def train_student(
+    given: StudentInputs, folder: Path, config: Any, process: Process, num_workers: int = 0
+) -> None:
+    """Train in every way that the configuration names, keep the one with the fewest errors on dev, write it.
+
+    Args:
+        folder: gets ``ways/<way>/`` with what the trainer writes, the model and ``student.json``.
+        config: of the class that :func:`config_of` makes.
+        num_workers: processes that read ahead where features do not fit in memory.
+
+    Raises:
+        DataError: features of different sizes, or what :func:`privasr_k2.pate.student_data.student_data`
+            refuses.
+    """
+    _check_features(given)
+    spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
+    # All that can be wrong with the data of the last way is found before the first one is trained.
+    data = [_data(way, given, config, _start(given, spec, config)) for way in config.student.ways]
+    found = [
+        _train(way, one, given, spec, folder, config, process, num_workers)
+        for way, one in zip(config.student.ways, data)
+    ]
+    if not process.leads:
+        return
+    # The first of equals: none stands before what needs more.
+    best = min(found, key=lambda one: (one.dev["token_errors"], one.dev["loss"]))
+    for one in found:
+        log.info(
+            "%s: on dev %.4f errors and %.4f nats a token", one.way, one.dev["token_errors"], one.dev["loss"]
+        )
+    configuration.save(config, folder / "config.yaml")
+    about = {one.way: {"utterances": dict(one.counts), "dev": dict(one.dev)} for one in found}
+    write_json(folder / ABOUT, {"way": best.way, "ways": about})
+    save_model(folder, spec, best.weights, given.lang.tokens)
+
+
+def _check_features(given: StudentInputs) -> None:
+    parts = {"--in-public-feats": given.dev, "--in-public-pool": given.pool}
+    dims = {flag: cuts[0].num_features for flag, cuts in parts.items()}
+    if len(set(dims.values())) > 1:
+        found = ", ".join(f"{number} in {flag}" for flag, number in dims.items())
+        raise DataError("--in-public-pool", "features of the same kind", found, "compute them alike")
+
+
+def _start(given: StudentInputs, spec: Any, config: AmConfig) -> AcousticModel:
+    if given.init is None:
+        model: AcousticModel = new_model(spec, config.seed)
+        return model
+    return continue_model(given.init, spec, given.lang.tokens)
+
+
+def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:
+    frames = model.output_frames if model.needs_frames() else None
+    shortest = 1.0 - config.time_stretch
+    parts = (given.pool, given.labels, given.labelled, given.lists, given.lang)
+    return student_data(way, *parts, config.student, frames, shortest)
+
+
+def _train(
+    way: str,
+    data: StudentData,
+    given: StudentInputs,
+    spec: Any,
+    folder: Path,
+    config: Any,
+    process: Process,
+    num_workers: int,
+) -> _Trained:
+    log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
+    model = _start(given, spec, config)
+    place = folder / "ways" / way
+    # What is trained on stands in the task; a batch's own targets are those of the heaviest hypotheses.
+    heaviest = {name: (target.sequences or ((0,),))[0] or (0,) for name, target in data.targets.items()}
+    reads = {"max_duration": config.max_duration, "num_workers": num_workers, "memory_gb": config.memory_gb}
+    share = {"rank": process.rank, "world_size": process.world_size}
+    source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
+    dev = Batches(*_dev(given, model), seed=None, **reads)
+    content = hashlib.sha256()
+    for batch in source.everything():
+        content.update(batch.features.numpy().tobytes())
+    if given.init is None:
+        model.mean, model.deviation = feature_statistics(
+            source.everything(), utterance_mean=config.utterance_mean
+        )
+    else:
+        for value in model.state_dict().values():
+            content.update(value.numpy().tobytes())
+    numbers = {name: value for name, value in dataclasses.asdict(config).items() if name not in _NEUTRAL}
+    told = [numbers, dataclasses.asdict(spec), given.lang.tokens, data.targets, content.hexdigest()]
+    if way == CONSISTENCY:
+        told.append(dataclasses.asdict(config.student.unanswered))
+    fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    losses = HypothesisLosses(model)
+    task = DistillationTask(
+        data.targets,
+        task_of(config),
+        SpecAugment(config.spec_augment),
+        time_stretch=config.time_stretch,
+        unanswered=config.student.unanswered,
+    )
+    epochs = train(losses, task, source, dev, place, config, process, fingerprint)
+    if not process.leads:
+        return _Trained(way, data.counts, {}, {})
+    weights = average(epochs)
+    fill(losses, weights, place / "checkpoints")
+    scores = evaluate(losses.to(process.device), task, dev, process)
+    return _Trained(way, data.counts, scores, losses.inner_weights(weights))
+
+
+def _dev(given: StudentInputs, model: AcousticModel) -> tuple[CutSet, dict[str, list[int]]]:
+    cuts = drop_unspelled(given.dev, given.lang.first_pronunciations, role="dev")
+    targets = encode_texts(cuts, given.lang.encode)
+    if model.needs_frames():
+        cuts = drop_unalignable(cuts, targets, model.output_frames, role="dev")
+    return cuts, targets

@@ -1,0 +1,330 @@
+"""What a student learns from: voted labels of a public pool, public transcripts, guesses at the unanswered.
+
+A label is a list of hypotheses with weights that sum to 1: one for cross-entropy, several for sequence-level
+distillation [yang2022, eq. 5]. All of it is released or public, so that a student costs no privacy.
+
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
+private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from privasr_k2.data.batches import drop_unalignable, drop_unspelled, encode_texts, needed_frames
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import read_jsonl
+from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.lexicon import WORD_START, spell_in_characters, spell_in_pieces
+from privasr_k2.scoring.nbest_lists import NbestLists
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+
+log = logging.getLogger(__name__)
+
+NONE, SELF_TRAINING, CONSISTENCY = "none", "self_training", "consistency"
+WAYS = (NONE, SELF_TRAINING, CONSISTENCY)
+ALL, BEST = "all", "best"
+
+_TOLERANCE = 1e-6
+_REPAIR = "aggregate the votes again, or correct the line"
+_NAMED = 10
+
+Fits = Callable[[str, Sequence[int]], bool]
+
+
+class Hyp(NamedTuple):
+    """A hypothesis of a label: words with one space between them, and its weight in (0, 1]."""
+
+    text: str
+    weight: float
+
+
+Labels = Mapping[str, tuple[Hyp, ...]]
+
+
+class Target(NamedTuple):
+    """Token sequences of an utterance, the heaviest first, and weights; none: guessed while training."""
+
+    sequences: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class UnansweredSettings:
+    """What is done with utterances of the pool that have no label.
+
+    Attributes:
+        weight: of their losses; an answered utterance has 1.
+        least: confidence below which an utterance is left out, in [0, 1]: of ``self_training`` the share of
+            the best hypothesis in its list, of ``consistency`` the mean probability of a guess's token.
+        hyps: of ``self_training``: hypotheses of a list, at most.
+        scale: of ``self_training``: of log-likelihoods before they become shares of a list.
+    """
+
+    weight: float
+    least: float
+    hyps: int
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight <= 1:
+            raise ValueError(f"unanswered.weight must be in (0, 1], got {self.weight}")
+        if not 0 <= self.least <= 1:
+            raise ValueError(f"unanswered.least must be in [0, 1], got {self.least}")
+        if self.hyps < 1:
+            raise ValueError(f"unanswered.hyps must be at least 1, got {self.hyps}")
+        if not 0 < self.scale < math.inf:
+            raise ValueError(f"unanswered.scale must be above 0, got {self.scale}")
+
+
+@dataclass(frozen=True)
+class StudentSettings:
+    """What a student learns from; ``conf/student.yaml`` explains the values.
+
+    Attributes:
+        pool_role: role of the cuts that labels are for.
+        labelled_role: role of the public cuts whose own texts are trained on, too.
+        labelled_weight: of their losses; an answered utterance has 1.
+        hyps: of a label ``all``, or only the ``best``.
+        ways: of :data:`WAYS`; of several the one with the fewest errors on dev is kept.
+        unanswered: of the ways other than ``none``.
+    """
+
+    pool_role: str
+    labelled_role: str
+    labelled_weight: float
+    hyps: str
+    ways: list[str]
+    unanswered: UnansweredSettings
+
+    def __post_init__(self) -> None:
+        if not self.labelled_weight > 0:
+            raise ValueError(f"student.labelled_weight must be above 0, got {self.labelled_weight}")
+        if self.hyps not in (ALL, BEST):
+            raise ValueError(f"student.hyps must be {ALL} or {BEST}, got {self.hyps!r}")
+        if not self.ways or len(set(self.ways)) < len(self.ways) or not set(self.ways) <= set(WAYS):
+            raise ValueError(f"student.ways must be different ones of {', '.join(WAYS)}, got {self.ways}")
+
+
+@dataclass(frozen=True)
+class StudentPart:
+    """What ``conf/student.yaml`` holds: a part beside those of an acoustic model's configuration."""
+
+    student: StudentSettings
+
+
+def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
+    """The labels that were released: utterance -> hypotheses, the heaviest first.
+
+    Raises:
+        DataError: with the utterance: one twice, none or equal hypotheses, a weight that is not above 0, or
+            weights that do not sum to 1.
+    """
+    labels: dict[str, tuple[Hyp, ...]] = {}
+    for record in read_jsonl(path):
+        name = str(record.get("id"))
+        place = f"{path} ({name})"
+        try:
+            hyps = [Hyp(" ".join(one["text"].split()), float(one["weight"])) for one in record["hyps"]]
+            texts = {hyp.text for hyp in hyps}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(place, "an id, and hyps with text and weight", repr(error), _REPAIR) from error
+        if "id" not in record or name in labels:
+            raise DataError(place, "every utterance once", "one without id, or twice", _REPAIR)
+        if not hyps or len(texts) < len(hyps):
+            raise DataError(place, "different hypotheses", f"{len(hyps)}, {len(texts)} different", _REPAIR)
+        total = math.fsum(hyp.weight for hyp in hyps)
+        if not all(0 < hyp.weight < math.inf for hyp in hyps) or abs(total - 1) > _TOLERANCE:
+            weights = " ".join(f"{hyp.weight:g}" for hyp in hyps)
+            raise DataError(place, "weights above 0 that sum to 1", weights, _REPAIR)
+        labels[name] = tuple(sorted(hyps, key=lambda hyp: -hyp.weight))
+    return labels
+
+
+def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[Hyp, ...]]:
+    """Labels for self-training out of N-best lists: shares of their hypotheses, where the best is sure.
+
+    With am scores s_n, share_n = exp(scale s_n) / sum over the list; the first ``hyps`` are kept, their
+    shares divided by their sum. Lists without words in the best hypothesis teach nothing and are left out.
+    """
+    found = {}
+    for one in lists.lists:
+        if one.no_path:
+            continue
+        scores = settings.scale * np.array([hyp.am_score for hyp in one.hyps])
+        shares = np.exp(scores - np.logaddexp.reduce(scores))
+        order = np.argsort(-shares, kind="stable")
+        if not one.hyps[order[0]].words or shares[order[0]] < settings.least:
+            continue
+        kept = [n for n in order[: settings.hyps].tolist() if shares[n] > 0]
+        total = float(shares[kept].sum())
+        found[one.id] = tuple(Hyp(one.hyps[n].words, float(shares[n]) / total) for n in kept)
+    return found
+
+
+def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Token numbers of words; those that the lexicon lacks are spelled with its characters or pieces.
+
+    A recognizer without a graph writes words that nobody has said. Words that cannot be spelled are absent.
+    """
+    known = lang.first_pronunciations
+    wanted = set(words)
+    rest = sorted(wanted - known.keys())
+    found = {word: known[word] for word in sorted(wanted & known.keys())}
+    if rest and any(token.startswith(WORD_START) for token in lang.tokens):
+        pieces = lang.folder / "bpe.model"
+        spelled = (
+            spell_in_pieces((), rest, pieces)
+            if pieces.is_file()
+            else spell_in_characters((), rest, known=set(lang.tokens[1:]) - {WORD_START})
+        )
+        for word, (tokens, *_) in spelled.variants.items():
+            if lang.token_ids.keys() >= set(tokens):
+                found[word] = tuple(lang.token_ids[token] for token in tokens)
+    return found
+
+
+def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -> dict[str, Target]:
+    """Labels in tokens. What cannot be spelled, or does not fit its frames, is left out and said.
+
+    The weights of an utterance's other hypotheses then grow, so that they sum to ``weight``.
+
+    Args:
+        fits: whether the frames of an utterance hold a token sequence.
+    """
+    words = {word for hyps in labels.values() for hyp in hyps for word in hyp.text.split()}
+    spelled = spellings(lang, words)
+    targets, lost = {}, []
+    for name, hyps in labels.items():
+        kept = []
+        for hyp in hyps:
+            if all(word in spelled for word in hyp.text.split()):
+                tokens = tuple(token for word in hyp.text.split() for token in spelled[word])
+                if fits(name, tokens):
+                    kept.append((tokens, hyp.weight))
+        if len(kept) < len(hyps):
+            lost.append(name)
+        if kept:
+            total = math.fsum(share for _, share in kept)
+            sequences, shares = zip(*kept)
+            targets[name] = Target(sequences, tuple(weight * share / total for share in shares))
+    if lost:
+        log.warning(
+            "labels: hypotheses of %d of %d utterances left out, that cannot be spelled or have more tokens "
+            "than frames: %s%s",
+            len(lost), len(labels), " ".join(lost[:_NAMED]), " ..." if len(lost) > _NAMED else "",
+        )  # fmt: skip
+    return targets
+
+
+@dataclass(frozen=True)
+class StudentData:
+    """Utterances to learn from.
+
+    Attributes:
+        cuts: with features.
+        targets: of each of them, by its id.
+        counts: how many there are of which kind.
+    """
+
+    cuts: CutSet
+    targets: Mapping[str, Target]
+    counts: Mapping[str, int]
+
+
+def student_data(
+    way: str,
+    pool: CutSet,
+    labels: Labels,
+    labelled: CutSet | None,
+    lists: NbestLists | None,
+    lang: Lang,
+    settings: StudentSettings,
+    output_frames: Callable[[int], int] | None,
+    shortest: float,
+) -> StudentData:
+    """Put together what one of :data:`WAYS` learns from.
+
+    Args:
+        pool: public utterances, answered or not; their own texts are not looked at.
+        labels: of those that were answered.
+        labelled: public utterances with texts.
+        lists: N-best lists of the pool, for self-training.
+        output_frames: frames of the model's output for input frames, where a transcript must fit them.
+        shortest: smallest share of an utterance's frames that augmentation leaves.
+
+    Raises:
+        DataError: labels of utterances that the pool lacks, an utterance in both parts, or nothing to learn
+            from.
+        ConfigError: self-training without lists.
+    """
+    from lhotse import CutSet
+
+    frames = {cut.id: cut.num_frames for cut in pool}
+    if unknown := sorted(labels.keys() - frames.keys()):
+        found = f"{len(unknown)} others: {' '.join(unknown[:3])}"
+        raise DataError("--in-labels", "labels of the pool's utterances", found, "give the pool of the votes")
+
+    def fits(name: str, tokens: Sequence[int]) -> bool:
+        return output_frames is None or needed_frames(tokens) <= output_frames(int(frames[name] * shortest))
+
+    if settings.hyps == BEST:
+        labels = {name: (Hyp(hyps[0].text, 1.0),) for name, hyps in labels.items()}
+    targets = targets_of(labels, lang, fits)
+    counts = {"pool": len(frames), "answered": len(labels), "answered_used": len(targets)}
+    unanswered = frames.keys() - labels.keys()
+    if way == SELF_TRAINING:
+        if lists is None:
+            raise ConfigError(
+                f"student.ways={SELF_TRAINING}",
+                "--in-public-nbest",
+                "none",
+                "decode the pool, or leave it out",
+            )
+        sure = {n: hyps for n, hyps in guesses(lists, settings.unanswered).items() if n in unanswered}
+        targets |= targets_of(sure, lang, fits, weight=settings.unanswered.weight)
+    elif way == CONSISTENCY:
+        targets |= {name: Target((), ()) for name in unanswered}
+    counts["unanswered_used"] = len(targets) - counts["answered_used"]
+    cuts = [cut for cut in pool if cut.id in targets]
+    if labelled is not None:
+        cuts += _labelled(labelled, lang, settings, targets, output_frames, shortest)
+    counts["labelled_used"] = len(cuts) - counts["answered_used"] - counts["unanswered_used"]
+    if not any(target.sequences for target in targets.values()):
+        found_text = f"none of {counts['pool']} utterances answered, and no public transcripts"
+        raise DataError(
+            "--in-labels", "something to learn from", found_text, "spend more, or add public data"
+        )
+    return StudentData(CutSet.from_cuts(cuts), targets, counts)
+
+
+def _labelled(
+    labelled: CutSet,
+    lang: Lang,
+    settings: StudentSettings,
+    targets: dict[str, Target],
+    output_frames: Callable[[int], int] | None,
+    shortest: float,
+) -> list[Any]:
+    """Cuts with texts of their own; their targets are added to ``targets``."""
+    role = settings.labelled_role
+    kept = drop_unspelled(labelled, lang.first_pronunciations, role=role)
+    texts = encode_texts(kept, lang.encode)
+    if output_frames is not None:
+        kept = drop_unalignable(kept, texts, lambda n: output_frames(int(n * shortest)), role=role)
+    both = sorted(cut.id for cut in kept if cut.id in targets)
+    if both:
+        raise DataError(
+            "--in-public-feats", "utterances that are not in the pool", " ".join(both[:3]), "give other parts"
+        )
+    targets.update({cut.id: Target((tuple(texts[cut.id]),), (settings.labelled_weight,)) for cut in kept})
+    return list(kept)

@@ -1,0 +1,133 @@
+"""Training students from folders."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.am.kinds import kind_of
+from privasr_k2.am.train import train_cuts
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.pate.student import StudentInputs, config_of, train_student
+from privasr_k2.pate.student_data import Hyp
+from privasr_k2.training.distributed import Process
+from privasr_k2.training.weights import load_tensors
+from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
+from tests.unit.am.small import encoder_config, write_corpus
+
+ALONE = Process(0, 1, torch.device("cpu"))
+CONF = Path(__file__).resolve().parents[3] / "conf"
+SHORT = [
+    "epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2", "student.pool_role=train",
+    "spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4",
+]  # fmt: skip
+
+
+def quick(kind: str, *changes: str) -> Any:
+    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml", CONF / "student.yaml"]
+    found = configuration.load(config_of(kind_of(files)), files, [*SHORT, *changes])
+    if kind == "ctc":
+        return replace(found, encoder=encoder_config("tdnn", dropout=0.1))
+    part: dict[str, Any] = (
+        {"transducer": transducer(dim=16, joint=16)}
+        if kind == "rnnt"
+        else {"speller": speller(dim=16, layers=1, attention=8)}
+    )
+    return replace(found, encoder=encoder("tdnn", dropout=0.1), **part)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    feats, lang = write_corpus(tmp_path_factory.mktemp("student"), utterances=10)
+    return feats, spelled_lang(lang)
+
+
+def inputs(corpus: tuple[Path, Path], **changes: Any) -> StudentInputs:
+    pool = load_cuts(corpus[0], "train")
+    labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in pool}
+    given: dict[str, Any] = dict(
+        pool=pool, labels=labels, labelled=None, lists=None, dev=load_cuts(corpus[0], "dev"),
+        lang=load_lang(corpus[1]), init=None,
+    )  # fmt: skip
+    return StudentInputs(**{**given, **changes})
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "train_log.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["ctc", *END_TO_END])
+def test_certain_labels_train_as_transcripts_do(kind: str, corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    """The twin is the training of any acoustic model, with masks, dropout and tempos as there."""
+    given, config = inputs(corpus), quick(kind)
+    train_student(given, tmp_path / "student", config, ALONE)
+    train_cuts({"train": given.pool, "dev": given.dev}, given.lang, tmp_path / "am", config, ALONE)
+    ours, theirs = (load_tensors(tmp_path / name / "model.safetensors") for name in ("student", "am"))
+    assert ours.keys() == theirs.keys()
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
+    assert load_recognizer(tmp_path / "student").tokens == list(given.lang.tokens)
+    told = log_of(tmp_path / "student" / "ways" / "none")
+    assert [r["dev_loss"] for r in told] == pytest.approx(
+        [r["dev_loss"] for r in log_of(tmp_path / "am")], rel=1e-3
+    )
+    about = read_json(tmp_path / "student" / "student.json")
+    assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 10
+    # One epoch averaged: the dev loss of the model is that of the last epoch.
+    assert about["ways"]["none"]["dev"]["loss"] == pytest.approx(told[-1]["dev_loss"], rel=1e-5)
+
+
+def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    pool = load_cuts(corpus[0], "train")
+    labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in list(pool)[:3]}
+    given = inputs(corpus, labels=labels)
+    config = quick("ctc", "student.ways=[none,consistency]", "student.unanswered.least=0.0")
+    train_student(given, tmp_path / "s", config, ALONE)
+    about = read_json(tmp_path / "s" / "student.json")["ways"]
+    assert list(about) == ["none", "consistency"]
+    assert [one["utterances"]["unanswered_used"] for one in about.values()] == [0, 7]
+    chosen = read_json(tmp_path / "s" / "student.json")["way"]
+    ranks = {way: (one["dev"]["token_errors"], one["dev"]["loss"]) for way, one in about.items()}
+    assert chosen == min(ranks, key=lambda way: ranks[way]) and len(set(ranks.values())) == 2
+    for name, value in load_tensors(tmp_path / "s" / "model.safetensors").items():
+        path = tmp_path / "s" / "ways" / chosen / "checkpoints" / "epoch-2.safetensors"
+        assert torch.equal(value, load_tensors(path)[f"model.{name}"])
+    before = (tmp_path / "s" / "model.safetensors").read_bytes()
+    train_student(given, tmp_path / "s", config, ALONE)  # finished: nothing is trained again
+    assert (tmp_path / "s" / "model.safetensors").read_bytes() == before
+
+
+def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    """Another weight of a hypothesis is another training; one that begins with a model keeps its mean."""
+    pool = load_cuts(corpus[0], "train")
+    given = inputs(corpus)
+    config = quick("ctc", "epochs=1")
+    train_student(given, tmp_path / "start", config, ALONE)
+    found = []
+    for share in (0.9, 0.6):
+        labels = {cut.id: (Hyp("C", share), Hyp("CA", 1 - share)) for cut in pool}
+        student = tmp_path / "student"  # that of the other weights is not continued
+        train_student(replace(given, labels=labels, init=tmp_path / "start"), student, config, ALONE)
+        found.append(load_tensors(student / "model.safetensors"))
+    start = load_tensors(tmp_path / "start" / "model.safetensors")
+    assert not torch.equal(found[0]["output.weight"], found[1]["output.weight"])
+    assert torch.equal(found[0]["mean"], start["mean"])
+
+
+def test_features_of_another_kind_are_refused(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    given = inputs(corpus)
+    cut = given.pool[0]
+    other = type(given.pool).from_cuts([replace(cut, features=replace(cut.features, num_features=7))])
+    with pytest.raises(DataError, match="5 in --in-public-feats, 7 in --in-public-pool"):
+        train_student(replace(given, pool=other, labels={}), tmp_path / "s", quick("ctc"), ALONE)
+    assert not (tmp_path / "s").exists()

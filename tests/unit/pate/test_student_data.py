@@ -1,0 +1,204 @@
+"""What a student learns from: labels, guesses, spellings, and how they are put together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import write_jsonl
+from privasr_k2.graph.lang import Lang, load_lang
+from privasr_k2.graph.lexicon import spell_in_pieces, train_bpe
+from privasr_k2.pate.student_data import (
+    Hyp,
+    StudentSettings,
+    Target,
+    UnansweredSettings,
+    guesses,
+    read_labels,
+    spellings,
+    student_data,
+    targets_of,
+)
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
+from tests.unit.am.end_to_end import spelled_lang
+from tests.unit.am.small import write_corpus
+
+UNANSWERED = UnansweredSettings(weight=0.5, least=0.6, hyps=2, scale=1.0)
+SETTINGS = StudentSettings("train", "dev", 2.0, "all", ["none"], UNANSWERED)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Lang]:
+    feats, lang = write_corpus(tmp_path_factory.mktemp("student"), utterances=8)
+    return feats, load_lang(spelled_lang(lang))
+
+
+def lists(**of: list[tuple[str, float]]) -> NbestLists:
+    made = tuple(
+        NbestList(
+            name.replace("_", "-"), "", "s", "never read", not hyps,
+            tuple(Hypothesis(n, words, score, {}) for n, (words, score) in enumerate(hyps, start=1)),
+        )
+        for name, hyps in of.items()
+    )  # fmt: skip
+    return NbestLists(Path("lists"), made, {}, ())
+
+
+def write(path: Path, *records: Any) -> Path:
+    write_jsonl(path, records)
+    return path
+
+
+def hyp(text: str, weight: Any = 1.0) -> dict[str, Any]:
+    return {"text": text, "weight": weight}
+
+
+def test_labels_are_read_heaviest_first(tmp_path: Path) -> None:
+    one = {"id": "a", "hyps": [hyp(" AB  C ", 0.25), hyp("", 0.75)]}
+    found = read_labels(write(tmp_path / "l.jsonl", one, {"id": "b", "hyps": [hyp("C")]}))
+    assert found == {"a": (Hyp("", 0.75), Hyp("AB C", 0.25)), "b": (Hyp("C", 1.0),)}
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([{"id": "a", "hyps": []}], "different hypotheses"),
+        ([{"id": "a", "hyps": [hyp("C", 0.5), hyp(" C", 0.5)]}], "different hypotheses"),
+        ([{"id": "a", "hyps": [hyp("C", 0.5), hyp("AB", 0.4)]}], "sum to 1, found 0.5 0.4"),
+        ([{"id": "a", "hyps": [hyp("C", 1.5), hyp("AB", -0.5)]}], "weights above 0"),
+        ([{"id": "a", "hyps": [hyp("C", math.nan)]}], "weights above 0"),
+        ([{"id": "a", "hyps": [hyp("C")]}, {"id": "a", "hyps": [hyp("C")]}], "every utterance once"),
+        ([{"hyps": [hyp("C")]}], "every utterance once"),
+        ([{"id": "a", "hyps": [{"text": "C"}]}], "text and weight"),
+        ([{"id": "a", "hyps": "C"}], "text and weight"),
+    ],
+)
+def test_bad_labels(tmp_path: Path, records: list[Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_labels(write(tmp_path / "l.jsonl", *records))
+
+
+def test_guesses_are_shares_of_a_list() -> None:
+    sure = [("AB", math.log(0.06)), ("C", math.log(0.03)), ("CA", math.log(0.01))]
+    found = guesses(
+        lists(u_1=sure, u_2=[("AB", -2.0), ("C", -2.0)], u_3=[("", -1.0), ("C", -9.0)], u_4=[]), UNANSWERED
+    )
+    assert list(found) == ["u-1"]
+    assert [one.text for one in found["u-1"]] == ["AB", "C"]
+    assert [one.weight for one in found["u-1"]] == pytest.approx([6 / 9, 3 / 9])
+    # A scale of 1/2 takes square roots: the best has less than 0.6 of the list then.
+    assert guesses(lists(u_1=sure), replace(UNANSWERED, scale=0.5)) == {}
+
+
+def test_words_that_the_lexicon_lacks_are_spelled(corpus: tuple[Path, Lang]) -> None:
+    found = spellings(corpus[1], ["CA", "bb", "x", "BB"])
+    assert found == {"CA": (4, 3, 1), "bb": (4, 2, 2)}
+
+
+def test_words_are_spelled_in_the_pieces_of_the_lang_folder(tmp_path: Path) -> None:
+    """Words with a piece that is no token of the model cannot be spelled."""
+    pytest.importorskip("sentencepiece")
+    train_bpe(["abab", "ab ba", "bab a c"], 9, tmp_path / "bpe.model")
+    whole = spell_in_pieces((), ["abba", "cc", "ax"], tmp_path / "bpe.model")
+    tokens = ("<blk>", *(token for token in whole.tokens if token != "c"))
+    lang = Lang(tmp_path, tokens, ("<eps>", "#0"), ())
+    [pieces] = whole.variants["abba"]
+    assert "cc" in whole.variants and "ax" not in whole.variants
+    found = spellings(lang, ["abba", "cc", "ax"])
+    assert found == {"abba": tuple(tokens.index(piece) for piece in pieces)}
+
+
+def test_what_cannot_be_learned_is_left_out(
+    corpus: tuple[Path, Lang], caplog: pytest.LogCaptureFixture
+) -> None:
+    labels = {
+        "u1": (Hyp("C", 0.5), Hyp("AB", 0.3), Hyp("x", 0.2)),
+        "u2": (Hyp("x", 1.0),),
+        "u3": (Hyp("", 1.0),),
+    }
+    found = targets_of(labels, corpus[1], lambda name, tokens: len(tokens) < 3, weight=0.5)
+    assert found == {"u1": Target(((4, 3),), (0.5,)), "u3": Target(((),), (0.5,))}
+    assert "2 of 3 utterances left out" in caplog.text
+
+
+def together(corpus: tuple[Path, Lang], way: str = "none", **changes: Any) -> Any:
+    feats, lang = corpus
+    given: dict[str, Any] = dict(
+        pool=load_cuts(feats, "train"), labels={"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))}, labelled=None,
+        lists=lists(train_0=[("CA", -1.0)], train_1=[("CA", -1.0)], train_2=[("C", -1.0), ("AB", -1.0)]),
+        lang=lang, settings=SETTINGS, output_frames=None, shortest=1.0,
+    )  # fmt: skip
+    return student_data(way, **{**given, **changes})
+
+
+def test_ways(corpus: tuple[Path, Lang]) -> None:
+    answered = {"train-0": Target(((4, 3), (4, 1, 2)), (0.6, 0.4))}
+    plain = together(corpus)
+    assert plain.targets == answered and [cut.id for cut in plain.cuts] == ["train-0"]
+    taught = together(corpus, "self_training")
+    assert taught.targets == {**answered, "train-1": Target(((4, 3, 1),), (0.5,))}
+    assert taught.counts == {
+        "pool": 8, "answered": 1, "answered_used": 1, "unanswered_used": 1, "labelled_used": 0,
+    }  # fmt: skip
+    guessed = together(corpus, "consistency")
+    assert guessed.targets == {**answered, **{f"train-{n}": Target((), ()) for n in range(1, 8)}}
+    best = together(corpus, settings=replace(SETTINGS, hyps="best"))
+    assert best.targets == {"train-0": Target(((4, 3),), (1.0,))}
+
+
+def test_public_transcripts_are_learned_too(corpus: tuple[Path, Lang]) -> None:
+    dev = load_cuts(corpus[0], "dev")
+    found = together(corpus, labelled=dev)
+    assert found.counts["labelled_used"] == len(dev) == 6
+    one = dev[0]
+    expected = Target((tuple(corpus[1].encode(one.supervisions[0].text)),), (2.0,))
+    assert found.targets[one.id] == expected
+    with pytest.raises(DataError, match="not in the pool"):
+        together(corpus, labelled=load_cuts(corpus[0], "train"))
+
+
+def test_hypotheses_must_fit_their_frames_while_training(corpus: tuple[Path, Lang]) -> None:
+    frames = next(cut.num_frames for cut in load_cuts(corpus[0], "train") if cut.id == "train-0")
+    seen = []
+
+    def output_frames(number: int) -> int:
+        seen.append(number)
+        return 2
+
+    found = together(corpus, output_frames=output_frames, shortest=0.9)
+    assert found.targets == {"train-0": Target(((4, 3),), (1.0,))} and set(seen) == {int(0.9 * frames)}
+
+
+def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
+    for way in ("none", "consistency"):
+        with pytest.raises(DataError, match="none of 8 utterances answered"):
+            together(corpus, way, labels={})
+    assert together(corpus, "self_training", labels={}).counts["unanswered_used"] == 2
+    with pytest.raises(ConfigError, match="--in-public-nbest"):
+        together(corpus, "self_training", lists=None)
+    with pytest.raises(DataError, match="labels of the pool's utterances, found 1 others: z"):
+        together(corpus, labels={"z": (Hyp("C", 1.0),)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ways": []}, "ways"), ({"ways": ["none", "none"]}, "ways"), ({"ways": ["all"]}, "ways"),
+        ({"hyps": "some"}, "hyps"), ({"labelled_weight": 0.0}, "labelled_weight"),
+    ],
+)  # fmt: skip
+def test_ranges(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(SETTINGS, **change)
+
+
+@pytest.mark.parametrize("change", [{"weight": 0.0}, {"least": 1.1}, {"hyps": 0}, {"scale": math.inf}])
+def test_ranges_of_the_unanswered(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        replace(UNANSWERED, **change)
