@@ -31,3 +31,29 @@ def out_of_memory(error: BaseException) -> bool:
     text = str(error)
     signs = ("out of memory", "DefaultCPUAllocator: can't allocate", "DefaultCPUAllocator: not enough memory")
     return isinstance(error, MemoryError) or any(sign in text for sign in signs)
+
+
+def stacked_call(module: Any, parameters: Any, inputs: Any, *, shared: bool) -> Any:
+    """A module called once for each of I stacked sets of parameters, all at the same time.
+
+    torch 2 has ``torch.func``; torch 1.13 brings it as the package functorch.
+
+    Args:
+        parameters: the module's own names to tensors (I, ...).
+        inputs: positional arguments, tensors: one set for all (``shared``), or stacked as the parameters are.
+
+    Returns:
+        a tensor (I, ...).
+    """
+    import torch
+
+    if hasattr(torch, "func"):
+        vmap, call = torch.func.vmap, torch.func.functional_call
+    else:
+        from functorch import vmap  # type: ignore[import-untyped,import-not-found,no-redef,unused-ignore]
+        from torch.nn.utils.stateless import functional_call as call  # type: ignore[assignment,unused-ignore]
+
+    def one(own: Any, given: Any) -> Any:
+        return call(module, own, given)
+
+    return vmap(one, in_dims=(0, None if shared else 0))(dict(parameters), tuple(inputs))

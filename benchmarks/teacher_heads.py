@@ -1,0 +1,151 @@
+"""Many teachers as heads of one model beside teachers one by one.
+
+``. ./path.sh; python benchmarks/teacher_heads.py``: trains and asks heads on shards of 30 utterances in the
+size of the corpus ``mini`` (a TDNN of 256 channels, characters), then some of them as whole models, the plain
+way: through all layers, one teacher at a time. Prints seconds of all processors together, which other work on
+the machine does not lengthen, what they mean for 250 teachers, and peak memory beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from privasr_k2.am.ctc import CtcModel, CtcSpec
+from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
+from privasr_k2.am.losses import ctc_loss
+from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
+from privasr_k2.pate.heads_tops import TRAINED, Top, make_top
+from privasr_k2.pate.heads_training import Utterances, batches, train_group
+
+UTTERANCES, FRAMES, FEATURES, TOKENS, LABELS = 30, 450, 80, 30, 55
+HYPS, QUERIES, FULL, ALONE = 8, 4, 250, 2
+
+
+class Data(NamedTuple):
+    """Utterances of all shards, shard by shard; all have LABELS tokens."""
+
+    features: Tensor
+    lengths: Tensor
+    targets: Tensor
+    sizes: Tensor
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what came out."""
+    start = time.process_time()
+    found = work()
+    return time.process_time() - start, found
+
+
+def make_data(heads: int) -> Data:
+    """Random utterances of 3 to 4.5 seconds."""
+    generator, num = torch.Generator().manual_seed(1), heads * UTTERANCES
+    features = torch.randn(num, FRAMES, FEATURES, generator=generator)
+    lengths = torch.randint(FRAMES * 2 // 3, FRAMES + 1, (num,), generator=generator)
+    targets = torch.randint(1, TOKENS, (num, LABELS), generator=generator)
+    return Data(features, lengths, targets, torch.full((num,), LABELS))
+
+
+def make_model() -> CtcModel:
+    """The network of ``egs/mini/conf/am_ctc.yaml`` with random weights."""
+    torch.manual_seed(1)
+    shared: dict[str, Any] = dict(subsampling=3, dropout=0.1)
+    encoder = EncoderConfig(
+        kind="tdnn",
+        tdnn=TdnnConfig(dim=256, kernel=5, dilations=[1, 1, 2, 2, 3, 3], **shared),
+        blstm=BlstmConfig(dim=8, layers=1, chunk=0, right_context=0, **shared),
+        conformer=ConformerConfig(dim=8, layers=1, heads=1, feedforward=8, kernel=3, **shared),
+    )
+    return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, encoder)).eval()
+
+
+def read(top: Top, data: Data, heads: int) -> Utterances:
+    """What the frozen layers make of all utterances."""
+    num = len(data.lengths)
+    parts = [top.lower(data.features[n : n + 10], data.lengths[n : n + 10]) for n in range(0, num, 10)]
+    longest = max(part.size(1) for part, _ in parts)
+    return Utterances(
+        ids=tuple(map(str, range(num))),
+        lower=torch.cat([pad(part, (0, 0, 0, longest - part.size(1))) for part, _ in parts]),
+        lengths=torch.cat([kept for _, kept in parts]),
+        states=torch.zeros(num, LABELS + 1, 0),
+        targets=data.targets,
+        target_lengths=data.sizes,
+        shards=torch.arange(heads).repeat_interleave(UTTERANCES),
+    )
+
+
+def train_alone(names: tuple[str, ...], data: Data, number: int, config: HeadConfig) -> None:
+    """One teacher the plain way."""
+    model = make_model()
+    for name, value in model.named_parameters():
+        value.requires_grad_(name in names)
+    own = [value for value in model.parameters() if value.requires_grad]
+    optimizer = torch.optim.AdamW(own, lr=config.lr)
+    order = batches(UTTERANCES, config.steps, config.batch, 1, number) + UTTERANCES * (number - 1)
+    for places in order:
+        optimizer.zero_grad(set_to_none=True)
+        log_probs, kept = model(data.features[places], data.lengths[places])
+        ctc_loss(log_probs, kept, data.targets[places], data.sizes[places]).sum().backward()
+        torch.nn.utils.clip_grad_norm_(own, config.clip_norm)
+        optimizer.step()
+
+
+def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> None:
+    """Print the seconds of training and of votes."""
+    model = make_model()
+    top = make_top(model, trained)
+    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
+    reading, utterances = timed(lambda: read(top, data, heads))
+    training, found = timed(lambda: train_group(top, start, utterances, range(1, heads + 1), config))
+    alone, _ = timed(lambda: [train_alone(top.names, data, n, config) for n in range(1, ALONE + 1)])
+    together, apart = reading + training, alone / ALONE * heads
+    print(
+        f"{trained}: {heads} heads, {config.steps} steps of {config.batch}: frozen layers {reading:.1f} s, "
+        f"training {training:.1f} s; one by one {apart:.1f} s ({ALONE} of them measured), "
+        f"ratio {apart / together:.1f}; {FULL} heads {together * FULL / heads / 60:.1f} min",
+        flush=True,
+    )
+    ensemble = HeadEnsemble(model, found, trained=trained, per_token=True)
+    few = TeacherEnsemble(ensemble.models[:ALONE], per_token=True)
+    hyps = [[one[: LABELS - k].tolist() for k in range(HYPS)] for one in data.targets[:QUERIES]]
+    given = (data.features[:QUERIES], data.lengths[:QUERIES], hyps)
+    asked, scores = timed(lambda: ensemble.hypothesis_scores(*given))
+    slow, wanted = timed(lambda: few.hypothesis_scores(*given))
+    if not np.allclose(scores[:ALONE], wanted, atol=1e-3):
+        raise SystemExit(f"{trained}: heads and whole models do not agree")
+    apart = slow / ALONE * heads
+    print(
+        f"{trained}: votes of {heads} heads on {QUERIES} utterances with {HYPS} hypotheses {asked:.2f} s; "
+        f"whole models {apart:.2f} s, ratio {apart / asked:.1f}; "
+        f"{FULL} heads, 1,000 utterances {asked * FULL / heads * 1000 / QUERIES / 60:.1f} min",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print seconds and ratios."""
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("--heads", type=int, default=25)
+    made.add_argument("--steps", type=int, default=60)
+    made.add_argument("--batch", type=int, default=8)
+    args = made.parse_args()
+    data = make_data(args.heads)
+    for trained in TRAINED:
+        config = HeadConfig(trained, args.steps, args.batch, 0.0003, 5, 0.02, 0.01, 5.0, args.heads, 60.0, 1)
+        measure(trained, data, args.heads, config)
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Hundreds of teachers that share a public model: each has its own upper layers, as its shard made them.
+
+A folder of heads holds ``heads.safetensors`` (the trained parameters by the public model's names, (I, ...)
+each; what was trained stands in its header), ``encoder/`` (the public model), ``shards.json`` and
+``heads.yaml``. It is private as every teacher is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.errors import DataError
+from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.heads_tops import TRAINED, Inputs, Top, make_top
+from privasr_k2.training.weights import load_tensors, read_header
+
+WEIGHTS, ENCODER, CONFIG = "heads.safetensors", "encoder", "heads.yaml"
+_REPAIR = "run train_heads again"
+# Numbers that scores of one call may need, for as many heads at a time as fit.
+_LIMIT = 50_000_000
+
+
+@dataclass(frozen=True)
+class HeadConfig:
+    """How heads are trained; ``conf/heads.yaml`` explains the values.
+
+    Attributes:
+        trained: one of :data:`privasr_k2.pate.heads_tops.TRAINED`.
+        steps: of every head.
+        batch: utterances of a head in a step.
+        lr: highest learning rate of AdamW.
+        warmup_steps: steps in which it rises from 0.
+        final_lr_share: what is left of it at the end of its cosine decay, in (0, 1].
+        decay_to_public: of AdamW, towards the public model's parameters.
+        clip_norm: largest norm of a head's gradient.
+        heads_at_once: heads that are trained together; no result depends on it but by rounding.
+        max_duration: most seconds of speech that the frozen layers read at a time, padding included.
+        seed: of the order of utterances.
+    """
+
+    trained: str
+    steps: int
+    batch: int
+    lr: float
+    warmup_steps: int
+    final_lr_share: float
+    decay_to_public: float
+    clip_norm: float
+    heads_at_once: int
+    max_duration: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.trained not in TRAINED:
+            raise ValueError(f"trained must be one of {' '.join(TRAINED)}, got {self.trained!r}")
+        for name in ("steps", "batch", "heads_at_once"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("lr", "clip_norm", "max_duration", "final_lr_share"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if self.final_lr_share > 1:
+            raise ValueError(f"final_lr_share must be at most 1, got {self.final_lr_share}")
+        for name in ("warmup_steps", "decay_to_public"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be below 0, got {getattr(self, name)}")
+
+
+class HeadEnsemble(TeacherEnsemble):
+    """The heads as an ensemble: votes for hypotheses of all heads at once, all else as of whole models.
+
+    Args:
+        public: the model whose upper layers the heads replace.
+        heads: the parameters of ``top.names``, (I, ...) each.
+        trained: as :attr:`HeadConfig.trained`.
+        per_token: as :class:`privasr_k2.pate.ensembles.TeacherEnsemble`.
+        limit: numbers held at a time; fewer mean fewer heads at a time.
+
+    Raises:
+        DataError: parameters that are not those of the model.
+    """
+
+    def __init__(
+        self,
+        public: Any,
+        heads: Mapping[str, Tensor],
+        *,
+        trained: str,
+        per_token: bool,
+        limit: int = _LIMIT,
+    ) -> None:
+        self._top: Top = make_top(public, trained)
+        wanted = {name: value.shape for name, value in public.named_parameters() if name in self._top.names}
+        found = {name: value.shape[1:] for name, value in heads.items()}
+        if wanted != found or len({len(value) for value in heads.values()}) != 1:
+            shapes = " ".join(f"{name} {tuple(value.shape)}" for name, value in sorted(heads.items()))
+            raise DataError("the heads", f"{' '.join(sorted(wanted))} of the public model", shapes, _REPAIR)
+        self._heads, self._limit = dict(heads), limit
+        num = len(next(iter(heads.values())))
+        super().__init__([teacher(public, heads, k) for k in range(num)], per_token=per_token)
+
+    @torch.no_grad()
+    def hypothesis_scores(
+        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+    ) -> np.ndarray:
+        """As :meth:`TeacherEnsemble.hypothesis_scores`; the frozen layers are computed once for all heads."""
+        num = np.array([len(of_one) for of_one in hyps])
+        found = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
+        if not num.sum():
+            return found
+        inputs = self._inputs(features, lengths, hyps)
+        size = max(self._limit // max(self._top.numbers(inputs), 1), 1)
+        inside = np.arange(found.shape[2]) < num[:, None]
+        tokens = inputs.target_lengths[0].cpu().numpy()
+        for first in range(0, self.num_teachers, size):
+            heads = {name: value[first : first + size] for name, value in self._heads.items()}
+            scores = self._top.scores(heads, inputs, training=False).double().cpu().numpy()
+            if self.per_token:
+                scores = scores / (tokens + 1)
+            found[first : first + size, inside] = np.where(np.isnan(scores), -np.inf, scores)
+        return found
+
+    def _inputs(self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]) -> Inputs:
+        device = features.device
+        flat = [torch.tensor(list(one), dtype=torch.int64) for of_one in hyps for one in of_one]
+        rows = torch.tensor([row for row, of_one in enumerate(hyps) for _ in of_one], device=device)
+        targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(device)
+        sizes = torch.tensor([len(one) for one in flat], device=device)
+        lower, kept = self._top.lower(features, lengths)
+        states = self._top.states(lower[rows], kept[rows], targets)
+        return Inputs(lower[None], kept[None], states[None], rows, targets[None], sizes[None])
+
+
+def teacher(public: nn.Module, heads: Mapping[str, Tensor], number: int) -> Any:
+    """One head as a whole model, which shares all tensors but the head's own with ``public``.
+
+    Args:
+        number: from 0.
+    """
+    every = {**dict(public.named_parameters()), **dict(public.named_buffers())}
+    # deepcopy takes what it finds in its memo for copied already.
+    made = copy.deepcopy(public, {id(value): value for name, value in every.items() if name not in heads})
+    parameters = dict(made.named_parameters())
+    for name, value in heads.items():
+        parameters[name].data = value[number]
+    return made
+
+
+def load_heads(folder: Path, device: str, *, per_token: bool) -> HeadEnsemble:
+    """The ensemble of a folder that ``train_heads`` wrote.
+
+    Raises:
+        DataError: a file is missing or damaged, or is of another model.
+    """
+    heads = {name: value.to(device) for name, value in load_tensors(folder / WEIGHTS).items()}
+    trained = (read_header(folder / WEIGHTS) or {}).get("trained")
+    if trained not in TRAINED:
+        raise DataError(folder / WEIGHTS, "heads, and what was trained", repr(trained), _REPAIR)
+    public = load_recognizer(folder / ENCODER, device)
+    return HeadEnsemble(public, heads, trained=trained, per_token=per_token)

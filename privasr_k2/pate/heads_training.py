@@ -1,0 +1,264 @@
+"""Train many heads of one public model at once, each on the utterances of its own shard.
+
+The frozen layers read every utterance once. Then all heads of a group step together; nothing that one head
+does depends on another: each has its own order of utterances, its own mean loss, its own clipped gradient and
+its own elements of AdamW's memory, so that a head comes out as if it had been trained alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.am.files import SPEC, TOKENS
+from privasr_k2.am.files import WEIGHTS as MODEL_WEIGHTS
+from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import remove_tree
+from privasr_k2.graph.lang import Lang, file_hash, load_lang
+from privasr_k2.pate.heads import CONFIG, ENCODER, WEIGHTS, HeadConfig
+from privasr_k2.pate.heads_tops import Inputs, Top, make_top
+from privasr_k2.pate.shards import FILE, read_shards
+from privasr_k2.pate.student_data import spellings
+from privasr_k2.randomness import stream
+from privasr_k2.training.trainer import check_finite, learning_rate
+from privasr_k2.training.weights import load_tensors, read_header, save_tensors
+
+log = logging.getLogger(__name__)
+
+_PARTS = "parts"
+# What changes no head but by rounding.
+_NEUTRAL = ("heads_at_once", "max_duration")
+
+
+@dataclass(frozen=True)
+class Utterances:
+    """The utterances of several shards as the trained layers see them, padded.
+
+    Attributes:
+        ids: of the M utterances.
+        lower, lengths, states, targets, target_lengths: (M, ...), as in
+            :class:`privasr_k2.pate.heads_tops.Inputs`.
+        shards: (M,) which one each is of, from 0.
+    """
+
+    ids: tuple[str, ...]
+    lower: Tensor
+    lengths: Tensor
+    states: Tensor
+    targets: Tensor
+    target_lengths: Tensor
+    shards: Tensor
+
+    def take(self, places: Tensor) -> Inputs:
+        """The (I, B) utterances of one step of I heads, with no more padding than needed."""
+        lengths, sizes = self.lengths[places], self.target_lengths[places]
+        frames, tokens = int(lengths.max()), int(sizes.max())
+        rows = torch.arange(places.size(1), device=places.device)
+        return Inputs(
+            self.lower[:, :frames][places],
+            lengths,
+            self.states[:, : tokens + 1][places],
+            rows,
+            self.targets[:, :tokens][places],
+            sizes,
+        )
+
+
+def train_heads(
+    shards: Path, model_folder: Path, lang_dir: Path, folder: Path, config: HeadConfig, device: torch.device
+) -> None:
+    """A head for every shard; those that a run before this one has finished are kept.
+
+    Args:
+        shards: what ``make_shards`` wrote.
+        model_folder: the public model.
+        folder: gets what :func:`privasr_k2.pate.heads.load_heads` reads.
+
+    Raises:
+        DataError: a model of other tokens, or a shard without an utterance that can be learned from.
+    """
+    lang, model = load_lang(lang_dir), load_recognizer(model_folder, device)
+    if list(model.tokens or ()) != list(lang.tokens):
+        raise DataError(
+            model_folder / TOKENS, "the tokens of the lang folder", "others", "train the model with it, too"
+        )
+    top, parts = make_top(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
+    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}  # type: ignore[attr-defined]
+    numbers = range(1, read_shards(shards).teachers + 1)
+    told = {name: value for name, value in asdict(config).items() if name not in _NEUTRAL}
+    base = json.dumps([told, file_hash(model_folder / MODEL_WEIGHTS)], sort_keys=True)
+    for first in range(0, len(numbers), config.heads_at_once):
+        group = numbers[first : first + config.heads_at_once]
+        given = [_read(shards / f"shard_{k}", lang, model, top, config, device) for k in group]
+        prints = [
+            hashlib.sha256(f"{base} {k} {one.content}".encode()).hexdigest() for k, one in zip(group, given)
+        ]
+        todo = [n for n, k in enumerate(group) if _print_of(parts / f"{k}.safetensors") != prints[n]]
+        if not todo:
+            continue
+        utterances = _joined([given[n] for n in todo])
+        found = train_group(top, start, utterances, [group[n] for n in todo], config)
+        for place, n in enumerate(todo):
+            tensors = {name: value[place] for name, value in found.items()}
+            save_tensors(parts / f"{group[n]}.safetensors", tensors, {"fingerprint": prints[n]})
+        log.info("heads %d to %d of %d are trained", group[0], group[-1], len(numbers))
+    _finish(shards, model_folder, folder, config, [parts / f"{k}.safetensors" for k in numbers])
+
+
+def train_group(
+    top: Top, start: Mapping[str, Tensor], utterances: Utterances, numbers: Sequence[int], config: HeadConfig
+) -> dict[str, Tensor]:
+    """The heads of some shards, all at once.
+
+    Args:
+        start: the public model's parameters of ``top.names``.
+        utterances: of the I shards, in their order.
+        numbers: (I,) the shards' numbers; with the seed they decide the order of a head's utterances.
+
+    Returns:
+        the parameters, (I, ...) each.
+    """
+    own = [torch.nonzero(utterances.shards == n).flatten() for n in range(len(numbers))]
+    orders = [
+        torch.from_numpy(batches(len(places), config.steps, config.batch, config.seed, number)).to(
+            places.device
+        )
+        for places, number in zip(own, numbers)
+    ]
+    places = torch.stack([mine[order] for mine, order in zip(own, orders)], dim=1)  # (steps, I, B)
+    # What is learned is the distance from the public model, so that weight decay draws towards that.
+    moved = {
+        name: torch.zeros(len(numbers), *value.shape, device=value.device, requires_grad=True)
+        for name, value in start.items()
+    }
+    optimizer = torch.optim.AdamW(
+        moved.values(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.decay_to_public
+    )
+    for step, here in enumerate(places):
+        for setting in optimizer.param_groups:
+            setting["lr"] = learning_rate(config, step, step / config.steps)  # type: ignore[arg-type]
+        inputs = utterances.take(here)
+        optimizer.zero_grad(set_to_none=True)
+        scores = top.scores({name: start[name] + moved[name] for name in moved}, inputs, training=True)
+        check_finite(scores.flatten(), [utterances.ids[n] for n in here.flatten().tolist()])
+        (-scores.sum(1) / inputs.target_lengths.sum(1).clamp(min=1)).sum().backward()
+        clip_by_head([value.grad for value in moved.values() if value.grad is not None], config.clip_norm)
+        optimizer.step()
+    return {name: (start[name] + value).detach() for name, value in moved.items()}
+
+
+def batches(utterances: int, steps: int, size: int, seed: int, number: int) -> np.ndarray:
+    """The order of one head's utterances, (steps, size): permutations, one after the other.
+
+    >>> sorted(batches(4, 2, 2, seed=1, number=7).flatten().tolist())
+    [0, 1, 2, 3]
+    """
+    generator = stream(seed, "head", number)
+    epochs = -(-steps * size // utterances)
+    order = np.concatenate([generator.permutation(utterances) for _ in range(epochs)])
+    return order[: steps * size].reshape(steps, size)
+
+
+def clip_by_head(gradients: Sequence[Tensor], clip_norm: float) -> None:
+    """Scale gradients (I, ...) in place so that no head's norm over all of them exceeds ``clip_norm``.
+
+    >>> gradient = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
+    >>> clip_by_head([gradient], 1.0)
+    >>> gradient.tolist()[0][0] < 0.6001, round(gradient.tolist()[1][0], 4)
+    (True, 0.3)
+    """
+    norms = torch.stack([one.flatten(1).square().sum(1) for one in gradients]).sum(0).sqrt()
+    scale = (clip_norm / (norms + 1e-6)).clamp(max=1.0)
+    for one in gradients:
+        one.mul_(scale.view(-1, *[1] * (one.dim() - 1)))
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """One shard's utterances behind the frozen layers, unpadded, and a hash of what was read."""
+
+    ids: list[str]
+    lower: list[Tensor]
+    states: list[Tensor]
+    targets: list[Tensor]
+    content: str
+
+
+def _read(
+    folder: Path, lang: Lang, model: object, top: Top, config: HeadConfig, device: torch.device
+) -> _Shard:
+    cuts = load_cuts(folder, "train")
+    spelled = spellings(
+        lang, {word for cut in cuts for one in cut.supervisions for word in (one.text or "").split()}
+    )
+    cuts = drop_unspelled(cuts, spelled, role=folder.name)
+    targets = encode_texts(cuts, lambda text: [token for word in text.split() for token in spelled[word]])
+    if model.needs_frames():  # type: ignore[attr-defined]
+        cuts = drop_unalignable(cuts, targets, model.output_frames, role=folder.name)  # type: ignore[attr-defined]
+    source = Batches(cuts, targets, max_duration=config.max_duration, seed=None, memory_gb=0.0)
+    content = hashlib.sha256()
+    ids: list[str] = []
+    found: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    for batch in source.everything():
+        content.update(repr((batch.ids, batch.targets.tolist())).encode())
+        content.update(batch.features.numpy().tobytes())
+        there = batch.to(device)
+        lower, lengths = top.lower(there.features, there.lengths)
+        states = top.states(lower, lengths, there.targets)
+        ids += batch.ids
+        for row, (frames, size) in enumerate(zip(lengths.tolist(), batch.target_lengths.tolist())):
+            # Copies: a view would keep the whole batch in memory.
+            found[0].append(lower[row, :frames].clone())
+            found[1].append(states[row, : size + 1].clone())
+            found[2].append(there.targets[row, :size].clone())
+    return _Shard(ids, *found, content.hexdigest())
+
+
+def _joined(shards: Sequence[_Shard]) -> Utterances:
+    lower, states, targets = (
+        [one for shard in shards for one in getattr(shard, name)] for name in ("lower", "states", "targets")
+    )
+    device = lower[0].device
+    return Utterances(
+        ids=tuple(name for shard in shards for name in shard.ids),
+        lower=pad_sequence(lower, batch_first=True),
+        lengths=torch.tensor([len(one) for one in lower], device=device),
+        states=pad_sequence(states, batch_first=True),
+        targets=pad_sequence(targets, batch_first=True),
+        target_lengths=torch.tensor([len(one) for one in targets], device=device),
+        shards=torch.tensor([n for n, shard in enumerate(shards) for _ in shard.ids], device=device),
+    )
+
+
+def _print_of(part: Path) -> str | None:
+    """The fingerprint of a head that is there; None where there is none."""
+    return (read_header(part) or {}).get("fingerprint") if part.is_file() else None
+
+
+def _finish(
+    shards: Path, model_folder: Path, folder: Path, config: HeadConfig, parts: Sequence[Path]
+) -> None:
+    """Put the heads together, the weights last, and take the parts away."""
+    heads = [load_tensors(part) for part in parts]
+    (folder / ENCODER).mkdir(parents=True, exist_ok=True)
+    for name in (SPEC, TOKENS, MODEL_WEIGHTS):
+        shutil.copyfile(model_folder / name, folder / ENCODER / name)
+    shutil.copyfile(shards / FILE, folder / FILE)
+    configuration.save(config, folder / CONFIG)
+    stacked = {name: torch.stack([head[name] for head in heads]) for name in heads[0]}
+    save_tensors(folder / WEIGHTS, stacked, {"trained": config.trained})
+    remove_tree(folder / _PARTS)
