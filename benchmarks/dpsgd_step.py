@@ -1,0 +1,163 @@
+"""A step of DP-SGD beside a plain step on the same speech: ``. ./path.sh; python benchmarks/dpsgd_step.py``.
+
+Plain: torch's own LSTM, the gradient of the summed loss, its norm clipped, Adam. Private: every utterance a
+unit, with a gradient of its own, clip, exact sum, cryptographic noise, Adam. ``--opacus-lstm true``: the
+gradients of examples alone, with Opacus's ``DPLSTM``. Each runs in a process of its own, which tells the time
+that it has computed, and its peak memory above that before the first step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+
+from privasr_k2 import config
+from privasr_k2.am.grad_samplers import register, with_replaceable_layers
+from privasr_k2.am.kinds import KINDS, kind_of, new_model, spec_of
+from privasr_k2.am.model import AcousticModel
+from privasr_k2.data.batches import pad_batch
+from privasr_k2.dpsgd.settings import DpSgdConfig
+from privasr_k2.dpsgd.trainer import PrivateData, Repeatable, Trainer
+from privasr_k2.dpsgd.units import Unit
+from privasr_k2.randomness import stream
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+FEATURES, TOKENS = 80, 30
+
+
+class MadeSpeech:
+    """Utterances of noise, with 12 tokens a second."""
+
+    def __init__(self, number: int, frames: int) -> None:
+        drawn = stream(1, "benchmark")
+        lengths = drawn.integers(frames * 3 // 4, frames * 5 // 4, size=number)
+        self._features = {
+            f"u{n}": torch.from_numpy(drawn.normal(size=(length, FEATURES))).float()
+            for n, length in enumerate(lengths.tolist())
+        }
+        self.targets = {
+            name: tuple(drawn.integers(1, TOKENS, size=len(one) * 12 // 100).tolist())
+            for name, one in self._features.items()
+        }
+
+    def frames(self, name: str) -> int:
+        return len(self._features[name])
+
+    def features(self, name: str) -> torch.Tensor:
+        return self._features[name]
+
+
+def made_model(kind: str, encoder: str, changes: list[str]) -> AcousticModel:
+    """A model of the default size."""
+    files = [CONF / f"am_{kind}.yaml"]
+    numbers = config.load(kind_of(files).config, files, [f"encoder.kind={encoder}", *changes])
+    return new_model(spec_of(numbers, FEATURES, TOKENS), 1)
+
+
+def plain_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
+    """One step without privacy."""
+    batch = pad_batch(names, [speech.features(n) for n in names], [speech.targets[n] for n in names])
+    task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(model.parameters(), lr=1e-4)
+    model.train()
+
+    def run() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        (task.loss(model, batch, torch.Generator()).sums / batch.target_lengths).sum().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+
+    return run
+
+
+def private_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
+    """One step with it."""
+    numbers = config.load(DpSgdConfig, [CONF / "dpsgd.yaml"], ["noise=1.0", "data=made/train"])
+    units = [Unit(name, ((name,),)) for name in names]
+    trainer = Trainer(model, PrivateData(units, speech), numbers, 1.0)  # type: ignore[arg-type]
+    secrets = Repeatable(1)
+    return lambda: trainer.step(0, units, secrets.noise(0, "gradient"))
+
+
+def opacus_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
+    """Gradients of examples by Opacus's own layers alone."""
+    from opacus.grad_sample import GradSampleModule
+
+    register()
+    batch = pad_batch(names, [speech.features(n) for n in names], [speech.targets[n] for n in names])
+    task = KINDS[model.spec.kind].task()
+    wrapped = GradSampleModule(with_replaceable_layers(model).train(), loss_reduction="sum")
+
+    def run() -> None:
+        (task.loss(wrapped, batch, torch.Generator()).sums / batch.target_lengths).sum().backward()
+        wrapped.zero_grad(set_to_none=True)
+
+    return run
+
+
+WAYS = {"plain": plain_step, "private": private_step, "opacus": opacus_step}
+
+
+def measure(args: argparse.Namespace | SimpleNamespace) -> None:
+    """One way in this process: seconds of the fastest step, MB at the peak, parameters."""
+    torch.set_num_threads(args.threads)
+    speech = MadeSpeech(args.utterances, args.frames)
+    model = made_model(args.kind, args.encoder, args.set)
+    run = WAYS[args.way](model, speech, list(speech.targets))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = []
+    for _ in range(args.repeats):
+        # The time that this process computes, so that others on the machine do not count.
+        start = time.process_time()
+        run()
+        seconds.append(time.process_time() - start)
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    size = sum(one.numel() for one in model.parameters())
+    print(json.dumps({"seconds": min(seconds), "peak": peak, "size": size}))
+
+
+def main() -> None:
+    """Measure and print."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--kinds", nargs="*", default=["ctc", "rnnt", "ctc_attention", "las"])
+    made.add_argument("--encoder", default="blstm", help="tdnn, blstm, conformer or pyramid")
+    numbers = {"utterances": 12, "frames": 300, "repeats": 3, "threads": 1}
+    for name, value in numbers.items():
+        made.add_argument(f"--{name}", type=int, default=value)
+    made.add_argument("--opacus-lstm", choices=("true", "false"), default="false")
+    made.add_argument("--set", nargs="*", default=[], metavar="K=V", help="of the model's configuration")
+    made.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    made.add_argument("--kind", help=argparse.SUPPRESS)
+    args = made.parse_args()
+    if args.way:
+        measure(args)
+        return
+    seconds = args.frames / 100
+    print(f"{args.encoder}, {args.utterances} utterances of about {seconds:.1f} s, {args.threads} threads")
+    for kind in args.kinds:
+        found = {}
+        for way in ["plain", "private"] + ["opacus"] * (args.opacus_lstm == "true"):
+            command = [sys.executable, __file__, "--way", way, "--kind", kind, "--encoder", args.encoder]
+            command += [item for name in numbers for item in (f"--{name}", str(getattr(args, name)))]
+            done = subprocess.run([*command, "--set", *args.set], capture_output=True, text=True, check=True)
+            found[way] = json.loads(done.stdout.splitlines()[-1])
+        plain, private = found["plain"], found["private"]
+        print(
+            f"{kind}, {plain['size'] / 1e6:.2f} M: plain {plain['seconds']:.2f} s, {plain['peak']:.0f} MB; "
+            f"private {private['seconds']:.2f} s, {private['peak']:.0f} MB; "
+            f"private / plain {private['seconds'] / plain['seconds']:.2f}"
+            + (f"; Opacus's LSTM {found['opacus']['seconds']:.2f} s" if "opacus" in found else ""),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

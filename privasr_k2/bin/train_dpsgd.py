@@ -1,0 +1,82 @@
+r"""Train an acoustic model by DP-SGD on private speech, or continue a training that was interrupted.
+
+    python -m privasr_k2.bin.train_dpsgd --in-private-feats data/feats_fbank \
+        --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
+        --out-dir exp/dpsgd/eps8 \
+        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json --config conf/dpsgd.yaml \
+        --set data=an4/train unit=speaker epsilon=8
+
+Reads the role train of --in-private-feats, and of --in-public-dev the role dev, for the log alone. The model
+begins as --in-init, with its form, normalization and tokens. Without epsilon and noise it makes no claim, and
+needs neither --out-privacy nor --ledger. Writes to --out-dir what train_am writes, and dpsgd.json.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, plan, spend where a guarantee is claimed, train."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-private-feats", type=Path, required=True, metavar="DIR", help="features folder")
+    made.add_argument("--in-public-dev", type=Path, required=True, metavar="DIR", help="features folder")
+    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="language folder")
+    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="model to begin with")
+    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
+    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the speech, where there is noise")
+    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
+    from privasr_k2.dpsgd.train import fingerprint_of, read_inputs, train_dpsgd
+    from privasr_k2.dpsgd.trainer import Trainer
+    from privasr_k2.graph.lang import load_lang
+    from privasr_k2.privacy import release
+    from privasr_k2.privacy.spending import guarantees
+    from privasr_k2.training.distributed import choose_device
+
+    torch.set_num_threads(args.num_jobs)
+    config = cli.load(DpSgdConfig, args)
+    if config.claims != (args.out_privacy is not None) or (config.claims and args.ledger is None):
+        wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
+        given = f"epsilon={config.epsilon} noise={config.noise}"
+        raise ConfigError("the command line", wanted, given, "see --help")
+    lang = load_lang(args.in_lang)
+    inputs = read_inputs(args.in_private_feats, args.in_public_dev, lang, args.in_init, config)
+    noise = noise_multiplier(config)
+    inputs.model.to(choose_device(args.device))
+    trainer = Trainer(inputs.model, inputs.data, config, noise)
+    fingerprint = fingerprint_of(inputs, config)
+    with ExitStack() as stack:
+        begun = None
+        if config.claims:
+            spent = spending(config, len(inputs.data.units), noise)
+            log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
+            for line in guarantees([spent])[0].lines():
+                log.info(line)
+            made_release = release.begin(
+                args.ledger,
+                beside=args.out_privacy,
+                spending=spent,
+                fingerprint=fingerprint,
+                max_epsilon=args.max_epsilon,
+            )
+            begun = stack.enter_context(made_release)
+        train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,130 @@
+"""Opacus's optimizer with units in the place of examples, and with the clip and the noise of this package.
+
+Abadi et al. (2016), "Deep learning with differential privacy", algorithm 1, on Poisson batches:
+
+    gradient = (sum over units of clip(g_unit) + N(0, (z C)^2)) / (rate * units)
+
+Opacus's own clip adds in float32, and its noise comes from a generator that can be guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from opacus.optimizers import DPOptimizer
+from torch import Tensor, nn
+
+from privasr_k2.dpsgd.unit_sum import UnitSum
+from privasr_k2.privacy.noise import GaussianNoise
+from privasr_k2.randomness import NoiseStream
+
+
+class UnitOptimizer(DPOptimizer):
+    """Takes a Poisson batch in parts, each by ``step()``, and steps with the last.
+
+    As with Opacus's own, ``signal_skip_step`` says whether more parts follow. Rows of ``grad_sample`` that
+    belong to one unit are added before the clip, over parts too.
+
+    Args:
+        optimizer: what steps with the noisy gradient.
+        clip: the largest L2 norm of a unit's gradient; None = no limit, without noise only.
+        noise_multiplier: standard deviation of the noise by the clip; 0 = none.
+        expected: units of a batch on the average, which the sum is divided by.
+
+    Attributes:
+        owners: for :meth:`step`, the unit (from 0) of each row in the part.
+        ends: for :meth:`step`, whether the units of the part are complete with it.
+        stream: the noise of this batch, where there is noise.
+        gradient: (P,) float32, what the last step was made with.
+        count, left_out: units in the last sum, and those left out of it as not finite; private.
+    """
+
+    gradient: Tensor
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        *,
+        clip: float | None,
+        noise_multiplier: float,
+        expected: float,
+    ) -> None:
+        super().__init__(
+            optimizer,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=float("inf") if clip is None else clip,
+            expected_batch_size=expected,  # type: ignore[arg-type]
+        )
+        self.noise = (
+            GaussianNoise(noise_multiplier=noise_multiplier, l2_sensitivity=clip)
+            if noise_multiplier and clip is not None
+            else None
+        )
+        self.owners: Sequence[int] = ()
+        self.ends = True
+        self.stream: NoiseStream | None = None
+        self.count = self.left_out = 0
+        self._clip, self._open = clip, list[Tensor]()
+        self._size = sum(one.numel() for one in self.params)
+        self._total = self._new_sum()
+
+    def _new_sum(self) -> UnitSum:
+        return UnitSum(self._size, self._clip, self.params[0].device)
+
+    def clip_and_accumulate(self) -> None:
+        """Add the rows of the part to the sum, unit by unit."""
+        rows = [getattr(parameter, "grad_sample", None) for parameter in self.params]
+        if rows[0] is None:  # an empty part, or an empty batch
+            return
+        if len(self.owners) > 1 + max(self.owners):
+            owners = torch.tensor(self.owners, device=rows[0].device)
+            num = 1 + max(self.owners)
+            rows = [one.new_zeros(num, *one.shape[1:]).index_add_(0, owners, one) for one in rows]
+        if self._open:
+            rows = [one + before for one, before in zip(rows, self._open)]
+        self._open = [] if self.ends else rows
+        if self.ends:
+            self._total.add(rows)
+
+    def add_given(self, gradient: Tensor) -> None:
+        """Add a unit whose gradient (P,) is given, clipped as any other; for audits."""
+        sizes = [one.numel() for one in self.params]
+        self._total.add([part.unsqueeze(0) for part in gradient.split(sizes)])
+
+    def pre_step(self, closure: Callable[[], float] | None = None) -> bool:
+        """As Opacus has it, for batches that may be empty."""
+        self.clip_and_accumulate()
+        self._is_last_step_skipped = self._check_skip_next_step()
+        if self._is_last_step_skipped:
+            return False
+        self.add_noise()
+        self.scale_grad()
+        return True
+
+    def add_noise(self) -> None:
+        """Put the sum and its noise in :attr:`gradient`."""
+        values = self._total.values()
+        self.count, self.left_out = self._total.count, self._total.left_out
+        if self.noise is not None:
+            if self.stream is None:
+                raise ValueError("a batch needs a stream for its noise")
+            noisy = self.noise.add(values.cpu().numpy(), self.stream)
+            values, self.stream = torch.from_numpy(noisy).to(values.device), None
+        self._noisy, self._total = values, self._new_sum()
+
+    def scale_grad(self) -> None:
+        """Divide by the expected number of units, and give each parameter its part."""
+        self.gradient = (self._noisy / self.expected_batch_size).float()
+        sizes = [one.numel() for one in self.params]
+        for parameter, part in zip(self.params, self.gradient.split(sizes)):
+            parameter.grad = part.view_as(parameter)
+
+
+def make_optimizer(
+    parameters: Mapping[str, nn.Parameter], *, kind: str, lr: float, momentum: float
+) -> torch.optim.Optimizer:
+    """SGD or Adam over parameters by name; ``momentum`` is Adam's first beta."""
+    if kind == "sgd":
+        return torch.optim.SGD([*parameters.values()], lr=lr, momentum=momentum)
+    return torch.optim.Adam([*parameters.values()], lr=lr, betas=(momentum, 0.98))

@@ -1,0 +1,272 @@
+"""From private speech and a public model to the folder of a model trained by DP-SGD.
+
+``checkpoints/latest.safetensors`` has the weights after some steps, and all that the next ones need. A
+training that was killed goes on from there: steps that no file had seen are made again, with the batches and
+the noise of the release's own key. What is measured on dev is measured on weights in that file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from privasr_k2 import config as configuration
+from privasr_k2.am.checkpoints import continue_model, save_model
+from privasr_k2.am.files import SPEC
+from privasr_k2.am.foreign import ForeignSpec
+from privasr_k2.am.kinds import KINDS, new_model
+from privasr_k2.am.model import AcousticModel
+from privasr_k2.am.registry import read_spec
+from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.dpsgd.settings import DpSgdConfig
+from privasr_k2.dpsgd.trainer import PrivateData, Repeatable, Trainer
+from privasr_k2.dpsgd.units import Speech, units_of
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json, remove_tree, write_json
+from privasr_k2.graph.lang import Lang
+from privasr_k2.privacy.release import Release
+from privasr_k2.training.distributed import Process
+from privasr_k2.training.keeper import LATEST, Place
+from privasr_k2.training.trainer import evaluate
+from privasr_k2.training.trainlog import TrainLog
+from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
+
+log = logging.getLogger(__name__)
+
+ABOUT = "dpsgd.json"
+#: What changes no weights.
+_NEUTRAL = {"save_every": 1, "memory_gb": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a training begins with.
+
+    Attributes:
+        model: with the weights to begin with; tokens: their names.
+        data: the private part; dev: public.
+    """
+
+    model: AcousticModel
+    tokens: Sequence[str]
+    data: PrivateData
+    dev: Batches
+
+
+def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpSgdConfig) -> Inputs:
+    """Read everything, and find what is wrong with it before anything is spent.
+
+    Args:
+        private: features folder with ``cuts_train.jsonl.gz``.
+        public: features folder with ``cuts_dev.jsonl.gz``, of public speech.
+        init: a model that train_am wrote: its form and normalization are kept, and with ``start=pretrained``
+            its weights.
+
+    Raises:
+        DataError: no model to begin with, or another's features, tokens or no usable utterance.
+    """
+    if not (init / SPEC).is_file():
+        raise DataError(init / SPEC, "an acoustic model", "no such file", "train it with train_am")
+    spec = read_spec(init / SPEC)
+    if isinstance(spec, ForeignSpec):
+        raise DataError(init, "a model that train_am wrote", "one brought along", "train one with train_am")
+    model = continue_model(init, spec, lang.tokens)
+    if config.start == "scratch":
+        fresh = new_model(spec, config.seed)
+        fresh.mean, fresh.deviation = model.mean, model.deviation
+        model = fresh
+    cuts = {"train": load_cuts(private, "train"), "dev": load_cuts(public, "dev")}
+    targets = {}
+    found = {}
+    for role, folder in (("train", private), ("dev", public)):
+        dim = cuts[role][0].num_features if len(cuts[role]) else None
+        if dim != model.feature_dim:
+            raise DataError(
+                folder,
+                f"utterances of {model.feature_dim} features",
+                f"{dim}",
+                "compute the model's features",
+            )
+        spelled = drop_unspelled(cuts[role], lang.first_pronunciations, role=role)
+        targets[role] = encode_texts(spelled, lang.encode)
+        shortest = 1.0 - config.time_stretch if role == "train" else 1.0
+        found[role] = spelled
+        if model.needs_frames():
+            found[role] = drop_unalignable(
+                spelled,
+                targets[role],
+                lambda frames, shortest=shortest: model.output_frames(int(frames * shortest)),
+                role=role,
+            )
+    speech = Speech(found["train"], targets["train"], memory_gb=config.memory_gb)
+    units = units_of(cuts["train"], config.unit, speech.targets)
+    limits = {"max_duration": config.max_duration, "memory_gb": config.memory_gb}
+    dev = Batches(found["dev"], targets["dev"], seed=None, **limits)
+    return Inputs(model, lang.tokens, PrivateData(units, speech), dev)
+
+
+def fingerprint_of(inputs: Inputs, config: DpSgdConfig) -> str:
+    """Of everything that the weights of a training depend on."""
+    digest = hashlib.sha256()
+    units = [(unit.name, unit.copies) for unit in inputs.data.units]
+    numbers = dataclasses.asdict(dataclasses.replace(config, **_NEUTRAL))  # type: ignore[arg-type]
+    told = [numbers, dataclasses.asdict(inputs.model.spec), list(inputs.tokens), units]
+    digest.update(json.dumps(told, sort_keys=True).encode())
+    digest.update(inputs.data.speech.content().encode())
+    for value in inputs.model.state_dict().values():
+        digest.update(value.cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def train_dpsgd(
+    trainer: Trainer, inputs: Inputs, folder: Path, fingerprint: str, release: Release | None
+) -> None:
+    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/`` and ``dpsgd.json``.
+
+    Args:
+        trainer: of the model and the data of ``inputs``.
+        fingerprint: that of :func:`fingerprint_of`.
+        release: where the configuration claims a guarantee; it is finished in the end.
+
+    Raises:
+        PrivacyError: the release is finished and what it has written is gone.
+    """
+    config, model = trainer.config, trainer.model
+    name = release.entry.release if release is not None else ""
+    about = folder / ABOUT
+    if not (name and about.exists() and read_json(about)["release"] == name):
+        secrets = release if release is not None else Repeatable(config.seed)
+        configuration.save(config, folder / "config.yaml")
+        files = StepFiles(
+            folder / "checkpoints", hashlib.sha256(f"{fingerprint} {name}".encode()).hexdigest()
+        )
+        average = files.resume(trainer)
+        _follow(trainer, average, inputs.dev, folder, secrets, files)
+        save_model(folder, model.spec, average.weights(model), inputs.tokens)
+        write_json(about, _about(trainer, len(inputs.data.units), name))
+    if release is not None:
+        release.finish()
+
+
+class Average:
+    """The mean of the weights after several steps; of the last step alone, where there are none.
+
+    Attributes:
+        count: weights in it. step: steps that were made in all.
+    """
+
+    def __init__(self, step: int, count: int, means: dict[str, Tensor]) -> None:
+        self.step, self.count, self.means = step, count, means
+
+    def add(self, trained: Mapping[str, Tensor]) -> None:
+        """Take in the weights after a step."""
+        self.count += 1
+        for name, value in trained.items():
+            mean = self.means.setdefault(name, torch.zeros_like(value, dtype=torch.float64))
+            mean += (value.detach().double() - mean) / self.count
+
+    def weights(self, model: AcousticModel) -> dict[str, Tensor]:
+        """A model's weights with these in place of what was trained."""
+        means = {name: value.float() for name, value in self.means.items()}
+        return {**model.state_dict(), **means}
+
+
+class StepFiles:
+    """Writes and reads ``latest.safetensors``.
+
+    Args:
+        folder: ``checkpoints/``.
+        fingerprint: of all that the weights depend on; what another wrote is removed.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self._folder, self._fingerprint = folder, fingerprint
+
+    def resume(self, trainer: Trainer) -> Average:
+        """Put back the latest weights, if there are some of this fingerprint."""
+        latest = self._folder / LATEST
+        header = read_header(latest) if latest.is_file() else None
+        if header is None or header["fingerprint"] != self._fingerprint:
+            if self._folder.is_dir():
+                log.warning("%s: of other data or another configuration; training anew", self._folder)
+                remove_tree(self._folder)
+            return Average(0, 0, {})
+        found: dict[str, dict[str, Tensor]] = {}
+        for name, value in load_tensors(latest).items():
+            part, _, rest = name.partition("/")
+            found.setdefault(part, {})[rest] = value
+        fill(trainer.model, found["model"], latest)
+        memory: dict[int, dict[str, Tensor]] = {}
+        for name, value in found.get("optimizer", {}).items():
+            number, _, key = name.partition("/")
+            memory.setdefault(int(number), {})[key] = value
+        optimizer = trainer.optimizer.original_optimizer
+        optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
+        log.info("continuing after step %d", header["step"])
+        device = trainer.model.mean.device
+        means = {name: value.to(device) for name, value in found.get("average", {}).items()}
+        return Average(header["step"], header["averaged"], means)
+
+    def save(self, trainer: Trainer, average: Average) -> None:
+        """Write where the training stands."""
+        tensors = {f"model/{name}": value for name, value in trainer.model.state_dict().items()}
+        tensors |= {f"average/{name}": value for name, value in average.means.items()}
+        for number, memory in trainer.optimizer.original_optimizer.state_dict()["state"].items():
+            known = {key: torch.as_tensor(value) for key, value in memory.items() if value is not None}
+            tensors |= {f"optimizer/{number}/{key}": value for key, value in known.items()}
+        header = {"fingerprint": self._fingerprint, "step": average.step, "averaged": average.count}
+        save_tensors(self._folder / LATEST, tensors, header)
+
+
+def _follow(
+    trainer: Trainer,
+    average: Average,
+    dev: Batches,
+    folder: Path,
+    secrets: Release | Repeatable,
+    files: StepFiles,
+) -> None:
+    config, model = trainer.config, trainer.model
+    train_log = TrainLog(folder, average.step, writes=True)
+    alone = Process(0, 1, model.mean.device)
+    averaged_from = config.steps - round(config.average_share * config.steps)
+    for one in trainer.steps(secrets, average.step):
+        average.step = one.number + 1
+        if average.step > averaged_from:
+            average.add(trainer.trained)
+        place = Place(epoch=one.number, step=average.step)
+        # How many took part is private, as is their loss.
+        told = {} if config.claims else {"units": float(one.units)}
+        train_log.step(place, lr=one.lr, gradient_norm=float(one.gradient.norm()), **told)
+        if average.step % config.save_every == 0 or average.step == config.steps:
+            files.save(trainer, average)
+            scores = evaluate(model, KINDS[model.spec.kind].task(), dev, alone)
+            train_log.epoch(place, {f"dev_{name}": value for name, value in scores.items()})
+    train_log.close()
+
+
+def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
+    """What the model is; under a claim nothing of it depends on the private data but the number of units."""
+    config = trainer.config
+    return {
+        "release": release or None,
+        "claim": config.claims,
+        "kind": trainer.model.spec.kind,
+        "unit": config.unit,
+        "units": units,
+        "steps": config.steps,
+        "sampling": config.sampling.describe(),
+        "noise_multiplier": trainer.optimizer.noise_multiplier,
+        "clip": config.clip,
+        "trained_parameters": sum(one.numel() for one in trainer.trained.values()),
+    }

@@ -1,0 +1,270 @@
+"""DP-SGD step by step: who is drawn, their gradients in parts, clip, noise, and the step.
+
+What a unit adds to the sum depends on that unit, the weights and the step alone, never on who else was drawn:
+there is no dropout, and what is masked or stretched in an utterance is drawn for that utterance and step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.kinds import KINDS
+from privasr_k2.am.model import AcousticModel, AmTask
+from privasr_k2.am.specaugment import SpecAugment
+from privasr_k2.compat import out_of_memory
+from privasr_k2.data.batches import Batch, pad_batch
+from privasr_k2.dpsgd.examples import ExampleGradients, check_examples, trained_parameters, without_dropout
+from privasr_k2.dpsgd.lstm import with_example_lstms
+from privasr_k2.dpsgd.optimizer import UnitOptimizer, make_optimizer
+from privasr_k2.dpsgd.settings import DpSgdConfig
+from privasr_k2.dpsgd.units import Part, Speech, Unit, parts
+from privasr_k2.errors import ConfigError, PrivasrError
+from privasr_k2.randomness import NoiseStream, derive_seed, noise_stream
+from privasr_k2.training.trainer import learning_rate
+
+log = logging.getLogger(__name__)
+
+_FRAMES_PER_SECOND = 100
+
+
+class Secrets(Protocol):
+    """Where batches and noise are drawn from: a :class:`privasr_k2.privacy.release.Release`, or its like."""
+
+    def stream(self, *names: str | int) -> NoiseStream:
+        """The stream for the draw of a batch, the same each time."""
+
+    def noise(self, *names: str | int) -> NoiseStream:
+        """The stream for the noise of one value, asked for once."""
+
+
+class Repeatable:
+    """Streams for a training without a claim: anybody who knows the seed can draw them again."""
+
+    def __init__(self, seed: int) -> None:
+        self._secret = hashlib.sha256(f"batches without a claim {seed}".encode()).digest()
+
+    def stream(self, *names: str | int) -> NoiseStream:
+        """As :class:`Secrets` has it."""
+        return noise_stream(self._secret, *names)
+
+    def noise(self, *names: str | int) -> NoiseStream:
+        """As :class:`Secrets` has it."""
+        return self.stream("noise", *names)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateData:
+    """What is protected.
+
+    Attributes:
+        units: sorted by name: a batch is drawn by their places.
+        speech: their utterances.
+        replaced: a unit's name -> the gradient (P,) that it adds whatever it is asked, for audits.
+    """
+
+    units: Sequence[Unit]
+    speech: Speech
+    replaced: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a step was.
+
+    Attributes:
+        number: from 0.
+        gradient: (P,) what the optimizer stepped with, noise included.
+        lr: its learning rate.
+        units: that took part; left_out: those whose gradient was not finite, besides. Private where a
+            guarantee is claimed.
+    """
+
+    number: int
+    gradient: Tensor
+    lr: float
+    units: int
+    left_out: int
+
+
+class Trainer:
+    """Holds the model in training.
+
+    Args:
+        model: on its device; its parameters are trained in place.
+        config: ``trained`` says which.
+        noise: multiplier; 0 = none.
+
+    Attributes:
+        trained: parameters by name.
+        optimizer: of them.
+
+    Raises:
+        ConfigError: ``trained`` names none of the parameters.
+        PrivacyError: a layer mixes examples.
+    """
+
+    def __init__(self, model: AcousticModel, data: PrivateData, config: DpSgdConfig, noise: float) -> None:
+        choose_trained(model, config.trained)
+        self.model, self._data, self.config = model, data, config
+        self.trained = trained_parameters(model)
+        self._size = sum(one.numel() for one in self.trained.values())
+        self._device = model.mean.device
+        self._task: AmTask = KINDS[model.spec.kind].task()
+        self._augment = AmTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
+        plain = make_optimizer(self.trained, kind=config.optimizer, lr=config.lr, momentum=config.momentum)
+        expected = config.rate * max(1, len(data.units))
+        self.optimizer = UnitOptimizer(plain, clip=config.clip, noise_multiplier=noise, expected=expected)
+        self._twin: nn.Module
+        if config.alone:
+            self._twin = without_dropout(with_example_lstms(model)).train()
+        else:
+            self._twin = ExampleGradients(model)
+            check_examples(self._twin, model, self._losses)
+
+    def steps(self, secrets: Secrets, start: int) -> Iterator[Step]:
+        """The steps from ``start`` on; after each, the model has its weights."""
+        config = self.config
+        for number in range(start, config.steps):
+            drawn = config.sampling.cohort(number, len(self._data.units), secrets.stream)
+            noise = secrets.noise(number, "gradient") if self.optimizer.noise is not None else None
+            yield self.step(number, [self._data.units[place] for place in drawn.tolist()], noise)
+
+    def step(self, number: int, units: Sequence[Unit], noise: NoiseStream | None) -> Step:
+        """One step with these units, who may be none."""
+        config = self.config
+        for unit in units:
+            if unit.name in self._data.replaced:
+                self.optimizer.add_given(self._data.replaced[unit.name].to(self._device))
+        real = [unit for unit in units if unit.name not in self._data.replaced]
+        weights = [unit.weights(config.within, config.most_utterances, config.seed, number) for unit in real]
+        frames = {name: self._data.speech.frames(name) for unit in weights for name in unit}
+        limits = {"most_frames": int(config.max_duration * _FRAMES_PER_SECOND), "most_rows": self._rows()}
+        for part in parts(weights, frames, **limits):
+            self._add(part, number)
+        lr = learning_rate(config, number, number / config.steps)  # type: ignore[arg-type]
+        # Opacus's optimizer still has the old groups when a state was loaded.
+        for group in self.optimizer.original_optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.stream = noise
+        self.optimizer.signal_skip_step(False)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        left_out = self.optimizer.left_out
+        if left_out:
+            log.warning("step %d: %d units left out, whose gradients are not finite", number + 1, left_out)
+        return Step(number, self.optimizer.gradient, lr, self.optimizer.count, left_out)
+
+    def _rows(self) -> int:
+        """Utterances whose gradients are in memory at once; 0 = one unit at a time."""
+        if self.config.alone:
+            return 0
+        return max(1, int(self.config.gradients_mb * 1e6 / (4 * max(1, self._size))))
+
+    def _add(self, whole: Part, number: int) -> None:
+        """Clip and add a part; where memory does not suffice its halves, quarters, ..."""
+        todo = deque([whole])
+        while todo:
+            part = todo.popleft()
+            try:
+                self._gradients(part, number)
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                self._forget()
+                reason = str(error).split("\n")[0]
+            else:
+                self.optimizer.owners = (0,) if self.config.alone else part.owners
+                self.optimizer.ends = part.ends
+                self.optimizer.signal_skip_step()
+                self.optimizer.step()
+                self._forget()
+                continue
+            if len(part.names) == 1:
+                way_out = "leave it out, choose a larger subsampling, or take a machine with more memory"
+                raise PrivasrError(part.names[0], "memory for one utterance", reason, way_out)
+            log.warning("out of memory (%s): %d utterances in two parts", reason, len(part.names))
+            todo.extendleft(reversed(halves(part)))
+
+    def _gradients(self, part: Part, number: int) -> None:
+        """Put gradients into ``grad_sample``: a row an utterance, or one of all where units are alone."""
+        batch = self._batch(part.names, number)
+        weights = torch.tensor(part.weights, device=self._device)
+        if isinstance(self._twin, ExampleGradients):
+            self._twin.gradients(lambda twin: self._losses(twin, batch) * weights)
+            return
+        (self._losses(self._twin, batch) * weights).sum().backward()
+        for parameter in self.trained.values():
+            parameter.grad_sample = parameter.grad.unsqueeze(0)
+
+    def _forget(self) -> None:
+        if isinstance(self._twin, ExampleGradients):
+            self._twin.clear()
+        for parameter in self.trained.values():
+            parameter.grad = parameter.grad_sample = None
+
+    def _batch(self, names: Sequence[str], number: int) -> Batch:
+        speech, features = self._data.speech, []
+        for name in names:
+            one = pad_batch([name], [speech.features(name)], [speech.targets[name]])
+            generator = torch.Generator().manual_seed(derive_seed(self.config.seed, "masks", name, number))
+            features.append(self._augment.augmented(one, generator)[0][0])
+        return pad_batch(names, features, [speech.targets[name] for name in names]).to(self._device)
+
+    def _losses(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Nats a token of each utterance, (N,)."""
+        # A generator says that it is training; there is nothing left to draw.
+        sums = self._task.loss(model, batch, torch.Generator()).sums
+        return sums / batch.target_lengths
+
+
+def choose_trained(model: nn.Module, prefixes: Sequence[str]) -> None:
+    """Freeze the parameters whose names begin with none of ``prefixes``; without any, none is.
+
+    Raises:
+        ConfigError: a prefix that no parameter has.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    for prefix in prefixes:
+        if not any(_begins(name, prefix) for name in names):
+            tops = " ".join(dict.fromkeys(name.split(".")[0] for name in names))
+            raise ConfigError(
+                "trained", f"beginnings of parameters' names: {tops}", repr(prefix), "correct it"
+            )
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not prefixes or any(_begins(name, prefix) for prefix in prefixes))
+
+
+def _begins(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(f"{prefix}.")
+
+
+def halves(part: Part) -> list[Part]:
+    """A part as two, of which the first ends only where no unit is in both.
+
+    >>> whole = Part(("a", "b", "c"), (1.0, 1.0, 1.0), (0, 1, 2), True)
+    >>> [(one.names, one.owners, one.ends) for one in halves(whole)]
+    [(('a',), (0,), True), (('b', 'c'), (0, 1), True)]
+    """
+    middle = len(part.names) // 2
+    several = len(set(part.owners)) > 1
+    while several and part.owners[middle] == part.owners[middle - 1]:
+        # Whole units stay together.
+        middle = middle - 1 if middle > 1 else part.owners.index(part.owners[0] + 1)
+    found = []
+    for rows in (slice(0, middle), slice(middle, None)):
+        owners = part.owners[rows]
+        moved = tuple(owner - owners[0] for owner in owners)
+        names, weights = part.names[rows], part.weights[rows]
+        found.append(dataclasses.replace(part, names=names, weights=weights, owners=moved))
+    if not several:
+        found[0] = dataclasses.replace(found[0], ends=False)
+    return found

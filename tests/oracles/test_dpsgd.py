@@ -1,0 +1,75 @@
+"""DP-SGD against one utterance at a time, and our LSTM against Opacus's."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.grad_samplers import register, with_replaceable_layers
+from privasr_k2.am.kinds import KINDS
+from privasr_k2.data.batches import Batch
+from privasr_k2.dpsgd.examples import ExampleGradients
+from privasr_k2.dpsgd.lstm import ExampleLstm
+from tests.oracles.test_end_to_end import renamed
+from tests.unit.am.end_to_end import ENCODERS, END_TO_END, model
+from tests.unit.am.small import features, tiny_model
+
+ARCHITECTURES = [
+    *(("ctc", encoder) for encoder in ENCODERS[:3]),
+    *((kind, encoder) for kind in END_TO_END for encoder in ENCODERS),
+]
+
+
+def made_batch() -> Batch:
+    x, lengths = features(33, 24, 29)
+    targets = torch.tensor([[1, 2, 2], [3, 1, 0], [2, 0, 0]])
+    return Batch(("a", "b", "c"), x, lengths, targets, torch.tensor([3, 2, 1]))
+
+
+def losses(made: nn.Module, batch: Batch, kind: str) -> Tensor:
+    return KINDS[kind].task().loss(made, batch, torch.Generator()).sums
+
+
+@pytest.mark.parametrize(("kind", "encoder"), ARCHITECTURES)
+def test_gradients_of_examples_are_those_of_one_at_a_time(kind: str, encoder: str) -> None:
+    made = tiny_model(encoder) if kind == "ctc" else model(kind, encoder)
+    batch = made_batch()
+    found = ExampleGradients(made).gradients(lambda twin: losses(twin, batch, kind))
+    for row, one in enumerate(batch.split(3)):
+        made.train().zero_grad(set_to_none=True)
+        losses(made, one, kind).sum().backward()
+        for name, gradient, parameter in zip(dict(made.named_parameters()), found, made.parameters()):
+            # Of the largest value: some are sums of some hundred terms of its size.
+            scale = max(1.0, float(parameter.grad.abs().max()))
+            torch.testing.assert_close(gradient[row], parameter.grad, atol=1e-5 * scale, rtol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize("kind", ["rnnt", "las"])
+def test_our_lstm_has_the_gradients_of_opacus(kind: str) -> None:
+    grad_sample = pytest.importorskip("opacus.grad_sample")
+    register()
+    made, batch = model(kind, "blstm").train(), made_batch()
+    ours = dict(
+        zip(
+            dict(made.named_parameters()),
+            ExampleGradients(made).gradients(lambda twin: losses(twin, batch, kind)),
+        )
+    )
+    wrapped = grad_sample.GradSampleModule(with_replaceable_layers(copy.deepcopy(made)), loss_reduction="sum")
+    losses(wrapped, batch, kind).sum().backward()
+    theirs = {renamed(name): one.grad_sample for name, one in wrapped.named_parameters()}
+    assert sum("weight_hh" in name for name in theirs) > 1
+    for name, gradient in ours.items():
+        torch.testing.assert_close(gradient, theirs[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_the_lstm_passes_numerical_differentiation() -> None:
+    lstm = ExampleLstm(nn.LSTM(2, 3, 2).double())
+    given = [torch.randn(*shape, dtype=torch.float64) for shape in ((4, 2, 2), (2, 2, 3), (2, 2, 3))]
+    given = [one.requires_grad_() for one in given]
+    assert torch.autograd.gradcheck(
+        lambda x, hidden, cell: lstm(x, (hidden, cell))[0], given, eps=1e-6, atol=1e-6
+    )

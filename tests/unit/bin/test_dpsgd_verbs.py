@@ -1,0 +1,72 @@
+"""train_dpsgd from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.fileio import read_json
+from tests.unit.bin.test_language_verbs import call
+from tests.unit.dpsgd.private_speech import FILES, made_data, saved_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verbs")
+    _, _, lang = made_data(folder)
+    saved_model(folder / "init", lang)
+    return folder
+
+
+def flags(folder: Path, out: Path) -> list[object]:
+    private = ["--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats"]
+    public = ["--in-lang", folder / "lang", "--in-init", folder / "init"]
+    return [*private, *public, "--out-dir", out, "--device", "cpu", "--config", *FILES]
+
+
+def spent(out: Path) -> list[object]:
+    return ["--out-privacy", out.parent / "privacy.json", "--ledger", out.parent / "ledger.json"]
+
+
+def test_with_a_claim(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    out = tmp_path / "am"
+    claim = ["--set", "data=made/train", "epsilon=20", "delta=1e-3", "rate=1", "steps=3"]
+    call(monkeypatch, "train_dpsgd", *flags(folder, out), *spent(out), *claim)
+    [entry] = read_json(tmp_path / "privacy.json")["entries"]
+    assert entry["spending"]["unit"] == "speaker" and entry["spending"]["units"] == 4
+    assert "plan: noise" in caplog.text and "epsilon 20" in caplog.text
+    assert (out / "model.safetensors").is_file() and (out / "model.yaml").is_file()
+    assert read_json(out / "dpsgd.json")["claim"] is True
+
+
+@pytest.mark.parametrize(
+    ("claim", "more", "message"),
+    [
+        (["epsilon=1"], [], "--out-privacy and --ledger"),
+        (["epsilon=0"], ["spent"], "epsilon must be above 0"),
+        (["noise=1", "delta=0.3"], ["spent"], "1/units"),
+        ([], ["spent"], "no --out-privacy without noise"),
+        (["noise=1", "trained=[nothing]"], ["spent"], "nothing"),
+        (["noise=1", "rate=1"], ["spent", "limit"], "--max-epsilon"),
+    ],
+)
+def test_nothing_is_spent_on_bad_input(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    claim: list[str],
+    more: list[str],
+    message: str,
+) -> None:
+    out = tmp_path / "am"
+    given = [*flags(folder, out), *(spent(out) if "spent" in more else [])]
+    given += ["--max-epsilon", "0.01"] if "limit" in more else []
+    with pytest.raises(SystemExit) as ended:
+        call(monkeypatch, "train_dpsgd", *given, "--set", "data=made/train", "delta=1e-3", *claim)
+    assert ended.value.code == 2 and message in capsys.readouterr().err
+    assert not (tmp_path / "privacy.json").exists() and not out.exists()

@@ -1,0 +1,99 @@
+"""Gradients of examples: what is refused, and what Opacus would count twice."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.am.encoders.common import valid_frames
+from privasr_k2.data.batches import Batch
+from privasr_k2.dpsgd.examples import ExampleGradients, check_examples, made_up, without_dropout
+from privasr_k2.errors import PrivacyError
+from tests.unit.dpsgd.private_speech import made_model
+
+
+class Mean(nn.Module):
+    """Takes the batch's mean away: examples know of each other."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - x.mean(dim=0, keepdim=True)
+
+
+class TimeFirst(nn.Module):
+    """A linear layer that reads (T, N, D)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.inner(x.permute(2, 0, 1)).permute(1, 2, 0)
+
+
+class Broken(nn.Module):
+    """A CTC model with one more layer behind its encoder."""
+
+    def __init__(self, added: nn.Module) -> None:
+        super().__init__()
+        self.made = made_model()
+        self.added = added
+        self.mean, self.subsampling = self.made.mean, self.made.subsampling
+        self.feature_dim, self.num_tokens = self.made.feature_dim, self.made.num_tokens
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        encoded, lengths = self.made.encoded(x, lengths)
+        return self.made.output(self.added(encoded)) * valid_frames(encoded, lengths)
+
+
+def losses(model: nn.Module, batch: Batch) -> Tensor:
+    return model(batch.features, batch.lengths).square().sum(dim=(1, 2))
+
+
+def test_layers_that_keep_examples_apart_pass() -> None:
+    model = Broken(nn.Identity())
+    check_examples(ExampleGradients(model), model, losses)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("added", "message"), [(Mean(), "depend on other examples"), (TimeFirst(), "3 gradients")]
+)
+def test_layers_that_do_not_are_refused(added: nn.Module, message: str) -> None:
+    model = Broken(added)
+    with pytest.raises(PrivacyError, match=message):
+        check_examples(ExampleGradients(model), model, losses)  # type: ignore[arg-type]
+
+
+def test_a_parameter_without_a_gradient_is_refused() -> None:
+    model = Broken(nn.Identity())
+    model.unused = nn.Linear(2, 2)
+    with pytest.raises(PrivacyError, match="parameter unused"):
+        check_examples(ExampleGradients(model), model, losses)  # type: ignore[arg-type]
+
+
+def test_a_linear_layer_called_several_times() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(torch.tanh(self.inner(x.unsqueeze(1).expand(-1, 4, -1)))[:, 0])
+
+    model, x = Twice(), torch.randn(2, 3)
+    found = ExampleGradients(model).gradients(lambda twin: twin(x).sin().sum(dim=1))
+    for row in range(2):
+        model.zero_grad()
+        model(x[row : row + 1]).sin().sum().backward()
+        for one, parameter in zip(found, model.parameters()):
+            torch.testing.assert_close(one[row], parameter.grad)
+
+
+def test_there_is_no_dropout_and_the_model_keeps_its_own() -> None:
+    model = made_model("rnnt", "blstm", dropout=0.5).train()
+    gradients, batch = ExampleGradients(model), made_up(model, 0)
+    given = (batch.features, batch.lengths, batch.targets, batch.target_lengths)
+    assert gradients.training and torch.equal(gradients(*given), gradients(*given))
+    assert not torch.equal(model(*given), model(*given))
+    without_dropout(model)
+    torch.testing.assert_close(model(*given), gradients(*given))

@@ -1,0 +1,73 @@
+"""What a setting costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from privasr_k2.dpsgd.settings import RELATION, noise_multiplier, spending
+from privasr_k2.errors import ConfigError, PrivacyError
+from privasr_k2.privacy.accounting import account
+from privasr_k2.privacy.plan import PlanRequest, plan
+from privasr_k2.privacy.spending import guarantees
+from tests.unit.dpsgd.private_speech import config
+
+
+def test_epsilon_is_that_of_the_plan() -> None:
+    setting = config("noise=1.2", "steps=50", "rate=0.2")
+    [found] = guarantees([spending(setting, 74, noise_multiplier(setting))])
+    nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
+    asked = {"kind": "updates", "unit": "speaker", "units": 74, "relation": RELATION.value, "delta": 1e-3}
+    planned = plan(PlanRequest(**{**nothing, **asked, "rate": 0.2, "rounds": 50, "noise": 1.2}))  # type: ignore[arg-type]
+    assert found.epsilon == planned.epsilon and found.unit == "speaker" and found.units == 74
+
+
+def test_noise_follows_from_epsilon() -> None:
+    setting = config("epsilon=3", "steps=20", "rate=1")  # for which there is a formula
+    noise = noise_multiplier(setting)
+    for factor, within in ((1.0, True), (0.999, False)):
+        found = account(spending(setting, 74, noise * factor).event, RELATION, setting.delta)
+        assert (found.value <= 3) == within
+
+
+def test_without_a_claim() -> None:
+    assert noise_multiplier(config()) == 0.0 and not config("clip=null").claims
+    with pytest.raises(PrivacyError, match="a claim needs noise"):
+        spending(config(), 74, 0.0)
+
+
+def test_delta_must_be_below_one_of_the_units() -> None:
+    with pytest.raises(PrivacyError, match="1/units"):
+        spending(config("noise=1", "delta=0.1"), 12, 1.0)
+
+
+def test_what_is_not_covered() -> None:
+    sentences = " ".join(spending(config("noise=1"), 74, 1.0).does_not_cover)
+    assert "rounding" in sentences and "several names" in sentences
+    alone = spending(config("noise=1", "alone=true", "unit=utterance"), 74, 1.0)
+    assert "rounding" not in " ".join(alone.does_not_cover)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["noise=1", "epsilon=1"], "give one of them"),
+        (["epsilon=0"], "epsilon must be above 0"),
+        (["noise=0"], "noise must be above 0"),
+        (["noise=1", "clip=null"], "clip must be a number"),
+        (["noise=1", "data=''"], "data must name"),
+        (["rate=0"], "rate must be above 0"),
+        (["rate=1.1"], "at most 1"),
+        (["clip=-1"], "clip must be above 0"),
+        (["unit=word"], "unit must be one of"),
+        (["within=max"], "within must be one of"),
+        (["steps=0"], "steps must be at least 1"),
+        (["delta=1"], "delta must be"),
+        (["momentum=1"], r"momentum must be in \[0, 1\)"),
+        (["average_share=2"], "average_share"),
+        (["memory_gb=-1"], "memory_gb"),
+        (["max_duration=0"], "max_duration must be above 0"),
+    ],
+)
+def test_bad_values(changes: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(*changes)

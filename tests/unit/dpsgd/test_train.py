@@ -1,0 +1,172 @@
+"""Whole trainings on a few utterances: continued, finished, refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from privasr_k2.am.checkpoints import load_model
+from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
+from privasr_k2.dpsgd.train import StepFiles, fingerprint_of, read_inputs, train_dpsgd
+from privasr_k2.dpsgd.trainer import Trainer
+from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.privacy import release
+from privasr_k2.training.weights import load_tensors
+from tests.unit.dpsgd.private_speech import config, made_data, saved_model
+
+Folders = tuple[Path, Path, Path]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    folder = tmp_path_factory.mktemp("corpus")
+    _, feats, lang = made_data(folder)
+    return feats, lang, saved_model(folder / "init", lang)
+
+
+def run(
+    folders: Folders, out: Path, setting: DpSgdConfig, *, stop: int | None = None
+) -> dict[str, torch.Tensor]:
+    """Train as the verb does; ``stop``: the step that a kill prevents from being saved."""
+    feats, lang, init = folders
+    inputs = read_inputs(feats, feats, load_lang(lang), init, setting)
+    trainer = Trainer(inputs.model, inputs.data, setting, noise_multiplier(setting))
+    fingerprint = fingerprint_of(inputs, setting)
+    real = StepFiles.save
+
+    def killed(files: StepFiles, trainer: Trainer, average: Any) -> None:
+        if average.step == stop:
+            raise KeyboardInterrupt
+        real(files, trainer, average)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepFiles, "save", killed)
+        if not setting.claims:
+            train_dpsgd(trainer, inputs, out, fingerprint, None)
+        else:
+            spent = spending(setting, len(inputs.data.units), noise_multiplier(setting))
+            ledger = out.parent / "ledger.json"
+            begun = release.begin(
+                ledger,
+                beside=out.parent / f"{out.name}_privacy.json",
+                spending=spent,
+                fingerprint=fingerprint,
+                max_epsilon=None,
+            )
+            with begun as found:
+                train_dpsgd(trainer, inputs, out, fingerprint, found)
+    return load_tensors(out / "model.safetensors")
+
+
+def test_without_a_claim_it_learns_and_continues(folders: Folders, tmp_path: Path) -> None:
+    setting = config("rate=1", "lr=0.03", "clip=1", "steps=16", "save_every=4", "average_share=0.5")
+    whole = run(folders, tmp_path / "whole", setting)
+    with pytest.raises(KeyboardInterrupt):
+        run(folders, tmp_path / "cut", setting, stop=12)
+    again = run(folders, tmp_path / "cut", dataclasses.replace(setting, save_every=3))
+    assert all(torch.equal(again[name], value) for name, value in whole.items())
+    log = [*read_jsonl(tmp_path / "whole" / "train_log.jsonl")]
+    assert [record["step"] for record in log] == [4, 8, 12, 16]
+    assert log[-1]["dev_loss"] < log[0]["dev_loss"] and "dev_token_errors" in log[-1]
+    about = read_json(tmp_path / "whole" / "dpsgd.json")
+    assert (about["claim"], about["units"], about["release"]) == (False, 4, None)
+    load_model(tmp_path / "whole")
+
+
+def test_a_claim_is_spent_once_however_often_it_is_killed(folders: Folders, tmp_path: Path) -> None:
+    setting = config("noise=0.5", "rate=0.6", "average_share=0")
+    out = tmp_path / "out"
+    for stop in (3, 6):
+        with pytest.raises(KeyboardInterrupt):
+            run(folders, out, setting, stop=stop)
+    saved = load_tensors(out / "checkpoints" / "latest.safetensors")
+    made = run(folders, out, setting)
+    assert len(read_json(tmp_path / "ledger.json")["entries"]) == 1
+    # What was saved before the kill is where it went on from, and the noise was that of the release.
+    assert not torch.equal(saved["model/output.weight"], made["output.weight"])
+    again = run(folders, out, setting)
+    assert all(torch.equal(again[name], value) for name, value in made.items())
+    (out / "dpsgd.json").unlink()
+    (out / "checkpoints" / "latest.safetensors").unlink()
+    with pytest.raises(PrivacyError, match="finished"):  # its key is gone
+        run(folders, out, setting)
+
+
+def test_a_killed_step_is_made_again_with_the_same_noise(folders: Folders, tmp_path: Path) -> None:
+    setting = config("noise=0.5", "rate=0.6", "steps=3", "average_share=0")
+    first: list[torch.Tensor] = []
+    real = Trainer.step
+
+    def watched(self: Trainer, *given: Any) -> Any:
+        found = real(self, *given)
+        first.append(found.gradient)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "step", watched)
+        with pytest.raises(KeyboardInterrupt):
+            run(folders, tmp_path / "out", setting, stop=3)
+        run(folders, tmp_path / "out", setting)
+    assert len(first) == 6
+    assert all(torch.equal(a, b) for a, b in zip(first[:3], first[3:])) and not torch.equal(
+        first[0], first[1]
+    )
+
+
+def test_the_average_of_the_last_steps(folders: Folders, tmp_path: Path) -> None:
+    each = []
+    real = Trainer.step
+
+    def watched(self: Trainer, *given: Any) -> Any:
+        found = real(self, *given)
+        each.append(self.trained["output.weight"].detach().double().clone())
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "step", watched)
+        made = run(folders, tmp_path / "out", config("rate=1", "average_share=0.5"))
+    torch.testing.assert_close(made["output.weight"], torch.stack(each[3:]).mean(0).float())
+
+
+def test_scratch_keeps_form_and_normalization(folders: Folders) -> None:
+    feats, lang, init = folders
+    old = read_inputs(feats, feats, load_lang(lang), init, config()).model.state_dict()
+    new = read_inputs(
+        feats, feats, load_lang(lang), init, config("start=scratch", "seed=5")
+    ).model.state_dict()
+    same = {name for name, value in new.items() if torch.equal(value, old[name])}
+    assert {"mean", "deviation"} <= same and "output.weight" not in same
+    assert float(new["deviation"][0]) == pytest.approx(0.7)
+
+
+def test_fingerprints_tell_what_changes_weights(folders: Folders) -> None:
+    feats, lang, init = folders
+
+    def of(*changes: str) -> str:
+        setting = config(*changes)
+        return fingerprint_of(read_inputs(feats, feats, load_lang(lang), init, setting), setting)
+
+    assert of() == of("save_every=7") == of("memory_gb=0") != of("seed=2")
+    assert len({of(), of("clip=2"), of("unit=utterance"), of("start=scratch")}) == 4
+    setting = config()
+    inputs = read_inputs(feats, feats, load_lang(lang), init, setting)
+    inputs.data.speech.features("train-0")[0, 0] += 1  # which is kept in memory
+    assert fingerprint_of(inputs, setting) != of()
+
+
+def test_inputs_that_do_not_fit(folders: Folders, tmp_path: Path) -> None:
+    feats, lang, init = folders
+    with pytest.raises(DataError, match="an acoustic model"):
+        read_inputs(feats, feats, load_lang(lang), tmp_path, config())
+    (tmp_path / "other").mkdir()
+    for name in ("words.txt", "lexicon.txt"):
+        (tmp_path / "other" / name).write_text((lang / name).read_text())
+    (tmp_path / "other" / "tokens.txt").write_text("<blk> 0\na 1\nc 2\nb 3\n")
+    with pytest.raises(DataError, match="tokens of the lang folder"):
+        read_inputs(feats, feats, load_lang(tmp_path / "other"), init, config())
