@@ -60,9 +60,23 @@ CONFIGS = {
     "fmp_audit": "privasr_k2.federated.fmp_settings:FmpAuditConfig",
     "fmp_timeline": "privasr_k2.federated.fmp_timeline:TimelineConfig",
     "finetune_lm": "privasr_k2.federated.server_training:FinetuneConfig",
+    "dpsgd": "privasr_k2.dpsgd.settings:DpSgdConfig",
     "fedlm_report": "privasr_k2.scoring.fedlm_report:FedLmReportOptions",
     "fedlm_audit": "privasr_k2.federated.fedlm_audit:AuditConfig",
+    "inversion": "privasr_k2.attack.settings:InversionConfig",
+    "report_inversion": "privasr_k2.attack.settings:InversionReportConfig",
+    "membership": "privasr_k2.attack.settings:MembershipConfig",
+    "audit_pate": "privasr_k2.attack.settings:VoteAuditConfig",
+    "audit_dpsgd": "privasr_k2.attack.settings:MarkAuditConfig",
+    "shards": "privasr_k2.pate.shards:ShardsConfig",
+    "votes": "privasr_k2.pate.votes:VotesConfig",
+    "pate": "privasr_k2.pate.aggregate:AggregateConfig",
+    "vote_tokens": "privasr_k2.pate.tokens:TokenPoolConfig",
+    "vote_plan": "privasr_k2.pate.plan:VotePlanConfig",
     "earnings21_clients": "privasr_k2.corpora.earnings21_clients:Earnings21ClientsConfig",
+    "heads": "privasr_k2.pate.heads:HeadConfig",
+    "student": "privasr_k2.pate.student_data:StudentPart",
+    "pate_report": "privasr_k2.scoring.pate_report:PateReportOptions",
 }
 
 #: Folders of layers above conf/*.yaml, each with files of the same names (docs/design.md).
