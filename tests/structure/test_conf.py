@@ -83,7 +83,7 @@ CONFIGS = {
 LAYERS = ("conf/*/**/*.yaml", "egs/*/conf/**/*.yaml")
 
 # Layers that a recipe puts upon the defaults of another name.
-UPON = {"lm_tune": "lm_lstm"}
+UPON = {"lm_tune": "lm_lstm", "am_finetune": "am_ctc"}
 
 
 def resolve(name: str) -> type[Any]:

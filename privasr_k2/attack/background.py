@@ -1,0 +1,71 @@
+"""What an attacker knows beforehand: the statistics of public speech, and how long words take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from privasr_k2.data.features import load_features
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import DataError
+from privasr_k2.graph.lang import Lang
+
+
+@dataclass(frozen=True)
+class Background:
+    """Public speech.
+
+    Attributes:
+        mean: (F,) float32 of its frames.
+        deviation: (F,) float32, above 0.
+        frame_shift: seconds.
+        frames_per_token: median over utterances.
+        frames: median frames of the utterances that say just this, by text.
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    frame_shift: float
+    frames_per_token: float
+    frames: Mapping[str, int]
+
+    def frames_of(self, text: str, num_tokens: int) -> int:
+        """How long the attacker makes what is to say ``text``."""
+        return self.frames.get(text, max(1, round(self.frames_per_token * num_tokens)))
+
+
+def read_background(folder: Path, roles: Sequence[str], lang: Lang, *, utterances: int) -> Background:
+    """Statistics of the first ``utterances`` of the roles of a features folder.
+
+    Args:
+        lang: spells texts; a word that it lacks has no tokens here.
+
+    Raises:
+        DataError: no such role, or no utterance.
+    """
+    cuts = islice((cut for role in roles for cut in load_cuts(folder, role)), utterances)
+    parts, texts, shift = [], [], 0.0
+    for cut in cuts:
+        parts.append(load_features(cut))
+        texts.append(" ".join((cut.supervisions[0].text or "").split()))
+        shift = float(cut.frame_shift)
+    if not parts:
+        raise DataError(folder, f"utterances of {' '.join(roles)}", "none", "name roles that have some")
+    frames = np.array([len(part) for part in parts])
+    every = np.concatenate(parts).astype(np.float64)
+    deviation = every.std(axis=0)
+    spelled = lang.first_pronunciations
+    tokens = [sum(len(spelled.get(word, ())) for word in text.split()) for text in texts]
+    rates = frames / np.maximum(1, tokens)
+    by_text = {text: int(np.median(frames[[one == text for one in texts]])) for text in set(texts)}
+    return Background(
+        every.mean(axis=0).astype(np.float32),
+        np.where(deviation > 1e-8, deviation, 1.0).astype(np.float32),
+        shift,
+        float(np.median(rates)),
+        by_text,
+    )

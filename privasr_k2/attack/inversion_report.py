@@ -1,0 +1,187 @@
+"""The report on inversions: whom they resemble, tested over speakers, and what a random model gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.attack.inversion_files import Inversion
+from privasr_k2.attack.occurrences import Occurrence, by_speaker
+from privasr_k2.attack.pictures import mel_spectrogram
+from privasr_k2.attack.settings import InversionReportConfig
+from privasr_k2.attack.similarity import Advantage, Distances, advantage, minus, prepared, warped_distances
+from privasr_k2.errors import DataError
+from privasr_k2.randomness import stream
+from privasr_k2.scoring.comparisons import holm
+from privasr_k2.scoring.report import NOTHING, p_text, table
+
+Occurrences = Mapping[str, Sequence[Occurrence]]
+
+_NOTES = (
+    "A word's distance is by dynamic time warping, in deviations of public speech. Advantage: mean distance "
+    "to other speakers minus that to members; above 0, what was found is closer to those in the training.",
+    "Less the control: the same speakers' distances to what was found in a randomly initialized model are "
+    "taken off first. What is left is what the model has learned, of its members or of speech.",
+    "p: speakers permuted, two-sided; Holm over all p-values of the table. Interval: speakers drawn with "
+    "replacement.",
+    "An advantage shows leakage. None shows nothing: another attack may find what this one misses, and no "
+    "bound on epsilon follows from either.",
+    "Members' speech was looked at: this report is its owner's, and no guarantee covers it.",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is told of one inversion; the advantages are None where speakers are too few."""
+
+    inversion: Inversion
+    words: tuple[str, ...]
+    alone: Advantage | None
+    less_control: Advantage | None
+
+
+def distances(inversion: Inversion, found: Occurrences, *, utterance_mean: bool) -> Distances:
+    """Speaker -> word -> mean distance of the speaker's occurrences to the inverted word."""
+    told: dict[str, dict[str, float]] = {}
+    for word, speakers in by_speaker(found).items():
+        if word not in inversion.words:
+            continue
+        ours = prepared(inversion.words[word].features, inversion.deviation, utterance_mean=utterance_mean)
+        for speaker, said in speakers.items():
+            theirs = [
+                prepared(one.features, inversion.deviation, utterance_mean=utterance_mean) for one in said
+            ]
+            told.setdefault(speaker, {})[word] = float(warped_distances(ours, theirs).mean())
+    return told
+
+
+def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
+    """Refuse others who are members.
+
+    Raises:
+        DataError: a speaker of both.
+    """
+    groups = [{one.speaker for said in group.values() for one in said} for group in (members, others)]
+    both = sorted(groups[0] & groups[1])
+    if both:
+        found = f"{len(both)} speakers in both, {', '.join(both[:3])}"
+        raise DataError(
+            f"--in-others, for {name}", "speakers who are not in the training", found, "name another folder"
+        )
+
+
+def examine(
+    inversions: Sequence[Inversion],
+    members: Sequence[Occurrences],
+    others: Occurrences,
+    config: InversionReportConfig,
+) -> list[Result]:
+    """The advantages of all inversions.
+
+    Args:
+        members: for each inversion, where those said the words who are in the attacked model's training.
+        others: where speakers said them who are in no training.
+
+    Raises:
+        DataError: a speaker who is both.
+    """
+    results = []
+    for inversion, of_members in zip(inversions, members, strict=True):
+        check_apart(of_members, others, inversion.name)
+
+        def measured(one: Inversion, of_members: Occurrences = of_members) -> tuple[Distances, Distances]:
+            mean = {"utterance_mean": config.utterance_mean}
+            return distances(one, of_members, **mean), distances(one, others, **mean)
+
+        def tested(pair: tuple[Distances, Distances], *names: str) -> Advantage | None:
+            return advantage(
+                *pair, stream(config.seed, "advantage", *names), permutations=config.permutations,
+                replicates=config.replicates, confidence=config.confidence,
+            )  # fmt: skip
+
+        ours = measured(inversion)
+        control = next((one for one in inversions if _controls(one, inversion)), None)
+        less = None
+        if control is not None:
+            pair = tuple(minus(a, b) for a, b in zip(ours, measured(control)))
+            less = tested(pair, inversion.name, "less control")  # type: ignore[arg-type]
+        words = tuple(sorted(w for w in inversion.words if of_members.get(w) and others.get(w)))
+        results.append(Result(inversion, words, tested(ours, inversion.name), less))
+    return results
+
+
+def _controls(one: Inversion, of: Inversion) -> bool:
+    return one.control and not of.control and one.config["attack"] == of.config["attack"]
+
+
+def panels(
+    inversions: Sequence[Inversion], members: Sequence[Occurrences], config: InversionReportConfig
+) -> list[tuple[str, list[tuple[str, np.ndarray]]]]:
+    """For each word a member's utterance and all inversions of it, as log-mel energies.
+
+    The utterance is the one that is closest to the first inversion: what the attack comes nearest to.
+    """
+    rows = []
+    for word in inversions[0].words:
+        shown = [(one.name, one.words[word].features) for one in inversions if word in one.words]
+        said = members[0].get(word)
+        if said:
+            ours, *theirs = (
+                prepared(features, inversions[0].deviation, utterance_mean=config.utterance_mean)
+                for features in (inversions[0].words[word].features, *(one.features for one in said))
+            )
+            nearest = said[int(warped_distances(ours, theirs).argmin())]
+            shown.insert(0, (f"said by {nearest.speaker}", nearest.features))
+        mels = [
+            (name, mel_spectrogram(features, mel_bins=config.mel_bins, lifter=config.lifter))
+            for name, features in shown
+        ]
+        rows.append((word, mels))
+    return rows
+
+
+def report_text(results: Sequence[Result], config: InversionReportConfig) -> str:
+    """The table in Markdown, with notes; it holds no path and no date."""
+    tests = [test for result in results for test in (result.alone, result.less_control)]
+    corrected = iter(holm([None if test is None else test.p_value for test in tests]))
+    rows = [_row(result, next(corrected), next(corrected), config) for result in results]
+    blocks = ["# Model inversion\n"]
+    if config.command:
+        blocks.append(f"Made with `{config.command}`.\n")
+    blocks += [table(rows), "".join(f"- {note}\n" for note in _NOTES)]
+    return "\n".join(blocks)
+
+
+def _row(
+    result: Result, p: float | None, p_less: float | None, config: InversionReportConfig
+) -> dict[str, str]:
+    found = [result.inversion.words[word] for word in result.inversion.words]
+    told = {
+        "system": result.inversion.name,
+        "attack": str(result.inversion.config["attack"]).replace("_", " "),
+        "models": str(result.inversion.models),
+        "words": ", ".join(result.words) or NOTHING,
+        "log P": f"{np.mean([one.log_likelihood for one in found]):.2f}",
+        "at the start": f"{np.mean([one.begun_at for one in found]):.2f}",
+        "queries a word": f"{max(one.queries for one in found):,}",
+    }
+    if result.alone is None:
+        return {**told, "speakers": "too few to test"}
+    told["speakers"] = f"{result.alone.members} and {result.alone.others}"
+    told["distance to members"] = f"{result.alone.member_distance:.4f}"
+    told["to others"] = f"{result.alone.other_distance:.4f}"
+    told |= _cells("", result.alone, p, config)
+    if result.less_control is not None:
+        told |= _cells("less control: ", result.less_control, p_less, config)
+    return told
+
+
+def _cells(of: str, test: Advantage, p: float | None, config: InversionReportConfig) -> dict[str, str]:
+    return {
+        f"{of}advantage": f"{test.value:+.4f}",
+        f"{of}{100 * config.confidence:g} % interval": f"{test.low:+.4f} to {test.high:+.4f}",
+        f"{of}p": p_text(test.p_value),
+        f"{of}p (Holm)": p_text(p),
+    }

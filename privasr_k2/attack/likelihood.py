@@ -1,0 +1,125 @@
+"""log P(words | features) of one model or of several, with gradients by the features."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.am.kinds import new_model
+from privasr_k2.am.losses import ctc_loss
+from privasr_k2.am.sequence import SequenceModel
+from privasr_k2.data.batches import needed_frames
+from privasr_k2.errors import ConfigError
+from privasr_k2.graph.lang import Lang, check_same_tokens
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What is attacked: one model, or several whose probabilities are averaged.
+
+    Attributes:
+        models: I of them, ready to score, of the same tokens and features.
+        log_weights: (I,) natural log; the weights sum to 1.
+    """
+
+    models: tuple[Any, ...]
+    log_weights: Tensor
+
+    def log_likelihoods(self, features: Tensor, tokens: Sequence[int]) -> Tensor:
+        """log sum over i of w_i P_i(tokens | features) [yang2022, eq. 3, for whole transcripts].
+
+        Args:
+            features: (N, T, F) float32, without padding.
+            tokens: of one transcript, from 1.
+
+        Returns:
+            (N,) with gradients by the features. Of hybrid models it is minus the loss that they were trained
+            with, which is a mean of two log-probabilities.
+        """
+        lengths = torch.full((len(features),), features.size(1), device=features.device)
+        targets = torch.tensor([*tokens], device=features.device).expand(len(features), -1)
+        target_lengths = torch.full_like(lengths, len(tokens))
+        # cuDNN's recurrent layers have no gradients outside of training mode.
+        plain = torch.backends.cudnn.flags(enabled=False) if features.is_cuda else contextlib.nullcontext()
+        with plain:
+            scores = [_minus_losses(one, features, lengths, targets, target_lengths) for one in self.models]
+        weights = self.log_weights.to(features.device).unsqueeze(1)
+        return (torch.stack(scores).double() + weights).logsumexp(0)
+
+    def fewest_frames(self, tokens: Sequence[int]) -> int:
+        """Input frames below which no model has room for the tokens."""
+        needed = needed_frames(tokens)
+        frames = 1
+        while min(one.output_frames(frames) for one in self.models) < needed:
+            frames += 1
+        return frames
+
+
+def _minus_losses(
+    model: Any, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+) -> Tensor:
+    if isinstance(model, SequenceModel):
+        return -model(features, lengths, targets, target_lengths)
+    log_probs, lengths = model(features, lengths)
+    return -ctc_loss(log_probs, lengths, targets, target_lengths)
+
+
+def attacked(models: Sequence[Any], weights: Sequence[float] = ()) -> Attacked:
+    """The models in evaluation mode and without gradients by their parameters.
+
+    Args:
+        weights: above 0, sum 1; none: uniform.
+
+    Raises:
+        ConfigError: another number of weights than of models.
+    """
+    if weights and len(weights) != len(models):
+        raise ConfigError(
+            "weights", f"one for each of {len(models)} models", str(len(weights)), "give as many, or none"
+        )
+    for model in models:
+        model.eval().requires_grad_(False)
+    given = torch.tensor([*weights] or [1 / len(models)] * len(models), dtype=torch.float64)
+    return Attacked(tuple(models), given.log())
+
+
+def open_attacked(
+    folders: Sequence[Path], weights: Sequence[float], lang: Lang, device: torch.device | str
+) -> Attacked:
+    """The models of folders that ``train_am`` wrote.
+
+    Raises:
+        DataError: a folder without such a model.
+        GraphError: a model of other tokens than the lang folder's.
+        ConfigError: models of different features, or another number of weights.
+    """
+    models: list[Any] = []
+    for folder in folders:
+        model: Any = load_recognizer(folder, device)
+        check_same_tokens(model.tokens, lang.tokens, model=folder, graph=lang.folder)
+        if models and model.feature_dim != models[0].feature_dim:
+            found = f"{model.feature_dim} in {folder}"
+            raise ConfigError(
+                "--in-models", f"models of {models[0].feature_dim} features", found, "name models of one kind"
+            )
+        models.append(model)
+    return attacked(models, weights)
+
+
+def randomly_initialized(like: Any, mean: Tensor, deviation: Tensor, seed: int) -> Attacked:
+    """The control: a model of the same form that has seen no private data, not even in its normalization.
+
+    Args:
+        like: the model whose form it takes.
+        mean, deviation: (F,) of public features.
+    """
+    model = new_model(like.spec, seed)
+    model.mean, model.deviation, model.tokens = mean.clone(), deviation.clone(), like.tokens
+    return attacked([model.to(like.mean.device)])

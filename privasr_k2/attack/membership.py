@@ -1,0 +1,179 @@
+"""Who was in a model's training, and in which teacher's shard? Membership inference on speakers.
+
+A unit's score in a model is what the model gains on its speech over what others make of it, in nats a token:
+
+- of teachers: loss in the other teachers, none of whom has seen the unit, minus the loss in this one, each
+  teacher's losses less their mean over units. The guess is the teacher with the highest score.
+- of a model that was made of all shards: loss of a public reference model minus its own; members are the
+  private units, and others are units that no training has seen.
+
+The figures tell of these models and populations. No bound on epsilon follows from them
+(:mod:`privasr_k2.privacy.audit.membership`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from privasr_k2.am.sequence import Recognizer, score_hypotheses
+from privasr_k2.attack.settings import MembershipConfig
+from privasr_k2.data.features import load_features
+from privasr_k2.decoding.jobs import batches
+from privasr_k2.errors import DataError
+from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.spelled import spelled_targets
+from privasr_k2.privacy.audit import membership
+from privasr_k2.privacy.audit.intervals import clopper_pearson
+
+if TYPE_CHECKING:
+    from lhotse.cut import Cut
+
+
+def unit_losses(
+    models: Sequence[Recognizer],
+    cuts: Iterable[Cut],
+    lang: Lang,
+    config: MembershipConfig,
+    device: torch.device | str,
+) -> dict[str, np.ndarray]:
+    """Unit -> (I,) nats a token in each of I models, over all its speech.
+
+    Utterances with words that cannot be spelled are left out, and those that are too short for their text in
+    some model.
+    """
+    from lhotse import CutSet
+
+    own = CutSet.from_cuts(cut for cut in cuts if "original_id" not in (cut.custom or {}))
+    known, targets = spelled_targets(own, lang, role="membership")
+    sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(models)))
+    tokens: dict[str, int] = defaultdict(int)
+    for batch in batches(sorted(known, key=lambda cut: (-cut.duration, cut.id)), config.max_duration):
+        features = [torch.from_numpy(load_features(cut)) for cut in batch]
+        padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
+        lengths = torch.tensor([len(one) for one in features], device=device)
+        texts = [targets[cut.id] for cut in batch]
+        scores = [score_hypotheses(one, padded, lengths, [[text] for text in texts]) for one in models]
+        losses = -np.array([[float(of_one[0]) for of_one in of_model] for of_model in scores])  # (I, N)
+        for cut, text, loss in zip(batch, texts, losses.T):
+            if text and np.isfinite(loss).all():
+                unit = (cut.supervisions[0].speaker or "") if config.unit == "speaker" else cut.id
+                sums[unit] += loss
+                tokens[unit] += len(text)
+    return {unit: sums[unit] / tokens[unit] for unit in sorted(sums)}
+
+
+def of_teachers(
+    losses: Mapping[str, np.ndarray], roster: Mapping[str, int], config: MembershipConfig
+) -> dict[str, Any]:
+    """Whether teachers tell whose speech they have seen.
+
+    Args:
+        losses: of :func:`unit_losses`, teachers in the order of their shards, 1 first.
+        roster: unit -> shard; others in ``losses`` are left out.
+
+    Raises:
+        DataError: fewer than two teachers, fewer than two units, or a shard that has no teacher.
+    """
+    units = [unit for unit in losses if unit in roster]
+    number = len(next(iter(losses.values()), ()))
+    wrong = sorted({roster[unit] for unit in units} - set(range(1, number + 1)))
+    if number < 2 or len(units) < 2 or wrong:
+        found = f"{number} teachers, {len(units)} units" + (f", shards {wrong}" if wrong else "")
+        raise DataError(
+            "--in-shards", "the shards of the teachers of --in-models", found, "name all teachers"
+        )
+    made = np.stack([losses[unit] for unit in units])  # (N, I)
+    made = made - made.mean(axis=0)
+    # Loss in the others minus loss in this one.
+    scores = (made.sum(axis=1, keepdims=True) - made) / (number - 1) - made
+    own = np.array([roster[unit] - 1 for unit in units])
+    inside = np.zeros(made.shape, dtype=bool)
+    inside[np.arange(len(units)), own] = True
+    right = int(np.count_nonzero(scores.argmax(axis=1) == own))
+    interval = clopper_pearson(right, len(units), confidence=config.confidence)
+    return {
+        "units": len(units),
+        "teachers": number,
+        "right_shard": right / len(units),
+        "right_shard_interval": [interval.low, interval.high],
+        "chance": 1 / number,
+        **_told(scores[inside], scores[~inside], config),
+    }
+
+
+def of_model(
+    members: np.ndarray,
+    others: np.ndarray,
+    config: MembershipConfig,
+    references: tuple[np.ndarray, np.ndarray] | None = None,
+) -> dict[str, Any]:
+    """Whether a model tells its members from others.
+
+    Args:
+        members: (M,) losses of private units in it.
+        others: (N,) losses of units that it has not seen.
+        references: losses of the same units in a public model.
+    """
+    before = references or (np.zeros(len(members)), np.zeros(len(others)))
+    return {
+        "members": len(members),
+        "others": len(others),
+        **_told(before[0] - members, before[1] - others, config),
+    }
+
+
+def of_models(
+    members: Mapping[str, np.ndarray],
+    others: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    config: MembershipConfig,
+    *,
+    reference: bool,
+) -> dict[str, Any]:
+    """:func:`of_model` for each of several models, by name.
+
+    Args:
+        members, others: of :func:`unit_losses`; the models in the order of ``names``.
+        reference: a public model's losses stand behind theirs.
+
+    Raises:
+        DataError: a unit that is a member and another, or no unit of a kind.
+    """
+    both = sorted(set(members) & set(others))
+    if both or not members or not others:
+        found = f"{len(members)} members, {len(others)} others, {len(both)} of them both {' '.join(both[:3])}"
+        raise DataError("--in-others", f"{config.unit}s who are not in the training", found, "name others")
+    ours, theirs = np.stack([*members.values()]), np.stack([*others.values()])
+    before = (ours[:, -1], theirs[:, -1]) if reference else None
+    return {name: of_model(ours[:, n], theirs[:, n], config, before) for n, name in enumerate(names)}
+
+
+def names_of(folders: Sequence[Path]) -> list[str]:
+    """The shortest ends of the folders' names that tell all of them apart.
+
+    >>> names_of([Path("exp/a/am"), Path("exp/b/am")])
+    ['a/am', 'b/am']
+    """
+    parts, length = [folder.resolve().parts for folder in folders], 1
+    while len({one[-length:] for one in parts}) < len(set(parts)):
+        length += 1
+    return ["/".join(one[-length:]) for one in parts]
+
+
+def _told(ours: np.ndarray, theirs: np.ndarray, config: MembershipConfig) -> dict[str, Any]:
+    curve = membership.roc(ours, theirs)
+    interval = membership.auc_interval(curve, confidence=config.confidence)
+    rare = membership.at_low_fpr(ours, theirs, fpr=config.fpr, confidence=config.confidence)
+    return {
+        "auc": curve.auc,
+        "auc_interval": [interval.low, interval.high],
+        "fpr": config.fpr,
+        "tpr": None if rare is None else rare.true_positives / rare.members,
+        "tpr_interval": None if rare is None else [rare.tpr.low, rare.tpr.high],
+    }

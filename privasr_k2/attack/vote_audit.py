@@ -1,0 +1,216 @@
+"""Does a teacher's vote show in the labels that were released? Lower bounds on epsilon.
+
+Two data sets that differ in one unit have teachers of which one votes otherwise, in every query. The attack
+knows the others' votes and makes the unit count most: the other votes are tied, or at the threshold below
+which nothing is answered. The code that is run is that of the release; a set of labels that speaks for the
+first histogram is chosen on half of the draws, and the other half tells how often it comes on each, between
+exact ends p_low and q_high (:mod:`privasr_k2.privacy.audit.two_histograms`). Then
+
+- *one answer* has ln((p_low - delta) / q_high), and the same of the other labels;
+- *a whole release* of Q answers, whose noises are independent, has the epsilon at which Binomial(Q, p_low)
+  and Binomial(Q, q_high) are (epsilon, delta)-indistinguishable: the counts of such labels are at least as
+  far apart. (Coins of two chances between q and p come out of the answers' own coins, p > q, by turning
+  some of them over again: p_low and q_high, inside, only make it less; and that holds for Q of them.)
+
+An audit counts only beside the same attack on the release with the noise divided, which must exceed the
+claim, and without noise (:mod:`privasr_k2.privacy.audit.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import binom
+
+from privasr_k2.attack.settings import VoteAuditConfig
+from privasr_k2.errors import PrivacyError
+from privasr_k2.privacy import checks
+from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.audit.bounds import AuditBound, judge
+from privasr_k2.privacy.audit.intervals import bound_from_counts, lower_end, upper_end
+from privasr_k2.privacy.audit.search import largest_rejected
+from privasr_k2.privacy.audit.two_histograms import choose_event
+from privasr_k2.privacy.events import Event
+
+#: (Q, C) votes and a share of the noise to (Q,) labels, whole numbers; -1: not answered. A share of 1 is the
+#: release, 0 has no noise.
+Answers = Callable[[np.ndarray, float], np.ndarray]
+
+
+@dataclass(frozen=True)
+class VoteClaim:
+    """What is claimed for the labels.
+
+    Attributes:
+        one: the event of one query, answered.
+        all: that of the whole release.
+        answers: given in it at most.
+        delta: of both claims.
+        relation: of the two data sets.
+    """
+
+    one: Event
+    all: Event
+    answers: int
+    delta: float
+    relation: Relation
+
+
+def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Two histograms (2,) of ``teachers`` votes for two classes, one vote moved from the first to the second.
+
+    Args:
+        threshold: the largest count is at it in the first and below it in the second; None: about tied.
+
+    Raises:
+        PrivacyError: no teacher, or a threshold that no count can reach or that is always reached.
+
+    >>> neighbours(15)
+    (array([8, 7]), array([7, 8]))
+    >>> neighbours(15, threshold=11)
+    (array([11,  4]), array([10,  5]))
+    """
+    checks.whole("teachers", teachers, at_least=1)
+    if threshold is not None and not teachers / 2 + 1 <= threshold <= teachers:
+        raise PrivacyError(
+            "threshold", f"between {teachers / 2 + 1:g} and {teachers}", str(threshold), "audit the tie"
+        )
+    first = (teachers + 1) // 2 if threshold is None else threshold
+    return np.array([first, teachers - first]), np.array([first - 1, teachers - first + 1])
+
+
+def audit_votes(
+    answers: Answers, pair: tuple[np.ndarray, np.ndarray], claim: VoteClaim, config: VoteAuditConfig
+) -> dict[str, Any]:
+    """Both audits on one pair of histograms, with their verdicts, as plain values.
+
+    Args:
+        pair: (C,) and (C,), as :func:`neighbours` gives them.
+    """
+    shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": 0.0}
+    found = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
+    one, all_of_it = ({name: both[n] for name, both in found.items()} for n in (0, 1))
+    return {
+        "histograms": [pair[0].tolist(), pair[1].tolist()],
+        "one_answer": _judged(one, claim.one, claim),
+        "whole_release": {"answers": claim.answers, **_judged(all_of_it, claim.all, claim)},
+    }
+
+
+def _bounds(
+    answers: Answers,
+    pair: tuple[np.ndarray, np.ndarray],
+    share: float,
+    claim: VoteClaim,
+    config: VoteAuditConfig,
+) -> tuple[AuditBound, AuditBound]:
+    """Of one answer, and of all."""
+    half, given = config.draws // 2, {"delta": claim.delta, "confidence": config.confidence}
+    first, second = (answers(np.tile(histogram, (config.draws, 1)), share) for histogram in pair)
+    event = choose_event(first[:half], second[:half], **given)
+    counts = [int(np.count_nonzero(np.isin(labels[half:], event))) for labels in (first, second)]
+    one = bound_from_counts(
+        true_positives=counts[0], positives=half, false_positives=counts[1], negatives=half,
+        method="two histograms", **given,
+    )  # fmt: skip
+    return one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
+
+
+def composed_bound(
+    first: int, second: int, *, draws: int, answers: int, delta: float, confidence: float
+) -> AuditBound:
+    """The bound of ``answers`` independent answers, from how often an event came in ``draws`` of each kind.
+
+    Args:
+        first: times it came on the first histogram.
+        second: times it came on the second.
+
+    >>> composed_bound(600, 400, draws=1000, answers=1, delta=0.0, confidence=0.95).epsilon_lower < 0.41
+    True
+    >>> found = composed_bound(600, 400, draws=1000, answers=100, delta=1e-5, confidence=0.95)
+    >>> 6 < found.epsilon_lower < 100 * 0.41
+    True
+    """
+    error = (1 - confidence) / 2
+
+    def bound(true: int, false: int) -> float:
+        low, high = lower_end(true, draws, error=error), upper_end(false, draws, error=error)
+        return coins_epsilon(float(low), float(high), answers, delta)
+
+    return AuditBound(
+        bound(first, second), confidence, delta, bound(draws, 0), 2 * draws, "two histograms, composed"
+    )
+
+
+def coins_epsilon(first: float, second: float, flips: int, delta: float) -> float:
+    """The smallest epsilon at which ``flips`` coins of two chances are (epsilon, delta)-indistinguishable.
+
+    With P and Q the two binomials it is where the larger of sum(max(0, P - e^epsilon Q)) and the same of Q
+    and P comes down to delta; 0 where the first chance is not above the second.
+
+    Args:
+        first, second: chances, inside (0, 1) unless they are equal.
+        delta: 0: the largest ratio of probabilities.
+
+    >>> round(coins_epsilon(0.75, 0.25, 2, 0.0), 6) == round(2 * np.log(3), 6)
+    True
+    """
+    if first <= second:
+        return 0.0
+    heads = np.arange(flips + 1)
+    log_p, log_q = binom.logpmf(heads, flips, first), binom.logpmf(heads, flips, second)
+
+    def beyond(epsilon: float) -> float:
+        """Minus the larger hockey-stick divergence: it rises with epsilon."""
+        return -max(_hockey_stick(log_p, log_q, epsilon), _hockey_stick(log_q, log_p, epsilon))
+
+    if delta == 0:
+        return float(np.abs(log_p - log_q).max())
+    return largest_rejected(beyond, error=-delta)
+
+
+def _hockey_stick(log_p: np.ndarray, log_q: np.ndarray, epsilon: float) -> float:
+    """Sum of max(0, P - e^epsilon Q), without a difference of large numbers."""
+    kept = log_p > log_q + epsilon
+    if not kept.any():
+        return 0.0
+    return float(np.exp(logsumexp(log_p[kept], b=-np.expm1(log_q[kept] + epsilon - log_p[kept]))))
+
+
+def _judged(found: dict[str, AuditBound], event: Event, claim: VoteClaim) -> dict[str, Any]:
+    claimed = account(event, claim.relation, claim.delta).value
+    verdict = judge(
+        found["sound"], broken=found["broken"], noise_free=found["noise_free"], claimed_epsilon=claimed,
+        claimed_delta=claim.delta,
+    )  # fmt: skip
+    return verdict_to_json(found, claimed, verdict.value)
+
+
+def verdict_to_json(found: dict[str, AuditBound], claimed: float, verdict: str) -> dict[str, Any]:
+    """An audit in plain values: the claim, the bounds beneath it, and what they say."""
+    sound = found["sound"]
+    return {
+        "claimed_epsilon": claimed,
+        "delta": sound.delta,
+        "confidence": sound.confidence,
+        "epsilon_lower": {name: bound.epsilon_lower for name, bound in found.items()},
+        "largest_possible": sound.largest_possible,
+        "trials": sound.trials,
+        "verdict": verdict,
+    }
+
+
+def audit_lines(name: str, told: dict[str, Any]) -> list[str]:
+    """For people: the claim, and under it the bounds and the verdict."""
+    lower = told["epsilon_lower"]
+    return [
+        f"{name}: claimed epsilon {told['claimed_epsilon']:.4g} at delta {told['delta']:g}",
+        f"  at least {lower['sound']:.4g} as it is, {lower['broken']:.4g} with the noise divided, "
+        f"{lower['noise_free']:.4g} without (confidence {told['confidence']:g}; {told['trials']:,} trials "
+        f"could have shown {told['largest_possible']:.4g})",
+        f"  the audit: {told['verdict']}",
+    ]

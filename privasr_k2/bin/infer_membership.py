@@ -1,0 +1,85 @@
+r"""Who was in the training? Membership inference against teachers, and against models made of all of them.
+
+    python -m privasr_k2.bin.infer_membership --in-models exp/pate/teachers/{1,2,3} \
+        --in-shards exp/pate/shards/shards.json --in-feats data/feats_given --in-lang data/lang_char \
+        --out-membership exp/pate/membership_teachers.json --config conf/membership.yaml
+    python -m privasr_k2.bin.infer_membership --in-models exp/pate/student exp/dpsgd/am \
+        --in-reference exp/public/am --in-feats data/feats_given --in-others data/feats_given \
+        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/membership.yaml
+
+With --in-shards the models are the teachers of the shards 1, 2, ...; else each model is asked by itself who
+of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output is for the owner.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_json
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, score, infer, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-models", type=Path, nargs="+", required=True, metavar="DIR", help="of train_am")
+    made.add_argument("--in-feats", type=Path, required=True, metavar="FEATS", help="private speech")
+    made.add_argument("--in-shards", type=Path, metavar="FILE", help="shards.json, where models are teachers")
+    made.add_argument(
+        "--in-others", type=Path, nargs="*", default=[], metavar="FEATS", help="not in training"
+    )
+    made.add_argument("--in-reference", type=Path, metavar="DIR", help="a public model")
+    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
+    made.add_argument("--out-membership", type=Path, required=True, metavar="FILE", help="JSON")
+    cli.add_device(made)
+    cli.add_config(made)
+    args = cli.parse(made)
+    if (args.in_shards is None) != bool(args.in_others):
+        raise ConfigError(
+            "--in-shards and --in-others", "one of them", "both or none", "see --help: teachers, or models"
+        )
+
+    import torch
+
+    from privasr_k2.am.checkpoints import load_recognizer
+    from privasr_k2.attack.membership import names_of, of_models, of_teachers, unit_losses
+    from privasr_k2.attack.occurrences import cuts_of
+    from privasr_k2.attack.settings import MembershipConfig
+    from privasr_k2.graph.lang import check_same_tokens, load_lang
+    from privasr_k2.pate.shards import read_shards
+    from privasr_k2.training.distributed import choose_device
+
+    config = cli.load(MembershipConfig, args)
+    torch.set_num_threads(args.num_jobs)
+    device, lang = choose_device(args.device), load_lang(args.in_lang)
+    reference = [args.in_reference] if args.in_reference is not None and args.in_shards is None else []
+    folders = [*args.in_models, *reference]
+    models = [load_recognizer(folder, device) for folder in folders]
+    for folder, model in zip(folders, models):
+        check_same_tokens(model.tokens, lang.tokens, model=folder, graph=args.in_lang)
+
+    def losses(feats: list[Path], roles: list[str]) -> Any:
+        return unit_losses(models, cuts_of(feats, roles), lang, config, device)
+
+    private = losses([args.in_feats], [config.private_role])
+    found: dict[str, Any] = {"unit": config.unit}
+    if args.in_shards is not None:
+        shards = read_shards(args.in_shards)
+        if shards.unit != config.unit:
+            raise ConfigError("unit", f"{shards.unit}, that of the shards", config.unit, "set it")
+        found["teachers"] = of_teachers(private, shards.roster, config)
+    else:
+        others = losses(args.in_others, config.other_roles)
+        names = names_of(args.in_models)
+        found["models"] = of_models(private, others, names, config, reference=bool(reference))
+    write_json(args.out_membership, found)
+    log.info("%s", found)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,71 @@
+r"""Reconstruct the features of words from a model or an ensemble, by gradients or by scores alone.
+
+    python -m privasr_k2.bin.invert_model --in-models exp/pate/teachers/1 --in-background data/feats_public \
+        --in-lang data/lang_char --out-inversion exp/pate/inversion/teacher_1.safetensors \
+        --config conf/inversion.yaml --set 'words=[STOP,YES]' attack=white_box
+
+Several models are an ensemble: their probabilities are averaged. --set control=true attacks a randomly
+initialized model of the first one's form. --in-background is public speech: what the attacker knows. What is
+written is for the owner: no guarantee covers it, unless the model itself is a release.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, attack word by word, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-models", type=Path, nargs="+", required=True, metavar="DIR", help="of train_am")
+    made.add_argument("--in-background", type=Path, required=True, metavar="FEATS", help="public features")
+    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
+    made.add_argument("--out-inversion", type=Path, required=True, metavar="FILE", help="safetensors")
+    cli.add_device(made)
+    cli.add_config(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.attack.background import read_background
+    from privasr_k2.attack.inversion import invert
+    from privasr_k2.attack.inversion_files import write_inversion
+    from privasr_k2.attack.likelihood import open_attacked, randomly_initialized
+    from privasr_k2.attack.settings import InversionConfig
+    from privasr_k2.errors import DataError
+    from privasr_k2.graph.lang import load_lang
+    from privasr_k2.training.distributed import choose_device
+
+    config = cli.load(InversionConfig, args)
+    torch.set_num_threads(args.num_jobs)
+    device, lang = choose_device(args.device), load_lang(args.in_lang)
+    spelled = {word: lang.encode(word) for word in config.words}
+    target = open_attacked(args.in_models, config.weights, lang, device)
+    background = read_background(
+        args.in_background, config.background_roles, lang, utterances=config.background_utterances
+    )
+    dim = target.models[0].feature_dim
+    if len(background.mean) != dim:
+        raise DataError(
+            args.in_background, f"{dim} features", str(len(background.mean)), "compute them as the model's"
+        )
+    if config.control:
+        known = (torch.from_numpy(value).to(device) for value in (background.mean, background.deviation))
+        target = randomly_initialized(target.models[0], *known, seed=config.seed)
+    found = {}
+    for word, tokens in spelled.items():
+        found[word] = one = invert(target, word, tokens, background, config, device)
+        log.info(
+            "%s: log P from %.2f to %.2f, %d frames, %d queries",
+            word, one.begun_at, one.log_likelihood, len(one.features), one.queries,
+        )  # fmt: skip
+    write_inversion(args.out_inversion, found, background, config, len(target.models))
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,72 @@
+r"""Compare what invert_model found with private speech, and with the same words of people not in training.
+
+    python -m privasr_k2.bin.report_inversion --in-inversions exp/inversion/{teacher_1,control}.safetensors \
+        --in-members exp/shards/shard_1 --in-others data/feats_given --in-lang data/lang_char \
+        --out-report exp/inversion/RESULTS.md --out-picture exp/inversion/figure7.svg \
+        --config conf/report_inversion.yaml
+
+--in-members: one features folder for all inversions, or one for each: who is in the model's training.
+--in-aligner: a public CTC model that cuts the words out of longer utterances; without it they count only
+where they are all that was said. Report and picture show private speech: they are for the owner.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_text
+
+
+def main() -> None:
+    """Parse, compare, write, print."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-inversions", type=Path, nargs="+", required=True, metavar="FILE")
+    made.add_argument("--in-members", type=Path, nargs="+", required=True, metavar="FEATS")
+    made.add_argument("--in-others", type=Path, nargs="+", required=True, metavar="FEATS")
+    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
+    made.add_argument("--in-aligner", type=Path, metavar="DIR", help="a public CTC model")
+    made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="Markdown")
+    made.add_argument("--out-picture", type=Path, metavar="FILE", help="spectrograms side by side, SVG")
+    cli.add_config(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.am.checkpoints import load_model
+    from privasr_k2.attack.inversion_files import read_inversion
+    from privasr_k2.attack.inversion_report import examine, panels, report_text
+    from privasr_k2.attack.occurrences import cuts_of, find_occurrences
+    from privasr_k2.attack.pictures import draw_side_by_side
+    from privasr_k2.attack.settings import InversionReportConfig
+    from privasr_k2.graph.lang import check_same_tokens, load_lang
+
+    config = cli.load(InversionReportConfig, args)
+    torch.set_num_threads(args.num_jobs)
+    inversions, lang = [read_inversion(path) for path in args.in_inversions], load_lang(args.in_lang)
+    if len(args.in_members) not in (1, len(inversions)):
+        found = str(len(args.in_members))
+        raise ConfigError("--in-members", f"1 folder or {len(inversions)}", found, "one an inversion")
+    aligner = None if args.in_aligner is None else load_model(args.in_aligner)
+    if aligner is not None:
+        check_same_tokens(aligner.tokens, lang.tokens, model=args.in_aligner, graph=args.in_lang)
+    words = sorted({word for one in inversions for word in one.words})
+    by_folder = {
+        folder: find_occurrences(cuts_of([folder], [config.member_role]), words, lang, aligner)
+        for folder in dict.fromkeys(args.in_members)
+    }
+    members = [by_folder[folder] for folder in args.in_members]
+    if len(members) == 1:
+        members *= len(inversions)
+    others = find_occurrences(cuts_of(args.in_others, config.other_roles), words, lang, aligner)
+    text = report_text(examine(inversions, members, others, config), config)
+    if args.out_picture is not None:
+        rows = panels(inversions, members, config)
+        draw_side_by_side(rows, inversions[0].frame_shift, args.out_picture)
+    write_text(args.out_report, text)
+    print(text)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,154 @@
+"""Bounds on epsilon stand under sound claims and exceed them where the noise is divided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privasr_k2.attack.mark_audit import Marks, Secret, audit_marks
+from privasr_k2.attack.settings import MarkAuditConfig, VoteAuditConfig
+from privasr_k2.attack.vote_audit import (
+    VoteClaim,
+    audit_lines,
+    audit_votes,
+    coins_epsilon,
+    composed_bound,
+    neighbours,
+)
+from privasr_k2.errors import ConfigError, DataError, PrivacyError
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.pate.gnmax import gnmax_event
+from privasr_k2.privacy.sampling import PoissonSampling
+from tests.unit.attack.attack_small import loaded
+
+DELTA = 1e-5
+SIGMA = 8.0
+
+
+def claim(answers: int, sigma: float = SIGMA) -> VoteClaim:
+    def event(number: int) -> events.Event:
+        return gnmax_event(sigma=sigma, answers=number, discrete=False)
+
+    return VoteClaim(event(1), event(answers), answers, DELTA, Relation.ADD_OR_REMOVE_ONE)
+
+
+def gnmax(votes: np.ndarray, share: float, rng: np.random.Generator = np.random.default_rng(1)) -> np.ndarray:  # noqa: B008
+    """Its continuous form: fast."""
+    return (votes + SIGMA * share * rng.normal(size=votes.shape)).argmax(axis=1)
+
+
+def audit(*overrides: str) -> VoteAuditConfig:
+    return loaded(VoteAuditConfig, "audit_pate", *overrides)
+
+
+def test_votes_stand_under_the_claim_and_exceed_it_broken() -> None:
+    found = audit_votes(gnmax, neighbours(15), claim(50), audit("draws=40000"))
+    assert found["histograms"] == [[8, 7], [7, 8]]
+    for what in ("one_answer", "whole_release"):
+        lower = found[what]["epsilon_lower"]
+        assert 0 < lower["sound"] < found[what]["claimed_epsilon"] < lower["broken"] <= lower["noise_free"]
+        assert found[what]["verdict"] == "stands under the claim"
+    assert (
+        found["whole_release"]["epsilon_lower"]["sound"] > 10 * found["one_answer"]["epsilon_lower"]["sound"]
+    )
+    assert any("stands under" in line for line in audit_lines("tied", found["one_answer"]))
+
+
+def test_a_broken_release_is_found_out() -> None:
+    """As if the code had forgotten to scale the noise of its claim."""
+
+    def broken(votes: np.ndarray, share: float) -> np.ndarray:
+        return gnmax(votes, share / 10)
+
+    found = audit_votes(broken, neighbours(15), claim(50), audit("draws=40000"))
+    assert found["one_answer"]["verdict"] == found["whole_release"]["verdict"] == "exceeds the claim"
+
+
+def test_the_labels_are_chosen_that_speak_for_the_first() -> None:
+    for pair in (neighbours(15), neighbours(15)[::-1]):
+        lower = audit_votes(gnmax, pair, claim(50), audit("draws=4000"))["one_answer"]["epsilon_lower"]
+        assert lower["broken"] > 1 and lower["noise_free"] > 4
+
+
+def test_a_release_that_answers_nothing_is_no_success() -> None:
+    def mute(votes: np.ndarray, share: float) -> np.ndarray:
+        return np.full(len(votes), -1)
+
+    found = audit_votes(mute, neighbours(15), claim(50), audit("draws=1000"))
+    assert found["one_answer"]["epsilon_lower"] == {"sound": 0.0, "broken": 0.0, "noise_free": 0.0}
+    assert "does not count" in found["one_answer"]["verdict"]
+
+
+def test_neighbours() -> None:
+    assert [one.tolist() for one in neighbours(4)] == [[2, 2], [1, 3]]
+    for wrong in (8, 16):
+        with pytest.raises(PrivacyError, match="threshold"):
+            neighbours(15, threshold=wrong)
+
+
+def test_bounds_of_coins_grow_with_what_was_seen() -> None:
+    def bound(first: int, answers: int) -> float:
+        return composed_bound(
+            first, 400, draws=1000, answers=answers, delta=DELTA, confidence=0.95
+        ).epsilon_lower
+
+    assert bound(450, 20) < bound(600, 20) < bound(600, 40) < bound(700, 40)
+    assert bound(400, 20) == bound(300, 20) == 0.0
+    assert coins_epsilon(0.4, 0.6, 9, DELTA) == 0.0
+
+
+def marks_config(*overrides: str) -> MarkAuditConfig:
+    return loaded(MarkAuditConfig, "audit_dpsgd", *overrides)
+
+
+def run_sums(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
+    """Poisson batches of marks as long as the clip, with noise, as DP-SGD releases them."""
+    rng = np.random.default_rng(len(inside))
+    is_in = np.isin(coordinates, inside)
+    scores = np.zeros(len(coordinates))
+    for _ in range(40):
+        drawn = is_in & (rng.random(len(coordinates)) < 0.2)
+        scores += drawn + share * rng.normal(size=len(coordinates))
+    return scores
+
+
+def test_marks_stand_under_the_claim_and_exceed_it_broken() -> None:
+    event = PoissonSampling(0.2).event(events.gaussian(1.0), 40, Relation.ADD_OR_REMOVE_ONE)
+    epsilon = account(event, Relation.ADD_OR_REMOVE_ONE, DELTA).value
+    given = dict(size=5000, delta=DELTA, seed=1, config=marks_config("marks=2000"))
+    found = audit_marks(run_sums, claimed_epsilon=epsilon, **given)
+    lower = found["epsilon_lower"]
+    assert 0 < lower["sound"] < epsilon and lower["broken"] > lower["sound"]
+    assert (
+        audit_marks(run_sums, claimed_epsilon=lower["sound"] / 2, **given)["verdict"] == "exceeds the claim"
+    )
+    small = audit_marks(
+        run_sums, claimed_epsilon=2.0, **{**given, "config": marks_config("marks=2000", "broken=50")}
+    )
+    assert small["epsilon_lower"]["broken"] > 2.0
+
+
+def test_marks_are_one_coordinate_each() -> None:
+    made = Marks([7, 2], 9, 3.0)
+    assert sorted(made) == ["mark-000000002", "mark-000000007"] and len(made) == 2
+    assert made["mark-000000007"].nonzero().tolist() == [[7]] and made["mark-000000007"].norm() == 3
+    with pytest.raises(KeyError):
+        made["anna"]
+    with pytest.raises(DataError, match="marks"):
+        audit_marks(run_sums, size=10, claimed_epsilon=1.0, delta=DELTA, seed=1, config=marks_config())
+
+
+def test_secrets_differ_from_run_to_run() -> None:
+    one, two = Secret(), Secret()
+    assert one.stream(1).random_bytes(8) == one.stream(1).random_bytes(8) != two.stream(1).random_bytes(8)
+    assert one.noise(1).random_bytes(8) != one.stream(1).random_bytes(8)
+
+
+def test_bad_input() -> None:
+    for wrong in ("draws=3", "broken=1.0", "confidence=0.0"):
+        with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
+            audit(wrong)
+    for wrong in ("marks=1", "guesses=0.0"):
+        with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
+            marks_config(wrong)

@@ -1,0 +1,219 @@
+"""invert_model, report_inversion, infer_membership, audit_pate and audit_dpsgd from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2.am.checkpoints import save_model
+from privasr_k2.attack.inversion_files import read_inversion
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.pate.mechanisms import MechanismConfig, make_setting
+from privasr_k2.pate.releases import about
+from tests.unit.am.end_to_end import model
+from tests.unit.attack.attack_small import CONF, speak, write_cuts, write_lang
+from tests.unit.bin.test_language_verbs import call
+
+TOKENS = ["<blk>", "a", "b", "c"]
+MEMBERS, OTHERS = ("anna", "bert", "carl"), ("uma", "vito", "wim")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Features of members and others, a lang folder, and two small models."""
+    rng = np.random.default_rng(0)
+    write_lang(tmp_path / "lang")
+
+    def spoken(names: tuple[str, ...], voice: float) -> list[tuple[str, str, np.ndarray]]:
+        return [(who, text, speak(text, rng, voice=voice)) for who in names for text in ("AB", "C", "CA AB")]
+
+    write_cuts(tmp_path / "private", "train", spoken(MEMBERS, 1.0))
+    write_cuts(tmp_path / "public", "train", spoken(("pia", "paul"), 0.0))
+    write_cuts(tmp_path / "public", "dev", spoken(("dora",), 0.0))
+    write_cuts(tmp_path / "public", "test", spoken(OTHERS, -1.0))
+    for name, kind in (("one", "rnnt"), ("two", "las"), ("hybrid", "ctc_attention")):
+        made = model(kind)
+        save_model(tmp_path / name, made.spec, made.state_dict(), TOKENS)
+    return tmp_path
+
+
+def invert(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, out: str, models: tuple[str, ...], *settings: str
+) -> None:
+    call(
+        monkeypatch, "invert_model", "--in-models", *(folder / one for one in models), "--in-background",
+        folder / "public", "--in-lang", folder / "lang", "--out-inversion", folder / f"{out}.safetensors",
+        "--device", "cpu", "--config", CONF / "inversion.yaml", "--set", "words=[AB,C]", "steps=5",
+        "restarts=2", "queries=100", "population=5", *settings,
+    )  # fmt: skip
+
+
+def test_from_models_to_figure_7(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    invert(folder, monkeypatch, "ensemble", ("one", "two"), "weights=[0.25,0.75]")
+    invert(folder, monkeypatch, "scored", ("one",), "attack=black_box")
+    invert(folder, monkeypatch, "control", ("one",), "control=true")
+    found = {
+        name: read_inversion(folder / f"{name}.safetensors") for name in ("ensemble", "scored", "control")
+    }
+    assert [one.models for one in found.values()] == [2, 1, 1] and found["control"].control
+    assert set(found["scored"].words) == {"AB", "C"} and found["scored"].words["C"].queries == 91
+    call(
+        monkeypatch, "report_inversion", "--in-inversions", *(folder / f"{n}.safetensors" for n in found),
+        "--in-members", folder / "private", "--in-others", folder / "public", "--in-lang", folder / "lang",
+        "--in-aligner", folder / "hybrid", "--out-report", folder / "R.md", "--out-picture", folder / "f.svg",
+        "--config", CONF / "report_inversion.yaml", "--set", "permutations=19",
+    )  # fmt: skip
+    text = (folder / "R.md").read_text()
+    assert capsys.readouterr().out.strip() == text.strip()
+    assert "| ensemble | white box |" in text and "less control" in text and "3 and 4" in text
+    assert (folder / "f.svg").read_text().count("<image") == 8
+
+
+def test_inversion_refuses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for settings, complaint in (
+        (["words=[STOP]"], "the word 'STOP'"),
+        (["weights=[1.0]"], "one for each of 2 models"),
+        (["background_roles=[pool]"], "the role 'pool'"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            invert(folder, monkeypatch, "out", ("one", "two"), *settings)
+        assert complaint in capsys.readouterr().err
+    write_cuts(folder / "public", "train", [("pia", "AB", np.zeros((30, 3)))])
+    with pytest.raises(SystemExit, match="2"):
+        invert(folder, monkeypatch, "out", ("one",))
+    assert "expected 5 features, found 3" in capsys.readouterr().err
+    assert not (folder / "out.safetensors").exists()
+
+
+def test_others_are_no_members(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    invert(folder, monkeypatch, "x", ("one",))
+    shared = ["--in-inversions", folder / "x.safetensors", "--in-lang", folder / "lang"]
+    conf = ["--out-report", folder / "R.md", "--config", CONF / "report_inversion.yaml"]
+    roles = ["--set", "other_roles=[train]"]
+    private = folder / "private"
+    with pytest.raises(SystemExit, match="2"):
+        call(
+            monkeypatch, "report_inversion", *shared, "--in-members", private, "--in-others", private, *conf,
+            *roles,
+        )  # fmt: skip
+    assert "3 speakers in both" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        call(
+            monkeypatch, "report_inversion", *shared, "--in-members", private, private, "--in-others",
+            folder / "public", *conf,
+        )  # fmt: skip
+    assert "--in-members" in capsys.readouterr().err
+
+
+def test_membership(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster = {"anna": 1, "bert": 2, "carl": 1}
+    told = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": 2, "unit": "speaker", "roster": roster}
+    write_json(folder / "shards.json", told)
+    shared = [
+        "--in-models", folder / "one", folder / "two", "--in-feats", folder / "private", "--in-lang",
+        folder / "lang", "--device", "cpu", "--config", CONF / "membership.yaml",
+    ]  # fmt: skip
+    out = ["--out-membership", folder / "membership.json"]
+    call(monkeypatch, "infer_membership", *shared, *out, "--in-shards", folder / "shards.json")
+    found = read_json(folder / "membership.json")["teachers"]
+    assert (found["units"], found["teachers"]) == (3, 2)
+    others = ["--in-others", folder / "public", "--in-reference", folder / "hybrid"]
+    call(monkeypatch, "infer_membership", *shared, *out, *others)
+    models = read_json(folder / "membership.json")["models"]
+    assert list(models) == ["one", "two"] and models["one"]["others"] == 4
+    for wrong in ([], [*others, "--in-shards", folder / "shards.json"]):
+        with pytest.raises(SystemExit, match="2"):
+            call(monkeypatch, "infer_membership", *shared, *out, *wrong)
+        assert "one of them" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        call(
+            monkeypatch, "infer_membership", *shared, "--set", "unit=utterance", *out, "--in-shards",
+            folder / "shards.json",
+        )  # fmt: skip
+    assert "that of the shards" in capsys.readouterr().err
+
+
+def labels(folder: Path, mechanism: str) -> Path:
+    """What a release of labels tells about itself."""
+    config = MechanismConfig(
+        data="x/train", mechanism=mechanism, epsilon=8.0, delta=1e-5, epsilon_means="exact", noise=3.0,
+        answers=5, asked=0, threshold=11.0, threshold_ratio=1.5,
+    )  # fmt: skip
+    setting = make_setting(config, teachers=15, available=5, largest_weight=1.0, utterances=5)
+    told = about(
+        setting, release=None, vote="utterance", unit="speaker", teachers=15, asked=5, answered=5,
+        utterances=(5, 5),
+    )  # fmt: skip
+    write_json(folder / mechanism / "labels.json", told)
+    return folder / mechanism
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["gnmax", "lnmax", "confident_gnmax", "gaussian_posteriors", "laplace_posteriors"]
+)
+def test_audit_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
+    place = labels(tmp_path, mechanism)
+    call(
+        monkeypatch, "audit_pate", "--in-labels", place, "--out-audit", tmp_path / "audit.json", "--config",
+        CONF / "audit_pate.yaml", "--set", "draws=600",
+    )  # fmt: skip
+    found, told = read_json(tmp_path / "audit.json"), read_json(place / "labels.json")
+    whole = found["tied"]["whole_release"]
+    assert whole["claimed_epsilon"] == pytest.approx(told["epsilon"]["value"]) and whole["answers"] == 5
+    for pair in [found["tied"], *([found["at_threshold"]] if mechanism == "confident_gnmax" else [])]:
+        lower = pair["one_answer"]["epsilon_lower"]
+        assert lower["sound"] < pair["one_answer"]["claimed_epsilon"]
+    if mechanism != "confident_gnmax":  # where few tied votes are answered
+        lower = found["tied"]["one_answer"]["epsilon_lower"]
+        assert lower["broken"] > 1 and lower["noise_free"] == found["tied"]["one_answer"]["largest_possible"]
+
+
+def test_labels_without_a_claim_are_not_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(tmp_path / "labels.json", {"epsilon": None})
+    with pytest.raises(SystemExit, match="2"):
+        call(
+            monkeypatch, "audit_pate", "--in-labels", tmp_path, "--out-audit", tmp_path / "audit.json",
+            "--config", CONF / "audit_pate.yaml",
+        )  # fmt: skip
+    assert "labels with a claim" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("speech", ["false", "true"])
+def test_audit_of_dpsgd(folder: Path, monkeypatch: pytest.MonkeyPatch, speech: str) -> None:
+    steps = "2" if speech == "true" else "8"
+    call(
+        monkeypatch, "audit_dpsgd", "--in-private-feats", folder / "private", "--in-public-dev",
+        folder / "public", "--in-lang", folder / "lang", "--in-init", folder / "hybrid", "--out-audit",
+        folder / "audit.json", "--device", "cpu", "--config", CONF / "dpsgd.yaml", CONF / "audit_dpsgd.yaml",
+        "--set", "data=x/train", "noise=1.0", "rate=0.5", f"steps={steps}", "marks=150", "broken=30",
+        f"speech={speech}", "delta=1e-4",
+    )  # fmt: skip
+    found = read_json(folder / "audit.json")
+    lower = found["epsilon_lower"]
+    assert lower["sound"] < found["claimed_epsilon"] and found["trials"] == 150
+    if speech == "false":
+        assert lower["sound"] <= lower["broken"] and lower["noise_free"] == found["largest_possible"]
+
+
+def test_a_training_without_a_claim_is_not_audited(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        call(
+            monkeypatch, "audit_dpsgd", "--in-private-feats", folder / "private", "--in-public-dev",
+            folder / "public", "--in-lang", folder / "lang", "--in-init", folder / "hybrid", "--out-audit",
+            folder / "audit.json", "--config", CONF / "dpsgd.yaml", CONF / "audit_dpsgd.yaml",
+        )  # fmt: skip
+    assert "name the claim" in capsys.readouterr().err
