@@ -4,21 +4,31 @@
 #   ./run.sh CORPUS classlm --stage 9             resume from the LMs
 #   ./run.sh CORPUS classlm --decode false        perplexities only (corpora without speech)
 #   ./run.sh CORPUS classlm --keep 0              every word of a name is replaced: epsilon 0
+#   ./run.sh CORPUS classlm --sizes '' --max-epsilon 25    only what a release may hold: no models of text as it is
 #
-# Options: sizes (of the adaptation text, per cent of the sanitized text's words; quoted; '': none), keep (probability that a word of a name
+# Options: sizes (of the adaptation text, per cent of the sanitized text's words; quoted; '': none), original (models of the original text,
+# for comparison; default: true without --max-epsilon), keep (probability that a word of a name
 # is kept), mix (em: weights of the mixtures chosen on dev; preset: the paper's 0.3/0.7/0.4), taggers (spacy,gazetteer; empty: the
 # corpus's own annotation), public_text (folder of annotated public text in the CoNLL format, whose names are the public lists) or
 # public_names (lists ready made: per.txt org.txt loc.txt misc.txt), lm_epochs (passes of the LSTM over its text), tune_epochs (of
 # its softmax over the adaptation text), decode (false: no speech), encoder and all others of recipe ctc.
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154
-sizes='12 15 20' keep='' mix=em taggers=${taggers-} decode=${decode:-true} public_text=${public_text-} public_names='' lm_epochs='' tune_epochs=''
+sizes='12 15 20' original='' keep='' mix=em taggers=${taggers-} decode=${decode:-true} public_text=${public_text-} public_names='' lm_epochs='' tune_epochs=''
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
 [[ $mix == em || $mix == preset ]] || _stop "--mix" "em or preset" "'$mix'" "correct the value"
+if [[ -z $original ]]; then
+  original=true
+  if [[ -n $max_epsilon ]]; then original=false; fi   # nothing covers them
+fi
+released=false   # nothing but what is made of the sanitized text: words that it lacks are unknown
+if [[ $original == false && -z $sizes ]]; then released=true; fi
+[[ $original == true || $original == false ]] || _stop "--original" "true or false" "'$original'" "correct the value"
 . am_choices.sh
 exp=exp/classlm_${first_pass#exp/ctc_}
 if [[ $decode == false ]]; then exp=exp/classlm_text; fi
+if [[ $released == true ]]; then exp+=_released; fi
 
 # All text of a corpus that speaks only a part of it.
 texts=data/manifests
@@ -62,32 +72,35 @@ text=data/text_classlm
 stage 6 "background, adaptation, dev and test text" split_text $(layers split_text) --in-manifests $texts \
   ${further_text:+--in-text $further_text} $spoken --out-dir $text ${sizes:+--set "sizes=[${sizes// /,}]"}
 
-# One vocabulary for all LMs, so that their figures compare: that of the private text and of the public lists.
-names_lang=${lang}_names tokens=("${lang_flags[@]}")
-if [[ $decode == true && -z $am_model ]]; then   # the acoustic model's tokens
-  tokens=(--in-tokens "$lang/tokens.txt")
-  if [[ $units == bpe_* ]]; then tokens+=(--in-bpe-model "$lang/bpe.model"); fi
-fi
-stage 7 "lang directory of all words" prepare_lang $(layers lang) --in-manifests $texts --in-further-text $text/background.jsonl.gz \
-  --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$names_lang" --set units="$units"
-
-stage 8 "sanitized text" sanitize_text $(layers sanitize) --in-private-text $text/background.jsonl.gz \
+# All of a corpus's text that is not dev or test is one private data set for the ledger, whatever part it is in.
+stage 7 "sanitized text" sanitize_text $(layers sanitize) --in-private-text $text/background.jsonl.gz \
   --in-public-lists "$public_lists" --out-dir "$exp/sanitized_text" --out-privacy "$exp/sanitized_text_privacy.json" $(budget) \
-  --set data="$corpus/background" ${keep:+keep="$keep"}
-stage 8 "entities that were found and replaced" report_entities --in-text $text/background.jsonl.gz \
+  --set data="$corpus/train" ${keep:+keep="$keep"}
+stage 7 "entities that were found and replaced" report_entities --in-text $text/background.jsonl.gz \
   --in-sanitized "$exp/sanitized_text" --in-privacy "$exp/sanitized_text_privacy.json" --in-public-lists "$public_lists" \
   --out-report "$exp/entities.json" --out-table "$exp/entities.md"
 sanitized=$exp/sanitized_text/sanitized.jsonl.gz
 declare -A adaptation=()
-privacy=("$exp/sanitized_text_privacy.json")
+privacy=("$exp/sanitized_text_privacy.json") words_from=("$sanitized" "$text/background.jsonl.gz")
 for percent in $sizes; do
   adaptation["$percent"]=$exp/adapt_$percent/unprotected/adapt_$percent.jsonl.gz
-  stage 8 "adaptation text of $percent %, as it is: no guarantee" declare_unprotected $(layers declare_unprotected) \
+  stage 7 "adaptation text of $percent %, as it is: no guarantee" declare_unprotected $(layers declare_unprotected) \
     --in-private-text $text/adapt_"$percent".jsonl.gz --out-dir "$exp/adapt_$percent/unprotected" \
     --out-privacy "$exp/adapt_${percent}_privacy.json" $(budget) \
-    --set data="$corpus/adapt" "purpose=language models are adapted to it"
-  privacy+=("$exp/adapt_${percent}_privacy.json")
+    --set data="$corpus/train" "purpose=language models are adapted to it"
+  privacy+=("$exp/adapt_${percent}_privacy.json") words_from+=("$text/adapt_$percent.jsonl.gz")
 done
+
+# One vocabulary for all LMs, so that their figures compare: that of all private texts, of the sanitized one and of the public lists.
+names_lang=${lang}_names corpus_words=true
+if [[ $released == true ]]; then names_lang=${lang}_released corpus_words=false words_from=("$sanitized"); fi
+tokens=("${lang_flags[@]}")
+if [[ $decode == true && -z $am_model ]]; then   # the acoustic model's tokens
+  tokens=(--in-tokens "$lang/tokens.txt")
+  if [[ $units == bpe_* ]]; then tokens+=(--in-bpe-model "$lang/bpe.model"); fi
+fi
+stage 8 "lang directory of all words" prepare_lang $(layers lang) --in-manifests $texts --in-further-text "${words_from[@]}" \
+  --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$names_lang" --set units="$units" corpus_words=$corpus_words
 
 choices=()
 # Models of a setting are $exp/SETTING/lm/M1.arpa.gz (words), M2 (classes), M4 (LSTM), M3.arpa.gz (n-grams of M4).
@@ -120,7 +133,7 @@ adapt_setting() {   # PERCENT: the models of sanitized text, adapted
     --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" --out-lm "$out/M3.arpa.gz" --device "$device"
 }
 train_setting sanitized "$sanitized"
-train_setting original $text/background.jsonl.gz
+if [[ $original == true ]]; then train_setting original $text/background.jsonl.gz; fi
 mix_lms() {   # OUT FORM LM...: linearly [turan2022, eq. 3]
   choices+=("${1%.json}_weights.json")
   stage 11 "mixture ${1##*/}" interpolate_lms $(layers interpolate) --in-lm "${@:3}" --in-dev $text/dev.jsonl.gz --out-lm "$1" \
@@ -128,18 +141,22 @@ mix_lms() {   # OUT FORM LM...: linearly [turan2022, eq. 3]
 }
 for percent in $sizes; do train_setting direct_"$percent" "$sanitized" "${adaptation[$percent]}"; done
 for percent in $sizes; do adapt_setting "$percent"; done
-if [[ -n $sizes ]]; then   # mixtures of what the smallest size has adapted, n-grams by the equation that dev prefers
+# Mixtures of what the smallest size has adapted, n-grams by the equation that dev prefers. One ARPA for a first pass can
+# mix only the root models of M1 and M2; exactly they are mixed in the second.
+if [[ -n $sizes ]]; then
   smallest=${sizes%% *} mixed=$exp/mixed/lm
   adapt_ngrams "$exp/sanitized/lm/M1.arpa.gz" "$mixed/M1.arpa.gz" "${adaptation[$smallest]}" null
   adapt_ngrams "$exp/sanitized/lm/M2" "$mixed/M2" "${adaptation[$smallest]}" null
   mix_lms "$mixed/M1_M2" static "$mixed/M1.arpa.gz" "$mixed/M2"
   mix_lms "$mixed/M1_M2_M3" static "$mixed/M1.arpa.gz" "$mixed/M2" "$exp/adapt_$smallest/lm/M3.arpa.gz"
+  mix_lms "$mixed/M1_M2_exact.json" dynamic "$mixed/M1.arpa.gz" "$mixed/M2"
+  mix_lms "$mixed/M1_M2_M3_exact.json" dynamic "$mixed/M1.arpa.gz" "$mixed/M2" "$exp/adapt_$smallest/lm/M3.arpa.gz"
   mix_lms "$mixed/M1_M2_M4.json" dynamic "$mixed/M1.arpa.gz" "$mixed/M2" "$exp/adapt_$smallest/lm/M4"
 fi
 
 # What decodes in one pass (SETTING SYSTEM LM), and what rescores it (SETTING SYSTEM LM FIRST_PASS).
 one_pass=() two_passes=()
-for setting in sanitized original $(for percent in $sizes; do echo "direct_$percent"; done); do
+for setting in sanitized $(if [[ $original == true ]]; then echo original; fi) $(for percent in $sizes; do echo "direct_$percent"; done); do
   one_pass+=("$setting M1 M1.arpa.gz" "$setting M2 M2" "$setting M3 M3.arpa.gz")
   two_passes+=("$setting M4 M4 $setting/M1")
 done
@@ -152,7 +169,8 @@ for percent in $sizes; do
 done
 if [[ -n $sizes ]]; then
   one_pass+=("mixed M1_M2 M1_M2" "mixed M1_M2_M3 M1_M2_M3")
-  two_passes+=("mixed M1_M2_M4 M1_M2_M4.json mixed/M1_M2")
+  two_passes+=("mixed M1_M2_exact M1_M2_exact.json mixed/M1_M2" "mixed M1_M2_M3_exact M1_M2_M3_exact.json mixed/M1_M2"
+    "mixed M1_M2_M4 M1_M2_M4.json mixed/M1_M2")
 fi
 
 lms=()
@@ -208,5 +226,5 @@ fi
 report=$exp/RESULTS.md
 stage 16 "the tables" report_classlm --in-texts $text --in-perplexity "$exp/perplexity_test.json" \
   ${scores[0]+--in-scores "${scores[@]}"} ${choices[0]+--in-choices "${choices[@]}"} --in-privacy "${privacy[@]}" \
-  --in-entities "$exp/entities.json" --in-manifests $scored --out-report "$report" \
+  --in-entities "$exp/entities.json" --in-public-lists "$public_lists" --in-manifests $scored --out-report "$report" \
   --set command="$command_line" acoustic_model=CTC tagger="${taggers:-gold}"

@@ -31,6 +31,8 @@ class LangConfig:
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
+        corpus_words: whether the vocabulary has words of the training text and of the LM text; without them it
+            is that of further text alone.
         max_words: the vocabulary's size; words of the training text and of further text are always in it.
         min_count: words of the LM text that occur less often are left out.
         cmudict: ``auto``, ``none`` or a file.
@@ -38,6 +40,7 @@ class LangConfig:
     """
 
     units: str
+    corpus_words: bool
     max_words: int
     min_count: int
     cmudict: str
@@ -97,9 +100,12 @@ def build_lang(
     counts = {role: Counter(word for text in lines for word in text.split()) for role, lines in texts.items()}
     lm_words = Counter(word for line in lm_text for word in line.split())
     needed = Counter(word for line in further for word in line.split())
+    known, further_known = (counts["train"], lm_words) if config.corpus_words else (Counter(), Counter())
     must, may = choose_vocabulary(
-        counts["train"] + needed, lm_words, max_words=config.max_words, min_count=config.min_count
+        known + needed, further_known, max_words=config.max_words, min_count=config.min_count
     )
+    if not must:
+        raise DataError("the vocabulary", "words", "none", "give --in-further-text, or set corpus_words=true")
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
     if reserved & must:
         raise DataError(

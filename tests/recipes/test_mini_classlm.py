@@ -43,7 +43,7 @@ def test_from_text_to_the_five_tables(copied: Path) -> None:
     assert any(hyp["classes"] for one in hyps for hyp in one["hyps"])
 
     entries = Ledger(copied / "privacy/ledger.json").entries()
-    assert sorted(entry.spending.data for entry in entries) == ["mini/adapt", "mini/background"]
+    assert sorted(entry.spending.data for entry in entries) == ["mini/train", "mini/train"]
 
     again = run_recipe(*OPTIONS, "--work-dir", copied)
     stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
@@ -62,6 +62,12 @@ def test_without_speech_and_what_cannot_be(tmp_path: Path) -> None:
     assert "stage 16 (the tables)" in done.stdout
     done = run_recipe("mini", "classlm", "--size", "tiny", "--sizes", "", *options)
     assert done.returncode == 0 and "adapt_lm" not in done.stdout and "mixture" not in done.stdout
+    # Under a limit nothing is made that no guarantee covers, not even the vocabulary.
+    done = run_recipe("mini", "classlm", "--size", "tiny", "--sizes", "", "--max-epsilon", "25", *options)
+    shown = {stage.partition("\n")[0]: stage for stage in done.stdout.split("\nstage ")}
+    words = shown["8 (lang directory of all words)"]
+    assert "sanitized.jsonl.gz" in words and "text_classlm" not in words and "lang_phone_released" in words
+    assert not [name for name in shown if "original" in name or "adapt" in name.replace("adaptation,", "")]
     # Tagged by spaCy and a gazetteer, which needs the lists, and text that tells names from other words.
     done = run_recipe("ami", "classlm", "--corpus-dir", tmp_path, "--public-text", tmp_path, *options)
     [tagging] = [line for line in done.stdout.split("\nstage ") if line.startswith("6 (entities in")]
