@@ -3,6 +3,7 @@
 Frames are 25 ms long and 10 ms apart, with Povey's window, no dither, and edges reflected, so that S samples
 give ``(S + shift / 2) // shift`` frames. Samples are floats in [-1, 1] and filters end 400 Hz below half the
 sampling rate: the features are those of lhotse's ``Fbank`` and icefall's recipes, up to rounding.
+The kind ``sphinx`` is another definition, with as many frames: :mod:`privasr_k2.data.sphinx`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from privasr_k2.data import sphinx
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, write_text
@@ -31,11 +33,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DIMENSIONS = {"fbank": 80, "mfcc": 40}
+DIMENSIONS = {"fbank": 80, "mfcc": 40, "sphinx": sphinx.NUM_CEPSTRA}
 FRAME_SHIFT = 0.01
 """Seconds."""
-GIVEN_TICK_POWER = -12
-"""Of features whose scale nobody knows: they are kept to 1/8192."""
+FINE_TICK_POWER = -12
+"""Of features whose scale nobody knows, or is small, as that of Sphinx's cepstra: they are kept to 1/8192."""
 SPEEDS = (0.9, 1.1)
 """Factors of speed perturbation [Ko et al. 2015], besides 1."""
 
@@ -45,10 +47,10 @@ class FeatureConfig:
     """What ``conf/features.yaml`` holds.
 
     Attributes:
-        kind: ``fbank``, ``mfcc``, ``given``, or ``auto``: given where the corpus has features and no audio,
-            otherwise fbank.
+        kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has features
+            and no audio, otherwise fbank.
         speed_perturb: whether train is stored at three speeds.
-        tick_power: computed values are stored in steps of ``2 ** tick_power``; -15 to -1.
+        tick_power: values of fbank and mfcc are stored in steps of ``2 ** tick_power``; -15 to -1.
         cuts_per_file: utterances stored in one file.
     """
 
@@ -59,7 +61,7 @@ class FeatureConfig:
 
     def __post_init__(self) -> None:
         if self.kind not in (*DIMENSIONS, "given", "auto"):
-            raise ValueError(f"kind must be fbank, mfcc, given or auto, got {self.kind}")
+            raise ValueError(f"kind must be {', '.join(DIMENSIONS)}, given or auto, got {self.kind}")
         if not -15 <= self.tick_power <= -1:
             raise ValueError(f"tick_power must be -15 to -1, got {self.tick_power}")
         if self.cuts_per_file < 1:
@@ -74,10 +76,14 @@ def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.
     Args:
         samples: (S,) floats in [-1, 1].
         sampling_rate: in Hz.
-        kind: ``fbank`` or ``mfcc``.
+        kind: ``fbank``, ``mfcc`` or ``sphinx``.
 
     Returns:
         (T, F) float32, T = (S + shift / 2) // shift with a shift of 10 ms.
+
+    Raises:
+        ConfigError: another kind.
+        DataError: more channels than one; for ``sphinx`` another sampling rate than 16 kHz.
 
     >>> extract(np.zeros(16000, dtype=np.float32), 16000, "fbank").shape
     (100, 80)
@@ -92,6 +98,8 @@ def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.
         raise DataError(
             "samples", "one channel, (S,)", f"an array of shape {samples.shape}", "choose a channel"
         )
+    if kind == "sphinx":
+        return sphinx.cepstra(samples, sampling_rate)
     computer = _computer(sampling_rate, kind)
     computer.accept_waveform(sampling_rate, samples.tolist())
     computer.input_finished()
@@ -235,7 +243,7 @@ def _store(task: tuple[Sequence[Cut], Path, FeatureConfig, float]) -> list[Cut]:
 
     cuts, path, config, speed = task
     made = []
-    tick_power = GIVEN_TICK_POWER if config.kind == "given" else config.tick_power
+    tick_power = FINE_TICK_POWER if config.kind in ("given", "sphinx") else config.tick_power
     with LilcomChunkyWriter(path, tick_power=tick_power) as writer:
         for cut in cuts:
             moved = _at_speed(cut, speed)
@@ -307,7 +315,7 @@ def _manifest(cut: Cut, values: np.ndarray, kind: str, storage: tuple[str, str, 
     storage_type, storage_path, storage_key = storage
     given = cut.features if kind == "given" else None
     return Features(
-        type=f"kaldi-native-{kind}" if given is None else kind,
+        type=kind if kind in ("given", "sphinx") else f"kaldi-native-{kind}",
         num_frames=len(values),
         num_features=values.shape[1],
         frame_shift=FRAME_SHIFT if given is None else given.frame_shift,

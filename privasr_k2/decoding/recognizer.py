@@ -31,8 +31,8 @@ class RecognizerSpec:
     Attributes:
         model: folder of the acoustic model.
         graph: folder of the graph.
-        features: ``fbank`` or ``mfcc``; ``given`` where the corpus brought its own, so that no audio can be
-            transcribed.
+        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` where the corpus brought its own, so that no
+            audio can be transcribed.
         sampling_rate: of the training data, in Hz.
         search: pruning, and as its grid the one point that dev has chosen.
     """
