@@ -1,8 +1,12 @@
 r"""Interpolate language models linearly, with weights chosen by EM on dev text.
 
---set form=static: ARPA files as one ARPA file. With a class LM among them its root model takes part, and
---out-lm is a class LM's folder with its names. --set form=dynamic: any models; --out-lm is a JSON file that
-names them, for perplexity and score_nbest.
+--set form=dynamic: any models, mixed exactly (eq. 3 of turan2022); --out-lm is a JSON file that names them,
+for perplexity and score_nbest. --set form=static: ARPA files as one ARPA file. With a class LM among them its
+root model takes part, and --out-lm is a class LM's folder with its names: one model for a first pass, but not
+eq. 3, since words and tags do not know each other's histories.
+
+--out-weights: the weights, and of --in-dev the perplexity of the model that was written (dev_ppl) and of the
+exact mixture with these weights (dev_ppl_exact). Words that a model does not know count in neither.
 
     python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
         --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/interpolate.yaml
@@ -11,7 +15,6 @@ names them, for perplexity and score_nbest.
 from __future__ import annotations
 
 import logging
-import math
 from pathlib import Path
 
 from privasr_k2.bin import cli
@@ -20,7 +23,7 @@ from privasr_k2.fileio import write_json
 from privasr_k2.lm.arpa import write_arpa
 from privasr_k2.lm.class_files import save_class_lm
 from privasr_k2.lm.classes import ClassLm
-from privasr_k2.lm.interpolate import InterpolationConfig, all_log_probs, em_weights
+from privasr_k2.lm.interpolate import DevText, InterpolationConfig, em_weights
 from privasr_k2.lm.mixtures import interpolate_files, save_mixture
 from privasr_k2.lm.names import read_text
 from privasr_k2.lm.neural.perplexity import open_lm
@@ -29,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Parse, choose weights, mix, write."""
+    """Parse, choose weights, mix, write, measure."""
     made = cli.parser(__doc__)
     made.add_argument(
         "--in-lm", type=Path, nargs="+", required=True, metavar="LM", help="ARPA files, folders of models"
@@ -41,17 +44,14 @@ def main() -> None:
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(InterpolationConfig, args)
-    weights, ppl = config.fixed_weights(len(args.in_lm)), None
-    if weights is None:
-        if args.in_dev is None:
-            raise ConfigError("--in-dev", "text to choose weights by", "none", "give it, or --set weights=")
+    weights, dev = config.fixed_weights(len(args.in_lm)), None
+    if args.in_dev is not None:
         sentences = [list(text.words) for text in read_text(args.in_dev)]
-        lms = [open_lm(path, args.device) for path in args.in_lm]
-        weights, mean = em_weights(
-            all_log_probs(lms, sentences), max_steps=config.max_steps, tolerance=config.tolerance
-        )
-        ppl = math.exp(-mean)
-        log.info("weights %s: perplexity of dev %.2f", " ".join(f"{w:.4f}" for w in weights), ppl)
+        dev = DevText([open_lm(path, args.device) for path in args.in_lm], sentences)
+    if weights is None:
+        if dev is None:
+            raise ConfigError("--in-dev", "text to choose weights by", "none", "give it, or --set weights=")
+        weights, _ = em_weights(dev.log_probs, max_steps=config.max_steps, tolerance=config.tolerance)
     weights = weights / weights.sum()
     if config.form == "dynamic":
         save_mixture(args.out_lm, args.in_lm, weights.tolist())
@@ -61,10 +61,15 @@ def main() -> None:
             save_class_lm(args.out_lm, mixed)
         else:
             write_arpa(mixed, args.out_lm)
+    ppl, exact = None, None
+    if dev is not None:
+        exact = dev.exact_ppl(weights)
+        ppl = dev.ppl(open_lm(args.out_lm, args.device)) if config.form == "static" else exact
+        shown = " ".join(f"{weight:.4f}" for weight in weights)
+        log.info("weights %s: perplexity of dev %.2f, mixed exactly %.2f", shown, ppl, exact)
     models = [{"lm": str(path), "weight": weight} for path, weight in zip(args.in_lm, weights.tolist())]
-    write_json(
-        args.out_weights, {"form": config.form, "chosen_by": config.weights, "dev_ppl": ppl, "lms": models}
-    )
+    about = {"form": config.form, "chosen_by": config.weights, "dev_ppl": ppl, "dev_ppl_exact": exact}
+    write_json(args.out_weights, {**about, "lms": models})
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ r"""Count what was tagged and sanitized, and what was missed by gold entities: f
         --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
         --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
 
-Writes --out-report, and --out-table as Markdown. The counts were taken from private text without noise: no
-release covers them.
+Writes --out-report, and --out-table as Markdown. Sanitized text has new ids and a random order: texts are
+compared by what is not replaced. The counts were taken from private text without noise: no release covers
+them.
 """
 
 from __future__ import annotations

@@ -1,15 +1,18 @@
 """Linear interpolation of language models, at the level of probabilities (eq. 3 of turan2022).
 
-*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among them.
+*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among them. This is
+eq. 3.
 *Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm`` makes it. The
 probabilities of these n-grams are the mixture's exactly; back-off weights are fitted so that all histories
 sum to 1. It differs from the dynamic mixture where no model has the n-gram: that gives each model the weight
-of its own back-off, here one weight serves all.
+of its own back-off, here one weight serves all. Where words and tags of class LMs are mixed, it differs more
+(:func:`privasr_k2.lm.mixtures.interpolate_files`).
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -162,9 +165,7 @@ class Interpolated:
         return self._mixed([lm.nbest_token_log_probs(nbests) for lm in self.lms])
 
     def _mixed(self, log_probs: list[np.ndarray]) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            parts = np.stack(log_probs) + np.log(self.weights)[:, None]
-        return np.logaddexp.reduce(parts, axis=0)
+        return mixed_log_probs(np.stack(log_probs, axis=1), self.weights)
 
     def _checked(self, sentences: Sentences) -> Sentences:
         if self._partly_known:
@@ -178,27 +179,59 @@ class Interpolated:
         return sentences
 
 
-def all_log_probs(lms: Sequence[LanguageModel], sentences: Sentences) -> np.ndarray:
-    """(M, I) ln P of every word and sentence end by each model, for :func:`em_weights`.
+def mixed_log_probs(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(M,) ln of the mixture's probabilities [turan2022, eq. 3].
 
-    Words that not every model knows, and are not unknown to all, are left out of all columns.
+    Args:
+        log_probs: (M, I) ln P of every word by each model.
+        weights: (I,).
+
+    >>> np.exp(mixed_log_probs(np.log([[0.5, 0.1]]), np.array([0.25, 0.75]))).round(3).tolist()
+    [0.2]
+    """
+    with np.errstate(divide="ignore"):
+        return np.logaddexp.reduce(log_probs + np.log(weights), axis=1)
+
+
+class DevText:
+    """Text that a mixture's weights are chosen by, and mixtures are judged by.
+
+    Words that a model does not know are left out: they stand in histories, but nobody predicts them, as in
+    ``ppl`` of :mod:`privasr_k2.lm.neural.perplexity`.
+
+    Args:
+        lms: the models to mix.
+
+    Attributes:
+        log_probs: (M, I) ln P of every word and sentence end by each model, for :func:`em_weights`.
 
     Raises:
-        DataError: nothing is left.
+        DataError: no sentence.
     """
-    known = [frozenset(lm.words) for lm in lms]
-    everywhere, somewhere = frozenset.intersection(*known), frozenset.union(*known)
-    partly = somewhere - everywhere
-    tokens = [word for sentence in sentences for word in (*sentence, EOS)]
-    with_unknown = all(lm.scores_unknown for lm in lms)
-    used = np.array(
-        [word == EOS or word in everywhere or (with_unknown and word not in partly) for word in tokens], bool
-    )
-    if not used.any():
-        raise DataError("dev text", "words that all models know", "none", "give text of the same vocabulary")
-    if partly:
-        log.info("%d words are not known to all models: their probabilities do not count", len(partly))
-    return np.stack([lm.token_log_probs(sentences)[used] for lm in lms], axis=1)
+
+    def __init__(self, lms: Sequence[LanguageModel], sentences: Sentences) -> None:
+        known = [frozenset(lm.words) for lm in lms]
+        everywhere = frozenset.intersection(*known)
+        partly = frozenset.union(*known) - everywhere
+        tokens = [word for sentence in sentences for word in (*sentence, EOS)]
+        if not tokens:
+            raise DataError("dev text", "sentences", "none", "give text with at least one")
+        if partly:
+            log.info("%d words are not known to all models: their probabilities do not count", len(partly))
+        self._sentences = sentences
+        self._used = np.array([word == EOS or word in everywhere for word in tokens], bool)
+        self.log_probs = np.stack([self._of(lm) for lm in lms], axis=1)
+
+    def _of(self, lm: LanguageModel) -> np.ndarray:
+        return lm.token_log_probs(self._sentences)[self._used]
+
+    def ppl(self, lm: LanguageModel) -> float:
+        """The perplexity of a model of the same words, such as a static mixture."""
+        return math.exp(-float(self._of(lm).mean()))
+
+    def exact_ppl(self, weights: np.ndarray) -> float:
+        """The perplexity of the models' dynamic mixture."""
+        return math.exp(-float(mixed_log_probs(self.log_probs, weights).mean()))
 
 
 def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:

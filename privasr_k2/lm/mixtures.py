@@ -28,8 +28,11 @@ FORMAT = "privasr_k2 mixture 1"
 def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa | ClassLm:
     """ARPA files and class LMs as one static mixture; a class LM where one of them is one.
 
-    Of class LMs the root models are mixed. A word model then predicts names as plain words only, and after a
-    name that the class has given it knows no history.
+    Of class LMs the root models are mixed, whose n-grams hold tags in place of names. A word model has no
+    tags: after a name that the class has given it knows no history. The root model of a class LM has no
+    n-grams of a name's words: after a name that was read as plain words it knows none. The sums of both
+    readings so differ from the mixture of the models' probabilities [turan2022, eq. 3], which the dynamic
+    form is. Which of the two predicts better is a matter of models and text.
 
     Raises:
         DataError: class LMs with different names, a neural model, or weights that do not fit.

@@ -1,4 +1,9 @@
-"""What was chosen on dev in recipe ``classlm``, as rows of tables."""
+"""What was chosen on dev in recipe ``classlm``, as rows of tables.
+
+``adapt_lm`` measures a class LM's root model on text whose names are tags, all others on words: a column says
+which. A mixture has two perplexities of words: that of the model as it was written, and that of the exact
+mixture with the same weights [turan2022, eq. 3].
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
-from privasr_k2.scoring.classlm_results import name_in_setting
+from privasr_k2.scoring.classlm_results import System, name_in_setting
 from privasr_k2.scoring.report import chosen_row, number, read_chosen
 
 ADAPTED, MIXTURES, WEIGHTS = "Fast marginal adaptation:", "Mixtures:", "Weights of the recognizer:"
@@ -58,12 +63,14 @@ def _adapted(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
         if one.get("equation", equation) == equation
     }
     at_edge = len(tried) > 1 and beta in (min(tried), max(tried))
+    name = _system(path)
     return {
-        "system": _system(path),
+        "system": name,
         "equation": str(equation),
         "beta": f"{beta:g}",
         "betas tried": str(len(tried)),
         "dev PPL": number(tried.get(beta)),
+        "of": "text with tags for names" if System("", name.rpartition("/")[2]).model == "M2" else "words",
         "at the edge of the grid": "yes" if at_edge else "no",
     }
 
@@ -75,5 +82,10 @@ def _mixture(path: Path, content: Mapping[str, Any]) -> dict[str, str]:
         "LMs": " + ".join(models),
         "form": str(content["form"]),
         "weights from": str(content["chosen_by"]),
-        "dev PPL": number(None if content["dev_ppl"] is None else float(content["dev_ppl"])),
+        "dev PPL": _figure(content["dev_ppl"]),
+        "mixed exactly": _figure(content["dev_ppl_exact"]),
     }
+
+
+def _figure(value: float | None) -> str:
+    return number(None if value is None else float(value))

@@ -2,8 +2,9 @@
 
 Every system with M1 of sanitized text; M1 to M4 of sanitized text with those of original text; within a
 setting M2 with M1; an adapted model with the same one that was not adapted, and with the one that had the
-same text from the beginning; the mixture of all with every other system that sees as much original text as it
-or less: those of sanitized text, of the smallest adaptation text, and mixed.
+same text from the beginning; an exact mixture with the static one of the same models; the mixture of all with
+every other system that sees as much original text as it or less: those of sanitized text, of the smallest
+adaptation text, and mixed.
 Error rates are compared by MAPSSWE, the recall of entities of M2 with that of M1 by drawing speakers again.
 Holm's correction is over all comparisons by MAPSSWE, and over all of the recall.
 """
@@ -88,6 +89,12 @@ def word_and_class(systems: Collection[System]) -> list[Pair]:
     return [pair for pair in pairs if pair[1] in systems]
 
 
+def exact_and_static(systems: Collection[System]) -> list[Pair]:
+    """(exact mixture, static mixture of the same models, measured or not)."""
+    pairs = [(system, system._replace(name=system.one_pass)) for system in systems]
+    return sorted((pair for pair in pairs if pair[0] != pair[1]), key=lambda pair: pair[0].order)
+
+
 def pairs_of(systems: Collection[System]) -> list[Pair]:
     """All pairs to compare, each once, sorted as the systems are."""
     wanted: list[Pair] = [(system, BASE) for system in systems]
@@ -98,7 +105,7 @@ def pairs_of(systems: Collection[System]) -> list[Pair]:
         if system.kind == ADAPT:
             wanted.append((system, System(SANITIZED, plain)))
             wanted.append((system, System(setting_of(DIRECT, system.size), plain)))
-    wanted += word_and_class(systems)
+    wanted += word_and_class(systems) + exact_and_static(systems)
     if BEST in systems:
         wanted += [(BEST, system) for system in rivals(systems)]
     found: dict[frozenset[System], Pair] = {}

@@ -1,7 +1,8 @@
 """Which of the shapes that turan2022 found hold in a run of recipe ``classlm``, in plain words.
 
 A shape holds by error rate where the figures have it and the difference is significant (Holm's p below 0.05);
-where they have it and the difference is not significant, that is said. Perplexities are not tested.
+where they have it and the difference is not significant, that is said. Perplexities are not tested. There is
+a loss to recover only where a model of original text is better than that of sanitized text.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from privasr_k2.scoring.classlm_comparisons import (
     Pair,
     RecallTested,
     Tested,
+    exact_and_static,
     rivals,
     smallest_size,
 )
@@ -31,6 +33,7 @@ from privasr_k2.scoring.report import interval_text, number, p_text
 
 ALPHA = 0.05
 HOLDS, NOT, UNSURE = "holds", "does not hold", "not significant"
+NO_LOSS = "no loss to recover"
 _MODELS = ("M1", "M2", "M3", "M4")
 
 
@@ -102,6 +105,9 @@ def findings(
     for measure in measures:
         said += _against_direct(measure)
     for measure in measures:
+        title = f"Mixing probabilities exactly (eq. 3) is better than mixing root models, by {measure.name}"
+        said.append(_grouped(title, measure, exact_and_static(measure.values)))
+    for measure in measures:
         said.append(_best(measure))
     if recall:
         said.append(_names(recall, systems))
@@ -122,10 +128,13 @@ def _harm(measure: Measure, tested: Difference | None) -> str:
     if verdict == HOLDS and measure.p_values is not None and (tested is None or tested.p_value >= ALPHA):
         verdict = UNSURE
     figures = "; ".join(f"{m} {100 * (ratios[m] - 1):+.1f} % ({measure.shown(*pairs[m])})" for m in pairs)
+    if measure.p_values is None:
+        figures += ". Nothing of it is tested"
     if tested is not None:
         figures += (
-            f". M1's relative increase less that of M2: {100 * tested.value:+.1f} points, interval over "
-            f"speakers {interval_text(tested.interval)}, p {p_text(tested.p_value)} (this difference alone)"
+            ". Tested is M1 against M2 alone, no other place in the order: M1's relative increase less that "
+            f"of M2: {100 * tested.value:+.1f} points, interval over speakers "
+            f"{interval_text(tested.interval)}, p {p_text(tested.p_value)}"
         )
     return f"{title}: **{verdict}**. {figures}."
 
@@ -135,19 +144,29 @@ def _recovery(measure: Measure) -> list[str]:
     found = []
     for size in sizes:
         systems = [system for system in _sorted(measure.values) if system.setting == setting_of(ADAPT, size)]
-        cases = [(system, System(SANITIZED, system.model)) for system in systems]
+        cases = [
+            (system, System(SANITIZED, system.model))
+            for system in systems
+            if measure.has(System(ORIGINAL, system.model))
+        ]
         title = f"Adapting to {size:g} % recovers part of what sanitizing costs, by {measure.name}"
-        found.append(_grouped(title, measure, cases, _share))
+        found.append(_grouped(title, measure, cases, _recovered))
     return found or [f"Adapting recovers part of what sanitizing costs, by {measure.name}: not measured."]
 
 
-def _share(measure: Measure, better: System, worse: System) -> str:
-    """How much of the loss came back, where original text was better than sanitized text."""
+def _recovered(measure: Measure, better: System, worse: System) -> tuple[str, str]:
+    """The verdict on (adapted, sanitized), and how much of the loss came back."""
     original = System(ORIGINAL, worse.name)
-    if not measure.has(original) or measure.values[original] >= measure.values[worse]:
-        return ""
+    loss, verdict = measure.verdict(original, worse), measure.verdict(better, worse)
+    if loss == NOT:
+        return NO_LOSS, f", original text {measure.values[original]:.2f}"
+    if verdict == NOT:
+        return NOT, ""
     lost = measure.values[worse] - measure.values[original]
-    return f", {100 * (measure.values[worse] - measure.values[better]) / lost:.0f} % of the loss"
+    share = f", {100 * (measure.values[worse] - measure.values[better]) / lost:.0f} % of the loss"
+    if loss == UNSURE:
+        return UNSURE, f"{share}, which is not significant: {measure.shown(original, worse)}"
+    return verdict, share
 
 
 def _against_direct(measure: Measure) -> list[str]:
@@ -159,22 +178,21 @@ def _against_direct(measure: Measure) -> list[str]:
     return [_grouped(title, measure, cases)]
 
 
-def _nothing(_measure: Measure, _better: System, _worse: System) -> str:
-    return ""
+def _plain(measure: Measure, better: System, worse: System) -> tuple[str, str]:
+    return measure.verdict(better, worse), ""
 
 
 def _grouped(
     title: str,
     measure: Measure,
     cases: Sequence[Pair],
-    more: Callable[[Measure, System, System], str] = _nothing,
+    judge: Callable[[Measure, System, System], tuple[str, str]] = _plain,
 ) -> str:
-    """The cases (better, worse) by verdict."""
-    by_verdict: dict[str, list[str]] = {HOLDS: [], UNSURE: [], NOT: []}
+    """The cases (better, worse) by verdict; ``judge`` gives that, and what is to be added to the figures."""
+    by_verdict: dict[str, list[str]] = {HOLDS: [], UNSURE: [], NOT: [], NO_LOSS: []}
     for better, worse in cases:
         if measure.has(better, worse):
-            verdict = measure.verdict(better, worse)
-            extra = more(measure, better, worse) if verdict != NOT else ""
+            verdict, extra = judge(measure, better, worse)
             by_verdict[verdict].append(f"{better.name} ({measure.shown(worse, better)}{extra})")
     said = [f"**{verdict}** for {', '.join(texts)}" for verdict, texts in by_verdict.items() if texts]
     return f"{title}: {'; '.join(said) or 'not measured'}."

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from privasr_k2.scoring.classlm_comparisons import Pair, RecallTested, Tested
-from privasr_k2.scoring.classlm_results import Measured, Perplexities, System, TextPart
+from privasr_k2.scoring.classlm_comparisons import BEST, Pair, RecallTested, Tested
+from privasr_k2.scoring.classlm_results import MIXED, Measured, Perplexities, System, TextPart
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.report import FEW_SPEAKERS, ROUGH_BELOW, rough, versions
 
+EXACT_ROWS = (
+    'The rows that say "exactly" are eq. 3 of turan2022: every word\'s probability is mixed. The rows of '
+    "one pass are not: they mix root models."
+)
 _PAPER_AM = "LF-MMI"
 
 
@@ -28,14 +32,27 @@ def notes(
         f"Perplexity: {perplexities.treatment}. Test has {perplexities.words:,} words and "
         f"{perplexities.sentences:,} sentence ends; {perplexities.oov:,} words are OOV.",
         "The perplexity of a class LM is that of the model with its names filled in: a word that is both a "
-        "plain word and a name has the exact sum of both readings.",
-        "One list of words serves all models, so that the columns compare. It holds words of the private "
-        "texts, original ones too, and no epsilon covers it.",
+        "plain word and a name has the exact sum of both readings. Among what was chosen on dev, that of an "
+        "adapted class LM is of text with tags for names: it tells values of beta apart, and does not "
+        "compare with perplexities of words.",
+        "Perplexities are compared by their figures, without a test.",
+        "One list of words serves all models, so that the columns compare. Where it holds words of the "
+        "private texts, as where models of original text are compared, no epsilon covers it, nor any model "
+        "that has it.",
         "Adapted, directly trained and mixed models have seen adaptation text that sanitizing does not "
         "protect, and models of original text have seen all of it: no epsilon covers any of them, only "
-        "sanitized text and what is made of it alone. What was chosen on dev depends on dev.",
+        "sanitized text, and what is made of it and of public data alone. What was chosen on dev depends on "
+        "dev.",
         _sanitized_by(tagger),
     ]
+    if any(system.kind == MIXED and system != BEST for system in perplexities.ppl):
+        said.append(
+            "A mixture for one pass (M1_M2, M1_M2_M3) is one class LM whose root model is the mixture of the "
+            "models' n-grams, of words and of tags. That loses histories: after a name that the class has "
+            "given M1 knows none, after a name that was read as plain words M2 knows none. What it costs, or "
+            "gains, shows beside the exact mixture (..._exact), in perplexity and among what was chosen on "
+            "dev."
+        )
     heard = max((part.heard for part in texts), default=0)
     if systems and heard:
         said.append(f"The acoustic model was trained with speech of {heard:,} users of the adaptation text.")
@@ -64,7 +81,7 @@ def _of_speech(systems: Mapping[System, Measured], corpus: CorpusInfo, acoustic_
     ]
     said.append(
         "M4 scores N-best lists again: those of its setting's M1, adapted those of sanitized text's M1, in "
-        "the mixture those of M1 + M2."
+        "the mixture those of M1 + M2 (one pass), as exact mixtures do."
     )
     if len(first.result.speakers) < FEW_SPEAKERS:
         said.append("With so few speakers intervals are too narrow as a rule, and their p-values too small.")

@@ -9,7 +9,6 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.privacy.ledger import Entry
-from privasr_k2.privacy.spending import guarantees, shown
 from privasr_k2.scoring.bootstrap import Interval
 from privasr_k2.scoring.classlm_comparisons import (
     Pair,
@@ -20,7 +19,8 @@ from privasr_k2.scoring.classlm_comparisons import (
     increase_difference,
 )
 from privasr_k2.scoring.classlm_findings import Measure, error_rates, findings
-from privasr_k2.scoring.classlm_notes import notes
+from privasr_k2.scoring.classlm_notes import EXACT_ROWS, notes
+from privasr_k2.scoring.classlm_privacy import coverage_finding, privacy_blocks
 from privasr_k2.scoring.classlm_published import FIGURES, TEXTS
 from privasr_k2.scoring.classlm_results import (
     ADAPT,
@@ -44,6 +44,14 @@ _MODELS = {
     "M3": "M3 n-gram approximation of the LSTM",
     "M4": "M4 LSTM on the lists of M1",
 }
+_MIXTURES = {
+    "M1_M2": "M1 + M2, one pass (root models mixed)",
+    "M1_M2_exact": "M1 + M2, exactly, on its lists",
+    "M1_M2_M3": "M1 + M2 + M3, one pass (root models mixed)",
+    "M1_M2_M3_exact": "M1 + M2 + M3, exactly, on the lists of M1 + M2",
+    "M1_M2_M4": "M1 + M2 + M4, exactly, on the lists of M1 + M2",
+}
+"""Rows of the run's own table 5; the paper says nothing of how it mixed."""
 _TEXT_COLUMNS = (
     "part",
     "% of background",
@@ -88,6 +96,8 @@ class ClassLmInputs:
         choices: tables of what was chosen on dev, title -> rows.
         entries: of the privacy ledger, of all releases.
         entities: the JSON of ``report_entities``; empty: none.
+        coverage: class -> counts of the words of test's names, of
+            :func:`privasr_k2.text.name_coverage.name_coverage`; empty: none.
         corpus: what the results are on.
     """
 
@@ -97,6 +107,7 @@ class ClassLmInputs:
     choices: Mapping[str, Sequence[Mapping[str, str]]]
     entries: Sequence[Entry]
     entities: Mapping[str, Any]
+    coverage: Mapping[str, Mapping[str, int]]
     corpus: CorpusInfo
 
 
@@ -129,6 +140,7 @@ def classlm_report(given: ClassLmInputs, options: ClassLmReportOptions) -> str:
     if options.command:
         blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
     found = findings(measures, increase_difference(given.systems), recall, given.systems)
+    found += coverage_finding(given.coverage)
     blocks.append("## What it shows\n\n" + "".join(f"- {finding}\n" for finding in found))
     blocks += _paper_tables(given, measures)
     blocks += _all_systems(given)
@@ -136,7 +148,7 @@ def classlm_report(given: ClassLmInputs, options: ClassLmReportOptions) -> str:
     if given.choices:
         blocks.append("## Chosen on dev\n")
         blocks += [f"{title}\n\n{table(rows)}" for title, rows in given.choices.items()]
-    blocks += _privacy(given)
+    blocks += privacy_blocks(given.entries, given.entities, given.coverage)
     listed = notes(
         given.texts,
         given.perplexities,
@@ -173,8 +185,10 @@ def _paper_tables(given: ClassLmInputs, measures: Sequence[Measure]) -> list[str
     blocks = [f"## Table 1: texts\n\n{table(_text_rows(given.texts))}"]
     blocks.append(f"{_PUBLISHED.format(1)}\n\n{table(TEXTS)}")
     for number_of, title, settings in plans:
-        rows = _setting_rows(known, settings, columns, own)
+        rows = _setting_rows(known, settings, columns, own, _MIXTURES)
         body = table(rows) if rows else "No such model.\n"
+        if rows and MIXED in settings:
+            body += f"\n{EXACT_ROWS}\n"
         blocks.append(f"## Table {number_of}: {title[0].lower()}{title[1:]}\n\n{body}")
         kinds = {setting.partition("_")[0] for setting in settings} or {ADAPT if number_of == 3 else DIRECT}
         theirs = [system for system in FIGURES if system.kind in kinds]
@@ -193,12 +207,13 @@ def _setting_rows(
     settings: Sequence[str],
     columns: Sequence[str],
     cells: Callable[[System], list[str]],
+    labels: Mapping[str, str] | None = None,
 ) -> list[dict[str, str]]:
-    """A row for each model, the columns of each setting beside each other."""
+    """A row for each model, the columns of each setting beside each other; ``labels`` name mixtures."""
     names = dict.fromkeys(system.name for system in systems if system.setting in settings)
     rows = []
     for name in names:
-        row = {"system": _model_name(name)}
+        row = {"system": (labels or {}).get(name) or _model_name(name)}
         for setting in settings:
             if (system := System(setting, name)) in systems:
                 titles = [_column(column, setting) for column in columns]
@@ -321,55 +336,6 @@ def _comparisons(
         ]
         blocks.append(f"Recall of the words of names:\n\n{table(rows)}")
     return blocks
-
-
-def _privacy(given: ClassLmInputs) -> list[str]:
-    """Guarantees with what they do not cover, and what was found in the text."""
-    spent = list({entry.release: entry.spending for entry in given.entries}.values())
-    if not (spent or given.entities):
-        return []
-    blocks = ["## Names, and what sanitizing is worth\n"]
-    for heading, key in (("Found in the text", "classes"), ("Against gold entities", "gold")):
-        if given.entities.get(key):
-            rows = [
-                {"class": label} | {column.replace("_", " "): _cell(value) for column, value in row.items()}
-                for label, row in given.entities[key].items()
-            ]
-            blocks.append(f"{heading}:\n\n{table(rows)}")
-    if given.entities.get("note"):
-        blocks.append(f"{given.entities['note']}\n")
-    if spent:
-        found = guarantees(spent)
-        blocks.append(table([guarantee.row() for guarantee in found]))
-        lines = [f"mechanism, {g.data}: {'; '.join(g.released)}" for g in found]
-        lines += [f"not covered, {g.data}: {sentence}" for g in found for sentence in g.does_not_cover]
-        blocks.append("".join(f"- {line}\n" for line in dict.fromkeys(lines)))
-    settings = _settings(given.entities.get("privacy") or {})
-    if settings:
-        blocks.append("Set for the replacement:\n\n" + "".join(f"- {line}\n" for line in settings))
-    return blocks
-
-
-def _settings(privacy: Mapping[str, Any]) -> list[str]:
-    """How words were replaced, from what ``report_entities`` took over."""
-    said = [
-        f"{key.replace('_', ' ')}: {privacy[key]}"
-        for key in ("keep", "consistency", "mentions", "words_per_mention")
-        if key in privacy
-    ]
-    of_class = privacy.get("epsilon_per_word")
-    if isinstance(of_class, Mapping) and of_class:
-        listed = ", ".join(f"{label} {shown(float(epsilon))}" for label, epsilon in of_class.items())
-        said.append(f"epsilon of one word, by class: {listed}")
-    return said
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return NOTHING
-    return (
-        f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    )
 
 
 def _sorted(systems: Iterable[System]) -> list[System]:

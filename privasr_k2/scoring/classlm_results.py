@@ -5,8 +5,9 @@ A setting is how the text of the models was made, a system which model recognize
     sanitized, original        M1 M2 M3 M4
     adapt_<percent>            M1_eq1 M1_eq2 M2_eq1 M2_eq2 M3 M4
     direct_<percent>           M1 M2 M3 M4
-    mixed                      M1_M2 M1_M2_M3 M1_M2_M4
+    mixed                      M1_M2 M1_M2_exact M1_M2_M3 M1_M2_M3_exact M1_M2_M4
 
+Of the mixtures M1_M2 and M1_M2_M3 are static, one model for a pass of its own, all others dynamic: eq. 3.
 Both stand in the paths of the recipe: ``<setting>/lm/<system>*`` is a model,
 ``<setting>/<system>/score_<role>`` an error rate. Other systems of these settings are reported as well.
 
@@ -40,6 +41,7 @@ from privasr_k2.scoring.results import (
 )
 
 SANITIZED, ORIGINAL, MIXED, ADAPT, DIRECT = "sanitized", "original", "mixed", "adapt", "direct"
+EXACT = "_exact"
 TEST = "test"
 TEXTS_FILE = "about.json"
 _SETTING = re.compile(f"{SANITIZED}|{ORIGINAL}|{MIXED}|(?:{ADAPT}|{DIRECT})_[0-9]+(?:\\.[0-9]+)?")
@@ -66,6 +68,11 @@ class System(NamedTuple):
         return self.name.partition("_eq")[0]
 
     @property
+    def one_pass(self) -> str:
+        """Of an exact mixture the name of the static one of the same models; else its own name."""
+        return self.name.removesuffix(EXACT)
+
+    @property
     def kind(self) -> str:
         """The setting without a size."""
         return self.setting.partition("_")[0]
@@ -76,9 +83,9 @@ class System(NamedTuple):
         return float(self.setting.partition("_")[2] or 0)
 
     @property
-    def order(self) -> tuple[int, float, str]:
-        """To sort by: settings as in the table above, sizes by number."""
-        return _ORDER.index(self.kind), self.size, self.name
+    def order(self) -> tuple[int, float, str, str]:
+        """To sort by: settings as in the table above, sizes by number, exact mixtures after static."""
+        return _ORDER.index(self.kind), self.size, self.one_pass, self.name
 
 
 def setting_of(kind: str, size: float) -> str:

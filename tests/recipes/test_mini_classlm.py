@@ -25,13 +25,13 @@ def test_from_text_to_the_five_tables(copied: Path) -> None:
     assert [f"Table {number}" in table for number in range(1, 6)] == [True] * 5
     perplexities = json.loads((copied / EXP / "perplexity_test.json").read_text())["lms"]
     ppl = {one["lm"]: one["ppl"] for one in perplexities}
-    assert len(ppl) == len(perplexities) == 21
+    assert len(ppl) == len(perplexities) == 23
     for setting, systems in {
         "sanitized": ("M1", "M2", "M3", "M4"),
         "original": ("M1", "M2", "M3", "M4"),
         "direct_30": ("M1", "M2", "M3", "M4"),
         "adapt_30": ("M1_eq1", "M1_eq2", "M2_eq1", "M2_eq2", "M3", "M4"),
-        "mixed": ("M1_M2", "M1_M2_M3", "M1_M2_M4"),
+        "mixed": ("M1_M2", "M1_M2_M3", "M1_M2_exact", "M1_M2_M3_exact", "M1_M2_M4"),
     }.items():
         for system in systems:
             parts = json.loads((copied / EXP / setting / system / "score_test/wer.json").read_text())["parts"]

@@ -116,10 +116,11 @@ def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Pat
     assert np.abs(after - before).max() > 0.01
 
     lms = [folder / "word_fma.arpa.gz", folder / "class_fma"]
+    chosen = {}
     for form, out in (("static", "mixed"), ("dynamic", "mixed.json")):
         flags = ["--in-lm", *lms, *dev, "--out-lm", folder / out, "--out-weights", folder / "weights.json"]
         call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", f"form={form}"))
-        weights = read_json(folder / "weights.json")
+        weights = chosen[form] = read_json(folder / "weights.json")
         assert sum(one["weight"] for one in weights["lms"]) == pytest.approx(1)
         assert [one["lm"] for one in weights["lms"]] == list(map(str, lms))
 
@@ -138,7 +139,11 @@ def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Pat
         folder / "approximated.arpa.gz",
     )
     assert found[2] < found[1] < found[0]  # the class knows eve and lee, the adaptation eve
-    assert found[4] == pytest.approx(weights["dev_ppl"], rel=1e-9)  # EM saw the same text
+    # EM saw the same text. The figure of each form is that of the model that was written.
+    assert found[3] == pytest.approx(chosen["static"]["dev_ppl"], rel=1e-6)
+    assert found[4] == pytest.approx(chosen["dynamic"]["dev_ppl"], rel=1e-9)
+    assert {of["dev_ppl_exact"] for of in chosen.values()} == {chosen["dynamic"]["dev_ppl"]}
+    assert found[3] != pytest.approx(found[4], rel=0.01)  # root models, without histories after names
     assert found[4] <= min(found[1:3]) + 1e-6
     assert all(1 < one < 100 for one in found)
 
@@ -152,7 +157,15 @@ def test_plain_arpa_files_are_mixed_into_one(
     text = [line.split() for line in (folder / "dev.txt").read_text().splitlines()]
     expected = ngram_perplexity(read_arpa(lms[0]), text)
     assert ngram_perplexity(read_arpa(folder / "m.arpa.gz"), text) == pytest.approx(expected, rel=1e-4)
-    assert read_json(folder / "w.json")["lms"][1]["weight"] == 0.7
+    found = read_json(folder / "w.json")
+    assert found["lms"][1]["weight"] == 0.7
+    assert found["dev_ppl"] is None and found["dev_ppl_exact"] is None
+    given = ["--in-dev", folder / "dev.txt", *conf(repo_root, "interpolate", "weights=preset")]
+    call(monkeypatch, "interpolate_lms", *flags, *given)
+    found = read_json(folder / "w.json")
+    assert found["lms"][1]["weight"] == 0.7
+    assert found["dev_ppl"] == pytest.approx(expected, rel=1e-4)
+    assert found["dev_ppl_exact"] == pytest.approx(expected, rel=1e-4)
     with refused(capsys, "--in-dev"):
         call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate"))
 

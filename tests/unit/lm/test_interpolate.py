@@ -15,15 +15,15 @@ from privasr_k2.lm.arpa import Arpa, write_arpa
 from privasr_k2.lm.class_files import save_class_lm
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.interpolate import (
+    DevText,
     Interpolated,
     InterpolationConfig,
-    all_log_probs,
     checked_weights,
     em_weights,
     interpolate,
 )
 from privasr_k2.lm.mixtures import interpolate_files, save_mixture
-from privasr_k2.lm.neural.perplexity import open_lm
+from privasr_k2.lm.neural.perplexity import open_lm, perplexity
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.sub_lm import make_sub_lm
 from tests.unit.lm.tiny import table
@@ -120,9 +120,32 @@ def test_vocabularies_that_differ(tmp_path: Path) -> None:
     for call in (mixture.token_log_probs, lambda s: mixture.nbest_token_log_probs([s])):
         with pytest.raises(GraphError, match="'b', known to some"):
             call([["a", "b"]])
-    # For EM such words are left out; the unknown ones count.
-    assert all_log_probs(lms, [["a", "b"], ["zzz"]]).shape == (4, 2)
-    np.testing.assert_array_equal(all_log_probs(lms, [["a"]])[:, 0], lms[0].token_log_probs([["a"]]))
+    # For EM such words are left out, and those that nobody knows.
+    dev = DevText(lms, [["a", "b"], ["zzz"]])
+    assert dev.log_probs.shape == (3, 2)
+    np.testing.assert_array_equal(
+        dev.log_probs[:, 0], lms[0].token_log_probs([["a", "b"], ["zzz"]])[[0, 2, 4]]
+    )
+    np.testing.assert_array_equal(DevText(lms, [["a"]]).log_probs[:, 0], lms[0].token_log_probs([["a"]]))
+    with pytest.raises(DataError, match="dev text: expected sentences"):
+        DevText(lms, [])
+
+
+def test_dev_text_measures_as_perplexity_does(tmp_path: Path) -> None:
+    """A mixture by its weights, and a model that was written, both without the predictions of OOVs."""
+    pytest.importorskip("kenlm")
+    paths = [tmp_path / "a.arpa", tmp_path / "b.arpa"]
+    for path, text in zip(paths, ("a b;a a b", "b a;b")):
+        write_arpa(bigrams(text, "a b"), path)
+    text = [["a", "zzz", "b"], ["b", "a"]]
+    dev = DevText([open_lm(path) for path in paths], text)
+    save_mixture(tmp_path / "m.json", paths, [0.25, 0.75])
+    exact = perplexity(open_lm(tmp_path / "m.json"), text, ["a", "b"])
+    assert dev.exact_ppl(np.array([0.25, 0.75])) == pytest.approx(exact.ppl, rel=1e-9)
+    assert exact.ppl_with_oov != pytest.approx(exact.ppl, rel=1e-2)
+    assert dev.ppl(open_lm(paths[0])) == pytest.approx(
+        perplexity(open_lm(paths[0]), text, ["a", "b"]).ppl, rel=1e-9
+    )
 
 
 def test_a_mixture_file(tmp_path: Path) -> None:

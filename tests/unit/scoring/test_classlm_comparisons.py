@@ -49,6 +49,14 @@ def test_the_mixture_of_all_is_compared_with_the_smallest_adaptation_only() -> N
     assert {pair.split()[1] for pair in found} == {"mixed/M1_M2", "adapt_9/M4", "sanitized/M4", "direct_9/M4"}
 
 
+def test_an_exact_mixture_is_compared_with_its_static_one_and_with_the_mixture_of_all() -> None:
+    names = ("mixed/M1_M2_M4", "mixed/M1_M2_exact", "mixed/M1_M2", "mixed/M1_M2_M3_exact", "mixed/M1_M2_M3")
+    best = {f"mixed/M1_M2_M4 {name}" for name in names[1:]}
+    exact = {f"{name} {name.removesuffix('_exact')}" for name in names if name.endswith("_exact")}
+    assert _shown(*names) == best | exact and len(exact) == 2
+    assert _shown("mixed/M1_M2_exact", "mixed/M1_M2_M3") == set()
+
+
 def test_rates_are_tested_as_two_scores_are_and_corrected_together(tmp_path: Path) -> None:
     made = {"sanitized/M1": (40, 8), "sanitized/M2": (30, 2), "original/M1": (37, 2)}
     systems = read_systems(write_system(tmp_path, name, *counts) for name, counts in made.items())

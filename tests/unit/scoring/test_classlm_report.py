@@ -10,12 +10,12 @@ import pytest
 
 from privasr_k2.bin import report_classlm
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
-from privasr_k2.fileio import write_json
+from privasr_k2.fileio import write_json, write_jsonl, write_text
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.ledger import Entry, Ledger
 from privasr_k2.privacy.spending import Spending
-from privasr_k2.scoring.classlm_findings import HOLDS, NOT, UNSURE, Measure, findings
+from privasr_k2.scoring.classlm_findings import HOLDS, NO_LOSS, NOT, UNSURE, Measure, findings
 from privasr_k2.scoring.classlm_published import FIGURES
 from privasr_k2.scoring.classlm_results import System
 from tests.unit.scoring.classlm_folders import TREATMENT, write_perplexity, write_system, write_texts
@@ -30,7 +30,8 @@ MADE = {
     "adapt_12/M1_eq2": (36, 31, 122.0),
     "adapt_12/M2_eq1": (26, 12, 94.0),
     "direct_12/M1": (48, 12, 108.0),
-    "mixed/M1_M2": (18, 12, 95.0),
+    "mixed/M1_M2": (18, 0, 95.0),
+    "mixed/M1_M2_exact": (15, 0, 92.0),
     "mixed/M1_M2_M4": (3, 0, 86.0),
 }
 SET = ("--set", "command=./run.sh toy classlm", "acoustic_model=CTC", "tagger=spacy")
@@ -99,7 +100,15 @@ def test_the_tables_of_the_paper(run: Callable[..., str], capsys: Any) -> None:
         "| M2 class n-gram, equation 1 |        12.67 |      94.00 |",
     ]
     assert "| M1 word n-gram |        20.00 |     108.00 |" in _section(text, "Table 4")
-    assert "| M1 + M2 + M4 |  1.00 | 86.00 |" in _section(text, "Table 5")
+    mixed = _section(text, "Table 5")
+    assert _cells(mixed.split("As published")[0])[2:] == [
+        ("M1 + M2, one pass (root models mixed)", "6.00", "95.00"),
+        ("M1 + M2, exactly, on its lists", "5.00", "92.00"),
+        ("M1 + M2 + M4, exactly, on the lists of M1 + M2", "1.00", "86.00"),
+    ]
+    assert 'The rows that say "exactly" are eq. 3' in mixed
+    assert ("M1 + M2 + M4", "29.4", "86") in _cells(mixed.split("As published")[1])
+    assert 'rows that say "exactly"' not in _section(text, "Table 4")
 
 
 def test_published_figures_stand_below_each_table(run: Callable[..., str]) -> None:
@@ -123,7 +132,8 @@ def test_what_it_shows(run: Callable[..., str]) -> None:
         "- Sanitizing hurts M1 most and M2 least, by WER: **holds**. M1 +266.7 % (6.00 to 22.00, p <0.001); "
         "M2 +30.0 % (10.00 to 13.00, p 0.",
         "- Sanitizing hurts M1 most and M2 least, by perplexity: **holds**. M1 +47.6 % (82.00 to 121.00); "
-        "M2 +39.2 % (74.00 to 103.00).",
+        "M2 +39.2 % (74.00 to 103.00). Nothing of it is tested.",
+        "Tested is M1 against M2 alone, no other place in the order: M1's relative increase",
         "- Adapting to 12 % recovers part of what sanitizing costs, by WER: **holds** "
         "for M1_eq1 (22.00 to 10.67, p <0.001, 71 % of the loss); "
         "**not significant** for M2_eq1 (13.00 to 12.67, p 0.828, 11 % of the loss); "
@@ -131,7 +141,11 @@ def test_what_it_shows(run: Callable[..., str]) -> None:
         "- Adapting to 12 % is better than training with the same text at once, by WER: **holds** for M1_eq1",
         "same text at once, by perplexity: **does not hold** for M1_eq1 (108.00 to 109.00), M1_eq2",
         "- M1 + M2 + M4 is best of all that see no more original text, by WER: **holds**: 1.00; next is "
-        "mixed/M1_M2 (10.00 to 1.00, p <0.001).",
+        "mixed/M1_M2_exact (5.00 to 1.00, p <0.001).",
+        "- Mixing probabilities exactly (eq. 3) is better than mixing root models, by WER: **not "
+        "significant** for M1_M2_exact (6.00 to 5.00, p 0.",
+        "- Mixing probabilities exactly (eq. 3) is better than mixing root models, by perplexity: **holds** "
+        "for M1_M2_exact (95.00 to 92.00).",
         "- M2 recognizes more words of names than M1 of the same setting, recall in %: **holds** for "
         "sanitized/M2 (50.00 to 80.00, p 0.006); **does not hold** for original/M2 (90.00 to 90.00, "
         "p 1.000), adapt_12/M2_eq1 (80.00 to 80.00, p 1.000).",
@@ -147,10 +161,11 @@ def test_all_systems_and_their_comparisons(run: Callable[..., str]) -> None:
         *("names, precision %", "PPL", "PPL with OOV"),
     )
     assert rows[2][:2] == ("sanitized/M1", "22.00") and rows[2][6:] == ("100.00", "121.00", "122.00")
-    assert [row[0] for row in rows[2:12]] == list(MADE)
-    assert rows[11][-2:] == ("86.00", "87.00")
+    assert [row[0] for row in rows[2:13]] == list(MADE)
+    assert rows[12][-2:] == ("86.00", "87.00")
     compared = _section(text, "Comparisons")
-    assert "| sanitized/M1    | original/M1     |         +16.00 |" in compared
+    assert "| sanitized/M1      | original/M1       |         +16.00 |" in compared
+    assert "| mixed/M1_M2_exact | mixed/M1_M2       |          -1.00 |" in compared
     many = sum(line.startswith("| ") for line in compared.split("Recall of")[0].splitlines()) - 1
     assert f"Holm's correction is over the {many} comparisons of the table." in text
     assert "Holm's correction is over the 3 comparisons of that table." in text
@@ -168,8 +183,16 @@ def test_how_to_read_it(run: Callable[..., str]) -> None:
         "With so few speakers",
         "999 draws of 6 speakers",
         "trained with speech of 2 users of the adaptation text",
+        "after a name that the class has given M1 knows none, after a name that was read as plain words M2",
+        "those of M1 + M2 (one pass), as exact mixtures do",
+        "that of an adapted class LM is of text with tags for names",
+        "Perplexities are compared by their figures, without a test.",
     ):
         assert part in notes
+    static = ("mixed/M1_M2", "mixed/M1_M2_exact")
+    write_perplexity(Path("exp"), {name: ppl for name, (*_, ppl) in MADE.items() if name not in static})
+    assert "after a name that the class has given" not in _section(run(speech=False), "How to read it")
+    write_perplexity(Path("exp"), {name: ppl for name, (*_, ppl) in MADE.items()})
     other = _section(run("--set", "command=x", "acoustic_model=LF-MMI", "tagger=gold"), "How to read it")
     assert "trained with LF-MMI, as that of the paper" in other
     assert "sanitized are gold annotations" in other
@@ -210,23 +233,72 @@ def test_privacy_and_entities_are_shown_with_what_is_not_covered(run: Callable[.
     Ledger(Path("a.json")).append(_entry("a" * 32, 0.1))
     entities = {
         "note": "For the owner of the text only.",
-        "classes": {"PER": {"mentions": 1234, "changed_words": 9}},
-        "gold": {"PER": {"gold_words": 10, "residual_percent": 12.5, "span_recall_percent": None}},
-        "privacy": {"keep": 0.1, "consistency": "mention", "epsilon_per_word": {"PER": 4.71951}},
-    }
+        "classes": {"PER": {"mentions": 1234, "words": 2000, "off_list_words": 77, "changed_words": 99}},
+        "gold": {
+            "PER": {"gold_spans": 8, "agreed_spans": 55, "gold_words": 10, "residual_percent": 12.5,
+                    "residual_words": 3, "span_recall_percent": None, "span_precision_percent": 62.5}
+        },
+        "privacy": {
+            "keep": 0.1, "consistency": "mention", "epsilon_per_word": {"PER": 4.71951},
+            "utterances_per_user": None, "epsilon_per_mention": 9.43902, "epsilon_per_utterance": 28.31705,
+            "epsilon_per_utterance_at_delta_1e-06": "25.6",
+        },
+    }  # fmt: skip
     write_json(Path("entities.json"), entities)
     text = run("--in-privacy", "a.json", "a.json", "--in-entities", "entities.json", *SET, speech=False)
     found = _section(text, "Names, and what sanitizing is worth")
-    assert "| PER   |    1,234 |             9 |" in found
-    assert "| PER   |         10 |            12.50 |                   – |" in found
-    assert "For the owner of the text only.\n" in found
+    tables = _cells(found)
+    assert tables[0] == ("class", "mentions", "words") and tables[2] == ("PER", "1,234", "2,000")
+    assert tables[3] == (
+        *("class", "gold names", "recall %", "precision %", "gold words", "residual words", "residual %"),
+    )
+    assert tables[5] == ("PER", "8", "–", "62.50", "10", "3", "12.50")
+    # What is for the owner alone is in entities.md.
+    assert not re.search("off list|changed|owner|77|99|55", found)
+    assert "taken from the texts without noise" in found and "not private: names that were not found" in found
     row = next(line for line in found.splitlines() if "toy/train |" in line)
     # ln(1 + 1000 * 0.1 / 0.9) = 4.7195, rounded up; the same release twice counts once.
     assert " 4.72 |" in row and "| utterance |" in row.replace("  ", "") and " 1e-06 |" in row
     assert row.rstrip(" |").endswith(" 1")
     assert "- mechanism, toy/train: sanitized text: names are replaced word by word\n" in found
     assert "- not covered, toy/train: Names that were not found.\n" in found
-    assert "- keep: 0.1\n" in found and "- epsilon of one word, by class: PER 4.72\n" in found
+    assert found.endswith(
+        "- keep: 0.1\n- consistency: mention\n- utterances per user: no limit\n"
+        "- epsilon per word, by class: PER 4.72\n"
+        "- epsilon per mention: 9.44\n- epsilon per utterance: 28.4\n"
+        "- epsilon per utterance at delta 1e-06: 25.6\n\n"
+    )
+
+
+def test_where_names_of_test_are_found(run: Callable[..., str]) -> None:
+    for part, lines in (
+        ("background", ["ann met rex", "eve"]),
+        ("test", ["ann's met bob", "eve met zoe"]),
+    ):
+        spans = [[[0, 1, "PER"], [2, 3, "MISC"]], [[0, 1, "PER"]]]
+        records = [
+            {
+                "id": f"{part}{n}",
+                "user": "u",
+                "text": text,
+                "entities": spans[n if part == "background" else 0],
+            }
+            for n, text in enumerate(lines)
+        ]
+        write_jsonl(Path(f"data/text/{part}.jsonl.gz"), records)
+    write_text(Path("lists/per.txt"), "Ann\nBob\nJim\n")
+    write_text(Path("lists/misc.txt"), "Zoe\nTim\n")
+    text = run("--in-public-lists", "lists", *SET, speech=False)
+    assert _cells(_section(text, "Names, and"))[2:] == [
+        ("MISC", "2", "100.00", "50.00", "0.00"),
+        ("PER", "2", "50.00", "50.00", "100.00"),
+        ("all", "4", "75.00", "50.00", "50.00"),
+    ]
+    assert (
+        "- Of the 4 words of test's names 75.00 % are on the public lists, which sanitized text draws from, "
+        "and 50.00 % stand in names of the background"
+    ) in _section(text, "What it shows")
+    assert "public lists" not in run(speech=False)
 
 
 def test_choices_are_shown(run: Callable[..., str]) -> None:
@@ -282,6 +354,30 @@ def test_an_order_that_is_not_tested_is_not_significant() -> None:
     assert f"**{NOT}**" in _said({**values, "sanitized/M4": 30.0, "original/M4": 10.0}, None)[0]
 
 
+def _verdict(title: str, values: dict[str, float], p_values: dict[tuple[str, str], float] | None) -> str:
+    [line] = [line for line in _said(values, p_values) if line.startswith(title)]
+    return line.partition(": ")[2]
+
+
+def test_where_nothing_was_lost_nothing_is_recovered() -> None:
+    adapted = {"sanitized/M4": 6.6, "adapt_12/M4": 6.44}
+    for original in (7.44, 6.6):
+        found = _verdict("Adapting to 12 % recovers", {**adapted, "original/M4": original}, None)
+        assert found == f"**{NO_LOSS}** for M4 (6.60 to 6.44, original text {original:.2f})."
+    found = _verdict("Adapting to 12 % recovers", {**adapted, "original/M4": 6.2}, None)
+    assert found == f"**{HOLDS}** for M4 (6.60 to 6.44, 40 % of the loss)."
+    assert _verdict("Adapting to 12 % recovers", adapted, None) == "not measured."
+
+
+def test_a_loss_that_is_not_significant_is_not_recovered_significantly() -> None:
+    values = {"sanitized/M4": 6.6, "adapt_12/M4": 6.44, "original/M4": 6.2}
+    recovered, lost = ("adapt_12/M4", "sanitized/M4"), ("sanitized/M4", "original/M4")
+    for p_lost, verdict in ((0.3, UNSURE), (0.01, HOLDS)):
+        found = _verdict("Adapting to 12 % recovers", values, {recovered: 0.01, lost: p_lost})
+        assert found.startswith(f"**{verdict}** for M4 (6.60 to 6.44, p 0.010, 40 % of the loss")
+        assert ("which is not significant: 6.20 to 6.60, p 0.300" in found) == (verdict == UNSURE)
+
+
 def test_what_was_not_measured_is_said_to_be_so() -> None:
     said = _said({"sanitized/M1": 20.0}, None)
-    assert len(said) == 4 and all(line.endswith("not measured.") for line in said)
+    assert len(said) == 5 and all(line.endswith("not measured.") for line in said)

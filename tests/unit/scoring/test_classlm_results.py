@@ -22,12 +22,13 @@ M1 = System("sanitized", "M1")
 
 
 def test_systems_are_sorted_as_the_tables_are() -> None:
-    names = ("mixed/M1_M2", "direct_12/M1", "adapt_20/M1_eq1", "adapt_9.5/M4", "original/M2", "sanitized/M2",
+    names = ("mixed/M1_M2_M4", "mixed/M1_M2_exact", "mixed/M1_M2_M3", "mixed/M1_M2",
+             "direct_12/M1", "adapt_20/M1_eq1", "adapt_9.5/M4", "original/M2", "sanitized/M2",
              "sanitized/M1")  # fmt: skip
     systems = [System(*name.split("/")) for name in names]
     assert [str(s) for s in sorted(systems, key=lambda s: s.order)] == [
         *("sanitized/M1", "sanitized/M2", "original/M2", "adapt_9.5/M4", "adapt_20/M1_eq1", "direct_12/M1"),
-        "mixed/M1_M2",
+        *("mixed/M1_M2", "mixed/M1_M2_exact", "mixed/M1_M2_M3", "mixed/M1_M2_M4"),
     ]
 
 
@@ -131,7 +132,7 @@ def test_choices_are_told_by_their_content(tmp_path: Path) -> None:
     ]
     write_json(tmp_path / "adapt_12/lm/M1_eq1_choice.json", {"equation": 1, "beta": 1.0, "tried": tried})
     lms = [{"lm": "exp/adapt_12/lm/M1_eq1.arpa.gz", "weight": 0.3}, {"lm": "x/adapt_12/lm/M4", "weight": 0.7}]
-    mixture = {"form": "dynamic", "chosen_by": "em", "dev_ppl": 81.234, "lms": lms}
+    mixture = {"form": "dynamic", "chosen_by": "em", "dev_ppl": 81.234, "dev_ppl_exact": 80.126, "lms": lms}
     write_json(tmp_path / "mixed/lm/M1_M2_weights.json", mixture)
     weights = {"role": "dev", "lm_weight": 0.5, "insertion_penalty": 0.0, "wer_percent": 9.0, "edges": []}
     write_json(tmp_path / "original/M2/weights.json", weights)
@@ -145,14 +146,21 @@ def test_choices_are_told_by_their_content(tmp_path: Path) -> None:
             "beta": "1",
             "betas tried": "2",
             "dev PPL": "8.00",
+            "of": "words",
             "at the edge of the grid": "yes",
         }
     ]
     assert found[MIXTURES][0]["LMs"] == "0.300 adapt_12/M1_eq1 + 0.700 adapt_12/M4"
     assert found[MIXTURES][0]["system"] == "mixed/M1_M2"
-    assert found[MIXTURES][0]["dev PPL"] == "81.23"
+    assert found[MIXTURES][0]["dev PPL"] == "81.23" and found[MIXTURES][0]["mixed exactly"] == "80.13"
     assert found[WEIGHTS][0]["system"] == "original/M2"
-    for content in ({"what": 1}, [], {"beta": 1.0}, {"form": "static", "lms": [{}]}):
+    write_json(tmp_path / "adapt_12/lm/M2_eq1_choice.json", {"equation": 1, "beta": 1.0, "tried": tried})
+    write_json(tmp_path / "mixed/lm/M1_M2_weights.json", {**mixture, "dev_ppl": None, "dev_ppl_exact": None})
+    found = read_choices(tmp_path / name for name in ("adapt_12/lm/M2_eq1_choice.json", names[1]))
+    assert found[ADAPTED][0]["of"] == "text with tags for names"
+    assert found[MIXTURES][0]["dev PPL"] == found[MIXTURES][0]["mixed exactly"] == "–"
+    older = {name: value for name, value in mixture.items() if name != "dev_ppl_exact"}
+    for content in (older, {"what": 1}, [], {"beta": 1.0}, {"form": "static", "lms": [{}]}):
         write_json(tmp_path / "other.json", content)
         with pytest.raises(DataError, match=r"other\.json: expected what adapt_lm"):
             read_choices([tmp_path / "other.json"])
