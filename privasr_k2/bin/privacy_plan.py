@@ -4,6 +4,8 @@ r"""Print what a setting costs before anything is trained, or which noise or how
       --delta 1e-5
   python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --epsilon 3 \
       --delta 1e-5
+  python -m privasr_k2.bin.privacy_plan --unit user --units 2000 --batches 20 --strategy square_root \
+      --rounds 100 --epsilon 3 --delta 1e-5
   python -m privasr_k2.bin.privacy_plan --kind votes --unit speaker --units 250 --mechanism gnmax --noise 40 \
       --rounds 1000 --delta 1e-5
   python -m privasr_k2.bin.privacy_plan --kind counts --unit user --units 48 --mechanism discrete_laplace \
@@ -38,6 +40,8 @@ _HELP = {
     "rate": "updates: Poisson sampling with this probability",
     "cohort": "updates: fixed cohorts of this many units",
     "batches": "updates: each unit once in this many rounds",
+    "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
+    "bands": "updates: rounds over which square_root correlates noise; without it the batches of an epoch",
     "mechanism": "votes: gnmax or lnmax; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",
     "threshold_noise": "votes: standard deviation of the noise in that comparison",

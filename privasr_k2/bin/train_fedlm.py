@@ -11,6 +11,10 @@ With privacy.noise above 0 it is a release for each client, and needs --out-priv
         --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json --config conf/fedlm.yaml \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
 
+Where clients cannot be sampled at random, they come in a fixed order, and noise that is correlated over
+rounds takes the place of amplification: --set sampling=ordered privacy.strategy=square_root. All rounds are
+one Gaussian mechanism then, which privacy_plan --batches N --strategy square_root plans.
+
 Writes to --out-dir what train_lm writes, and federated.json. For several processes start it with torchrun, as
 train_am; the result is the same. Server training beside it: train_lm --in-init.
 """

@@ -12,7 +12,9 @@ from privasr_k2.federated.weighting import ClientData
 from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
 from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
 
-SCHEMES = ("poisson", "fixed", "partitioned", "everyone")
+SCHEMES = ("poisson", "fixed", "partitioned", "ordered", "everyone")
+#: Schemes that noise may be correlated over rounds with.
+KNOWN_TURNS = ("partitioned", "ordered", "everyone")
 
 
 class Secrets(Protocol):
@@ -50,7 +52,8 @@ def sampling_of(scheme: str, *, cohort: int, rate: float | None, clients: int) -
 
     Args:
         scheme: ``poisson``: each client with probability ``rate``, or cohort / clients; ``fixed``: ``cohort``
-            different ones; ``partitioned``: each client once in about clients / cohort rounds; ``everyone``.
+            different ones; ``partitioned``: each client once in about clients / cohort rounds; ``ordered``:
+            so, and in the same order every time; ``everyone``.
         clients: how many there are.
 
     Raises:
@@ -63,8 +66,8 @@ def sampling_of(scheme: str, *, cohort: int, rate: float | None, clients: int) -
         return PoissonSampling(cohort / clients if rate is None else rate)
     if scheme == "fixed":
         return FixedCohort(cohort, clients)
-    if scheme == "partitioned":
-        return PartitionedEpochs(max(1, round(clients / cohort)))
+    if scheme in ("partitioned", "ordered"):
+        return PartitionedEpochs(max(1, round(clients / cohort)), same_order=scheme == "ordered")
     return AllUnits()
 
 

@@ -32,11 +32,13 @@ from privasr_k2.federated.round_files import RoundFiles, Stand
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.model import NeuralLm
-from privasr_k2.privacy.noise import GaussianNoise
+from privasr_k2.privacy.correlated import RoundNoise
 from privasr_k2.training.distributed import Process
 
 log = logging.getLogger(__name__)
 
+#: For each released vector of a round, its noise.
+Noises = Mapping[str, RoundNoise]
 #: In place of a cohort: the round was released, and is read back.
 _READ_BACK = np.array([-1])
 # Of a bit that is +1/2 or -1/2.
@@ -104,6 +106,7 @@ def rounds(
     stand = Stand(0, server.begin(trainer.vector.cpu(), config.server), config.privacy.clip)
     stand = files.resume(stand) if files is not None else stand
     begun = int(from_leader(process, torch.tensor([stand.round])))
+    noises = _noises(config, len(federation.clients), secrets) if process.leads else {}
     for number in range(begun, config.rounds):
         from_leader(process, stand.server.weights)
         clip = stand.clip
@@ -125,7 +128,7 @@ def rounds(
                 "mean_norm": total.norm / max(1, total.count),
             }
             if process.leads:
-                known = _averaged(total, config, len(federation.clients), number, clip, secrets)
+                known = _averaged(total, config, len(federation.clients), number, clip, noises)
                 delta = known[0]
                 if files is not None and config.claims and delta is not None:
                     files.save_round(number, delta, known[1])
@@ -136,6 +139,17 @@ def rounds(
                 files.save(stand)
         yield Round(number, stand, delta, figures)
     trainer.load(from_leader(process, stand.server.weights))
+
+
+def _noises(config: FedLmConfig, clients: int, secrets: Secrets | None) -> Noises:
+    """Noise on the sum and on the bits of every round; none without a claim."""
+    if not config.claims:
+        return {}
+    strategy, sizes = config.strategy_for(clients), {"sum": config.privacy.sum_noise}
+    if config.privacy.adaptive is not None:
+        sizes["bits"] = config.privacy.count_noise / _BIT
+    streams = _leaders(secrets).noise
+    return {name: RoundNoise(strategy, size, name, streams) for name, size in sizes.items()}
 
 
 def _leaders(secrets: Secrets | None) -> Secrets:
@@ -195,17 +209,15 @@ def _averaged(
     clients: int,
     number: int,
     clip: float | None,
-    secrets: Secrets | None,
+    noises: Noises,
 ) -> tuple[Tensor | None, float | None]:
     """The average, with noise under a claim, as float32; and the clip of the next round."""
     privacy, within = config.privacy, total.within
     if config.claims and clip is not None:
-        noise = GaussianNoise(noise_multiplier=privacy.sum_noise, l2_sensitivity=clip)
-        noisy = noise.add(total.values().cpu().numpy(), _leaders(secrets).noise(number, "sum"))
+        noisy = noises["sum"].add(number, total.values().cpu().numpy(), bound=clip)
         delta = torch.from_numpy((noisy / config.denominator(clients)).astype(np.float32))
         if privacy.adaptive is not None:
-            of_bits = GaussianNoise(noise_multiplier=privacy.count_noise / _BIT, l2_sensitivity=_BIT)
-            within = float(of_bits.add(np.array([within]), _leaders(secrets).noise(number, "bits"))[0])
+            within = float(noises["bits"].add(number, np.array([within]), bound=_BIT)[0])
         size = config.denominator(clients) / config.weights.mean
     elif not total.weight:
         log.warning("round %d: nobody took part", number + 1)

@@ -3,7 +3,7 @@
 A unit is an utterance, a user, or a client (a meeting, a call). Each contributes, in each round, its expected
 word counts over first-pass hypotheses (rank kernel of sum 1), clipped to ``bound`` words in L1 (Laplace) or
 L2 (Gaussian) and cut off to whole steps. The rounds are released as increments, or as a strategy measures
-them (:mod:`privasr_k2.federated.fmp_strategies`), so that an utterance is in one round and a unit in at
+them (:mod:`privasr_k2.privacy.strategies`), so that an utterance is in one round and a unit in at
 most ``max_rounds``, its first ones. Running sums, counts below 0 and the division by the total are
 post-processing.
 
@@ -32,7 +32,6 @@ from scipy.sparse import csr_array
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
-from privasr_k2.federated.fmp_strategies import STRATEGIES, Strategy, make_strategy
 from privasr_k2.federated.marginals import smoothed, utterance_counts
 from privasr_k2.fileio import atomic_path, disk_errors
 from privasr_k2.privacy import checks, events
@@ -42,6 +41,7 @@ from privasr_k2.privacy.clipping import Norm, clip_rows
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise, FixedPointGrid
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
 #: Which units are whose: of the utterance itself, its speaker, or its client.
@@ -126,7 +126,7 @@ class FmpMechanism:
     @cached_property
     def strategy(self) -> Strategy:
         """What is measured."""
-        return make_strategy(self.config.strategy, self.config.rounds, self.config.decay)
+        return Strategy(self.config.strategy, self.config.rounds, self.config.decay)
 
     @property
     def max_rounds(self) -> int:
@@ -140,7 +140,8 @@ class FmpMechanism:
         """By how much one unit moves what noise is added to, and how often."""
         if self.config.strategy == "increments":  # each round by itself
             return float(self.bound_steps), self.max_rounds
-        return self.strategy.sensitivity(self.bound_steps, self.max_rounds, self.norm), 1
+        turns = Turns(most=self.max_rounds, apart=1)
+        return self.strategy.sensitivity(self.bound_steps, turns, self.norm), 1
 
     @cached_property
     def multiplier(self) -> float:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.federated.client import ClientConfig
-from privasr_k2.federated.cohorts import SCHEMES, expected_size, sampling_of
+from privasr_k2.federated.cohorts import KNOWN_TURNS, SCHEMES, expected_size, sampling_of
 from privasr_k2.federated.private_sum import QuantileClip, noise_of_sum
 from privasr_k2.federated.server import ServerConfig
 from privasr_k2.federated.weighting import Weighting
 from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.privacy.sampling import Sampling
 from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class PrivacyConfig:
     Args:
         clip: largest L2 norm of a client's whole update, above 0; None = no limit.
         noise: noise multiplier; 0 = no claim is made.
+        strategy: one of :data:`privasr_k2.privacy.strategies.STRATEGIES`: how noise of rounds is correlated.
+        bands: of ``square_root``; None = as many as there are rounds from one turn of a client to the next.
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
         quantile_lr, count_noise: as in :class:`privasr_k2.federated.private_sum.QuantileClip`.
@@ -63,6 +67,8 @@ class PrivacyConfig:
 
     clip: float | None
     noise: float
+    strategy: str
+    bands: int | None
     delta: float
     quantile: float | None
     quantile_lr: float
@@ -76,6 +82,14 @@ class PrivacyConfig:
             raise ValueError(f"privacy.noise must not be below 0, got {self.noise}")
         if self.clip is None and (self.noise or self.quantile is not None):
             raise ValueError("privacy.noise and privacy.quantile need privacy.clip, got null")
+        if self.strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise ValueError(f"privacy.strategy must be one of {known}, got {self.strategy!r}")
+        if self.bands is not None and (self.strategy != "square_root" or self.bands < 1):
+            raise ValueError(
+                "privacy.bands must be null, or 1 or more with square_root, got "
+                f"{self.bands} with {self.strategy}"
+            )
         if not 0 < self.delta < 1:
             raise ValueError(f"privacy.delta must be above 0 and below 1, got {self.delta}")
         if self.quantile is not None:
@@ -149,6 +163,16 @@ class FedLmConfig:
             raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
         if self.claims and not self.data:
             raise ValueError("data must name a corpus and its part where there is noise")
+        if self.privacy.strategy != "increments" and self.sampling not in KNOWN_TURNS:
+            known = ", ".join(KNOWN_TURNS)
+            raise ValueError(
+                f"sampling must be one of {known} with privacy.strategy={self.privacy.strategy}, got "
+                f"{self.sampling}: nothing is known for cohorts drawn anew"
+            )
+        if self.privacy.bands is not None and self.privacy.bands > self.rounds:
+            raise ValueError(
+                f"privacy.bands must be at most rounds, got {self.privacy.bands} of {self.rounds}"
+            )
 
     @property
     def claims(self) -> bool:
@@ -163,6 +187,17 @@ class FedLmConfig:
         """
         return sampling_of(self.sampling, cohort=self.cohort, rate=self.rate, clients=clients)
 
+    def strategy_for(self, clients: int) -> Strategy:
+        """How the noise of rounds is correlated.
+
+        Raises:
+            PrivacyError: as :meth:`sampling_for`.
+        """
+        name, bands = self.privacy.strategy, self.privacy.bands
+        if name == "square_root" and bands is None:
+            bands = min(self.sampling_for(clients).turns(self.rounds).apart, self.rounds)
+        return Strategy(name, self.rounds, bands=bands)
+
     def denominator(self, clients: int) -> float:
         """What the sum is divided by under a claim: public, whoever takes part and whoever fails."""
         return expected_size(self.sampling_for(clients), clients) * self.weights.mean
@@ -172,7 +207,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
     Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism whose
-    multiplier is ``privacy.noise``.
+    multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a single one.
 
     Raises:
         PrivacyError: no noise; a delta at or above 1 / clients; a rate of 0 or above 1; a scheme that has no
@@ -181,8 +216,15 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     if not config.claims or config.privacy.clip is None:
         raise PrivacyError("privacy.noise", "a number above 0", "0", "a claim needs a clip and noise")
     relation = Relation(config.relation)
-    sampling = config.sampling_for(clients)
-    step = GaussianNoise(noise_multiplier=config.privacy.noise, l2_sensitivity=config.privacy.clip).event()
+    sampling, strategy = config.sampling_for(clients), config.strategy_for(clients)
+    if strategy.name == "increments":
+        step = GaussianNoise(
+            noise_multiplier=config.privacy.noise, l2_sensitivity=config.privacy.clip
+        ).event()
+        event, how = sampling.event(step, config.rounds, relation), sampling.describe()
+    else:
+        event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
+        how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
     rounding = () if config.privacy.alone else ("float32 rounding that clients of a chunk share",)
     return Spending(
         data=config.data,
@@ -190,8 +232,8 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         unit=config.unit,
         units=clients,
         relation=relation,
-        event=sampling.event(step, config.rounds, relation),
-        sampling=sampling.describe(),
+        event=event,
+        sampling=how,
         delta=config.privacy.delta,
         does_not_cover=(
             "the text that the model was trained on before, and its vocabulary, wherever it is from",

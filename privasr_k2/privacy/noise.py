@@ -117,7 +117,22 @@ class GaussianNoise:
         >>> noise.add(np.zeros((2, 3)), noise_stream(new_secret(), "doctest")).shape
         (2, 3)
         """
-        return _add(vector, stream, standard_normal, self.sigma)
+        checked = _checked(stream)
+        return _add(vector, lambda count: standard_normal(checked, count), self.sigma)
+
+    def add_drawn(self, vector: ArrayLike, normal: np.ndarray) -> np.ndarray:
+        """As :meth:`add` with normal values that are drawn already.
+
+        Args:
+            normal: one for each value of ``vector``, from :func:`standard_normal_vector`: independent, or
+                correlated as :mod:`privasr_k2.privacy.correlated` has it, whose event then holds.
+
+        >>> noise = GaussianNoise(noise_multiplier=1.5, l2_sensitivity=2.0)
+        >>> noise.add_drawn(np.zeros(2), np.array([1.0, -0.5]))
+        array([ 3. , -1.5])
+        """
+        values = iter(np.split(normal, range(_BLOCK, len(normal), _BLOCK)))
+        return _add(vector, lambda count: next(values), self.sigma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +169,8 @@ class LaplaceNoise:
 
     def add(self, vector: ArrayLike, stream: NoiseStream) -> np.ndarray:
         """``vector`` with noise, rounded to :attr:`grid`: as :meth:`GaussianNoise.add`."""
-        return _add(vector, stream, _standard_laplace, self.scale)
+        checked = _checked(stream)
+        return _add(vector, lambda count: _standard_laplace(checked, count), self.scale)
 
 
 def _grid(scale: float) -> float:
@@ -162,9 +178,7 @@ def _grid(scale: float) -> float:
     return math.ldexp(1.0, exponent - 1 - _GRID_LOG2)
 
 
-def _add(
-    vector: ArrayLike, stream: NoiseStream, draw: Callable[[NoiseStream, int], np.ndarray], scale: float
-) -> np.ndarray:
+def _checked(stream: NoiseStream) -> NoiseStream:
     if not isinstance(stream, NoiseStream):
         raise PrivacyError(
             "stream",
@@ -172,6 +186,10 @@ def _add(
             type(stream).__name__,
             "make one by privasr_k2.randomness.noise_stream: other generators can be guessed",
         )
+    return stream
+
+
+def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> np.ndarray:
     made = np.asarray(vector)
     if made.dtype.kind != "f" or made.dtype.itemsize > 8:
         raise PrivacyError(
@@ -191,10 +209,22 @@ def _add(
     for start in range(0, len(flat), _BLOCK):
         steps = flat[start : start + _BLOCK] / grid
         whole = np.rint(steps)
-        moved = whole + np.rint(steps - whole + draw(stream, len(steps)) * (scale / grid))
+        moved = whole + np.rint(steps - whole + draw(len(steps)) * (scale / grid))
         # A zero has no sign: -0.0 would tell that the sum was negative.
         noisy[start : start + _BLOCK] = (moved + 0.0) * grid
     return noisy.reshape(made.shape)
+
+
+def standard_normal_vector(stream: NoiseStream, size: int) -> np.ndarray:
+    """The normal values that :meth:`GaussianNoise.add` draws for ``size`` values, for its ``add_drawn``.
+
+    Raises:
+        PrivacyError: a generator whose numbers can be guessed.
+    """
+    made, checked = np.empty(size), _checked(stream)
+    for start in range(0, size, _BLOCK):
+        made[start : start + _BLOCK] = standard_normal(checked, min(_BLOCK, size - start))
+    return made
 
 
 def standard_normal(stream: NoiseStream, count: int) -> np.ndarray:

@@ -10,11 +10,13 @@ from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.calibration import count_for, noise_for
+from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.events import Event
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event
 from privasr_k2.privacy.pate.lnmax import lnmax_event
 from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
 from privasr_k2.privacy.spending import UNITS, shown
+from privasr_k2.privacy.strategies import Strategy
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class PlanRequest:
         max_epsilon: the plan fails where it costs more.
         rate, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or batches of an epoch; none
             of them: all units in every round.
+        strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are given;
+            batches then come in the same order in every epoch.
+        bands: updates: of ``square_root``; without it the batches of an epoch.
         mechanism: votes: ``gnmax`` or ``lnmax``; counts: ``discrete_laplace`` or ``discrete_gaussian``.
         asked, threshold_noise: votes: queries whose majority is first compared with a threshold, and the
             noise of that; GNMax only.
@@ -53,6 +58,8 @@ class PlanRequest:
     rate: float | None
     cohort: int | None
     batches: int | None
+    strategy: str | None
+    bands: int | None
     mechanism: str | None
     asked: int | None
     threshold_noise: float | None
@@ -191,16 +198,38 @@ def _updates(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     schemes: dict[str, Callable[[], Sampling]] = {
         "rate": lambda: PoissonSampling(request.rate),  # type: ignore[arg-type]
         "cohort": lambda: FixedCohort(request.cohort, request.units),  # type: ignore[arg-type]
-        "batches": lambda: PartitionedEpochs(request.batches),  # type: ignore[arg-type]
+        "batches": lambda: PartitionedEpochs(
+            request.batches,  # type: ignore[arg-type]
+            same_order=request.strategy is not None,
+        ),
     }
     given = [name for name in schemes if getattr(request, name) is not None]
     if len(given) > 1:
         raise PrivacyError("sampling", "one of rate, cohort, batches", " and ".join(given), "choose one")
     sampling = schemes[given[0]]() if given else AllUnits()
+    if request.strategy is not None or request.bands is not None:
+        return _correlated(request, sampling)
     return (
         lambda noise, rounds: sampling.event(events.gaussian(noise), rounds, relation),
         sampling.describe(),
     )
+
+
+def _correlated(request: PlanRequest, sampling: Sampling) -> tuple[_Make, str]:
+    rounds = request.rounds
+    if rounds is None:
+        raise PrivacyError("rounds", "a number, which a strategy is for", "none", "give it")
+    turns, bands = sampling.turns(rounds), request.bands
+    if request.strategy == "square_root" and bands is None:
+        bands = min(turns.apart, rounds)
+    try:
+        strategy = Strategy(request.strategy or "", rounds, bands=bands)
+    except ValueError as error:
+        raise PrivacyError(
+            "strategy and bands", "a strategy over rounds", str(error), "correct it"
+        ) from error
+    how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
+    return lambda noise, _: correlated_event(noise, strategy, turns), how
 
 
 def _votes(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
@@ -252,7 +281,7 @@ _EVENTS: dict[str, Callable[[PlanRequest, Relation], tuple[_Make, str]]] = {
     "counts": _counts,
 }
 _ALLOWED = {
-    "updates": {"rate", "cohort", "batches"},
+    "updates": {"rate", "cohort", "batches", "strategy", "bands"},
     "votes": {"mechanism", "asked", "threshold_noise"},
     "counts": {"mechanism", "sensitivity"},
 }

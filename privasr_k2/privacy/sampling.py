@@ -21,6 +21,7 @@ from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.events import Event, fixed_size_sampled, for_replacing, poisson_sampled, repeated
+from privasr_k2.privacy.strategies import Turns
 from privasr_k2.randomness import NoiseStream
 
 Streams: TypeAlias = Callable[..., NoiseStream]
@@ -35,6 +36,13 @@ class Sampling(Protocol):
 
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
         """What ``rounds`` rounds are, where ``step`` is what a round does to the units that take part."""
+
+    def turns(self, rounds: int) -> Turns:
+        """In which of so many rounds one unit can be, for noise that is correlated over rounds.
+
+        Raises:
+            PrivacyError: cohorts are drawn anew for every round: a unit has no rounds of its own.
+        """
 
     def describe(self) -> str:
         """For ledger and tables: the scheme with its numbers, and what is claimed for it."""
@@ -51,6 +59,10 @@ class AllUnits:
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
         """``rounds`` times the step."""
         return repeated(step, rounds)
+
+    def turns(self, rounds: int) -> Turns:
+        """All of them."""
+        return Turns(most=rounds, apart=1)
 
     def describe(self) -> str:
         """See :class:`Sampling`."""
@@ -95,6 +107,10 @@ class PoissonSampling:
             )
         return repeated(poisson_sampled(self.rate, step), rounds)
 
+    def turns(self, rounds: int) -> Turns:
+        """Refused: amplification of correlated noise is not accounted for."""
+        raise _drawn_anew(self)
+
     def describe(self) -> str:
         """See :class:`Sampling`."""
         return f"Poisson, rate {self.rate:g}"
@@ -135,6 +151,10 @@ class FixedCohort:
             return repeated(fixed_size_sampled(self.size, self.population, step), rounds)
         return repeated(for_replacing(step), rounds)
 
+    def turns(self, rounds: int) -> Turns:
+        """Refused: whoever is drawn displaces another."""
+        raise _drawn_anew(self)
+
     def describe(self) -> str:
         """See :class:`Sampling`."""
         return (
@@ -149,9 +169,15 @@ class PartitionedEpochs:
 
     As each unit has a draw of its own, adding or removing one changes one batch of an epoch and no other:
     an epoch costs one step. Nothing is claimed for the secrecy of the order. Batches differ in size.
+
+    Args:
+        batches: rounds of an epoch.
+        same_order: one draw serves all epochs, so that a unit's rounds are exactly ``batches`` apart: what
+            noise that is correlated over rounds is best with.
     """
 
     batches: int
+    same_order: bool = False
 
     def __post_init__(self) -> None:
         checks.whole("batches", self.batches, at_least=1)
@@ -159,17 +185,33 @@ class PartitionedEpochs:
     def cohort(self, round_number: int, num_units: int, streams: Streams) -> np.ndarray:
         """The units whose batch this is; all rounds of an epoch share one draw."""
         epoch, batch = divmod(checks.whole("round_number", round_number, at_least=0), self.batches)
-        drawn = np.floor(_uniform(streams, epoch, num_units) * self.batches)
-        return np.flatnonzero(drawn == batch)
+        uniform = _uniform(streams, 0 if self.same_order else epoch, num_units)
+        return np.flatnonzero(np.floor(uniform * self.batches) == batch)
 
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
         """As many steps as epochs were begun."""
-        epochs = math.ceil(checks.whole("rounds", rounds, at_least=0) / self.batches)
-        return repeated(step, epochs)
+        return repeated(step, self._epochs(rounds))
+
+    def turns(self, rounds: int) -> Turns:
+        """One an epoch; where orders differ, the last of one may be next to the first of the following."""
+        return Turns(most=self._epochs(rounds), apart=self.batches if self.same_order else 1)
+
+    def _epochs(self, rounds: int) -> int:
+        return math.ceil(checks.whole("rounds", rounds, at_least=0) / self.batches)
 
     def describe(self) -> str:
         """See :class:`Sampling`."""
-        return f"each unit once in every {self.batches:,} rounds (no amplification)"
+        order = "in the same order, " if self.same_order else ""
+        return f"each unit once in every {self.batches:,} rounds ({order}no amplification)"
+
+
+def _drawn_anew(sampling: Sampling) -> PrivacyError:
+    return PrivacyError(
+        sampling.describe(),
+        "rounds that one unit's place is known for, where noise is correlated over rounds",
+        "cohorts that are drawn anew",
+        "take partitioned epochs or all units, or noise of each round's own",
+    )
 
 
 def _uniform(streams: Streams, round_number: int, num_units: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from privasr_k2.federated.train import train_fedlm
 from privasr_k2.federated.weighting import ClientData, prepare
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy import release
+from privasr_k2.privacy.noise import standard_normal_vector
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.weights import load_tensors
 from tests.unit.federated.fed_small import (
@@ -32,6 +33,10 @@ from tests.unit.federated.fed_small import (
 )
 
 ALONE = Process(0, 1, torch.device("cpu"))
+
+
+#: Noise that is correlated over rounds.
+CORRELATED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
 
 
 class Killed(BaseException):
@@ -117,7 +122,70 @@ def test_noise_has_the_size_that_is_entered() -> None:
     assert one.delta.numpy().std() == pytest.approx(expected, rel=0.1) and one.stand.clip != 0.5
 
 
-@pytest.mark.parametrize("more", [[], [*PRIVATE, "privacy.quantile=0.5"]])
+@pytest.mark.parametrize(
+    "strategy", [["privacy.strategy=square_root", "privacy.bands=2"], ["privacy.strategy=tree"]]
+)
+@pytest.mark.parametrize("adaptive", [[], ["privacy.quantile=0.5", "privacy.count_noise=2.0"]])
+def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive: list[str]) -> None:
+    """Nobody sends anything: what is released, decoded as it was encoded, is the noise of the streams."""
+    config = settings(*CORRELATED, *strategy, *adaptive, "rounds=7", "privacy.noise=3.0")
+    secrets = Drawn(2)
+    done = run(config, secrets, fail=lambda number, name: "gone")
+    clips = [0.5, *(one.stand.clip for one in done[:-1])]
+    noise = [one.delta.numpy() * 6 / (clip * config.privacy.sum_noise) for one, clip in zip(done, clips)]
+    made = config.strategy_for(12)
+    drawn = []
+    for row in made.encode:
+        places = np.flatnonzero(row)
+        level = len(places).bit_length() - 1 if made.name == "tree" else 0
+        stream = secrets.noise(int(places[-1]), "sum", level)
+        drawn.append(standard_normal_vector(stream, done[0].delta.numel()))
+    sums = made.decode @ np.array(drawn) * made.scale
+    np.testing.assert_allclose(np.cumsum(noise, axis=0), sums, atol=0.03)
+    assert (len(set(clips)) == 7) == bool(adaptive)
+
+
+def test_cohorts_in_a_fixed_order() -> None:
+    """Each client every other round, the same rounds in every epoch; whoever fails moves nobody else."""
+    seen: list[set[str]] = [set() for _ in range(6)]
+
+    def sees(number: int, name: str) -> None:
+        seen[number].add(name)
+
+    run(settings(*CORRELATED, "rounds=6", "cohort=6"), fail=sees)
+    assert seen[0] == seen[2] == seen[4] and seen[1] == seen[3] == seen[5]
+    assert seen[0] and seen[1] and not seen[0] & seen[1] and len(seen[0] | seen[1]) == 12
+
+
+def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
+    """With next to no noise: a client that always sends too much against the same without it."""
+    config = settings(*CORRELATED, "privacy.noise=1e-6", "rounds=6", "cohort=6", "privacy.bands=3")
+    size = len(trainer(config).vector)
+    long = torch.zeros(size)
+    long[3] = 7.0
+    released = []
+    for fails in (False, True):
+        one = run(
+            config,
+            replaced={"client-04": long},
+            fail=lambda n, name, fails=fails: "gone" if name != "client-04" or fails else None,
+        )
+        released.append(np.array([each.delta.numpy() for each in one], dtype=np.float64) * 6)
+    made = config.strategy_for(12)
+    moved = np.linalg.norm(made.encode @ (released[0] - released[1]) / made.scale)
+    claimed = spending(config, 12).event.noise_multiplier  # 1e-6 by the sensitivity of clip 1
+    assert moved / 0.5 == pytest.approx(1e-6 / claimed, rel=0.2) and moved / 0.5 <= 1e-6 / claimed * 1.001
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        [*PRIVATE, "privacy.quantile=0.5"],
+        [*CORRELATED, "privacy.bands=3", "privacy.quantile=0.5"],
+        [*CORRELATED, "privacy.strategy=tree"],
+    ],
+)
 @pytest.mark.parametrize("killed_in", ["save", "save_round", "read_round"])
 @pytest.mark.parametrize("at", [1, 3])
 def test_killed_and_continued_gives_the_same(
@@ -175,11 +243,13 @@ def begun(tmp_path: Path, config: FedLmConfig, clients: int):
     )
 
 
-@pytest.mark.parametrize("before_finish", [False, True])
+@pytest.mark.parametrize(
+    ("before_finish", "private"), [(False, PRIVATE), (True, PRIVATE), (True, CORRELATED)]
+)
 def test_a_release_from_beginning_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before_finish: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before_finish: bool, private: tuple[str, ...]
 ) -> None:
-    config = settings(*PRIVATE, "save_every=1")
+    config = settings(*private, "save_every=1")
     clients, init = made_clients(12), saved_model(tmp_path / "init")
     dev = [["w1", "w2"], ["w3"]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +30,10 @@ from privasr_k2.federated.fmp_release import (
 )
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import WordNumbers
-from privasr_k2.federated.fmp_strategies import STRATEGIES, make_strategy
 from privasr_k2.federated.marginals import background_unigrams, utterance_counts
 from privasr_k2.privacy import release
 from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.strategies import STRATEGIES, Turns
 from tests.unit.federated.fmp_tiny import CACHES, NUMBERS, random_world
 
 RELEASE = FmpReleaseConfig(
@@ -73,7 +72,7 @@ def test_no_unit_moves_more_than_is_claimed(strategy: str, kind: str, unit: str,
     counts = utterance_counts(SPOKEN, 1.0, normalized=True)
     rounds, (units, number) = rounds_of(SPOKEN, 3), unit_numbers(SPOKEN, unit)
     whole = clipped_increments(counts, rounds, units, made)
-    claimed = made.strategy.sensitivity(made.bound_steps, made.max_rounds, made.norm)
+    claimed = made.strategy.sensitivity(made.bound_steps, Turns(made.max_rounds, 1), made.norm)
     found = []
     for one in range(number):
         silent = counts * (units != one)[:, None]
@@ -91,7 +90,7 @@ def test_the_worst_unit_reaches_the_claim(strategy: str, kind: str) -> None:
     made = mechanism(strategy=strategy, mechanism=kind, unit="user", max_rounds=2)
     counts = csr_array(np.array([[0.0, 9.0, 0.0]] * 4))
     moved = clipped_increments(counts, np.arange(4), np.zeros(4, dtype=int), made)
-    claimed = made.strategy.sensitivity(made.bound_steps, 2, made.norm)
+    claimed = made.strategy.sensitivity(made.bound_steps, Turns(2, 1), made.norm)
     assert abs(norm_of(made.measure(moved), made.norm) / claimed - 1) < 2e-4  # steps are cut off twice
 
 
@@ -120,43 +119,6 @@ def test_cutting_rounds_again_moves_others_too() -> None:
     moved = clipped_increments(counts, before, places, made)
     moved -= clipped_increments(csr_array(counts[1:]), after, places[1:], made)
     assert norm_of(moved, "l1") > made.bound_steps
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("rounds", [1, 3, 6, 7])
-@pytest.mark.parametrize("decay", [1.0, 0.7])
-def test_strategies_answer_running_sums(name: str, rounds: int, decay: float) -> None:
-    made = make_strategy(name, rounds, decay)
-    wanted = np.array([[decay ** (t - s) if s <= t else 0.0 for s in range(rounds)] for t in range(rounds)])
-    assert np.abs(made.decode @ made.encode - wanted).max() < 1e-9
-    # Nothing is used before it is there.
-    last = [max(np.flatnonzero(row)) for row in made.encode]
-    assert all(not made.decode[t, row] for row, end in enumerate(last) for t in range(end))
-    assert (made.encode >= 0).all()
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("decay", [1.0, 0.7])
-def test_sensitivity_over_all_sets_of_rounds(name: str, decay: float) -> None:
-    for rounds in (3, 5, 6, 7):
-        made = make_strategy(name, rounds, decay)
-        for most in range(1, rounds + 1):
-            for norm in ("l1", "l2"):
-                worst = max(
-                    norm_of(5 * made.encode[:, list(taken)].sum(axis=1), norm)
-                    for size in range(1, most + 1)
-                    for taken in itertools.combinations(range(rounds), size)
-                )
-                claimed = made.sensitivity(5, most, norm)
-                assert worst <= claimed <= worst * (1 + 1e-6)
-
-
-def test_square_roots_have_less_error() -> None:
-    errors = {
-        name: made.error().max() * made.sensitivity(1, 1, "l2")
-        for name, made in ((name, make_strategy(name, 10, 1.0)) for name in STRATEGIES)
-    }
-    assert errors["square_root"] < 0.6 * errors["increments"] and errors["square_root"] < errors["tree"]
 
 
 @pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])

@@ -10,8 +10,12 @@ from privasr_k2.federated.settings import spending
 from privasr_k2.federated.train import paper_epsilon
 from privasr_k2.federated.weighting import Weighting, prepare
 from privasr_k2.privacy.accounting import account
+from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.plan import PlanRequest, plan
+from privasr_k2.privacy.strategies import Turns
 from tests.unit.federated.fed_small import PRIVATE, VOCABULARY, made_clients, settings
+
+ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,13 @@ from tests.unit.federated.fed_small import PRIVATE, VOCABULARY, made_clients, se
         [*PRIVATE, "data="],
         [*PRIVATE, "privacy.quantile=0.5", "privacy.count_noise=0.5"],
         ["privacy.quantile=0.5"],
+        [*PRIVATE, "privacy.strategy=square_root"],  # Poisson
+        [*PRIVATE, "privacy.strategy=tree", "sampling=fixed"],
+        [*PRIVATE, "privacy.strategy=roots", "sampling=ordered"],
+        [*ORDERED, "privacy.bands=0"],
+        [*ORDERED, "privacy.bands=5"],  # of 4 rounds
+        [*ORDERED, "privacy.strategy=tree", "privacy.bands=2"],
+        ["privacy.bands=2"],
         ["confidences.way=none"],
         ["confidences.threshold=1.5"],
         ["server.epsilon=0"],
@@ -74,6 +85,56 @@ def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
     assert entered.sampling == "Poisson, rate 0.025" and entered.units == 200
 
 
+@pytest.mark.parametrize("strategy", ["square_root", "tree"])
+def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
+    """200 clients, 40 a round, 23 rounds: a client is in 5 of them at most, 5 rounds apart."""
+    config = settings(*ORDERED, f"privacy.strategy={strategy}", "cohort=40", "rounds=23")
+    entered = spending(config, 200)
+    asked = {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one", "delta": 1e-5}
+    nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
+    planned = plan(
+        PlanRequest(**{**nothing, **asked, "batches": 5, "strategy": strategy, "rounds": 23, "noise": 1.0})
+    )
+    assert entered.event == planned.event and entered.sampling == planned.sampling
+    made = config.strategy_for(200)
+    assert entered.event == correlated_event(1.0, made, Turns(5, 5))
+    assert strategy in entered.sampling and "in the same order" in entered.sampling
+    if strategy == "square_root":
+        assert len(made.column) == 5
+    # It costs more than independent noise of the same size would, and less than one client in all rounds.
+    apart = spending(settings(*PRIVATE, "sampling=ordered", "cohort=40", "rounds=23"), 200)
+    assert entered.event.noise_multiplier < 5**-0.5
+    assert (
+        account(apart.event, apart.relation, 1e-5).value
+        < account(entered.event, entered.relation, 1e-5).value
+    )
+    everyone = spending(
+        settings(*ORDERED, f"privacy.strategy={strategy}", "sampling=everyone", "rounds=23"), 200
+    )
+    assert everyone.event.noise_multiplier < entered.event.noise_multiplier
+
+
+def test_orders_that_are_drawn_anew_may_bring_a_client_twice_in_a_row() -> None:
+    fixed, anew = (
+        spending(settings(*ORDERED, f"sampling={one}", "cohort=40", "rounds=23", "privacy.bands=5"), 200)
+        for one in ("ordered", "partitioned")
+    )
+    assert anew.event.noise_multiplier < 0.9 * fixed.event.noise_multiplier
+
+
+def test_bands_follow_the_turns() -> None:
+    for sampling, cohort, rounds, bands in (
+        ("ordered", 40, 23, 5),
+        ("ordered", 2, 23, 23),
+        ("partitioned", 40, 23, 1),
+        ("everyone", 40, 23, 1),
+    ):
+        config = settings(*ORDERED, f"sampling={sampling}", f"cohort={cohort}", f"rounds={rounds}")
+        assert len(config.strategy_for(200).column) == bands
+    assert len(settings(*ORDERED, "privacy.bands=3").strategy_for(200).column) == 3
+    assert settings(*PRIVATE).strategy_for(200).name == "increments"
+
+
 def test_the_papers_multipliers() -> None:
     found = {noise: paper_epsilon(noise, 1e-5) for noise in (0.2, 0.5, 1.5)}
     assert [round(found[noise].rdp, 1) for noise in found] == [252.9, 15.4, 1.0]
@@ -84,7 +145,13 @@ def test_the_denominator_is_public() -> None:
     config = settings(*PRIVATE, "weights.by=capped", "weights.mean=0.5")
     assert config.denominator(200) == 2.5
     assert config.weights.of(1000) == 1.0 and config.weights.of(50) == 0.5
-    for scheme, size in {"poisson": 5.0, "fixed": 5.0, "partitioned": 5.0, "everyone": 200.0}.items():
+    for scheme, size in {
+        "poisson": 5.0,
+        "fixed": 5.0,
+        "partitioned": 5.0,
+        "ordered": 5.0,
+        "everyone": 200.0,
+    }.items():
         assert expected_size(sampling_of(scheme, cohort=5, rate=None, clients=200), 200) == size
 
 

@@ -9,7 +9,9 @@ import pytest
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.plan import PlanRequest, plan
+from privasr_k2.privacy.strategies import Strategy, Turns
 
 BASE = {
     **dict.fromkeys(PlanRequest.__dataclass_fields__),
@@ -45,6 +47,36 @@ def test_a_fixed_cohort_costs_more_than_poisson():
     fixed = plan(request(cohort=7, rounds=100, noise=1.0))
     assert fixed.epsilon.value > 10 * poisson.epsilon.value
     assert "fixed cohorts of 7 out of 74" in fixed.sampling
+
+
+def test_noise_correlated_over_rounds():
+    found = plan(request(batches=10, strategy="square_root", rounds=40, noise=2.0))
+    root = Strategy("square_root", 40, bands=10)
+    assert found.event == correlated_event(2.0, root, Turns(4, 10))
+    assert "square_root of 10 bands over 40 rounds" in found.sampling and "same order" in found.sampling
+    wide = plan(request(batches=10, strategy="square_root", bands=20, rounds=40, noise=2.0))
+    assert wide.epsilon.value > found.epsilon.value
+    noise = plan(request(batches=10, strategy="square_root", rounds=40, epsilon=found.epsilon.value)).noise
+    assert noise == pytest.approx(2.0, rel=1e-3)
+    everyone = plan(request(strategy="tree", rounds=8, noise=2.0))
+    assert everyone.event == correlated_event(2.0, Strategy("tree", 8), Turns(8, 1))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"batches": 10, "strategy": "roots", "rounds": 40, "noise": 2.0},
+        {"batches": 10, "bands": 4, "rounds": 40, "noise": 2.0},
+        {"batches": 10, "strategy": "tree", "bands": 4, "rounds": 40, "noise": 2.0},
+        {"batches": 10, "strategy": "tree", "noise": 2.0, "epsilon": 3.0},
+        {"rate": 0.1, "strategy": "tree", "rounds": 40, "noise": 2.0},
+        {"cohort": 7, "strategy": "tree", "rounds": 40, "noise": 2.0},
+        {"kind": "votes", "mechanism": "gnmax", "strategy": "tree", "rounds": 40, "noise": 2.0},
+    ],
+)
+def test_correlations_that_cannot_be(values):
+    with pytest.raises(PrivacyError):
+        plan(request(**values))
 
 
 def test_votes():

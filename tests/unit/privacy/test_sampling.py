@@ -58,6 +58,37 @@ def test_partitioned_epochs_give_every_unit_one_batch():
     assert first != second
 
 
+def test_one_order_for_all_epochs():
+    sampling = PartitionedEpochs(4, same_order=True)
+    cohorts = [tuple(sampling.cohort(t, 30, streams)) for t in range(12)]
+    assert cohorts[:4] == cohorts[4:8] == cohorts[8:] and len(set(cohorts)) == 4
+    assert sorted(itertools.chain(*cohorts[:4])) == list(range(30))
+    step = events.gaussian(1.5)
+    assert sampling.event(step, 9, AOR) == events.repeated(step, 3)
+
+
+@pytest.mark.parametrize(
+    "sampling", [AllUnits(), PartitionedEpochs(4), PartitionedEpochs(4, same_order=True)]
+)
+@pytest.mark.parametrize("rounds", [1, 4, 5, 12])
+def test_turns_are_those_of_the_cohorts(sampling, rounds):
+    """With many units some come as near and as often as the contract says, and none nearer or oftener."""
+    turns = sampling.turns(rounds)
+    places = [[] for _ in range(400)]
+    for t in range(rounds):
+        for unit in sampling.cohort(t, 400, streams):
+            places[unit].append(t)
+    assert max(map(len, places)) == turns.most
+    nearest = min((b - a for own in places for a, b in itertools.pairwise(own)), default=turns.apart)
+    assert nearest == turns.apart
+
+
+@pytest.mark.parametrize("sampling", [PoissonSampling(0.5), FixedCohort(9, 20)])
+def test_cohorts_that_are_drawn_anew_have_no_turns(sampling):
+    with pytest.raises(PrivacyError, match="correlated over rounds"):
+        sampling.turns(5)
+
+
 @pytest.mark.parametrize("sampling", [PoissonSampling(0.5), FixedCohort(9, 20), PartitionedEpochs(2)])
 def test_draws_repeat_under_a_key_and_differ_under_others(sampling):
     def drawn(secret):
