@@ -20,7 +20,8 @@ from privasr_k2.fileio import write_json
 from privasr_k2.lm.arpa import read_arpa, write_arpa
 from privasr_k2.lm.class_files import is_class_lm, load_class_lm, save_class_lm
 from privasr_k2.lm.marginals import MarginalsConfig, adapt_on_dev, smoothed_unigrams
-from privasr_k2.lm.names import read_texts, read_words, with_tags
+from privasr_k2.lm.names import read_texts, read_words
+from privasr_k2.text.tags import with_tags
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
     def sentences(paths: list[Path]) -> list[list[str]]:
         if class_lm is None:
             return read_words(paths)
-        return [with_tags(text) for text in read_texts(paths, class_lm.sub_lms)]
+        return [list(with_tags(text).words) for text in read_texts(paths, class_lm.sub_lms)]
 
     def unigrams(paths: list[Path]) -> np.ndarray:
         return smoothed_unigrams(sentences(paths), root, config.prior_words, " ".join(map(str, paths)))

@@ -19,7 +19,7 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.class_pieces import replace_names
 from privasr_k2.graph.hlg import save_graph
 from privasr_k2.graph.lang import file_hash, load_lang
-from privasr_k2.lm.names import read_lists
+from privasr_k2.lm.names import check_spoken, list_places, read_lists
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm, read_sub_lm
 from privasr_k2.text.normalize import normalize_english
 
@@ -62,8 +62,12 @@ def main() -> None:
     config = cli.load(ReplaceNamesOptions, args)
     if (args.in_names is None) == (args.in_sub_lms is None):
         raise ConfigError("replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them")
+    lang = load_lang(args.in_lang)
     if args.in_names is not None:
         lists = read_lists(args.in_names, normalize_english)
+        places = list_places(args.in_names, normalize_english)
+        for kind, one in lists.items():
+            check_spoken(kind, one, lang.word_ids, places[kind])
         names = {
             kind: make_sub_lm(one, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}")
             for kind, one in lists.items()
@@ -74,7 +78,6 @@ def main() -> None:
         raise DataError(
             args.in_sub_lms, "automata of names: PER.txt ORG.txt ...", "none", "name their folder"
         )
-    lang = load_lang(args.in_lang)
     given = sorted((args.in_names or args.in_sub_lms).glob("*.txt"))
     graphs, info = replace_names(args.in_graph, lang, names, with_tlg=config.with_tlg)
     info["sha256"] |= {f"{path.stem.upper()}.txt": file_hash(path) for path in given}

@@ -6,7 +6,8 @@ r"""Replace the names of tagged text by names of public lists, tag them, or leav
         --config conf/sanitize.yaml --set data=mini/train
 
 Writes to --out-dir: sanitized.jsonl.gz (tagged text), text.txt.gz (its sentences), class_text.txt.gz (names
-as <PER> and its like), about.json. What was replaced by what is not written. Text is sanitized, not private:
+as <PER> and its like), about.json. What was replaced by what is not written, nor who said what: texts have
+new ids and a random order, and no users. Text is sanitized, not private:
 see docs/sanitization.md; bin.report_entities counts what was missed.
 """
 
@@ -21,7 +22,7 @@ from privasr_k2.privacy import release
 from privasr_k2.privacy.spending import guarantees
 from privasr_k2.text.name_lists import read_name_lists, words_of
 from privasr_k2.text.normalize import normalize_english
-from privasr_k2.text.sanitize import needs_lists
+from privasr_k2.text.sanitize import needs_lists, needs_users
 from privasr_k2.text.sanitized_release import SanitizeConfig, guarantee, sanitize, spending
 from privasr_k2.text.tagged_files import needs_entities, read_tagged
 
@@ -48,6 +49,8 @@ def main() -> None:
     needs_entities(texts, "--in-private-text")
     if config.method == "replace" and args.in_public_lists is None:
         raise ConfigError("the command line", "--in-public-lists", "none", "name lists, or --set method=tag")
+    if config.utterances_per_user is not None:
+        needs_users(texts)
     lists = {}
     if config.method == "replace":
         lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)

@@ -16,7 +16,7 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.class_files import ClassLmConfig, save_class_lm, train_class_lm
-from privasr_k2.lm.names import read_lists, read_text, read_texts
+from privasr_k2.lm.names import list_places, read_lists, read_text, read_texts
 from privasr_k2.text.normalize import normalize_english
 
 
@@ -42,9 +42,13 @@ def main() -> None:
     config = cli.load(ClassLmConfig, args)
     texts = read_texts(args.in_text, config.classes)
     dev = read_text(args.in_dev, config.classes) if args.in_dev is not None else []
-    lists = read_lists(args.in_public_names, normalize_english) if args.in_public_names is not None else {}
+    lists, places = {}, {}
+    if args.in_public_names is not None:
+        lists = read_lists(args.in_public_names, normalize_english)
+        places = list_places(args.in_public_names, normalize_english)
     words = list(load_lang(args.in_lang).word_ids)
-    save_class_lm(args.out_lm, train_class_lm(texts, words, lists, config, dev=dev))
+    lm = train_class_lm(texts, words, lists, config, places=places, dev=dev)
+    save_class_lm(args.out_lm, lm)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ from privasr_k2.graph.hlg import GraphConfig
 from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.unknown_names import UNKNOWN_NAMES
 from privasr_k2.lm.arpa import UNK
-from privasr_k2.lm.names import tag_of
 from privasr_k2.lm.sub_lm import SubLm
+from privasr_k2.text.tags import is_tag, tag_of
 
 log = logging.getLogger(__name__)
 
@@ -181,6 +181,5 @@ def check_classes(root_words: Collection[str], names: Collection[str], place: st
     Raises:
         GraphError: with the first such tag.
     """
-    tags = {word for word in root_words if word.startswith("<") and word[1:-1].isupper()}
-    if lone := sorted(tags - {tag_of(name) for name in names}):
+    if lone := sorted(set(filter(is_tag, root_words)) - {tag_of(name) for name in names}):
         raise GraphError(place, "names for every class of the root model", f"none for {lone[0]}", "add them")

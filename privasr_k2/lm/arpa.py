@@ -208,14 +208,20 @@ def write_arpa(model: Arpa, path: Path) -> None:
 def read_arpa(path: Path) -> Arpa:
     """Read and check an ARPA file.
 
+    A back-off weight may be left out where it is never used: of an n-gram that is no other's history.
+
     Raises:
-        GraphError: an unreadable line, a wrong count, an n-gram without its history, a missing section.
+        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history without a
+            back-off weight, a missing section.
         DataError: text that is not UTF-8, or a broken gzip file.
     """
     lines = read_lines(path)
     counts = _read_counts(path, lines)
     word_ids: dict[str, int] = {}
     keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
+    bare, bare_lines = np.zeros(
+        (2, 0), dtype=np.int64
+    )  # nodes without a back-off weight, of the order before
     for order, expected in enumerate(counts, start=1):
         section = _read_section(path, lines, order, expected, word_ids, highest=order == len(counts))
         if order == 1 and not {BOS, EOS} <= word_ids.keys():
@@ -223,6 +229,7 @@ def read_arpa(path: Path) -> Arpa:
                 path, f"{BOS} and {EOS} among the unigrams", "one of them is missing", "estimate it again"
             )
         section_keys = _section_keys(path, section, word_ids, keys)
+        _refuse_bare_histories(path, bare, bare_lines, np.unique(section_keys // len(word_ids)))
         by_key = np.argsort(section_keys, kind="stable")
         section_keys = section_keys[by_key]
         twice = np.flatnonzero(section_keys[1:] == section_keys[:-1])
@@ -231,6 +238,10 @@ def read_arpa(path: Path) -> Arpa:
             raise GraphError(
                 f"{path}:{section.numbers[row]}", "each n-gram once", "one a second time", "remove it"
             )
+        rank = np.empty_like(by_key)
+        rank[by_key] = np.arange(len(by_key))
+        rows = np.array(section.bare, dtype=np.int64)
+        bare, bare_lines = len(keys) + 1 + rank[rows], np.array(section.numbers, dtype=np.int64)[rows]
         keys = np.concatenate([keys, section_keys])
         probs = np.concatenate([probs, section.probs[by_key]])
         backoffs = np.concatenate([backoffs, section.backoffs[by_key]])
@@ -239,9 +250,13 @@ def read_arpa(path: Path) -> Arpa:
 
 @dataclass(frozen=True)
 class _Section:
-    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off weights."""
+    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off weights.
+
+    ``bare``: the rows that have no back-off weight; of the highest order none are named.
+    """
 
     numbers: array[int]
+    bare: array[int]
     ids: np.ndarray
     probs: np.ndarray
     backoffs: np.ndarray
@@ -284,7 +299,7 @@ def _read_section(
     end = "\\end\\" if highest else f"\\{order + 1}-grams:"
     way_out = "repair or estimate it again"
     # Plain numbers in arrays: millions of lists or strings would cost gigabytes.
-    numbers, ids, probs, backoffs = array("q"), array("q"), array("d"), array("d")
+    numbers, bare, ids, probs, backoffs = array("q"), array("q"), array("q"), array("d"), array("d")
     number = 0
     for number, line in lines:
         if line.startswith("\\"):
@@ -312,6 +327,8 @@ def _read_section(
             ids.extend([word_ids[word] for word in words])
         except KeyError as error:
             raise GraphError(f"{path}:{number}", "words that are unigrams too", str(error), way_out) from None
+        if not highest and len(fields) == order + 1:
+            bare.append(len(numbers))
         numbers.append(number)
     else:
         raise GraphError(
@@ -329,7 +346,19 @@ def _read_section(
             row = int(np.argmin(good))
             raise GraphError(f"{path}:{numbers[row]}", what, f"{values[row]:g}", way_out)
     words_of_rows = np.array(ids, dtype=np.int64).reshape(-1, order)
-    return _Section(numbers, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs)
+    return _Section(numbers, bare, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs)
+
+
+def _refuse_bare_histories(path: Path, bare: np.ndarray, lines: np.ndarray, histories: np.ndarray) -> None:
+    """Refuse histories of longer n-grams that have no back-off weight: what they give would not sum to 1."""
+    found = lines[np.isin(bare, histories)]
+    if found.size:
+        raise GraphError(
+            f"{path}:{found.min()}",
+            "a back-off weight, as longer n-grams begin with this one",
+            "none",
+            "give it (0 for a weight of 1), or estimate the file again",
+        )
 
 
 def _section_keys(path: Path, section: _Section, word_ids: dict[str, int], keys: np.ndarray) -> np.ndarray:

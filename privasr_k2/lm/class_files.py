@@ -15,17 +15,17 @@ from privasr_k2.errors import DataError, GraphError
 from privasr_k2.fileio import atomic_path, read_json, write_json
 from privasr_k2.lm.arpa import UNK, read_arpa, write_arpa
 from privasr_k2.lm.classes import ClassLm
-from privasr_k2.lm.names import mentions, tag_of, with_tags
+from privasr_k2.lm.names import check_spoken, mentions
 from privasr_k2.lm.ngram import DISCOUNTINGS
 from privasr_k2.lm.sub_lm import KINDS, SubLm, make_sub_lm, mix_names, read_sub_lm, within, write_sub_lm
 from privasr_k2.lm.train import NgramConfig, train_ngram
 from privasr_k2.text.entities import TaggedText
+from privasr_k2.text.tags import is_tag, tag_of, with_tags
 
 log = logging.getLogger(__name__)
 
 SPEC, ROOT, SUBS = "class_lm.json", "root.arpa.gz", "sub"
 FORMAT = "privasr_k2 class LM 1"
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class ClassLmConfig:
         if not self.classes or len(set(self.classes)) < len(self.classes):
             raise ValueError(f"classes must be names, each once, got {self.classes}")
         for name in self.classes:
-            if not (name.isidentifier() and name == name.upper()):
-                raise ValueError(f"classes must be capital letters, got {name!r}")
+            if not is_tag(tag_of(name)):
+                raise ValueError(f"classes must be capital letters, and not UNK or S, got {name!r}")
         if self.discounting not in DISCOUNTINGS:
             raise ValueError(f"discounting must be one of {' '.join(DISCOUNTINGS)}, got {self.discounting!r}")
         if self.order < 1 or self.max_ngrams < 0:
@@ -74,6 +74,7 @@ def train_class_lm(
     lists: Mapping[str, Mapping[tuple[str, ...], float]],
     config: ClassLmConfig,
     *,
+    places: Mapping[str, Mapping[tuple[str, ...], str]] | None = None,
     dev: Sequence[TaggedText] = (),
 ) -> ClassLm:
     """The root model of the tagged text, and a sub-model of each class's names.
@@ -81,6 +82,7 @@ def train_class_lm(
     Args:
         vocabulary: words that can be spoken; a name with another word is left out, and the log says so.
         lists: for some classes, names and their probabilities.
+        places: of names of the lists, file and line, which the log and errors name.
         dev: tagged held-out text, whose perplexity under the root model is logged.
 
     Raises:
@@ -88,40 +90,23 @@ def train_class_lm(
     """
     spoken = set(vocabulary)
     found = mentions(texts)
-    subs = {kind: _sub_lm(kind, found.get(kind, {}), lists.get(kind, {}), spoken, config)
-            for kind in config.classes}  # fmt: skip
+    subs = {}
+    for kind in config.classes:
+        names = mix_names(found.get(kind, {}), lists.get(kind, {}), config.list_weight)
+        check_spoken(kind, names, spoken, (places or {}).get(kind, {}))
+        subs[kind] = _sub_lm(kind, within(names, spoken), config)
     root = train_ngram(
-        [with_tags(text) for text in texts],
+        [with_tags(text).words for text in texts],
         [*vocabulary, *map(tag_of, config.classes)],
         NgramConfig(config.order, config.discounting, config.max_ngrams, text="train", train_repeat=1),
-        held_out=[with_tags(text) for text in dev],
+        held_out=[with_tags(text).words for text in dev],
     )
     return ClassLm(root, subs, cut_history=config.cut_history)
 
 
-def _sub_lm(
-    kind: str,
-    counts: Mapping[tuple[str, ...], float],
-    listed: Mapping[tuple[str, ...], float],
-    spoken: set[str],
-    config: ClassLmConfig,
-) -> SubLm:
-    names = mix_names(counts, listed, config.list_weight)
-    known = within(names, spoken)
-    if len(known) < len(names):
-        lost = [name for name in names if name not in known]
-        log.warning(
-            "class %s: %d of %d names (%.1f %% in mass) have words that words.txt lacks and are left out: %s",
-            kind, len(lost), len(names), 100 * sum(names[name] for name in lost),
-            ", ".join(" ".join(name) for name in lost[:_SHOWN]),
-        )  # fmt: skip
-    sub = make_sub_lm(
-        known,
-        config.sub_lm,
-        unknown_mass=config.unknown_mass,
-        place=f"class {kind} ({len(names)} names in all)",
-    )
-    log.info("class %s: %d names, %d states, %d arcs", kind, len(known), len(sub.finals), len(sub.labels))
+def _sub_lm(kind: str, names: Mapping[tuple[str, ...], float], config: ClassLmConfig) -> SubLm:
+    sub = make_sub_lm(names, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}")
+    log.info("class %s: %d names, %d states, %d arcs", kind, len(names), len(sub.finals), len(sub.labels))
     return sub
 
 
@@ -174,7 +159,7 @@ def load_class_lm(folder: Path) -> ClassLm:
         raise DataError(folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again")
     root = read_arpa(folder / ROOT)
     subs = {kind: read_sub_lm(folder / SUBS / f"{kind}.txt") for kind in spec["classes"]}
-    tags = {word for word in root.words if word.startswith("<") and word[1:-1].isupper()}
+    tags = set(filter(is_tag, root.words))
     if lone := sorted(tags - {tag_of(kind) for kind in subs}):
         raise GraphError(
             folder / SPEC,

@@ -18,10 +18,10 @@ import numpy as np
 from privasr_k2.errors import GraphError
 from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, UNK, Arpa
 from privasr_k2.lm.marginals import history_sums
-from privasr_k2.lm.names import tag_of
 from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
 from privasr_k2.lm.neural.vocabulary import BOUNDARY, SYMBOLS, UNKNOWN, Vocabulary
 from privasr_k2.lm.sub_lm import JoinedSubLms, SubLm, join_sub_lms
+from privasr_k2.text.tags import tag_of
 
 #: Sentences that are scored together.
 BLOCK = 20_000

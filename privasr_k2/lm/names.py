@@ -7,7 +7,7 @@ names (:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, n
 
 from __future__ import annotations
 
-import re
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,32 +17,11 @@ from privasr_k2.lm.sub_lm import Name
 from privasr_k2.text.entities import TaggedText
 from privasr_k2.text.name_lists import names_of, read_name_lists
 from privasr_k2.text.tagged_files import read_tagged
+from privasr_k2.text.tags import is_tag, tag_of
 
-_TAG = re.compile(r"<[A-Z][A-Z0-9_]*>")
+log = logging.getLogger(__name__)
 
-
-def tag_of(class_name: str) -> str:
-    """The symbol of a class in text and in the root model.
-
-    >>> tag_of("PER")
-    '<PER>'
-    """
-    return f"<{class_name}>"
-
-
-def with_tags(text: TaggedText) -> list[str]:
-    """The words of a text with one tag in place of each name.
-
-    >>> from privasr_k2.text.entities import Entity
-    >>> with_tags(TaggedText("1", ("ask", "ann", "lee", "now"), (Entity(1, 3, "PER"),)))
-    ['ask', '<PER>', 'now']
-    """
-    found: list[str] = []
-    place = 0
-    for first, end, kind in text.entities or ():
-        found += [*text.words[place:first], tag_of(kind)]
-        place = end
-    return found + list(text.words[place:])
+_SHOWN = 5
 
 
 def read_text(path: Path, classes: Collection[str] | None = None) -> list[TaggedText]:
@@ -52,8 +31,8 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
         classes: None takes whatever is marked.
 
     Raises:
-        DataError: with file and line or id: what is no text, spans that cannot be, a class that is none of
-            ``classes``.
+        DataError: with file and line or id: what is no text, spans that cannot be, a tag inside a name, a
+            class that is none of ``classes``.
     """
     if not path.is_file():
         raise DataError(path, "text", "no such file", "correct the name")
@@ -64,6 +43,7 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
         places = ((place, TaggedText(place, words, None)) for place, words in lines)
     found = []
     for place, text in places:
+        _refuse_nested(place, text)
         if classes is not None:
             _refuse_other_classes(place, text, classes)
         if text.words:
@@ -85,19 +65,29 @@ def read_words(paths: Iterable[Path]) -> list[list[str]]:
 
 
 def _refuse_other_classes(place: str, text: TaggedText, classes: Collection[str]) -> None:
-    tags = {word[1:-1] for word in text.words if word.startswith("<") and _TAG.fullmatch(word)}
+    tags = {word[1:-1] for word in text.words if is_tag(word)}
     others = sorted((tags | {kind for _, _, kind in text.entities or ()}) - set(classes))
     if others:
         way_out = "add it to 'classes', or take the marks out"
         raise DataError(place, f"the classes {' '.join(classes)}", others[0], way_out)
 
 
+def _refuse_nested(place: str, text: TaggedText) -> None:
+    """Classes are not nested; a span that is the tag of its own class is no name, but that class again."""
+    for first, end, kind in text.entities or ():
+        words = text.words[first:end]
+        if words != (tag_of(kind),) and any(map(is_tag, words)):
+            expected = f"words in a name of {kind} (classes are not nested)"
+            raise DataError(place, expected, " ".join(words), "take the tag out of the name")
+
+
 def mentions(texts: Sequence[TaggedText]) -> dict[str, dict[Name, float]]:
-    """For each class, how often each name is marked."""
-    return {
-        kind: {tuple(name.split()): float(count) for name, count in names.items()}
+    """For each class, how often each name is marked; a span of its class's own tag is no name."""
+    found = {
+        kind: {tuple(name.split()): float(count) for name, count in names.items() if name != tag_of(kind)}
         for kind, names in names_of(texts).items()
     }
+    return {kind: names for kind, names in found.items() if names}
 
 
 def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mapping[Name, float]]:
@@ -116,3 +106,46 @@ def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mappi
         }
         for kind, one in read_name_lists(folder, normalize).items()
     }
+
+
+def list_places(folder: Path, normalize: Callable[[str], str]) -> dict[str, dict[Name, str]]:
+    """For each class, file and line of each name of :func:`read_lists`."""
+    return {
+        kind: {tuple(normalize(name).split()): place for name, place in zip(one.names, one.places)}
+        for kind, one in read_name_lists(folder, normalize).items()
+    }
+
+
+def check_spoken(
+    kind: str, names: Mapping[Name, float], spoken: Collection[str], places: Mapping[Name, str]
+) -> None:
+    """Tell which names of a class have words that nobody can say; the log does while others are left.
+
+    Args:
+        names: and their probabilities.
+        spoken: the words of the lexicon.
+        places: file and line of those that are on a list, in its order.
+
+    Raises:
+        DataError: no name is left; with file and line of the first.
+    """
+    lost = [name for name in names if not all(word in spoken for word in name)]
+    if not lost:
+        return
+    rank = {name: number for number, name in enumerate(places)}
+    lost.sort(key=lambda name: rank.get(name, len(rank)))
+    shown = "; ".join(
+        f"{places.get(name, 'text')}: {' '.join(name)!r} ({' '.join(w for w in name if w not in spoken)})"
+        for name in lost[:_SHOWN]
+    )
+    if len(lost) == len(names):
+        raise DataError(
+            places.get(lost[0], "the text"),
+            f"a name of {kind} with all its words in words.txt",
+            f"words that it lacks, in brackets: {shown}",
+            "add them to the lexicon, or other names to the list",
+        )
+    log.warning(
+        "class %s: %d of %d names (%.1f %% in mass) have words that words.txt lacks (in brackets) and are "
+        "left out: %s", kind, len(lost), len(names), 100 * sum(names[name] for name in lost), shown,
+    )  # fmt: skip

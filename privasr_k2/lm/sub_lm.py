@@ -274,7 +274,7 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
     Raises:
         DataError: a line that is none, a word that is a class (sub-models are not nested) or a sentence's
             boundary, two arcs of one state and word, a state whose probabilities do not sum to 1 within
-            ``tolerance``, an end in the start state.
+            ``tolerance``, an end in the start state, a state from which no name ends.
     """
     if not path.is_file():
         raise DataError(path, "a sub-language model", "no such file", "make it with train_class_lm")
@@ -322,7 +322,23 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
             path, last_line.get(state, 1), f"probabilities of state {state} that sum to 1",
             f"{sub.sums[state]:.6g}",
         )  # fmt: skip
+    endless = np.flatnonzero(~_ending(sub))
+    if endless.size:
+        state = int(endless[0])
+        expected = f"a way from state {state} to an end"
+        raise _wrong(path, last_line.get(state, 1), expected, "names that never end")
     return sub
+
+
+def _ending(sub: SubLm) -> np.ndarray:
+    """(S,) whether a name can end, now or after more words."""
+    ending = np.isfinite(sub.finals)
+    possible = np.isfinite(sub.log_probs)
+    while True:
+        more = sub.sources[possible & ending[sub.targets] & ~ending[sub.sources]]
+        if not more.size:
+            return ending
+        ending[more] = True
 
 
 def _log_prob(path: Path, number: int, text: str) -> float:

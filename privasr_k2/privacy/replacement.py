@@ -5,19 +5,21 @@ mention is kept with probability p and else replaced by a draw from a *public* l
 its class; the draw may be the same word again. The relation is replacing a word by any other, all else
 being equal:
 
-    P(out = j | word i) = p [i = j] + (1 - p) weights_j
+    P(out = j | word i) = p [i = j] + (1 - p) / n
 
-For two words i and i' on the list only the outcomes i and i' tell anything, and the ratio of their
-probabilities is largest where the weight is smallest. With w = min(weights), w = 1 / n for uniform draws:
+For two words i and i' on the list only the outcomes i and i' tell anything:
 
-    epsilon = ln((p + (1 - p) w) / ((1 - p) w)) = ln(1 + p / ((1 - p) w))
+    epsilon = ln((p + (1 - p) / n) / ((1 - p) / n)) = ln(1 + n p / (1 - p))
 
 **Words that are not on the list.** One that is kept betrays itself, since no other word can give it: the
-ratio is infinite. So the guarantee holds only where such a word is *always replaced* by a draw from the list,
-or is first *mapped* to a word on the list by a public rule. The first gives it the distribution ``weights``,
-which is the mean of P(. | word i) over i drawn from ``weights``: no convex divergence (Rényi's, the
-hockey-stick) exceeds the largest between two words on the list. With "kept" there is no guarantee, and none
-is made.
+ratio is infinite. So the guarantee holds only where such a word is *always replaced* by a draw from the list.
+That gives it the uniform distribution, which is the mean of P(. | word i) over i: no convex divergence
+(Rényi's, the hockey-stick) exceeds the largest between two words on the list. With "kept" there is no
+guarantee, and none is made.
+
+**Users.** All utterances of one user together are covered only where a public number of them may keep words
+(``utterances_per_user``) and the words of all others are always replaced. Then the unit is the user, with so
+many times the draws of an utterance. Without such a number nothing is claimed for users.
 
 **Consistent replacement** (the same name has the same replacement throughout a document) draws once for each
 different name instead of once for each mention, and reveals which mentions are of the same name.
@@ -35,13 +37,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Relation
 
-OffList: TypeAlias = Literal["replaced", "mapped", "kept"]
+OffList: TypeAlias = Literal["replaced", "kept"]
 Consistency: TypeAlias = Literal["mention", "document"]
 
 
@@ -54,23 +55,27 @@ class ReplacementGuarantee:
         epsilon_per_mention: for a mention of at most ``words_per_mention`` words.
         epsilon_per_utterance: for all of at most ``mentions`` mentions together.
         words_per_mention: the most words (draws) of one mention.
+        epsilon_per_user: for all utterances of a user together; ``None``: nothing is claimed.
         mentions: the most mentions of an utterance; with consistent replacement, the most different names
             of a document.
+        utterances_per_user: the most utterances of a user that keep words; ``None``: any number.
         event: all draws of one unit; ``None`` where the output does not depend on the words (nothing is
             kept, or there are no mentions): nothing is spent then.
         relation: ``REPLACE_ONE``: every mention of one unit takes another name of as many words.
-        unit: "utterance"; with consistent replacement "document".
+        unit: "utterance"; with ``utterances_per_user`` "user"; with consistent replacement "document".
         does_not_cover: sentences, to be shown wherever epsilon is.
     """
 
     epsilon_per_word: float
     epsilon_per_mention: float
     epsilon_per_utterance: float
+    epsilon_per_user: float | None
     words_per_mention: int
     mentions: int
+    utterances_per_user: int | None
     event: events.Event | None
     relation: Relation
-    unit: Literal["utterance", "document"]
+    unit: Literal["utterance", "document", "user"]
     does_not_cover: tuple[str, ...]
 
 
@@ -82,6 +87,7 @@ def uniform_replacement(
     words_per_mention: int,
     off_list: OffList,
     consistency: Consistency,
+    utterances_per_user: int | None = None,
 ) -> ReplacementGuarantee:
     """The guarantee where the replacement is drawn uniformly from the whole list.
 
@@ -94,6 +100,8 @@ def uniform_replacement(
         words_per_mention: the most words of a mention, 1 or more.
         off_list: what is done with a word that is not on the list.
         consistency: whether every mention is drawn for itself, or every different name of a document once.
+        utterances_per_user: the most utterances of a user in which a word may be kept, 1 or more, a public
+            number; ``None``: no claim for users. By mention only.
 
     Raises:
         PrivacyError: p = 1 or words off the list that are kept (nothing is guaranteed), or bad numbers.
@@ -104,122 +112,82 @@ def uniform_replacement(
     (4.7195, 14.1585)
     """
     num_names = checks.whole("num_names", num_names, at_least=2)
-    epsilon = _epsilon(keep_probability, -math.log(num_names))
+    epsilon = _epsilon(keep_probability, num_names)
     event = events.randomized_response(1 - keep_probability, num_names) if epsilon > 0 else None
-    return _guarantee(epsilon, event, mentions, words_per_mention, off_list, consistency)
+    mentions = checks.whole("mentions", mentions, at_least=0)
+    words_per_mention = checks.whole("words_per_mention", words_per_mention, at_least=1)
+    if off_list != "replaced":
+        raise PrivacyError(
+            "off_list",
+            "replaced",
+            repr(off_list),
+            "a word off the public list that is kept betrays itself: always replace it",
+        )
+    if consistency not in ("mention", "document"):
+        raise PrivacyError("consistency", "mention or document", repr(consistency), "choose one of them")
+    if utterances_per_user is not None:
+        utterances_per_user = checks.whole("utterances_per_user", utterances_per_user, at_least=1)
+        if consistency != "mention":
+            raise PrivacyError(
+                "utterances_per_user", "consistency mention", repr(consistency), "set it to null"
+            )
+    of_utterance = mentions * words_per_mention
+    draws = of_utterance * (utterances_per_user or 1)
+    by_document = consistency == "document"
+    return ReplacementGuarantee(
+        epsilon_per_word=epsilon,
+        epsilon_per_mention=epsilon * words_per_mention,
+        epsilon_per_utterance=epsilon * of_utterance,
+        epsilon_per_user=None if utterances_per_user is None else epsilon * draws,
+        words_per_mention=words_per_mention,
+        mentions=mentions,
+        utterances_per_user=utterances_per_user,
+        event=None if event is None or draws == 0 else events.repeated(event, draws),
+        relation=Relation.REPLACE_ONE,
+        unit="document" if by_document else "utterance" if utterances_per_user is None else "user",
+        does_not_cover=(*_NOT_COVERED, *_of_many(by_document, utterances_per_user, of_utterance)),
+    )
 
 
-def weighted_replacement(
-    *,
-    keep_probability: float,
-    weights: ArrayLike,
-    mentions: int,
-    words_per_mention: int,
-    off_list: OffList,
-    consistency: Consistency,
-) -> ReplacementGuarantee:
-    """The guarantee where the replacement is drawn by public frequencies: that of the rarest word.
-
-    epsilon_per_word = ln(1 + p / ((1 - p) min(weights))), accounted as a pure mechanism.
-
-    Args:
-        weights: (n,) probabilities of the words of the list, all above 0; taken from public text.
-
-    Other arguments and errors: as of :func:`uniform_replacement`; weights that do not sum to 1.
-
-    >>> made = weighted_replacement(keep_probability=0.5, weights=[0.75, 0.25], mentions=1,
-    ...                             words_per_mention=1, off_list="mapped", consistency="mention")
-    >>> made.event == events.repeated(events.pure(made.epsilon_per_word), 1), round(made.epsilon_per_word, 4)
-    (True, 1.6094)
-    """
-    epsilon = _epsilon(keep_probability, math.log(_least_weight(weights)))
-    event = events.pure(epsilon) if epsilon > 0 else None
-    return _guarantee(epsilon, event, mentions, words_per_mention, off_list, consistency)
+def _of_many(by_document: bool, utterances_per_user: int | None, of_utterance: int) -> tuple[str, ...]:
+    """What is not covered when a name, or a user, stands in several units."""
+    if utterances_per_user is not None:
+        most = utterances_per_user * of_utterance
+        return (
+            f"That a user has names in more than {utterances_per_user} utterances ({most} words); further "
+            "ones are always replaced.",
+            "A name that several users mention: their epsilons add up for it.",
+        )
+    if not by_document:
+        return (
+            "A name that is mentioned in several utterances: their epsilons add up for it.",
+            f"A user: the epsilons of all utterances of a user add up, {of_utterance} words for each, and "
+            "their number has no limit.",
+        )
+    return (
+        "Which mentions in a document are of the same name, and how often each is repeated.",
+        "A name that occurs in several documents: their epsilons add up for it.",
+        "A user with several documents: their epsilons add up, and their number has no limit.",
+    )
 
 
-def _epsilon(keep_probability: float, log_weight: float) -> float:
-    """ln(1 + p / ((1 - p) w)) of p and log w."""
+def _epsilon(keep_probability: float, num_names: int) -> float:
+    """ln(1 + n p / (1 - p))."""
     p = checks.number("keep_probability", keep_probability, at_least=0, at_most=1)
     if p == 1:
         raise PrivacyError(
             "keep_probability", "a number below 1", "1", "replace some names: no guarantee where all are kept"
         )
-    return float(np.logaddexp(0.0, math.log(p) - math.log1p(-p) - log_weight)) if p > 0 else 0.0
-
-
-def _least_weight(weights: ArrayLike) -> float:
-    made = np.asarray(weights)
-    if made.ndim != 1 or len(made) < 2 or made.dtype.kind not in "iuf":
-        raise PrivacyError(
-            "weights",
-            "one dimension of two or more numbers",
-            f"shape {made.shape} of {made.dtype}",
-            "correct it",
-        )
-    made = made.astype(np.float64)
-    wrong = ~(np.isfinite(made) & (made > 0))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise PrivacyError(
-            f"weights[{at}]",
-            "a finite number above 0",
-            f"{made[at]:g}",
-            "a word that is never drawn betrays itself where it is kept: smooth the weights",
-        )
-    total = math.fsum(made)
-    if abs(total - 1) > 1e-9:
-        raise PrivacyError("weights", "a sum of 1", f"{total:.12g}", "divide them by their sum")
-    return float(made.min())
-
-
-def _guarantee(
-    epsilon: float,
-    event: events.Event | None,
-    mentions: int,
-    words_per_mention: int,
-    off_list: OffList,
-    consistency: Consistency,
-) -> ReplacementGuarantee:
-    mentions = checks.whole("mentions", mentions, at_least=0)
-    words_per_mention = checks.whole("words_per_mention", words_per_mention, at_least=1)
-    if off_list not in ("replaced", "mapped"):
-        raise PrivacyError(
-            "off_list",
-            "replaced or mapped",
-            repr(off_list),
-            "a word off the public list that is kept betrays itself: always replace it, or map it to one",
-        )
-    if consistency not in ("mention", "document"):
-        raise PrivacyError("consistency", "mention or document", repr(consistency), "choose one of them")
-    draws = mentions * words_per_mention
-    by_document = consistency == "document"
-    return ReplacementGuarantee(
-        epsilon_per_word=epsilon,
-        epsilon_per_mention=epsilon * words_per_mention,
-        epsilon_per_utterance=epsilon * draws,
-        words_per_mention=words_per_mention,
-        mentions=mentions,
-        event=None if event is None or draws == 0 else events.repeated(event, draws),
-        relation=Relation.REPLACE_ONE,
-        unit="document" if by_document else "utterance",
-        does_not_cover=(
-            _NOT_COVERED + (_NOT_COVERED_IN_DOCUMENTS if by_document else _NOT_COVERED_IN_UTTERANCES)
-        ),
-    )
+    return float(np.logaddexp(0.0, math.log(p) - math.log1p(-p) + math.log(num_names))) if p > 0 else 0.0
 
 
 _NOT_COVERED = (
     "Mentions that the tagger missed: they stay as they were spoken.",
     "That a name was mentioned, where, of which class and how many words long.",
-    "More mentions, or longer ones, than the guarantee counts.",
+    "That there are more mentions, or longer ones, than the guarantee counts; further words are always "
+    "replaced.",
+    "The possessive ('s) behind a name: it stays as it was said.",
     "Which words are on the list: a list that was made from the private text is a release of its own.",
     "Everything else in the sentence, which may name the person without a name.",
     "Who spoke: style and choice of words stay as they were.",
-)
-_NOT_COVERED_IN_UTTERANCES = (
-    "A name that is mentioned in several utterances: their epsilons add up for it.",
-)
-_NOT_COVERED_IN_DOCUMENTS = (
-    "Which mentions in a document are of the same name, and how often each is repeated.",
-    "A name that occurs in several documents: their epsilons add up for it.",
 )

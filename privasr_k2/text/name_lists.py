@@ -20,6 +20,7 @@ from privasr_k2.text.entities import TaggedText
 
 _SUM_WITHIN = 1e-6
 _UNSAID = re.compile("[^A-Za-z\u00c0-\u024f' ]")  # figures, other scripts
+_MARKS = re.compile(r"[<>{}\[\]]")
 _DATE_WORDS = (
     "today tomorrow yesterday tonight morning afternoon evening night noon midnight week weekend month "
     "quarter year day hour minute second spring summer autumn winter o'clock last next first third fourth "
@@ -35,19 +36,21 @@ class NameList:
     Attributes:
         names: blank-parted words as they stand in the file, no two with the same normalized words.
         weights: their probabilities, or ``None`` where the file has none.
+        places: file and line of each.
     """
 
     names: tuple[str, ...]
     weights: tuple[float, ...] | None
+    places: tuple[str, ...]
 
 
 def read_name_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, NameList]:
     """Class -> names, sorted by class.
 
     Raises:
-        DataError: no list in the folder; with line: a name without a word or that stands twice (as
-            ``normalize`` leaves it), a weight that is no number above 0, lines with and without; weights that
-            do not sum to 1; a file without a name.
+        DataError: no list in the folder; with line: a name without a word, with a class or a marker inside
+            (``<ORG>``, ``{x}``, ``[x]``), or that stands twice (as ``normalize`` leaves it), a weight that is
+            no number above 0, lines with and without; weights that do not sum to 1; a file without a name.
     """
     lists = {path.stem.upper(): _read(path, normalize) for path in sorted(folder.glob("*.txt"))}
     if not lists:
@@ -57,12 +60,15 @@ def read_name_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, 
 
 def _read(path: Path, normalize: Callable[[str], str]) -> NameList:
     lines: dict[str, int] = {}
-    names, weights = [], []
+    names, weights, places = [], [], []
     for number, line in read_lines(path):
         if not line.strip():
             continue
         place = f"{path}:{number}"
         name, tab, weight = line.partition("\t")
+        if mark := _MARKS.search(name):
+            found = f"{mark.group()!r} in {name!r}"
+            raise DataError(place, "a name of words: no class or marker inside", found, "remove it")
         words = normalize(name)
         if not words:
             raise DataError(place, "a name", repr(line), "remove the line")
@@ -71,6 +77,7 @@ def _read(path: Path, normalize: Callable[[str], str]) -> NameList:
             raise DataError(place, "each name once", found, "remove one of the lines")
         lines[words] = number
         names.append(" ".join(name.split()))
+        places.append(place)
         if tab:
             weights.append(_weight(place, weight))
         if weights and len(weights) != len(names):
@@ -81,7 +88,7 @@ def _read(path: Path, normalize: Callable[[str], str]) -> NameList:
         raise DataError(
             path, "weights that sum to 1", f"{math.fsum(weights):.9g}", "divide them by their sum"
         )
-    return NameList(tuple(names), tuple(weights) or None)
+    return NameList(tuple(names), tuple(weights) or None, tuple(places))
 
 
 def _weight(place: str, text: str) -> float:

@@ -13,14 +13,17 @@ What that is worth, and what it does not cover, tells :mod:`privasr_k2.privacy.r
 For this to hold, three things are done here that the papers do not say:
 
 - a word that is not on the list of its class is always replaced: nothing else could have given it;
-- the guarantee counts numbers of mentions for each unit and of words for each mention that are public;
-  mentions and words beyond are always replaced, which costs nothing. The text's own numbers would be told;
+- the guarantee counts numbers of mentions for each unit, of words for each mention and maybe of utterances
+  for each user that are public; what is beyond is always replaced, which costs nothing. The text's own
+  numbers would be told;
 - a kept word is written as the list writes it (all text is normalized), so that its spelling tells nothing.
 
 A possessive ("ann's") is no part of the word and stays. *Consistent* replacement draws once for each
 different word of a class in a document. Draws are exact: whole numbers from a secret stream, rejected where
 they would make some words more likely; p is rounded down to a multiple of 2^-64. What was replaced by what
-is written nowhere.
+is written nowhere. Who said what is not told either: sanitized texts have no users and documents, new ids,
+and an order from the secret stream (:func:`anonymous`); counting the words of one user's texts would else
+find the names that the user says most.
 
 The result is *sanitized*, not private: names that the tagger missed stay as they were said.
 
@@ -40,7 +43,7 @@ import numpy as np
 
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import NoiseStream
-from privasr_k2.text.entities import Entity, TaggedText
+from privasr_k2.text.entities import TaggedText
 from privasr_k2.text.name_lists import split_suffix
 
 METHODS = ("replace", "tag", "delete")
@@ -56,12 +59,15 @@ class Replacement:
         mentions: of an utterance this many, the first ones, may keep words; with ``by_document`` so many
             names of a document, counted as ``mentions * words_per_mention`` different words.
         words_per_mention: of a mention this many words, the first ones, may be kept.
+        utterances_per_user: of a user this many utterances with entities, the first ones, may keep words;
+            ``None``: any number. Not with ``by_document``.
     """
 
     keep: float
     by_document: bool
     mentions: int
     words_per_mention: int
+    utterances_per_user: int | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,9 @@ def replace_words(
         DataError: a class of the text without a list.
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
-    >>> secret, how = new_secret(), Replacement(keep=0.0, by_document=False, mentions=1, words_per_mention=2)
+    >>> from privasr_k2.text.entities import Entity
+    >>> secret = new_secret()
+    >>> how = Replacement(0.0, False, mentions=1, words_per_mention=2, utterances_per_user=None)
     >>> text = TaggedText("u", ("call", "ann's", "brother"), (Entity(1, 2, "PER"),))
     >>> lists, noise = {"PER": ["bob", "eve"]}, lambda name: noise_stream(secret, name)
     >>> [made] = replace_words([text], lists, how, noise)
@@ -149,6 +157,17 @@ def needs_lists(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]])
                 )
 
 
+def needs_users(texts: Sequence[TaggedText]) -> None:
+    """Refuse text without a user: how many utterances a user has would not be known.
+
+    Raises:
+        DataError: naming the first.
+    """
+    for text in texts:
+        if not text.user:
+            raise DataError(text.id, "a user: utterances_per_user", "none", "add users, or set it to null")
+
+
 def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how: Replacement) -> _Words:
     classes = tuple(lists)
     numbers = {label: {word: n for n, word in enumerate(words)} for label, words in lists.items()}
@@ -157,13 +176,16 @@ def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how
     suffixes: list[str] = []
     drawn: dict[tuple[str, str, str], int] = {}
     of_document: Counter[str] = Counter()
+    of_user: Counter[str] = Counter()
     for number, text in enumerate(texts):
         document = text.document or text.user
+        of_user[text.user] += bool(text.entities)
+        within = how.utterances_per_user is None or of_user[text.user] <= how.utterances_per_user
         for mention, (first, end, label) in enumerate(text.entities or ()):
             for position in range(first, end):
                 word, suffix = split_suffix(text.words[position])
                 draw = len(rows)
-                counted = mention < how.mentions and position - first < how.words_per_mention
+                counted = within and mention < how.mentions and position - first < how.words_per_mention
                 if how.by_document:
                     key = (document, label, word)
                     if key not in drawn:
@@ -226,42 +248,15 @@ def _uint64(stream: NoiseStream, count: int) -> np.ndarray:
     return np.frombuffer(stream.random_bytes(8 * count), dtype="<u8").astype(np.uint64)
 
 
-def tag_for(label: str) -> str:
-    """How a mention of a class stands in class text.
+def anonymous(texts: Sequence[TaggedText], stream: NoiseStream) -> list[TaggedText]:
+    """The texts in an order that the secret stream draws, with ids of that order and no user or document.
 
-    >>> tag_for("PER")
-    '<PER>'
+    >>> from privasr_k2.randomness import new_secret, noise_stream
+    >>> [text.id for text in anonymous([TaggedText("ann-7", ("yes",), ())], noise_stream(new_secret(), "x"))]
+    ['s000001']
     """
-    return f"<{label}>"
-
-
-def with_tags(text: TaggedText) -> TaggedText:
-    """Every mention is one word, the tag of its class.
-
-    >>> with_tags(TaggedText("u", ("call", "ann", "hill"), (Entity(1, 3, "PER"),))).words
-    ('call', '<PER>')
-    """
-    return _instead(text, lambda entity: (tag_for(entity.label),))
-
-
-def without_entities(text: TaggedText) -> TaggedText:
-    """Every mention is left out.
-
-    >>> without_entities(TaggedText("u", ("call", "ann", "hill"), (Entity(1, 3, "PER"),))).words
-    ('call',)
-    """
-    return _instead(text, lambda entity: ())
-
-
-def _instead(text: TaggedText, make: Callable[[Entity], tuple[str, ...]]) -> TaggedText:
-    words: list[str] = []
-    entities: list[Entity] = []
-    done = 0
-    for entity in text.entities or ():
-        words += text.words[done : entity.first]
-        made = make(entity)
-        if made:
-            entities.append(Entity(len(words), len(words) + len(made), entity.label))
-        words += made
-        done = entity.end
-    return replace(text, words=(*words, *text.words[done:]), entities=tuple(entities), cased="")
+    order = np.argsort(_uint64(stream, len(texts)), kind="stable")
+    return [
+        TaggedText(f"s{number:06d}", texts[row].words, texts[row].entities)
+        for number, row in enumerate(order.tolist(), start=1)
+    ]

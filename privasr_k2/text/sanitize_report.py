@@ -9,7 +9,7 @@ from typing import Any
 from privasr_k2.errors import DataError
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import guarantees, shown
-from privasr_k2.text.entities import TaggedText
+from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.name_lists import split_suffix
 
 NOTE = (
@@ -27,67 +27,85 @@ def entity_counts(
 
     Args:
         texts: tagged.
-        sanitized: the same after replacement, in the same order and with the same entities; ``None``: not
-            made, or made by tags or deletion.
+        sanitized: the same after replacement, with the same entities, in any order and with any ids;
+            ``None``: not made, or made by tags or deletion.
         lists: class -> words of its list, if there are lists.
 
     Returns:
         ``mentions``, ``words``, ``different_words``; with ``lists`` ``off_list_words``, which are always
-        replaced; with ``sanitized`` ``changed_words``: a word that was kept, or drawn again, is not changed.
+        replaced; with ``sanitized`` ``changed_words_at_least``: nobody knows which sanitized text was made of
+        which, so texts are compared that differ in nothing but names, all of a kind together, and words at
+        the same place that both have count as not changed. Exact where no two texts are of a kind.
 
     Raises:
         DataError: ``sanitized`` is not of these texts.
 
     >>> from privasr_k2.text.entities import Entity
     >>> text = TaggedText("u", ("call", "ann"), (Entity(1, 2, "PER"),))
-    >>> entity_counts([text], [text], {"PER": ["bob", "eve"]})
-    {'PER': {'mentions': 1, 'words': 1, 'different_words': 1, 'off_list_words': 1, 'changed_words': 0}}
+    >>> entity_counts([text], [text], None)
+    {'PER': {'mentions': 1, 'words': 1, 'different_words': 1, 'changed_words_at_least': 0}}
     """
-    if sanitized is not None:
-        check_same(texts, sanitized)
     mentions: Counter[str] = Counter()
     words: Counter[str] = Counter()
-    changed: Counter[str] = Counter()
+    changed = None if sanitized is None else _changed(texts, sanitized)
     off_list: Counter[str] = Counter()
     different: dict[str, set[str]] = {}
     known = {label: frozenset(of_class) for label, of_class in (lists or {}).items()}
-    for number, text in enumerate(texts):
+    for text in texts:
         for first, end, label in text.entities or ():
             cores = [split_suffix(word)[0] for word in text.words[first:end]]
             mentions[label] += 1
             words[label] += len(cores)
             different.setdefault(label, set()).update(cores)
             off_list[label] += sum(core not in known.get(label, ()) for core in cores)
-            if sanitized is not None:
-                pairs = zip(text.words[first:end], sanitized[number].words[first:end])
-                changed[label] += sum(before != after for before, after in pairs)
     return {
         label: {
             "mentions": mentions[label],
             "words": words[label],
             "different_words": len(different[label]),
             **({"off_list_words": off_list[label]} if lists is not None else {}),
-            **({"changed_words": changed[label]} if sanitized is not None else {}),
+            **({"changed_words_at_least": changed[label]} if changed is not None else {}),
         }
         for label in sorted(mentions)
     }
 
 
-def check_same(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> None:
-    """Refuse sanitized text that is not of these texts, or whose other words differ.
+_Kind = tuple[tuple[str, ...], tuple[Entity, ...]]
+
+
+def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Counter[str]:
+    """Class -> how many words of names at least are others than before.
 
     Raises:
-        DataError: naming the first.
+        DataError: ``sanitized`` is not of these texts, or its other words differ: naming the first.
     """
     if len(texts) != len(sanitized):
         raise DataError("sanitized text", f"{len(texts)} texts", str(len(sanitized)), "sanitize again")
-    for text, made in zip(texts, sanitized):
-        inside = {n for first, end, _ in text.entities or () for n in range(first, end)}
-        pairs = enumerate(zip(text.words, made.words))
-        same = (text.id, text.entities, len(text.words)) == (made.id, made.entities, len(made.words))
-        if not same or any(n not in inside and before != after for n, (before, after) in pairs):
-            place = f"sanitized text {made.id}"
-            raise DataError(place, f"the text {text.id}", "another", "sanitize again")
+    made: dict[_Kind, list[TaggedText]] = {}
+    for text in sanitized:
+        made.setdefault(_kind(text), []).append(text)
+    given: dict[_Kind, list[TaggedText]] = {}
+    for text in texts:
+        of_kind = given.setdefault(_kind(text), [])
+        of_kind.append(text)
+        if len(of_kind) > len(made.get(_kind(text), ())):
+            place = f"sanitized text of {text.id}"
+            raise DataError(place, "the text with other names", "none", "sanitize again")
+    changed: Counter[str] = Counter()
+    for kind, before in given.items():
+        for first, end, label in kind[1]:
+            for at in range(first, end):
+                words = Counter(text.words[at] for text in before)
+                changed[label] += (words - Counter(text.words[at] for text in made[kind])).total()
+    return changed
+
+
+def _kind(text: TaggedText) -> _Kind:
+    """The text without its names: of words inside entities only what is never replaced."""
+    words = list(text.words)
+    for first, end, _ in text.entities or ():
+        words[first:end] = [split_suffix(word)[1] for word in words[first:end]]
+    return tuple(words), text.entities or ()
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:

@@ -14,8 +14,9 @@ from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.replacement import ReplacementGuarantee, uniform_replacement
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.text.entities import TaggedText
-from privasr_k2.text.sanitize import METHODS, Replacement, replace_words, with_tags, without_entities
+from privasr_k2.text.sanitize import METHODS, Replacement, anonymous, replace_words
 from privasr_k2.text.tagged_files import write_tagged
+from privasr_k2.text.tags import with_tags, without_entities
 
 SANITIZED, ABOUT = "sanitized.jsonl.gz", "about.json"
 _WHAT = {
@@ -35,6 +36,8 @@ class SanitizeConfig:
         keep: the probability that a word is kept, from 0 to 1.
         consistency: ``mention`` or ``document``.
         mentions, words_per_mention: how much may be kept in one utterance (document).
+        utterances_per_user: in how many utterances of a user words may be kept; then the guarantee is for
+            users; ``None``: in all, and nothing is claimed for users.
         delta: of the guarantee.
     """
 
@@ -44,6 +47,7 @@ class SanitizeConfig:
     consistency: str
     mentions: int
     words_per_mention: int
+    utterances_per_user: int | None
     delta: float
 
     def __post_init__(self) -> None:
@@ -55,6 +59,13 @@ class SanitizeConfig:
             raise ValueError(f"consistency must be mention or document, got {self.consistency}")
         if self.mentions < 0 or self.words_per_mention < 1:
             raise ValueError("mentions must be at least 0 and words_per_mention at least 1")
+        if self.utterances_per_user is not None:
+            if self.utterances_per_user < 1:
+                raise ValueError(
+                    f"utterances_per_user must be at least 1, or null, got {self.utterances_per_user}"
+                )
+            if self.consistency != "mention":
+                raise ValueError("utterances_per_user must be null with consistency=document")
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
@@ -70,6 +81,7 @@ def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGu
         words_per_mention=config.words_per_mention,
         off_list="replaced",
         consistency="document" if config.consistency == "document" else "mention",
+        utterances_per_user=config.utterances_per_user,
     )
 
 
@@ -96,16 +108,20 @@ def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[st
     sizes = {label: len(words) for label, words in lists.items()}
     found = guarantee(config, sizes)
     of_class = {label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()}
+    unit = "document" if config.consistency == "document" else "utterance"
+    of_user = {} if found.epsilon_per_user is None else {"epsilon_per_user": found.epsilon_per_user}
     return {
         "method": config.method,
         "keep": config.keep if lists else 0.0,
         "consistency": config.consistency,
         "mentions": config.mentions,
         "words_per_mention": config.words_per_mention,
+        "utterances_per_user": config.utterances_per_user,
         "words_on_lists": sizes,
         "epsilon_per_word": of_class,
         "epsilon_per_mention": found.epsilon_per_mention,
-        f"epsilon_per_{found.unit}": found.epsilon_per_utterance,
+        f"epsilon_per_{unit}": found.epsilon_per_utterance,
+        **of_user,
     }
 
 
@@ -129,7 +145,8 @@ def sanitize(
     """
     about = out / ABOUT
     if not (about.exists() and read_json(about)["release"] == begun.entry.release):
-        _write(out, _sanitized(texts, lists, config, begun), worth(config, lists), begun.entry.release)
+        made = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
+        _write(out, made, worth(config, lists), begun.entry.release)
     begun.finish()
 
 
@@ -141,7 +158,9 @@ def _sanitized(
     if config.method == "delete":
         return [without_entities(text) for text in texts]
     by_document = config.consistency == "document"
-    how = Replacement(config.keep, by_document, config.mentions, config.words_per_mention)
+    how = Replacement(
+        config.keep, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
+    )
     return replace_words(texts, lists, how, begun.noise)
 
 

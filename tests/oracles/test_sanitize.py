@@ -27,7 +27,7 @@ def outputs(words, count, *, keep, by_document=False, mentions=9, per_mention=9,
     text = [
         TaggedText(str(n), tuple(words), (Entity(0, len(words), "PER"),), user=f"u{n}") for n in range(count)
     ]
-    how = Replacement(keep, by_document, mentions, per_mention)
+    how = Replacement(keep, by_document, mentions, per_mention, None)
     made = replace_words(text, {"PER": names}, how, lambda name: noise_stream(SEED, name))
     return [one.words for one in made]
 

@@ -103,7 +103,7 @@ def test_what_cannot_be_replaced(
         (made / folder).mkdir()
         (made / folder / name).write_text(text)
     wrong = {
-        "names of words of the lexicon, found words that it lacks: zoe": ["--in-names", made / "a"],
+        "per.txt:1: expected a name of PER with all its words in words.txt": ["--in-names", made / "a"],
         "one of the classes PER, found ORG": ["--in-names", made / "b"],
         "an empty class": ["--in-names", made / "c"],
         "--in-names or --in-sub-lms, found both or none": [],

@@ -15,7 +15,13 @@ from privasr_k2.graph.grammar import grammar
 from privasr_k2.graph.hlg import load_graph, save_graph
 from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
 from privasr_k2.graph.marks import Marks
-from privasr_k2.graph.nonterminals import ClassGraphConfig, marked_words, names_grammar, with_calls
+from privasr_k2.graph.nonterminals import (
+    ClassGraphConfig,
+    check_classes,
+    marked_words,
+    names_grammar,
+    with_calls,
+)
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.ngram import count_ngrams, estimate
@@ -167,3 +173,9 @@ def test_a_folder_and_other_names(tmp_path: Path, lang: Lang) -> None:
     (tmp_path / "graph/class_pieces/PER.fst").unlink()
     with pytest.raises(GraphError, match=r"PER\.fst: expected a piece"):
         read_pieces(tmp_path / "graph")
+
+
+def test_an_unknown_word_in_capitals_is_no_class() -> None:
+    check_classes(["<s>", "<UNK>", "<PER>"], ["PER"], "lm")
+    with pytest.raises(GraphError, match="<LOC>"):
+        check_classes(["<LOC>", "<UNK>"], ["PER"], "lm")

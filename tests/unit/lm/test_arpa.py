@@ -83,6 +83,9 @@ def test_written_twice_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
         ("-0.5\ta\t-0.2", "0.5\ta\t-0.2", 9, "at most 0"),
         ("-0.5\ta\t-0.2", "nan\ta\t-0.2", 9, "at most 0"),
         ("-0.5\ta\t-0.2", "-0.5\ta\tinf", 9, "finite"),
+        ("<s>\t-0.3", "<s>", 7, "a back-off weight"),
+        ("a\t-0.2", "a", 9, "a back-off weight"),
+        ("<s> a\t-0.25", "<s> a", 14, "a back-off weight"),
         ("-0.6\tb", "-0.6\ta", 10, "each word once"),
         ("-0.3\ta b", "-0.3\ta x", 15, "'x'"),
         ("-0.8\tb a", "-0.8\ta b", 16, "each n-gram once"),
@@ -101,6 +104,31 @@ def test_a_broken_line_is_named(path: Path, old: str, new: str, line: int, words
         read_arpa(path)
     assert caught.value.place == f"{path}:{line}"
     assert words in str(caught.value)
+
+
+def test_a_back_off_weight_that_is_never_used_may_be_left_out(path: Path) -> None:
+    path.write_text(TEXT.replace("a b\t-0.4", "a b"))  # no trigram begins with it; some tools leave it out
+    model = read_arpa(path)
+    assert model.log10_backoffs[model.rows_of_orders()[1]].tolist() == [-0.25, 0.0, 0.0, 0.0]
+
+
+def test_lines_without_a_back_off_weight_may_stand_in_any_order(path: Path) -> None:
+    model = read_arpa(path)
+    path.write_text(TEXT.replace("-0.8\tb a\n", "").replace("-0.2\t<s> a", "-0.8\tb a\n-0.2\t<s> a"))
+    again = read_arpa(path)
+    assert again.keys.tolist() == model.keys.tolist()
+    assert again.log10_backoffs.tolist() == model.log10_backoffs.tolist()
+
+
+def test_of_several_histories_without_a_back_off_weight_the_first_is_named(path: Path) -> None:
+    lines = (
+        TEXT.replace("a\t-0.2\n", "a\n")
+        .replace("b\t-0.1\n", "b\n")
+        .replace("-0.5\ta\n-0.6\tb", "-0.6\tb\n-0.5\ta")
+    )
+    path.write_text(lines)  # lines in another order than keys
+    with pytest.raises(GraphError, match=r"a.arpa:9: expected a back-off weight"):
+        read_arpa(path)
 
 
 def test_no_sentence_end(path: Path) -> None:

@@ -74,10 +74,14 @@ def test_written_is_read_again(tmp_path: Path, lm: ClassLm) -> None:
 
 
 def test_a_class_without_names() -> None:
-    with pytest.raises(DataError, match=r"class ORG \(0 names in all\): expected names"):
+    with pytest.raises(DataError, match=r"class ORG: expected names"):
         train_class_lm(TEXT, WORDS, {}, settings("classes=[PER,LOC,ORG]"))
-    with pytest.raises(DataError, match=r"class PER \(3 names in all\)"):
+    with pytest.raises(DataError, match=r"the text: expected a name of PER .*'bob' \(bob\)"):
         train_class_lm(TEXT, ["call", "now", "york"], {}, settings())
+    with pytest.raises(DataError, match=r"per.txt:7: expected a name of PER .*per.txt:7: 'eve' \(eve\)"):
+        places = {"PER": {("eve",): "per.txt:7"}}
+        lists = {"PER": {("eve",): 1.0}}
+        train_class_lm(TEXT, ["call", "now", "york"], lists, settings("list_weight=0.5"), places=places)
 
 
 def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
@@ -97,9 +101,16 @@ def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
         load_class_lm(folder)
 
 
+def test_an_unknown_word_in_capitals_is_no_class(tmp_path: Path) -> None:
+    spoken = [*WORDS, "<UNK>"]
+    save_class_lm(tmp_path / "lm", train_class_lm(TEXT, spoken, {}, settings()))
+    assert "<UNK>" in load_class_lm(tmp_path / "lm").root.words
+
+
 @pytest.mark.parametrize(
     "value",
     ["list_weight=1.1", "unknown_mass=1", "sub_lm=trie", "classes=[]", "classes=[PER,PER]", "classes=[per]",
+     "classes=[PER,UNK]",
      "discounting=none", "order=0"],
 )  # fmt: skip
 def test_values_out_of_range(value: str) -> None:

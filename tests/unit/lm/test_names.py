@@ -9,8 +9,17 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import DataError
-from privasr_k2.lm.names import mentions, read_lists, read_text, read_texts, read_words, with_tags
+from privasr_k2.lm.names import (
+    check_spoken,
+    list_places,
+    mentions,
+    read_lists,
+    read_text,
+    read_texts,
+    read_words,
+)
 from privasr_k2.text.normalize import normalize_english
+from privasr_k2.text.tags import with_tags
 
 RECORDS: list[object] = [
     {"id": "1", "user": "u", "text": "ask ann lee about york", "entities": [[4, 5, "LOC"], [1, 3, "PER"]]},
@@ -29,17 +38,40 @@ def write(path: Path, records: list[object]) -> Path:
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
 def test_records(tmp_path: Path, name: str) -> None:
     found = read_text(write(tmp_path / name, RECORDS), ["PER", "LOC"])
-    assert [with_tags(text) for text in found] == [["ask", "<PER>", "about", "<LOC>"], ["yes"], ["<PER>"]]
+    assert [with_tags(text).words for text in found] == [
+        ("ask", "<PER>", "about", "<LOC>"),
+        ("yes",),
+        ("<PER>",),
+    ]
     assert found[0].words == ("ask", "ann", "lee", "about", "york")
     assert mentions(found) == {"LOC": {("york",): 1}, "PER": {("ann", "lee"): 2}}
 
 
 def test_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("ask <PER> now\n\n<unk> it is\n")
+    path.write_text("ask <PER> now\n\n<unk> it is\n<UNK> too\n")
     found = read_text(path, ["PER"])
-    assert [with_tags(text) for text in found] == [["ask", "<PER>", "now"], ["<unk>", "it", "is"]]
+    assert [with_tags(text).words for text in found] == [
+        ("ask", "<PER>", "now"),
+        ("<unk>", "it", "is"),
+        ("<UNK>", "too"),
+    ]
     assert mentions(found) == {}
+
+
+@pytest.mark.parametrize("name", ["<ORG>", "<ORG> lee", "ann <PER>"])
+def test_a_tag_inside_a_name_is_refused(tmp_path: Path, name: str) -> None:
+    record = {"id": "9", "text": f"ask {name}", "entities": [[1, 1 + len(name.split()), "PER"]]}
+    with pytest.raises(DataError) as caught:
+        read_text(write(tmp_path / "a.jsonl", [*RECORDS, record]), ["PER", "ORG", "LOC"])
+    assert (caught.value.place, caught.value.found) == (f"{tmp_path / 'a.jsonl'} (9)", name)
+    assert "not nested" in str(caught.value)
+
+
+def test_a_span_that_is_its_own_tag_is_the_class_and_no_name(tmp_path: Path) -> None:
+    record = {"id": "9", "text": "ask <PER>", "entities": [[1, 2, "PER"]]}
+    [text] = read_text(write(tmp_path / "a.jsonl", [record]), ["PER"])
+    assert with_tags(text).words == ("ask", "<PER>") and mentions([text]) == {}
 
 
 def test_several_files(tmp_path: Path) -> None:
@@ -51,7 +83,7 @@ def test_several_files(tmp_path: Path) -> None:
     paths = [records, tmp_path / "b.txt", cuts, cuts]
     expected = ["ask ann lee about york", "yes", "ann lee", "ask <PER>", "no", "call ann", "call ann"]
     assert [" ".join(words) for words in read_words(paths)] == expected
-    assert [with_tags(text)[1] for text in read_texts(paths, ["PER", "LOC"])[-2:]] == ["<PER>", "<PER>"]
+    assert [with_tags(text).words[1] for text in read_texts(paths, ["PER", "LOC"])[-2:]] == ["<PER>", "<PER>"]
     with pytest.raises(DataError, match="found LOC"):
         read_texts(paths, ["PER"])
 
@@ -85,3 +117,20 @@ def test_lists_of_names(tmp_path: Path) -> None:
     (tmp_path / "loc.txt").write_text("York\t0.75\nRome\t0.5\n")
     with pytest.raises(DataError, match="sum to 1"):
         read_lists(tmp_path, normalize_english)
+
+
+def test_names_that_nobody_can_say_are_named_with_file_and_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "per.txt").write_text("Ann\n\nZoe Quux\n")
+    places = list_places(tmp_path, normalize_english)
+    path = tmp_path / "per.txt"
+    assert places == {"PER": {("ann",): f"{path}:1", ("zoe", "quux"): f"{path}:3"}}
+    names = {("old",): 0.25, ("zoe", "quux"): 0.25, ("ann",): 0.5}
+    check_spoken("PER", names, {"ann", "zoe", "quux", "old"}, places["PER"])
+    assert not caplog.text
+    check_spoken("PER", names, {"ann", "zoe"}, places["PER"])
+    assert "2 of 3 names (50.0 % in mass)" in caplog.text
+    assert f"{path}:3: 'zoe quux' (quux); text: 'old' (old)" in caplog.text
+    with pytest.raises(DataError, match=r"per.txt:1: expected a name of PER .* found .*'ann' \(ann\)"):
+        check_spoken("PER", names, {"zoe"}, places["PER"])

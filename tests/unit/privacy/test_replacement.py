@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
-from privasr_k2.privacy.replacement import ReplacementGuarantee, uniform_replacement, weighted_replacement
+from privasr_k2.privacy.replacement import ReplacementGuarantee, uniform_replacement
 
 P = st.fractions(0, Fraction(99, 100), max_denominator=200)
 
@@ -21,11 +21,6 @@ P = st.fractions(0, Fraction(99, 100), max_denominator=200)
 def _uniform(keep: float, names: int, **changes: Any) -> ReplacementGuarantee:
     rest = {"mentions": 1, "words_per_mention": 1, "off_list": "replaced", "consistency": "mention"}
     return uniform_replacement(keep_probability=keep, num_names=names, **(rest | changes))
-
-
-def _weighted(keep: float, weights: Any, **changes: Any) -> ReplacementGuarantee:
-    rest = {"mentions": 1, "words_per_mention": 1, "off_list": "replaced", "consistency": "mention"}
-    return weighted_replacement(keep_probability=keep, weights=weights, **(rest | changes))
 
 
 def _worst_ratio(p: Fraction, weights: list[Fraction], off_list: bool) -> Fraction:
@@ -49,16 +44,6 @@ def test_uniform_draws_against_enumeration(p: Fraction, n: int) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(p=P, counts=st.lists(st.integers(1, 50), min_size=2, max_size=6))
-def test_weighted_draws_against_enumeration(p: Fraction, counts: list[int]) -> None:
-    weights = [Fraction(c, sum(counts)) for c in counts]
-    expected = _worst_ratio(p, weights, off_list=False)
-    found = _weighted(float(p), [float(w) for w in weights])
-    assert found.epsilon_per_mention == pytest.approx(math.log(expected), abs=1e-12)
-    assert _worst_ratio(p, weights, off_list=True) == expected
-
-
-@settings(deadline=None, max_examples=60)
 @given(
     p=st.fractions(Fraction(1, 100), Fraction(99, 100), max_denominator=100),
     words=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=3),
@@ -78,12 +63,9 @@ def test_any_other_names_in_an_utterance_cost_at_most_what_is_claimed(
 
 
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
-@pytest.mark.parametrize("weights", [[0.25] * 4, [0.6, 0.3, 0.1]])
-def test_a_word_off_the_list_stays_below_the_whole_curve_of_divergences(
-    alpha: float, weights: list[float]
-) -> None:
+def test_a_word_off_the_list_stays_below_the_whole_curve_of_divergences(alpha: float) -> None:
     # Not only the largest ratio: the event is accounted by its Rényi divergence and its hockey-sticks.
-    pi, p = np.array(weights), 0.4
+    pi, p = np.full(4, 0.25), 0.4
     rows = p * np.eye(len(pi)) + (1 - p) * pi
 
     def renyi(a: np.ndarray, b: np.ndarray) -> float:
@@ -110,13 +92,6 @@ def test_the_formula_and_its_event() -> None:
     assert events.for_replacing(found.event) == found.event
 
 
-def test_uniform_weights_are_uniform_draws() -> None:
-    weighted, uniform = _weighted(0.2, [0.1] * 10), _uniform(0.2, 10)
-    assert weighted.epsilon_per_word == pytest.approx(uniform.epsilon_per_word)
-    assert weighted.event is not None
-    assert events.terms(weighted.event) == {events.pure(weighted.epsilon_per_word): 1}
-
-
 def test_every_word_of_a_mention_is_a_draw() -> None:
     found = _uniform(0.2, 10, mentions=3, words_per_mention=2)
     assert found.epsilon_per_mention == 2 * found.epsilon_per_word
@@ -125,8 +100,8 @@ def test_every_word_of_a_mention_is_a_draw() -> None:
 
 
 def test_where_nothing_is_kept_nothing_is_spent() -> None:
-    for found in (_uniform(0.0, 10), _weighted(0, [0.5, 0.5])):
-        assert (found.epsilon_per_word, found.epsilon_per_utterance, found.event) == (0.0, 0.0, None)
+    found = _uniform(0.0, 10)
+    assert (found.epsilon_per_word, found.epsilon_per_utterance, found.event) == (0.0, 0.0, None)
     none = _uniform(0.5, 10, mentions=0)
     assert none.epsilon_per_word > 0 and none.epsilon_per_utterance == 0 and none.event is None
 
@@ -140,8 +115,22 @@ def test_consistent_replacement_is_another_unit() -> None:
 
 def test_what_is_not_covered_is_part_of_the_guarantee() -> None:
     told = " ".join(_uniform(0.5, 10).does_not_cover)
-    for what in ("tagger missed", "which class", "how many words", "list", "Everything else", "Who spoke"):
+    said = ("tagger missed", "which class", "how many words", "list", "Everything else", "Who spoke", "'s")
+    for what in said:
         assert what in told
+    assert "further words are always replaced" in told and "A user: the epsilons" in told
+
+
+def test_a_user_is_covered_where_the_number_of_utterances_has_a_public_limit() -> None:
+    changes = {"mentions": 3, "words_per_mention": 2}
+    none, found = _uniform(0.2, 10, **changes), _uniform(0.2, 10, utterances_per_user=7, **changes)
+    assert (none.unit, none.epsilon_per_user) == ("utterance", None)
+    assert (found.unit, found.utterances_per_user) == ("user", 7)
+    assert found.epsilon_per_user == pytest.approx(42 * found.epsilon_per_word)
+    assert found.epsilon_per_utterance == none.epsilon_per_utterance == 6 * found.epsilon_per_word
+    assert found.event is not None and sum(events.terms(found.event).values()) == 42
+    told = " ".join(found.does_not_cover)
+    assert "names in more than 7 utterances (42 words)" in told and "A user: the epsilons" not in told
 
 
 def test_a_smaller_keep_probability_and_a_shorter_list_are_stronger() -> None:
@@ -153,9 +142,8 @@ def test_a_smaller_keep_probability_and_a_shorter_list_are_stronger() -> None:
 
 @pytest.mark.parametrize("keep", [1, 1.0, -0.1, 1.1, math.nan, "0.5", None])
 def test_probabilities_without_a_guarantee_are_refused(keep: Any) -> None:
-    for made in (lambda: _uniform(keep, 10), lambda: _weighted(keep, [0.5, 0.5])):
-        with pytest.raises(PrivacyError, match="keep_probability"):
-            made()
+    with pytest.raises(PrivacyError, match="keep_probability"):
+        _uniform(keep, 10)
 
 
 @pytest.mark.parametrize(
@@ -167,26 +155,17 @@ def test_probabilities_without_a_guarantee_are_refused(keep: Any) -> None:
         ({"mentions": -1}, "mentions"),
         ({"mentions": 1.5}, "mentions"),
         ({"words_per_mention": 0}, "words_per_mention"),
+        ({"off_list": "mapped"}, "off_list"),
+        ({"utterances_per_user": 0}, "utterances_per_user"),
+        ({"utterances_per_user": 5, "consistency": "document"}, "utterances_per_user"),
     ],
 )
 def test_policies_without_a_guarantee_are_refused(changes: dict[str, Any], place: str) -> None:
-    for made in (lambda: _uniform(0.0, 10, **changes), lambda: _weighted(0.5, [0.5, 0.5], **changes)):
-        with pytest.raises(PrivacyError, match=place):
-            made()
+    with pytest.raises(PrivacyError, match=place):
+        _uniform(0.5, 10, **changes)
 
 
 def test_lists_that_are_none_are_refused() -> None:
     for names in (1, 0, -5, 2.0):
         with pytest.raises(PrivacyError, match="num_names"):
             _uniform(0.5, names)  # type: ignore[arg-type]
-    for weights, place in (
-        ([0.5, 0.5, 0.0], r"weights\[2\]"),
-        ([1.5, -0.5], r"weights\[1\]"),
-        ([0.5, math.nan], r"weights\[1\]"),
-        ([0.5, 0.4], "sum of 1"),
-        ([1.0], "weights"),
-        ([[0.5, 0.5]], "weights"),
-        (["a", "b"], "weights"),
-    ):
-        with pytest.raises(PrivacyError, match=place):
-            _weighted(0.5, weights)

@@ -24,8 +24,10 @@ def test_lists_are_read_by_class(tmp_path):
     write_text(tmp_path / "org.txt", "Acme\t0.25\nO'Neill's Pub\t0.75\n")
     lists = read(tmp_path)
     assert lists == {
-        "ORG": NameList(("Acme", "O'Neill's Pub"), (0.25, 0.75)),
-        "PER": NameList(("Ann Lee", "Bob"), None),
+        "ORG": NameList(
+            ("Acme", "O'Neill's Pub"), (0.25, 0.75), (f"{tmp_path}/org.txt:1", f"{tmp_path}/org.txt:2")
+        ),
+        "PER": NameList(("Ann Lee", "Bob"), None, (f"{tmp_path}/per.txt:1", f"{tmp_path}/per.txt:3")),
     }
     assert words_of(lists, normalize_english) == {
         "ORG": ["acme", "o'neill", "pub"],
@@ -43,6 +45,9 @@ def test_lists_are_read_by_class(tmp_path):
         ("Ann\t0.5\nBob\n", r"per.txt:2: expected a weight in all lines or in none"),
         ("Ann\nBob\t1\n", r"per.txt:2: expected a weight in all lines or in none"),
         ("Ann\tmuch\n", r"per.txt:1: expected a weight above 0"),
+        ("Ann\n<ORG> Lee\n", r"per.txt:2: expected a name of words: no class or marker inside"),
+        ("Ann\n{x} Lee\n", r"per.txt:2: expected a name of words: no class or marker inside"),
+        ("Ann\n[PER] Lee\n", r"per.txt:2: expected a name of words: no class or marker inside"),
         ("Ann\t0\nBob\t1\n", r"per.txt:1: expected a weight above 0"),
     ],
 )
@@ -56,7 +61,7 @@ def test_no_list_and_a_list_of_one_word(tmp_path):
     with pytest.raises(DataError, match=r"per.txt org.txt"):
         read(tmp_path)
     with pytest.raises(DataError, match=r"per.txt: expected two different words of PER"):
-        words_of({"PER": NameList(("Ann", "ANN's"), None)}, normalize_english)
+        words_of({"PER": NameList(("Ann", "ANN's"), None, ("", ""))}, normalize_english)
 
 
 def test_suffixes_and_dates():

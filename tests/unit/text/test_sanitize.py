@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import noise_stream
 from privasr_k2.text.entities import Entity, TaggedText
-from privasr_k2.text.sanitize import Replacement, replace_words, uniform_below, with_tags, without_entities
+from privasr_k2.text.sanitize import Replacement, anonymous, needs_users, replace_words, uniform_below
 
 LISTS = {"PER": ["ann", "bob", "eve", "lee"], "LOC": ["bath", "rome", "york"]}
 TEXT = TaggedText(
@@ -15,7 +17,7 @@ TEXT = TaggedText(
     "user",
     cased="Ask Ann",
 )
-MANY = {"mentions": 1000, "words_per_mention": 1000}
+MANY = {"mentions": 1000, "words_per_mention": 1000, "utterances_per_user": None}
 
 
 def draw(texts, secret=b"s" * 32, **changes):
@@ -61,6 +63,31 @@ def test_mentions_and_words_beyond_what_is_counted_are_always_replaced():
     assert set(words_at(made, 1)) == {"ann"}
     assert set(words_at(made, 2)) == set(LISTS["PER"]), "the second word of a mention"
     assert set(words_at(made, 4)) == set(LISTS["LOC"]), "the second mention"
+
+
+def test_of_a_user_the_first_utterances_with_names_may_keep_words_and_no_others():
+    one = TaggedText("1", ("ann",), (Entity(0, 1, "PER"),), "u")
+    texts = [one, replace(one, words=("yes",), entities=()), replace(one, user="v"), one, one]
+    made = [draw(texts, bytes([n]) * 32, keep=1.0, utterances_per_user=2) for n in range(60)]
+    assert {(a.words, b.words, c.words, d.words) for a, b, c, d, _ in made} == {
+        (("ann",), ("yes",), ("ann",), ("ann",))
+    }
+    assert {text.words[0] for *_, text in made} == set(LISTS["PER"]), "the third utterance of u"
+    with pytest.raises(DataError, match=r"^x: .*a user.*found none"):
+        needs_users([one, TaggedText("x", ("a",), ())])
+
+
+def test_who_said_what_and_when_is_not_told():
+    texts = [TaggedText(f"ann-{n}", (f"w{n}",), (Entity(0, 1, "PER"),), "ann", "d", "W") for n in range(200)]
+    made = anonymous(texts, noise_stream(b"s" * 32, "order"))
+    assert [text.id for text in made] == [f"s{n:06d}" for n in range(1, 201)]
+    assert {(text.user, text.document, text.cased) for text in made} == {("", "", "")}
+    order = [int(text.words[0][1:]) for text in made]
+    assert sorted(order) == list(range(200)) and {text.entities for text in made} == {texts[0].entities}
+    assert sum(abs(place - number) for place, number in enumerate(order)) > 200 * 40, "as random: 200 * 67"
+    assert anonymous(texts, noise_stream(b"s" * 32, "order")) == made, "a run that is continued: the same"
+    assert anonymous(texts, noise_stream(b"t" * 32, "order")) != made
+    assert anonymous([], noise_stream(b"s" * 32, "order")) == []
 
 
 def test_consistent_replacement_draws_once_for_each_word_of_a_document():
@@ -111,15 +138,6 @@ def test_a_class_without_a_list_is_named_without_the_name():
 def test_no_text_and_no_entity():
     assert draw([]) == []
     assert draw([TaggedText("u", ("yes",), ())])[0].words == ("yes",)
-
-
-def test_tags_and_deletion():
-    tagged = with_tags(TEXT)
-    assert " ".join(tagged.words) == "ask <PER> about <LOC> and <PER>"
-    assert [tagged.words[e.first] for e in tagged.entities] == ["<PER>", "<LOC>", "<PER>"]
-    assert with_tags(tagged) == tagged
-    gone = without_entities(TEXT)
-    assert gone.words == ("ask", "about", "and") and gone.entities == () and gone.cased == ""
 
 
 def test_numbers_that_would_favour_some_words_are_drawn_again():

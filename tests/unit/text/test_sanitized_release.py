@@ -17,7 +17,9 @@ from privasr_k2.text.tagged_files import read_tagged
 
 DEFAULTS = Path(__file__).parents[3] / "conf/sanitize.yaml"
 LISTS = {"PER": ["ann", "bob", "eve"], "LOC": ["bath", "rome", "york", "bonn", "oslo"]}
-TEXTS = [TaggedText(str(n), ("ask", "ann"), (Entity(1, 2, "PER"),)) for n in range(50)]
+TEXTS = [
+    TaggedText(f"id{n}", ("ask", "ann", str(n)), (Entity(1, 2, "PER"),), f"u{n % 5}", "d") for n in range(50)
+]
 
 
 def given(*values: str) -> SanitizeConfig:
@@ -78,9 +80,35 @@ def test_p_of_one_guarantees_nothing_and_is_refused():
         guarantee(given("keep=1"), {"PER": 5})
 
 
+def test_with_a_public_number_of_utterances_the_unit_is_a_user(tmp_path):
+    options = given("keep=0.2", "utterances_per_user=3")
+    sizes = {label: len(words) for label, words in LISTS.items()}
+    one, found = guarantee(given("keep=0.2"), sizes), guarantee(options, sizes)
+    assert spending(given("keep=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
+    assert "epsilon_per_user" not in worth(given("keep=0.2"), LISTS)
+    assert spending(options, found).unit == "user"
+    about = worth(options, LISTS)
+    assert about["epsilon_per_utterance"] == pytest.approx(one.epsilon_per_utterance)
+    assert about["epsilon_per_user"] == pytest.approx(3 * one.epsilon_per_utterance)
+    assert any("A user: the epsilons" in sentence for sentence in one.does_not_cover)
+    run(tmp_path, given("keep=0.999999", "mentions=9", "utterances_per_user=3"))
+    kept = [text.words[1] == "ann" for text in read_tagged([tmp_path / "out/sanitized.jsonl.gz"])]
+    assert 15 <= sum(kept) < 50, "5 users with 3 utterances each, and some of the rest by chance"
+    with pytest.raises(ConfigError, match="utterances_per_user must be null"):
+        given("utterances_per_user=3", "consistency=document")
+
+
 @pytest.mark.parametrize(
     "value",
-    ["keep=-0.1", "keep=1.5", "method=hash", "consistency=user", "mentions=-1", "words_per_mention=0"],
+    [
+        "utterances_per_user=0",
+        "keep=-0.1",
+        "keep=1.5",
+        "method=hash",
+        "consistency=user",
+        "mentions=-1",
+        "words_per_mention=0",
+    ],
 )
 def test_bad_settings_are_refused(value):
     with pytest.raises(ConfigError, match=value.partition("=")[0]):
@@ -92,7 +120,13 @@ def test_files_are_written_and_the_mapping_is_not(tmp_path):
     made = read_tagged([tmp_path / "out/sanitized.jsonl.gz"])
     lines = [line for _, line in read_lines(tmp_path / "out/text.txt.gz")]
     assert lines == [" ".join(text.words) for text in made]
-    assert [line for _, line in read_lines(tmp_path / "out/class_text.txt.gz")] == ["ask <PER>"] * 50
+    assert [line for _, line in read_lines(tmp_path / "out/class_text.txt.gz")] == [
+        f"ask <PER> {text.words[2]}" for text in made
+    ]
+    assert [text.id for text in made] == [f"s{n:06d}" for n in range(1, 51)]
+    assert {(text.user, text.document) for text in made} == {("", "")}
+    numbers = [int(text.words[2]) for text in made]
+    assert sorted(numbers) == list(range(50)) != numbers
     assert sorted(content(tmp_path)) == [ABOUT, "class_text.txt.gz", "sanitized.jsonl.gz", "text.txt.gz"]
     assert set(read_json(tmp_path / "out" / ABOUT)) >= {"release", "method", "keep", "epsilon_per_word"}
 
