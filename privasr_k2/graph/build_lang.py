@@ -31,8 +31,8 @@ class LangConfig:
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
-        corpus_words: whether the vocabulary has words of the training text and of the LM text; without them it
-            is that of further text alone.
+        corpus_words: whether the vocabulary has the words of the training text and of the LM text; without
+            them it is that of further text alone.
         max_words: the vocabulary's size; words of the training text and of further text are always in it.
         min_count: words of the LM text that occur less often are left out.
         cmudict: ``auto``, ``none`` or a file.

@@ -21,6 +21,7 @@ from privasr_k2.fileio import atomic_path, open_text, read_lines
 
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 LOG10_ZERO = -99.0  # how ARPA writes a probability of zero
+_BARE_EXCESS = 1e-4  # by how much a history without a back-off weight may miss 1: files hold seven digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,20 +209,19 @@ def write_arpa(model: Arpa, path: Path) -> None:
 def read_arpa(path: Path) -> Arpa:
     """Read and check an ARPA file.
 
-    A back-off weight may be left out where it is never used: of an n-gram that is no other's history.
+    A back-off weight may be left out where it is never used or is 1: of an n-gram that is no other's history,
+    or that every word follows, or whose longer n-grams are as probable as the shorter ones.
 
     Raises:
-        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history without a
-            back-off weight, a missing section.
+        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history that lacks the
+            back-off weight with which it would sum to 1, a missing section.
         DataError: text that is not UTF-8, or a broken gzip file.
     """
     lines = read_lines(path)
     counts = _read_counts(path, lines)
     word_ids: dict[str, int] = {}
     keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
-    bare, bare_lines = np.zeros(
-        (2, 0), dtype=np.int64
-    )  # nodes without a back-off weight, of the order before
+    bare, bare_lines = (np.zeros(0, dtype=np.int64) for _ in range(2))  # nodes without a back-off weight
     for order, expected in enumerate(counts, start=1):
         section = _read_section(path, lines, order, expected, word_ids, highest=order == len(counts))
         if order == 1 and not {BOS, EOS} <= word_ids.keys():
@@ -229,7 +229,6 @@ def read_arpa(path: Path) -> Arpa:
                 path, f"{BOS} and {EOS} among the unigrams", "one of them is missing", "estimate it again"
             )
         section_keys = _section_keys(path, section, word_ids, keys)
-        _refuse_bare_histories(path, bare, bare_lines, np.unique(section_keys // len(word_ids)))
         by_key = np.argsort(section_keys, kind="stable")
         section_keys = section_keys[by_key]
         twice = np.flatnonzero(section_keys[1:] == section_keys[:-1])
@@ -241,11 +240,14 @@ def read_arpa(path: Path) -> Arpa:
         rank = np.empty_like(by_key)
         rank[by_key] = np.arange(len(by_key))
         rows = np.array(section.bare, dtype=np.int64)
-        bare, bare_lines = len(keys) + 1 + rank[rows], np.array(section.numbers, dtype=np.int64)[rows]
+        bare = np.concatenate([bare, len(keys) + 1 + rank[rows]])
+        bare_lines = np.concatenate([bare_lines, np.array(section.numbers, dtype=np.int64)[rows]])
         keys = np.concatenate([keys, section_keys])
         probs = np.concatenate([probs, section.probs[by_key]])
         backoffs = np.concatenate([backoffs, section.backoffs[by_key]])
-    return Arpa(tuple(word_ids), tuple(counts), keys, probs, backoffs)
+    model = Arpa(tuple(word_ids), tuple(counts), keys, probs, backoffs)
+    _refuse_bare_histories(path, model, bare, bare_lines)
+    return model
 
 
 @dataclass(frozen=True)
@@ -349,12 +351,20 @@ def _read_section(
     return _Section(numbers, bare, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs)
 
 
-def _refuse_bare_histories(path: Path, bare: np.ndarray, lines: np.ndarray, histories: np.ndarray) -> None:
-    """Refuse histories of longer n-grams that have no back-off weight: what they give would not sum to 1."""
-    found = lines[np.isin(bare, histories)]
-    if found.size:
+def _refuse_bare_histories(path: Path, model: Arpa, bare: np.ndarray, lines: np.ndarray) -> None:
+    """Refuse histories without a back-off weight that do not sum to 1 with a weight of 1."""
+    used = np.isin(bare, model.parents)
+    bare, lines = bare[used], lines[used]
+    if not bare.size:
+        return
+    mass, shorter = (
+        np.bincount(model.parents, weights=10.0**log10_probs, minlength=len(model.keys) + 1)[bare]
+        for log10_probs in (model.log10_probs, model.lower_log10_probs)
+    )
+    wrong = (np.abs(mass - shorter) > _BARE_EXCESS) & (shorter < 1 - _BARE_EXCESS)
+    if wrong.any():
         raise GraphError(
-            f"{path}:{found.min()}",
+            f"{path}:{lines[wrong].min()}",
             "a back-off weight, as longer n-grams begin with this one",
             "none",
             "give it (0 for a weight of 1), or estimate the file again",

@@ -112,6 +112,26 @@ def test_a_back_off_weight_that_is_never_used_may_be_left_out(path: Path) -> Non
     assert model.log10_backoffs[model.rows_of_orders()[1]].tolist() == [-0.25, 0.0, 0.0, 0.0]
 
 
+def test_a_back_off_weight_of_1_may_be_left_out_and_so_may_that_of_a_history_of_all_words(path: Path) -> None:
+    unigrams = "-99\t<s>{bow}\n-0.301029996\t</s>\n-0.602059991\ta\n-0.602059991\tb\n"
+    text = (
+        "\\data\\\nngram 1=4\nngram 2={count}\n\n\\1-grams:\n"
+        + unigrams
+        + "\n\\2-grams:\n{bigrams}\n\\end\\\n"
+    )
+
+    def write(bow: str, *bigrams: str) -> Path:
+        path.write_text(text.format(bow=bow, count=len(bigrams), bigrams="\n".join(bigrams)))
+        return path
+
+    as_probable = "-0.602059991\t<s> a"
+    assert read_arpa(write("", as_probable)).log10_backoffs[0] == 0
+    with pytest.raises(GraphError, match="a back-off weight"):
+        read_arpa(write("", "-0.4\t<s> a"))
+    all_words = ("-0.2\t<s> a", "-0.8\t<s> b", "-1\t<s> </s>")
+    assert read_arpa(write("", *all_words)).counts == (4, 3)
+
+
 def test_lines_without_a_back_off_weight_may_stand_in_any_order(path: Path) -> None:
     model = read_arpa(path)
     path.write_text(TEXT.replace("-0.8\tb a\n", "").replace("-0.2\t<s> a", "-0.8\tb a\n-0.2\t<s> a"))
