@@ -1,6 +1,6 @@
 # Sourced by recipes: stages 0-2, the same for every recipe of a corpus and written once, to data/.
 # A recipe that needs a lang folder of its own sets lang_name and lang_flags (further flags of prepare_lang) before;
-# one that has decode=false needs no features: it is about text.
+# one that has decode=false needs no features: it is about text; one with own_lang=false makes the lang folder itself.
 # shellcheck shell=bash disable=SC2034,SC2046,SC2086,SC2154
 data=data
 lang_name=${lang_name:-$units}
@@ -17,5 +17,7 @@ if [[ ${decode:-true} == true ]]; then
     --set kind="$feature" speed_perturb="$speed_perturb" --num-jobs "$nj"
 fi
 
-stage 2 "lang directory of $units units" prepare_lang $(layers lang) --in-manifests $manifests --out-dir "$lang" \
-  "${lang_flags[@]}" --set units="$units"
+if [[ ${own_lang:-true} == true ]]; then
+  stage 2 "lang directory of $units units" prepare_lang $(layers lang) --in-manifests $manifests --out-dir "$lang" \
+    "${lang_flags[@]}" --set units="$units"
+fi

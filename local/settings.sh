@@ -18,7 +18,7 @@
 #   --size tiny|small|paper     tiny for tests, small for two cores, paper for the papers' own numbers
 #   --units phone|char|bpe_N    what the acoustic model predicts
 #   --backend k2|kaldi          what searches in the first pass: k2 (the default), or kaldi_decoder as a cross-check
-#   --feature fbank|mfcc|given|auto   --speed-perturb true: three speeds of every training utterance
+#   --feature fbank|mfcc|sphinx|given|auto   --speed-perturb true: three speeds of every training utterance
 #   --lm-text FILE              further text for the language model;  --arpa FILE  a language model ready made
 #   --corpus-options 'K=V ...'  options that only your corpus has
 #   --lexicon FILE              a pronunciation lexicon in place of the corpus's own

@@ -14,9 +14,10 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
 from privasr_k2.am.kinds import new_model, spec_of, task_of
 from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
-from privasr_k2.data.batches import Batch, Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.batches import Batch, Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.graph.lang import Lang, load_lang
+from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.trainer import train
 from privasr_k2.training.weights import average
@@ -100,8 +101,7 @@ def _batches(
     process: Process,
     num_workers: int,
 ) -> Batches:
-    cuts = drop_unspelled(cuts, lang.first_pronunciations, role=role)
-    targets = encode_texts(cuts, lang.encode)
+    cuts, targets = spelled_targets(cuts, lang, role=role)
     training = role == "train"
     shortest = 1.0 - config.time_stretch if training else 1.0
     if model.needs_frames():

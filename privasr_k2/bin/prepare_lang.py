@@ -29,8 +29,9 @@ def main() -> None:
     """Parse, build, write."""
     made = cli.parser(__doc__)
     made.add_argument(
-        "--in-manifests", type=Path, required=True, help="cuts_<role>.jsonl.gz, maybe lexicon.txt"
-    )
+        *("--in-manifests", "--in-public-manifests"), dest="in_manifests", type=Path, required=True,
+        help="cuts_<role>.jsonl.gz, maybe lexicon.txt; public where the rest is to be private",
+    )  # fmt: skip
     made.add_argument(
         "--in-further-text", type=Path, nargs="+", default=[], metavar="FILE",
         help="tagged or plain text whose words join the vocabulary",

@@ -29,7 +29,10 @@ def main() -> None:
     made.add_argument("--in-private-feats", type=Path, required=True, metavar="DIR", help="features folder")
     made.add_argument("--in-public-dev", type=Path, required=True, metavar="DIR", help="features folder")
     made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="language folder")
-    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="model to begin with")
+    made.add_argument(
+        *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
+        help="model to begin with",
+    )  # fmt: skip
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
     made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="of the speech, where there is noise")

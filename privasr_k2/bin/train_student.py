@@ -6,9 +6,9 @@ r"""Train a student on a public pool and its voted labels, or continue a trainin
 
 Of --in-public-pool the role student.pool_role is read, but not its texts; of --in-public-feats dev and, where
 student.labelled_role names one, public transcripts to train on. --in-public-nbest: N-best lists of the pool
-by a public model, for student.ways=[self_training]. Of several ways that with the fewest errors on dev is
-kept. Writes to --out-dir what train_am writes (checkpoints in ways/<way>/), and student.json. For several
-processes start it with torchrun, as train_am.
+by a public model, for student.ways=[self_training]; without --in-labels these are all there is: a control. Of
+several ways that with the fewest errors on dev is kept. Writes to --out-dir what train_am writes (checkpoints
+in ways/<way>/), and student.json. For several processes start it with torchrun, as train_am.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> None:
     made.add_argument(
         "--in-public-pool", type=Path, required=True, metavar="DIR", help="features of the pool"
     )
-    made.add_argument("--in-labels", type=Path, required=True, metavar="FILE", help="labels.jsonl, released")
+    made.add_argument("--in-labels", type=Path, metavar="FILE", help="labels.jsonl, released; none: no votes")
     made.add_argument(
         "--in-public-feats",
         type=Path,
@@ -57,7 +57,7 @@ def main() -> None:
     role = config.student.labelled_role
     given = StudentInputs(
         pool=load_cuts(args.in_public_pool, config.student.pool_role),
-        labels=read_labels(args.in_labels),
+        labels={} if args.in_labels is None else read_labels(args.in_labels),
         labelled=load_cuts(args.in_public_feats, role) if role else None,
         lists=None if args.in_public_nbest is None else read_nbest(args.in_public_nbest),
         dev=load_cuts(args.in_public_feats, "dev"),

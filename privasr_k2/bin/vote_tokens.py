@@ -21,8 +21,14 @@ def main() -> None:
     """Parse, plan, spend, draw step by step, write."""
     made = cli.parser(__doc__)
     made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
-    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="of make_shards")
-    made.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="the public pool")
+    made.add_argument(
+        *("--in-shards", "--in-private-shards"), dest="in_shards", type=Path, required=True, metavar="DIR",
+        help="of make_shards",
+    )  # fmt: skip
+    made.add_argument(
+        *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
+        help="the public pool",
+    )  # fmt: skip
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
     made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")

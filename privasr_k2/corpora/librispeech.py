@@ -7,7 +7,8 @@ hold ``dev_fraction`` of the duration, and at least ``dev_min_speakers``. Speake
 ``recovered_transcripts.txt`` (utterances whose transcripts were located afterwards) are trained on and never
 scored.
 
-Options: ``dev_fraction=0.06 dev_min_speakers=1 dev_seed=0``.
+Options: ``dev_fraction=0.06 dev_min_speakers=1 dev_seed=0``; ``unlabelled=DIR``: audio named as
+LibriSpeech's, without transcripts, by other speakers: the role ``pool``.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _UTTERANCES = {
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of the parts that are there."""
-    given.refuse_unknown("dev_fraction", "dev_min_speakers", "dev_seed")
+    given.refuse_unknown("dev_fraction", "dev_min_speakers", "dev_seed", "unlabelled")
     raw_dir = given.folder().absolute()
     found = {
         role: [u for part in parts if (raw_dir / part).is_dir() for u in _utterances(raw_dir / part)]
@@ -59,6 +60,9 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
             there,
             "give the folder that holds train-clean-100 and the like, with <speaker>/<chapter>/*.trans.txt",
         )
+    unlabelled = given.option("unlabelled", "")
+    if unlabelled:
+        found["pool"] = _without_transcripts(Path(unlabelled))
     cuts = {role: make_cuts(utterances, given.num_jobs) for role, utterances in found.items() if utterances}
     if "dev" not in cuts:
         seconds: Counter[str] = Counter()
@@ -101,6 +105,19 @@ def _utterances(part_dir: Path) -> Iterator[Utterance]:
             if audio.stem not in listed:
                 problems.append(Problem(str(audio), f"its transcript in {transcript.name}", "none"))
     report(problems, place=part_dir, way_out="complete the transcripts, or remove the audio")
+
+
+def _without_transcripts(folder: Path) -> list[Utterance]:
+    """All audio below a folder."""
+    found = [
+        Utterance(path.stem, "", path.stem.split("-")[0], "unlabelled", path.absolute())
+        for path in sorted(folder.rglob("*.flac"))
+    ]
+    if not found:
+        raise DataError(
+            folder, "SPEAKER-CHAPTER-NUMBER.flac, in any folders", "none", "correct unlabelled=DIR"
+        )
+    return found
 
 
 def _recovered_speakers(raw_dir: Path) -> frozenset[str]:

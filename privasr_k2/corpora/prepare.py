@@ -59,8 +59,11 @@ def prepare(
                 f"{' '.join(unknown)}",
                 "rename the roles",
             )
+        drop_empty = given.flag("drop_empty")
         words = {
-            role: _normalized(cuts[role], corpus, given.flag("drop_empty")) for role in ROLES if role in cuts
+            role: _normalized(cuts[role], corpus, drop_empty and role != "pool")
+            for role in ROLES
+            if role in cuts
         }
         check_cuts(
             words,

@@ -8,7 +8,7 @@ of TEST.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,8 +70,17 @@ PHONES_48_TO_39 = {
 }
 
 
-def read(given: CorpusInput) -> dict[str, CutSet]:
-    """The cuts of train, dev and core test."""
+def phones_of(path: Path) -> str:
+    """What a ``.PHN`` says, in 48 phones."""
+    return " ".join(_phones(path))
+
+
+def read(given: CorpusInput, text_of: Callable[[Path], str] = phones_of) -> dict[str, CutSet]:
+    """The cuts of train, dev and core test.
+
+    Args:
+        text_of: the text of an utterance, whose ``.PHN`` it gets.
+    """
     given.refuse_unknown()
     raw_dir = given.folder().absolute()
     top = raw_dir
@@ -85,7 +94,7 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         )
     by_role: dict[str, list[Utterance]] = {"train": [], "dev": [], "test": []}
     for name, folder in folders.items():
-        for utterance in _utterances(folder) if folder is not None else ():
+        for utterance in _utterances(folder, text_of) if folder is not None else ():
             if name == "train":
                 by_role["train"].append(utterance)
             elif utterance.speaker in CORE_TEST_SPEAKERS:
@@ -100,7 +109,7 @@ def _child(folder: Path, name: str) -> Path | None:
     return found[0] if found else None
 
 
-def _utterances(folder: Path) -> Iterator[Utterance]:
+def _utterances(folder: Path, text_of: Callable[[Path], str]) -> Iterator[Utterance]:
     """All but SA sentences of TRAIN or TEST, sorted by the lower-case speaker and sentence."""
     part = folder.name.lower()
     phones = [path for path in folder.glob("*/*/*") if path.suffix.lower() == ".phn"]
@@ -110,7 +119,7 @@ def _utterances(folder: Path) -> Iterator[Utterance]:
             continue
         yield Utterance(
             id=f"{speaker}_{sentence}",
-            text=" ".join(_phones(path)),
+            text=text_of(path),
             speaker=speaker,
             part=part if part == "train" else "core_test" if speaker in CORE_TEST_SPEAKERS else "dev",
             audio=_audio(path),

@@ -69,13 +69,19 @@ class _Resolve:
         return _with_paths(cut, lambda path: os.path.normpath(self.folder / path))
 
 
-def save_cuts(cuts: Iterable[Cut], folder: Path, role: str) -> Path:
-    """Write the cuts of one role to ``folder``, a child of the data folder, and return the file."""
+def save_cuts(cuts: Iterable[Cut], folder: Path, role: str, *, final: Path | None = None) -> Path:
+    """Write the cuts of one role to ``folder``, a child of the data folder, and return the file.
+
+    Args:
+        final: where the folder will stand, not below the data folder: all paths are then relative to it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path, tree = cuts_path(folder, role), folder.absolute().parent
 
     def shorten(name: str) -> str:
         absolute = Path(name).absolute()
+        if final is not None:
+            return os.path.relpath(absolute, final.absolute())
         return (
             os.path.relpath(absolute, folder.absolute()) if absolute.is_relative_to(tree) else str(absolute)
         )
@@ -124,9 +130,9 @@ def check_cuts(
     found: list[Problem] = []
     found += _check_roles(cuts_by_role)
     found += _check_ids(cuts_by_role)
-    for cuts in cuts_by_role.values():
+    for role, cuts in cuts_by_role.items():
         for cut in cuts:
-            found += _check_cut(cut, sampling_rate, max_characters_per_second)
+            found += _check_cut(cut, role, sampling_rate, max_characters_per_second)
     found += _check_audio(cuts_by_role.values(), num_jobs)
     way_out = "mend the corpus, or give one without these utterances; then run this stage again"
     problems.report(found, place=place, way_out=way_out)
@@ -157,9 +163,11 @@ def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
             first.setdefault(cut.id, _place(cut))
 
 
-def _check_cut(cut: Cut, sampling_rate: int, max_characters_per_second: float) -> Iterator[Problem]:
+def _check_cut(
+    cut: Cut, role: str, sampling_rate: int, max_characters_per_second: float
+) -> Iterator[Problem]:
     place, text = _place(cut), cut.supervisions[0].text or ""
-    if not text.strip():
+    if not text.strip() and role != "pool":  # which is used without its texts
         yield Problem(place, "words", f"empty text of {cut.id}")
     problem = (cut.custom or {}).get("problem")
     if problem is not None:

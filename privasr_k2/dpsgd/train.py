@@ -26,7 +26,7 @@ from privasr_k2.am.foreign import ForeignSpec
 from privasr_k2.am.kinds import KINDS, new_model
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.registry import read_spec
-from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Repeatable, Trainer
@@ -34,6 +34,7 @@ from privasr_k2.dpsgd.units import Speech, units_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, remove_tree, write_json
 from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.privacy.release import Release
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.keeper import LATEST, Place
@@ -97,8 +98,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
                 f"{dim}",
                 "compute the model's features",
             )
-        spelled = drop_unspelled(cuts[role], lang.first_pronunciations, role=role)
-        targets[role] = encode_texts(spelled, lang.encode)
+        spelled, targets[role] = spelled_targets(cuts[role], lang, role=role)
         shortest = 1.0 - config.time_stretch if role == "train" else 1.0
         found[role] = spelled
         if model.needs_frames():

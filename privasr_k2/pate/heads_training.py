@@ -24,15 +24,15 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.files import SPEC, TOKENS
 from privasr_k2.am.files import WEIGHTS as MODEL_WEIGHTS
-from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree
 from privasr_k2.graph.lang import Lang, file_hash, load_lang
+from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.pate.heads import CONFIG, ENCODER, WEIGHTS, HeadConfig
 from privasr_k2.pate.heads_tops import Inputs, Top, make_top
 from privasr_k2.pate.shards import FILE, read_shards
-from privasr_k2.pate.student_data import spellings
 from privasr_k2.randomness import stream
 from privasr_k2.training.trainer import check_finite, learning_rate
 from privasr_k2.training.weights import load_tensors, read_header, save_tensors
@@ -201,12 +201,7 @@ class _Shard:
 def _read(
     folder: Path, lang: Lang, model: object, top: Top, config: HeadConfig, device: torch.device
 ) -> _Shard:
-    cuts = load_cuts(folder, "train")
-    spelled = spellings(
-        lang, {word for cut in cuts for one in cut.supervisions for word in (one.text or "").split()}
-    )
-    cuts = drop_unspelled(cuts, spelled, role=folder.name)
-    targets = encode_texts(cuts, lambda text: [token for word in text.split() for token in spelled[word]])
+    cuts, targets = spelled_targets(load_cuts(folder, "train"), lang, role=folder.name)
     if model.needs_frames():  # type: ignore[attr-defined]
         cuts = drop_unalignable(cuts, targets, model.output_frames, role=folder.name)  # type: ignore[attr-defined]
     source = Batches(cuts, targets, max_duration=config.max_duration, seed=None, memory_gb=0.0)

@@ -44,6 +44,9 @@ class MechanismConfig:
             the number of answers ask for.
         answers: at most so many votes are answered; 0: as many as epsilon buys with this noise, or, where the
             noise is 0 too, as there are.
+        most_noise: with noise 0: more noise than this, in votes, is not taken for the sake of more answers:
+            there are as many as epsilon buys with it, then; 0: no such limit.
+        least: but so many in any case, whatever noise they ask for.
         asked: of Confident-GNMax: at most so many votes are looked at; 0: as there are.
         threshold: of Confident-GNMax: votes that the largest count must reach.
         threshold_ratio: of Confident-GNMax: the noise of that comparison, in units of ``noise``.
@@ -56,6 +59,8 @@ class MechanismConfig:
     epsilon_means: str
     noise: float
     answers: int
+    most_noise: float
+    least: int
     asked: int
     threshold: float
     threshold_ratio: float
@@ -69,7 +74,7 @@ class MechanismConfig:
             raise ValueError(f"epsilon must be above 0, got {self.epsilon}: no answer costs nothing")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
-        for name in ("noise", "answers", "asked"):
+        for name in ("noise", "answers", "most_noise", "least", "asked"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         if self.mechanism == CONFIDENT and not (self.threshold > 0 and self.threshold_ratio > 0):
@@ -79,6 +84,11 @@ class MechanismConfig:
             )
         if math.isinf(self.epsilon) and self.noise > 0:
             raise ValueError(f"noise must be 0 where epsilon is infinite, got {self.noise}")
+        if self.most_noise > 0 and (self.noise > 0 or self.least < 1 or self.epsilon_means != EXACT):
+            raise ValueError(
+                "with most_noise, noise must be 0, epsilon_means exact and least above 0, got "
+                f"{self.noise}, {self.epsilon_means}, {self.least}"
+            )
         if self.epsilon_means != EXACT and (self.noise > 0 or self.mechanism == CONFIDENT):
             raise ValueError("epsilon_means must be exact where noise is given, and for confident_gnmax")
 
@@ -172,6 +182,10 @@ def make_setting(
         noise = published_noise(config.epsilon, most, config.epsilon_means)
     elif noise == 0:
         noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
+        if 0 < config.most_noise < noise:
+            bought = count_for(lambda count: make(config.most_noise, count), **target)  # type: ignore[arg-type]
+            answers = max(bought, min(config.least, answers))
+            noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
     else:
         within = account(make(noise, answers), RELATION, config.delta).value <= config.epsilon
         bought = answers if within else count_for(lambda count: make(noise, count), **target)  # type: ignore[arg-type]

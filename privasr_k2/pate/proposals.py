@@ -17,7 +17,7 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
-from privasr_k2.pate.student_data import spellings
+from privasr_k2.graph.spelled import spellings
 from privasr_k2.privacy.lineage import work_dir_of
 from privasr_k2.recipe.plan import normal_path, values_of
 from privasr_k2.recipe.stamps import read_record

@@ -7,16 +7,15 @@ with another name in it is another deal.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privasr_k2.data.manifests import cuts_path, load_cuts
+from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, read_json, read_lines, write_json, write_jsonl
+from privasr_k2.fileio import atomic_path, read_json, read_lines, write_json
 from privasr_k2.randomness import stream
 
 if TYPE_CHECKING:
@@ -85,13 +84,13 @@ def deal(roster: Iterable[str], teachers: int, seed: int) -> dict[str, int]:
 
 
 def unit_of(cut: Cut, unit: str) -> str:
-    """The unit that a cut belongs to.
+    """The unit that a cut belongs to; an utterance at other speeds is that utterance.
 
     Raises:
         DataError: a cut that names no speaker.
     """
     if unit == "utterance":
-        return str(cut.id)
+        return str((cut.custom or {}).get("original_id", cut.id))
     speaker = cut.supervisions[0].speaker
     if not speaker:
         raise DataError(cut.id, "a speaker", "none", "name the speakers, or take unit=utterance")
@@ -141,31 +140,12 @@ def make_shards(
     with atomic_path(folder) as temporary:
         for k, cuts in enumerate(shards, start=1):
             here, final = temporary / f"shard_{k}", folder / f"shard_{k}"
-            here.mkdir(parents=True)
-            write_jsonl(cuts_path(here, "train"), (_moved(cut, final).to_dict() for cut in cuts))
-            write_jsonl(cuts_path(here, "dev"), (_moved(cut, final).to_dict() for cut in dev))
+            save_cuts(cuts, here, "train", final=final)
+            save_cuts(dev, here, "dev", final=final)
             if (private_feats / "features.yaml").is_file():
                 shutil.copyfile(private_feats / "features.yaml", here / "features.yaml")
         write_json(temporary / FILE, {"format": _FORMAT, "seed": config.seed, **asdict(made)})
     return made
-
-
-def _moved(cut: Cut, folder: Path) -> Cut:
-    """The cut with its files' names relative to the folder that it will stand in, so that a tree may move."""
-    from lhotse.utils import fastcopy
-
-    def named(path: str) -> str:
-        return os.path.relpath(path, folder.absolute())
-
-    if cut.has_recording:
-        sources = [
-            fastcopy(one, source=named(one.source)) if one.type == "file" else one
-            for one in cut.recording.sources
-        ]
-        cut = fastcopy(cut, recording=fastcopy(cut.recording, sources=sources))
-    if cut.has_features:
-        cut = fastcopy(cut, features=fastcopy(cut.features, storage_path=named(cut.features.storage_path)))
-    return cut
 
 
 def read_shards(path: Path) -> Shards:

@@ -25,10 +25,11 @@ from privasr_k2.am.checkpoints import continue_model, save_model
 from privasr_k2.am.kinds import Kind, new_model, spec_of, task_of
 from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
 from privasr_k2.am.specaugment import SpecAugment
-from privasr_k2.data.batches import Batches, drop_unalignable, drop_unspelled, encode_texts
+from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json
 from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
 from privasr_k2.pate.student_data import CONSISTENCY, Labels, StudentData, StudentSettings, student_data
 from privasr_k2.training.distributed import Process
@@ -194,8 +195,7 @@ def _train(
 
 
 def _dev(given: StudentInputs, model: AcousticModel) -> tuple[CutSet, dict[str, list[int]]]:
-    cuts = drop_unspelled(given.dev, given.lang.first_pronunciations, role="dev")
-    targets = encode_texts(cuts, given.lang.encode)
+    cuts, targets = spelled_targets(given.dev, given.lang, role="dev")
     if model.needs_frames():
         cuts = drop_unalignable(cuts, targets, model.output_frames, role="dev")
     return cuts, targets

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from privasr_k2.data.batches import drop_unalignable, drop_unspelled, encode_texts, needed_frames
+from privasr_k2.data.batches import drop_unalignable, needed_frames
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_jsonl
 from privasr_k2.graph.lang import Lang
-from privasr_k2.graph.lexicon import WORD_START, spell_in_characters, spell_in_pieces
+from privasr_k2.graph.spelled import spelled_targets, spellings
 from privasr_k2.scoring.nbest_lists import NbestLists
 
 if TYPE_CHECKING:
@@ -171,28 +171,6 @@ def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[
     return found
 
 
-def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Token numbers of words; those that the lexicon lacks are spelled with its characters or pieces.
-
-    A recognizer without a graph writes words that nobody has said. Words that cannot be spelled are absent.
-    """
-    known = lang.first_pronunciations
-    wanted = set(words)
-    rest = sorted(wanted - known.keys())
-    found = {word: known[word] for word in sorted(wanted & known.keys())}
-    if rest and any(token.startswith(WORD_START) for token in lang.tokens):
-        pieces = lang.folder / "bpe.model"
-        spelled = (
-            spell_in_pieces((), rest, pieces)
-            if pieces.is_file()
-            else spell_in_characters((), rest, known=set(lang.tokens[1:]) - {WORD_START})
-        )
-        for word, (tokens, *_) in spelled.variants.items():
-            if lang.token_ids.keys() >= set(tokens):
-                found[word] = tuple(lang.token_ids[token] for token in tokens)
-    return found
-
-
 def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -> dict[str, Target]:
     """Labels in tokens. What cannot be spelled, or does not fit its frames, is left out and said.
 
@@ -317,8 +295,7 @@ def _labelled(
 ) -> list[Any]:
     """Cuts with texts of their own; their targets are added to ``targets``."""
     role = settings.labelled_role
-    kept = drop_unspelled(labelled, lang.first_pronunciations, role=role)
-    texts = encode_texts(kept, lang.encode)
+    kept, texts = spelled_targets(labelled, lang, role=role)
     if output_frames is not None:
         kept = drop_unalignable(kept, texts, lambda n: output_frames(int(n * shortest)), role=role)
     both = sorted(cut.id for cut in kept if cut.id in targets)

@@ -18,6 +18,7 @@ from privasr_k2.scoring.pate_results import (
     GNMAX,
     LNMAX,
     PUBLIC,
+    SELF_TRAINED,
     Name,
     System,
     parse_system,
@@ -26,6 +27,7 @@ from privasr_k2.scoring.results import Score, read_scored_words
 
 #: Why two systems are compared, by what the first one is to beat.
 AGAINST_PUBLIC = "the public model"
+AGAINST_SELF_TRAINED = "the public model trained on its own guesses"
 MECHANISM = "GNMax against LNMax"
 AGAINST_DPSGD = "PATE against DP-SGD"
 AGAINST_CLEAN = "noisy against clean votes"
@@ -81,6 +83,8 @@ def reason(first: Name, second: Name) -> str | None:
         return ARCHITECTURE if both else None
     if theirs.kind == PUBLIC and ours.kind != PUBLIC:
         return AGAINST_PUBLIC
+    if ours.is_pate and theirs.kind == SELF_TRAINED:
+        return AGAINST_SELF_TRAINED
     if (ours.kind, theirs.kind) == (GNMAX, LNMAX) and ours[1:] == theirs[1:]:
         return MECHANISM
     if ours.is_pate and theirs.kind == DPSGD and (ours.epsilon, ours.means) == (theirs.epsilon, theirs.means):

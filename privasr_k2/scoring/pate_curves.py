@@ -17,9 +17,9 @@ from privasr_k2.scoring.pate_results import (
     CLEAN,
     DPSGD,
     ENSEMBLE,
+    FREE,
     MECHANISMS,
     NONPRIVATE,
-    PUBLIC,
     Name,
     model_label,
     parse_system,
@@ -59,7 +59,7 @@ def epsilon_panels(scores: Mapping[Name, Score], exact: Mapping[Name, Epsilon]) 
                 point = _point(score, part, x) if name.model == model else None
                 if point is None:
                     continue
-                if system.kind in (PUBLIC, NONPRIVATE, CLEAN):
+                if system.kind in (*FREE, NONPRIVATE, CLEAN):
                     levels.append(Line(system.label, [point], level=True))
                 elif (system.is_pate or system.kind == DPSGD) and 0 < x < math.inf:
                     several = "" if system.teachers is None else f", {system.teachers} teachers"

@@ -25,7 +25,7 @@ from privasr_k2.scoring.pate_findings import findings, teachers_wer, too_weak
 from privasr_k2.scoring.pate_results import (
     DPSGD,
     EXACT,
-    PUBLIC,
+    FREE,
     Name,
     System,
     Votes,
@@ -181,7 +181,7 @@ def _against_public(name: Name, part: str, compared: Sequence[Compared]) -> dict
 def _epsilons(system: System, entry: Entry | None, cost: Epsilon | None) -> dict[str, str]:
     """Exact epsilon and what it says nothing without; public systems have none, as they cost nothing."""
     if entry is None or cost is None:
-        return {"exact epsilon": NOTHING if system.kind == PUBLIC else _INFINITE}
+        return {"exact epsilon": NOTHING if system.kind in FREE else _INFINITE}
     return {
         "exact epsilon": shown(cost.value),
         "delta": f"{cost.delta:g}",

@@ -5,6 +5,7 @@ Names stand in the paths: ``<model>/<system>/score_<role>``, ``<model>/<system>/
 ctc_attention, las, ctc); a system is
 
     public                                    the publicly pre-trained model, which has seen no private data
+    self_trained                              that model, trained on its own guesses at the pool alone
     nonprivate                                trained on all private data
     teacher_<I>[_<k>]                         one of I teachers
     ensemble_<I>                              I teachers together
@@ -33,9 +34,11 @@ from privasr_k2.fileio import read_json
 from privasr_k2.privacy.ledger import Entry, Ledger
 from privasr_k2.scoring.results import Score, read_score
 
-PUBLIC, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, DPSGD = (
-    "public", "nonprivate", "teacher", "ensemble", "clean", "dpsgd",
+PUBLIC, SELF_TRAINED, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, DPSGD = (
+    "public", "self_trained", "nonprivate", "teacher", "ensemble", "clean", "dpsgd",
 )  # fmt: skip
+#: Of which nothing private can be learned.
+FREE = (PUBLIC, SELF_TRAINED)
 GNMAX, LNMAX = "gnmax", "lnmax"
 MECHANISMS = {
     GNMAX: "GNMax",
@@ -48,7 +51,7 @@ MODELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS", "ctc"
 EXACT = "exact"
 _NUMBER = r"inf|[0-9]+(?:\.[0-9]+)?"
 _SYSTEM = re.compile(
-    rf"(?P<plain>{PUBLIC}|{NONPRIVATE})"
+    rf"(?P<plain>{PUBLIC}|{SELF_TRAINED}|{NONPRIVATE})"
     rf"|{TEACHER}_(?P<of>[0-9]+)(?:_(?P<number>[0-9]+))?"
     rf"|(?P<together>{ENSEMBLE}|{CLEAN})_(?P<all>[0-9]+)"
     rf"|(?P<mechanism>{'|'.join(MECHANISMS)})_(?P<teachers>[0-9]+)_(?P<epsilon>{_NUMBER})"
@@ -92,6 +95,7 @@ class System(NamedTuple):
         several = f"{self.teachers} teachers"
         return {
             PUBLIC: "public only",
+            SELF_TRAINED: "public, self-trained",
             NONPRIVATE: "not private",
             TEACHER: f"teacher {self.number or '1'} of {self.teachers}",
             ENSEMBLE: f"ensemble of {several}",
@@ -132,8 +136,8 @@ def parse_system(name: str, place: Path) -> System:
     if found is None:
         raise DataError(
             place,
-            f"a system: {PUBLIC}, {NONPRIVATE}, {TEACHER}_I[_K], {ENSEMBLE}_I, {CLEAN}_I, MECHANISM_I_EPSILON"
-            f"[_equation|_figures], {DPSGD}_EPSILON",
+            f"a system: {PUBLIC}, {SELF_TRAINED}, {NONPRIVATE}, {TEACHER}_I[_K], {ENSEMBLE}_I, {CLEAN}_I, "
+            f"MECHANISM_I_EPSILON[_equation|_figures], {DPSGD}_EPSILON",
             name,
             "rename its folder",
         )
@@ -200,7 +204,7 @@ def read_scores(folders: Iterable[Path]) -> dict[Name, Score]:
 
 
 def _rank(name: Name) -> tuple[Any, ...]:
-    kinds = [PUBLIC, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, *MECHANISMS, DPSGD]
+    kinds = [PUBLIC, SELF_TRAINED, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, *MECHANISMS, DPSGD]
     models = list(MODELS)
     system = parse_system(name.system, Path(name.system))
     place = models.index(name.model) if name.model in models else len(models)

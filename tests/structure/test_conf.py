@@ -45,6 +45,7 @@ CONFIGS = {
     "sanitize": "privasr_k2.text.sanitized_release:SanitizeConfig",
     "declare_unprotected": "privasr_k2.bin.declare_unprotected:UnprotectedConfig",
     "split_text": "privasr_k2.text.splits:SplitConfig",
+    "split_speech": "privasr_k2.data.sides:SidesConfig",
     "name_lists": "privasr_k2.bin.make_name_lists:NameListConfig",
     "replace_names": "privasr_k2.bin.replace_names:ReplaceNamesOptions",
     "score_nbest": "privasr_k2.bin.score_nbest:ScoreNbestOptions",

@@ -59,6 +59,20 @@ def test_a_student(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_json(folder / "out" / "student.json")["way"] == "none"
 
 
+def test_guesses_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = flags(folder)
+    at = given.index("--in-labels")
+    more = [
+        "student.ways=[self_training]",
+        "student.unanswered.least=1.0",
+        "--in-public-nbest",
+        folder / "nbest",
+    ]
+    call(monkeypatch, "train_student", *given[:at], *given[at + 2 :], *more)
+    found = read_json(folder / "out" / "student.json")["ways"]["self_training"]["utterances"]
+    assert (found["answered"], found["unanswered_used"]) == (0, 6)
+
+
 def test_a_student_that_cannot_be_trained(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

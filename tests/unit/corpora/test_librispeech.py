@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.corpora.base import CorpusInput
-from privasr_k2.corpora.librispeech import lm_text, read
+from privasr_k2.corpora.librispeech import CORPUS, lm_text, read
+from privasr_k2.corpora.prepare import prepare
 from privasr_k2.errors import DataError
 from tests.unit.corpora import trees
 
@@ -39,6 +40,19 @@ def test_dev_is_cut_from_train_by_speakers_and_never_from_recovered_ones(tmp_pat
     assert speakers(cuts["dev"]) == {"7", "8"}
     assert speakers(cuts["train"]) == {"1", "2", "3", "4", "5", "6"}
     assert speakers(read(given(raw, dev_fraction="0.01"))["dev"]) == {"7"}
+
+
+def test_audio_without_transcripts_is_a_pool(tmp_path: Path) -> None:
+    raw = trees.librispeech(tmp_path / "raw")
+    for name in ("900-1-0000", "901-1-0003"):
+        trees.noise(tmp_path / "more" / "flac" / f"{name}.flac")
+    cuts = prepare(
+        CORPUS,
+        replace(given(raw, unlabelled=str(tmp_path / "more"), drop_empty="true"), out_dir=tmp_path / "out"),
+    )
+    assert cuts["roles"]["pool"]["speakers"] == cuts["roles"]["pool"]["utterances"] == 2
+    with pytest.raises(DataError, match="correct unlabelled=DIR"):
+        read(given(raw, unlabelled=str(tmp_path / "none")))
 
 
 def test_text_for_language_models(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ are."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,28 @@ def test_own_paths_are_relative_and_foreign_ones_absolute(tmp_path: Path) -> Non
     for lazy in (False, True):
         found = list(load_cuts(folder, "train", lazy=lazy))
         assert [cut.load_audio().shape for cut in found] == [(1, 16000), (1, 16000)]
+
+
+def test_a_folder_that_will_stand_elsewhere_has_relative_paths(tmp_path: Path) -> None:
+    foreign = trees.noise(tmp_path / "corpus" / "b.flac")
+    cuts = make_cuts([Utterance("b", "x", "s", "train", foreign)])
+    path = save_cuts(cuts, tmp_path / "temporary" / "part", "train", final=tmp_path / "work" / "exp" / "part")
+    [record] = [json.loads(line) for _, line in read_lines(path)]
+    assert record["recording"]["sources"][0]["source"] == "../../../corpus/b.flac"
+
+
+def test_the_pool_needs_no_texts(tmp_path: Path) -> None:
+    def silent(role: str) -> dict[str, object]:
+        names = ("train", "test", "pool")
+        made = {
+            name: Utterance(name, "x", name, name, trees.noise(tmp_path / f"{name}.flac")) for name in names
+        }
+        made[role] = replace(made[role], text="")
+        return {name: make_cuts([one]) for name, one in made.items()}
+
+    check_cuts(silent("pool"), sampling_rate=16000)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="empty text of test"):
+        check_cuts(silent("test"), sampling_rate=16000)  # type: ignore[arg-type]
 
 
 def test_no_training_or_no_test_part(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def mechanism(cls: type[Any] = MechanismConfig, **changes: Any) -> Any:
     """A configuration with some values changed."""
     values: dict[str, Any] = dict(
         data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, epsilon_means="exact", noise=4.0,
-        answers=0, asked=0, threshold=6.0, threshold_ratio=1.5,
+        answers=0, most_noise=0.0, least=0, asked=0, threshold=6.0, threshold_ratio=1.5,
     )  # fmt: skip
     if cls is not MechanismConfig:
         values |= {"order": "random", "seed": 1}

@@ -55,6 +55,22 @@ def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
     assert found.event == wanted[name]()
 
 
+def test_rather_fewer_answers_than_more_noise() -> None:
+    free = setting(noise=0.0)
+    assert setting(noise=0.0, most_noise=free.noise + 1, least=1) == free
+    found = setting(noise=0.0, most_noise=4.0, least=1)
+    bought = setting(noise=4.0)
+    assert found.answers == bought.answers < free.answers == 100
+    # The whole budget is used, with a little less noise.
+    assert 3.5 < found.noise <= 4.0 and bought.epsilon is not None and found.epsilon is not None
+    assert bought.epsilon.value <= found.epsilon.value <= 8
+    least = setting(noise=0.0, most_noise=4.0, least=bought.answers + 5)
+    assert least.answers == bought.answers + 5 and least.noise > 4.0
+    assert setting(noise=0.0, most_noise=4.0, least=500) == free
+    # Where nothing can be bought with so little.
+    assert setting(noise=0.0, most_noise=0.2, least=2).answers == 2
+
+
 def test_a_heavier_teacher_needs_more_noise() -> None:
     even, heavy = (
         setting(mechanism="gaussian_posteriors", noise=0.0, answers=5, weight=weight).noise
@@ -105,6 +121,9 @@ def test_the_papers_noise_has_its_true_cost() -> None:
         {"epsilon_means": "published"},
         {"noise": -1.0},
         {"answers": -1},
+        {"least": -1},
+        {"most_noise": 2.0, "least": 1},
+        {"most_noise": 2.0, "noise": 0.0},
         {"asked": -1},
         {"threshold": 0.0, "mechanism": "confident_gnmax"},
         {"noise": 1.0, "epsilon": math.inf},

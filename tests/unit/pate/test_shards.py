@@ -107,3 +107,21 @@ def test_what_cannot_be_dealt_is_refused(feats: Path, tmp_path: Path) -> None:
     for bad in ({"teachers": 1}, {"unit": "call"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             ShardsConfig(**{"teachers": 2, "unit": "speaker", "seed": 1, **bad})  # type: ignore[arg-type]
+
+
+def test_an_utterance_at_several_speeds_is_one_unit(feats: Path, tmp_path: Path) -> None:
+    from lhotse.utils import fastcopy
+
+    from privasr_k2.data.manifests import load_cuts, save_cuts
+
+    cuts = list(load_cuts(feats, "train"))
+    faster = [fastcopy(cut, id=f"{cut.id}_sp1.1", custom={"original_id": cut.id}) for cut in cuts]
+    both = Path(shutil.copytree(feats, tmp_path / "feats"))
+    save_cuts([*cuts, *faster], both, "train", final=both)
+    made = make_shards(both, feats, tmp_path / "shards", ShardsConfig(4, "utterance", 1), None)
+    assert sorted(made.roster) == sorted(cut.id for cut in cuts)
+    for k in range(1, 5):
+        ids = {cut.id for cut in load_cuts(tmp_path / "shards" / f"shard_{k}", "train")}
+        assert ids == {
+            name for unit, shard in made.roster.items() if shard == k for name in (unit, f"{unit}_sp1.1")
+        }

@@ -1,4 +1,4 @@
-"""What a student learns from: labels, guesses, spellings, and how they are put together."""
+"""What a student learns from: labels, guesses, and how they are put together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.graph.lang import Lang, load_lang
-from privasr_k2.graph.lexicon import spell_in_pieces, train_bpe
 from privasr_k2.pate.student_data import (
     Hyp,
     StudentSettings,
@@ -21,7 +20,6 @@ from privasr_k2.pate.student_data import (
     UnansweredSettings,
     guesses,
     read_labels,
-    spellings,
     student_data,
     targets_of,
 )
@@ -94,24 +92,6 @@ def test_guesses_are_shares_of_a_list() -> None:
     assert [one.weight for one in found["u-1"]] == pytest.approx([6 / 9, 3 / 9])
     # A scale of 1/2 takes square roots: the best has less than 0.6 of the list then.
     assert guesses(lists(u_1=sure), replace(UNANSWERED, scale=0.5)) == {}
-
-
-def test_words_that_the_lexicon_lacks_are_spelled(corpus: tuple[Path, Lang]) -> None:
-    found = spellings(corpus[1], ["CA", "bb", "x", "BB"])
-    assert found == {"CA": (4, 3, 1), "bb": (4, 2, 2)}
-
-
-def test_words_are_spelled_in_the_pieces_of_the_lang_folder(tmp_path: Path) -> None:
-    """Words with a piece that is no token of the model cannot be spelled."""
-    pytest.importorskip("sentencepiece")
-    train_bpe(["abab", "ab ba", "bab a c"], 9, tmp_path / "bpe.model")
-    whole = spell_in_pieces((), ["abba", "cc", "ax"], tmp_path / "bpe.model")
-    tokens = ("<blk>", *(token for token in whole.tokens if token != "c"))
-    lang = Lang(tmp_path, tokens, ("<eps>", "#0"), ())
-    [pieces] = whole.variants["abba"]
-    assert "cc" in whole.variants and "ax" not in whole.variants
-    found = spellings(lang, ["abba", "cc", "ax"])
-    assert found == {"abba": tuple(tokens.index(piece) for piece in pieces)}
 
 
 def test_what_cannot_be_learned_is_left_out(

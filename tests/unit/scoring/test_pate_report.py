@@ -241,6 +241,15 @@ def test_what_is_not_compared(first: str, second: str) -> None:
     assert reason(Name("las", "gnmax_5_8"), Name("rnnt", "gnmax_5_8")) is None
 
 
+def test_what_the_pool_is_worth_without_votes(tmp_path: Path) -> None:
+    found = scores_of(tmp_path, rnnt__public="many", rnnt__self_trained="some", rnnt__gnmax_15_8="few")
+    assert [name.system for name in found] == ["public", "self_trained", "gnmax_15_8"]
+    private = Name("rnnt", "gnmax_15_8")
+    text = pate_report(inputs(found, {private: entry(2.0)}), OPTIONS)
+    assert row_of(text, "## RNN-T", "public, self-trained")["exact epsilon"] == "–"
+    assert row_of(text, "## Compared", "RNN-T: GNMax")["against"] == "RNN-T: public, self-trained"
+
+
 def test_agreement_is_marked_private(tmp_path: Path) -> None:
     found = scores_of(tmp_path, rnnt__public="some")
     path = tmp_path / "rnnt" / "agreement_15.json"

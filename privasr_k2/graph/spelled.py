@@ -1,0 +1,52 @@
+"""Words in token numbers, also those that no lexicon has: they are spelled with its characters or pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from privasr_k2.data.batches import drop_unspelled, encode_texts
+from privasr_k2.graph.lang import Lang
+from privasr_k2.graph.lexicon import WORD_START, spell_in_characters, spell_in_pieces
+
+if TYPE_CHECKING:
+    from lhotse import CutSet
+
+
+def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Token numbers of words; those that the lexicon lacks are spelled with its characters or pieces.
+
+    A recognizer without a graph writes words that nobody has said, and a lexicon made of public text lacks
+    words that others say. Words that cannot be spelled are absent.
+    """
+    known = lang.first_pronunciations
+    wanted = set(words)
+    rest = sorted(wanted - known.keys())
+    found = {word: known[word] for word in sorted(wanted & known.keys())}
+    if rest and any(token.startswith(WORD_START) for token in lang.tokens):
+        pieces = lang.folder / "bpe.model"
+        spelled = (
+            spell_in_pieces((), rest, pieces)
+            if pieces.is_file()
+            else spell_in_characters((), rest, known=set(lang.tokens[1:]) - {WORD_START})
+        )
+        for word, (tokens, *_) in spelled.variants.items():
+            if lang.token_ids.keys() >= set(tokens):
+                found[word] = tuple(lang.token_ids[token] for token in tokens)
+    return found
+
+
+def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dict[str, list[int]]]:
+    """The cuts whose words can be spelled, and their texts in token numbers, by the cut's name.
+
+    Args:
+        role: what messages call the cuts.
+
+    Raises:
+        DataError: none is left.
+    """
+    spelled = spellings(
+        lang, {word for cut in cuts for said in cut.supervisions for word in (said.text or "").split()}
+    )
+    cuts = drop_unspelled(cuts, spelled, role=role)
+    return cuts, encode_texts(cuts, lambda text: [token for word in text.split() for token in spelled[word]])

@@ -1,0 +1,126 @@
+"""The recipes pate and dpsgd on two tiny corpora: the tables, the guarantees, resumed; and what cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.fileio import read_json
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.lineage import lineage
+from tests.recipes.recipe_tools import run_recipe
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe]
+EXP = "exp/pate_char_speaker_utterance/ctc"
+TINY = ("--size", "tiny", "--nj", "1")
+OPTIONS = ("mini_pate", "pate", *TINY, "--teachers", "3", "--heads", "false", "--score-teachers", "1",
+           "--self-trained", "true", "--epsilons", "8", "--mechanisms", "gnmax")  # fmt: skip
+
+
+@pytest.mark.timeout(1500)  # some fifty stages
+def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
+    done = run_recipe(*OPTIONS, "--work-dir", tmp_path)
+    assert done.returncode == 0, done.stdout
+    text = (tmp_path / EXP).parent.joinpath("RESULTS.md").read_text()
+    for said in (
+        "public only",
+        "not private",
+        "teacher 1 of 3",
+        "GNMax, 3 teachers, epsilon 8",
+        "Synthetic speech",
+    ):
+        assert said in text, said
+    sides = read_json(tmp_path / "data/sides_fbank/sides.json")
+    people = [set(sides[side]["speakers"]) for side in ("private", "public", "pool")]
+    assert all(people) and not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
+    shards = read_json(tmp_path / "exp/shards_speaker/3/shards.json")
+    assert set(shards["roster"]) == people[0]
+
+    [entry] = Ledger(tmp_path / "privacy/ledger.json").entries()
+    assert entry.spending.data == "mini_pate/train" and entry.spending.unit == "speaker"
+    # All ways from the student back end in its release, or in what is public; not so from a teacher.
+    found = lineage(tmp_path / EXP / "gnmax_3_8/am", tmp_path)
+    assert found.is_covered and len(found.spent) == 1, list(found.lines())
+    assert not lineage(tmp_path / EXP / "teachers_3/1", tmp_path).is_covered
+    audit = read_json(tmp_path / EXP / "gnmax_3_8/audit.json")
+    assert "tied" in audit and json.dumps(audit["tied"])
+
+    again = run_recipe(*OPTIONS, "--work-dir", tmp_path)
+    stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
+    assert again.returncode == 0 and all(line.endswith("up to date") for line in stages), again.stdout
+    # The baseline takes the public model over.
+    done = run_recipe(
+        "mini_pate", "dpsgd", *TINY, "--dpsgd-epsilons", "8", "--audit", "false", "--work-dir", tmp_path
+    )
+    assert done.returncode == 0, done.stdout
+    assert "stage 4 (public ctc) ... up to date" in done.stdout and "DP-SGD, epsilon 8" in done.stdout
+    assert len(Ledger(tmp_path / "privacy/ledger.json").entries()) == 2
+    found = lineage(tmp_path / "exp/dpsgd_char_speaker/ctc/dpsgd_8/am", tmp_path)
+    assert found.is_covered and len(found.spent) == 1, list(found.lines())
+
+
+DRY = ("--dry-run", "true", "--size", "tiny")
+
+
+def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
+    every = (
+        "--models",
+        "ctc rnnt ctc_attention las",
+        "--teachers",
+        "2 3",
+        "--heads",
+        "false",
+        "--epsilons",
+        "1 inf",
+    )
+    every += ("--mechanisms", "gnmax lnmax confident_gnmax gaussian_posteriors", "--readings", "figures")
+    every += ("--dpsgd-epsilons", "8 inf", "--words", "yes", "--attacks", "white_box black_box")
+    done = run_recipe("mini_pate", "pate", *every, *DRY, "--work-dir", tmp_path)
+    assert done.returncode == 0, done.stdout
+    for said in ("student, las confident_gnmax_3_1", "student, rnnt lnmax_2_1_figures", "labels, ctc clean_3",
+                 "posteriors of 2 teachers, ctc", "DP-SGD, ctc_attention, epsilon inf",
+                 "inversion, black_box, las control"):  # fmt: skip
+        assert f"({said})" in done.stdout, said
+    done = run_recipe(
+        "mini_pate", "pate", "--heads", "false", "--vote", "token", *DRY, "--work-dir", tmp_path
+    )
+    assert done.returncode == 0 and "proposes" not in done.stdout and "votes of" not in done.stdout
+    done = run_recipe("mini_pate", "pate", *DRY, "--work-dir", tmp_path)
+    assert done.returncode == 0 and "(250 teachers as heads, ctc)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--epsilons", "0"), "--epsilons: expected numbers above 0, or inf, found '0'"),
+        (("--teachers", "5 0"), "--teachers: expected whole numbers above 0, found '0'"),
+        (("--threshold", "120"), "--threshold: expected 1 to 100 per cent of the teachers"),
+        (("--mechanisms", "noise"), "--mechanisms: expected out of gnmax lnmax"),
+        (("--models", ""), "--models: expected out of ctc rnnt ctc_attention las, found nothing"),
+        (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
+        (("--start", "scratch", "--heads", "true"), "add --heads false"),
+        (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax or lnmax"),
+        (("--units", "phone"), "add --units char"),
+    ],
+)
+def test_what_cannot_be(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = run_recipe("mini_pate", "pate", *options, *DRY, "--work-dir", tmp_path)
+    assert done.returncode == 2 and message in done.stdout, done.stdout
+    assert "way out" in done.stdout
+
+
+@pytest.mark.shared_data
+def test_real_corpora_fit_together(shared_data: Path, tmp_path: Path) -> None:
+    public = ("--public-dir", shared_data / "LibriSpeech")
+    private = ("--corpus-dir", shared_data / "LibriSpeech", "--unlabelled", shared_data / "unlabelled")
+    for words in (
+        ("an4", "pate", "--corpus-dir", shared_data / "an4", *public),
+        ("librispeech", "pate", *private),
+        ("librispeech", "dpsgd", *private),
+        ("timit", "pate", "--corpus-dir", tmp_path, *public),
+        (f"data:{shared_data}/an4", "pate", "--units", "char", "--feature", "auto"),
+    ):
+        done = run_recipe(*words, *DRY, "--work-dir", tmp_path / "work")
+        assert done.returncode == 0 and "(the tables)" in done.stdout, done.stdout
