@@ -156,7 +156,7 @@ def coins_epsilon(first: float, second: float, flips: int, delta: float) -> floa
         first, second: chances, inside (0, 1) unless they are equal.
         delta: 0: the largest ratio of probabilities.
 
-    >>> round(coins_epsilon(0.75, 0.25, 2, 0.0), 6) == round(2 * np.log(3), 6)
+    >>> bool(round(coins_epsilon(0.75, 0.25, 2, 0.0), 6) == round(2 * np.log(3), 6))
     True
     """
     if first <= second:

@@ -22,6 +22,11 @@ def keys(tree: Tree) -> list[str]:
     return [path.name for path in (tree.path / "privacy" / "ledger.json.keys").iterdir()]
 
 
+def drawn_anew(before: dict[str, float], now: dict[str, float]) -> bool:
+    """Whether the noise is another: on a grid one value may well come twice, but not most of them."""
+    return before.keys() == now.keys() and sum(before[name] != now[name] for name in before) > 3
+
+
 def test_killed_and_continued_spends_once_and_keeps_what_was_released(tmp_path: Path) -> None:
     tree = private_recipe(tmp_path / "tree", seconds=0.3)
     rng = random.Random(7)
@@ -67,14 +72,14 @@ def test_force_other_configuration_and_a_deleted_exp_are_further_releases(tmp_pa
     first = sums(tree)
     tree.run("--force", "true")
     forced = sums(tree)
-    assert len(entries(tree)) == 2 and set(first.values()).isdisjoint(forced.values())
+    assert len(entries(tree)) == 2 and drawn_anew(first, forced)
     tree.stages[2][-2] = "rate=0.25"
     tree.run()
     changed = sums(tree)
-    assert len(entries(tree)) == 3 and set(forced.values()).isdisjoint(changed.values())
+    assert len(entries(tree)) == 3 and drawn_anew(forced, changed)
     subprocess.run(["rm", "-r", tree.path / "exp"], check=True)
     tree.run()
-    assert len(entries(tree)) == 4 and set(changed.values()).isdisjoint(sums(tree).values())
+    assert len(entries(tree)) == 4 and drawn_anew(changed, sums(tree))
     # What the flags about spending say changes no result, and so makes no release.
     tree.stages[2] += ["--max-epsilon", "100"]
     assert tree.run().count("up to date") == 5
