@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # ./run.sh [CORPUS [RECIPE]] [--option value]...
 #
-#   ./run.sh                                  the synthetic corpus mini, all recipes
+#   ./run.sh                                  the synthetic corpus mini, recipes ctc and rescore
 #   ./run.sh mini ctc                         one recipe
 #   ./run.sh librispeech ctc --corpus-dir D   a corpus that you have
 #   ./run.sh path/to/my_corpus.py ctc         a corpus that you have described in one file (docs/new_corpus.md)
 #   ./run.sh data:DIR ctc                     a Kaldi data directory, or a folder of lhotse manifests
 #
-# CORPUS is a folder of egs/, your own corpus file, or data:DIR. No RECIPE: all recipes. No CORPUS: mini.
+# CORPUS is a folder of egs/, your own corpus file, or data:DIR. No RECIPE: ctc and rescore, or those the corpus is for. No CORPUS: mini.
 # shellcheck disable=SC1091,SC2034,SC2154
 set -euo pipefail
 caller=$PWD

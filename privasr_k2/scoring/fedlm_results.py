@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
-from privasr_k2.privacy.ledger import Entry, Ledger
+from privasr_k2.privacy.ledger import Entry, only_entry
 from privasr_k2.scoring.results import Score, read_score
 
 NO_NNLM, PRETRAINED = "no_nnlm", "pretrained"
@@ -203,18 +203,7 @@ def read_entries(paths: Iterable[Path]) -> dict[str, Entry]:
     Raises:
         PrivacyError: a file without exactly one entry, or with one that was changed.
     """
-    found = {}
-    for path in paths:
-        entries = Ledger(path).entries()
-        if len(entries) != 1:
-            raise PrivacyError(
-                path,
-                "the ledger of one release",
-                f"{len(entries)} entries",
-                "restore it, or correct the name",
-            )
-        found[_system_of_file(path, "_privacy.json")] = entries[0]
-    return found
+    return {_system_of_file(path, "_privacy.json"): only_entry(path) for path in paths}
 
 
 def read_audits(paths: Iterable[Path]) -> dict[str, Mapping[str, Any]]:

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
-from privasr_k2.privacy.ledger import Entry, Ledger
+from privasr_k2.privacy.ledger import Entry, only_entry
 from privasr_k2.scoring.results import Score, read_score
 
 PUBLIC, SELF_TRAINED, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, DPSGD = (
@@ -221,18 +221,7 @@ def read_entries(paths: Iterable[Path]) -> dict[Name, Entry]:
     Raises:
         PrivacyError: a file without exactly one entry, or with one that was changed.
     """
-    found = {}
-    for path in paths:
-        entries = Ledger(path).entries()
-        if len(entries) != 1:
-            raise PrivacyError(
-                path,
-                "the ledger of one release",
-                f"{len(entries)} entries",
-                "restore it, or correct the name",
-            )
-        found[name_of(path)] = entries[0]
-    return found
+    return {name_of(path): only_entry(path) for path in paths}
 
 
 def read_votes(folders: Iterable[Path]) -> dict[Name, Votes]:
