@@ -6,7 +6,7 @@
 The model is the paper's: characters of 100 dimensions, LSTM layers of 2 x 512, here with 10,000 words and a
 full softmax. The plain loop does for each client what the equations say: a deep copy of the model,
 ``torch.optim.SGD`` on ``model(...)`` batch after batch, and the difference of all parameters, added to the
-sum in double precision. Ours does the same with ``LocalTrainer`` and ``UpdateSum``. Both in turn,
+sum in double precision. Ours does the same with ``LocalTrainer`` and ``UnitSum``. Both in turn,
 ``--repeats`` times; the least time counts. The sums must agree within 1e-4 of their norm, or nothing is
 printed. ``--words --dim --layers --clients`` for a smaller try. Threads: OMP_NUM_THREADS.
 """
@@ -25,13 +25,13 @@ import torch
 from privasr_k2 import config
 from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches
 from privasr_k2.federated.cohorts import chunks
-from privasr_k2.federated.private_sum import UpdateSum
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Text, Vocabulary
 from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process, join
+from privasr_k2.training.unit_sum import UnitSum
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 LOCAL = ClientConfig(epochs=1, batch_size=8, lr=1.0, max_seconds=0)
@@ -86,7 +86,7 @@ def plain_round(model: NeuralLm, cohort: list[ClientData]) -> torch.Tensor:
 
 def our_round(trainer: LocalTrainer, weights: torch.Tensor, cohort: list[ClientData], args, process: Process):
     """The same sum."""
-    total = UpdateSum(len(weights), None, weights.device)
+    total = UnitSum(len(weights), None, weights.device)
     trainer.load(weights)
     shared = chunks(cohort, batch_size=LOCAL.batch_size, positions=args.positions)
     for chunk in shared[process.rank :: process.world_size]:
@@ -94,7 +94,7 @@ def our_round(trainer: LocalTrainer, weights: torch.Tensor, cohort: list[ClientD
             if isinstance(update, Failure):
                 raise SystemExit(update.reason)
             if update is not None:
-                total.add(update, client.num_words)
+                total.add([update.unsqueeze(0)], client.num_words)
     if process.world_size > 1:
         torch.distributed.all_reduce(total.steps)
     return total.values()

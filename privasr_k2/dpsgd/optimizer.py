@@ -15,9 +15,9 @@ import torch
 from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
 
-from privasr_k2.dpsgd.unit_sum import UnitSum
 from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.randomness import NoiseStream
+from privasr_k2.training.unit_sum import UnitSum
 
 
 class UnitOptimizer(DPOptimizer):

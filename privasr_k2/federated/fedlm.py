@@ -26,7 +26,6 @@ from torch import Tensor
 from privasr_k2.federated import server
 from privasr_k2.federated.client import Failure, LocalTrainer
 from privasr_k2.federated.cohorts import Secrets, chunks
-from privasr_k2.federated.private_sum import UpdateSum
 from privasr_k2.federated.processes import from_leader, indices_from_leader, summed
 from privasr_k2.federated.round_files import RoundFiles, Stand
 from privasr_k2.federated.settings import FedLmConfig
@@ -34,6 +33,7 @@ from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.privacy.correlated import RoundNoise
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.unit_sum import UnitSum
 
 log = logging.getLogger(__name__)
 
@@ -165,18 +165,18 @@ def _sum(
     chosen: np.ndarray,
     number: int,
     clip: float | None,
-) -> tuple[UpdateSum, int]:
+) -> tuple[UnitSum, int]:
     """The sum over a cohort, of all processes; and how many failed."""
     trainer = federation.trainer
     cohort = [federation.clients[place] for place in chosen.tolist()]
     alone = config.claims and config.privacy.alone
     shared = chunks(cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions)
-    total, failed = UpdateSum(len(trainer.vector), clip, trainer.vector.device), 0
+    total, failed = UnitSum(len(trainer.vector), clip, trainer.vector.device), 0
     for chunk in shared[process.rank :: process.world_size]:
         for client, update in _updates(federation, chunk, number):
             reason = update.reason if isinstance(update, Failure) else None
             weight = config.weights.of(client.num_words)
-            if isinstance(update, Tensor) and not total.add(update, weight):
+            if isinstance(update, Tensor) and not total.add([update.unsqueeze(0)], weight):
                 reason = "values that are not finite"
             if reason is not None:
                 failed += 1
@@ -204,7 +204,7 @@ def _updates(
 
 
 def _averaged(
-    total: UpdateSum,
+    total: UnitSum,
     config: FedLmConfig,
     clients: int,
     number: int,

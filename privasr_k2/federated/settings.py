@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privasr_k2.errors import PrivacyError
+from privasr_k2.federated.adaptive_clip import QuantileClip, noise_of_sum
 from privasr_k2.federated.client import ClientConfig
 from privasr_k2.federated.cohorts import KNOWN_TURNS, SCHEMES, expected_size, sampling_of
-from privasr_k2.federated.private_sum import QuantileClip, noise_of_sum
 from privasr_k2.federated.server import ServerConfig
 from privasr_k2.federated.weighting import Weighting
 from privasr_k2.privacy.accounting import Relation
@@ -16,6 +16,9 @@ from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.privacy.sampling import Sampling
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
+
+#: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
+KEPT = ("best", "last")
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class PrivacyConfig:
         bands: of ``square_root``; None = as many as there are rounds from one turn of a client to the next.
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
-        quantile_lr, count_noise: as in :class:`privasr_k2.federated.private_sum.QuantileClip`.
+        quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
         alone: under a claim each client is computed by itself.
     """
 
@@ -134,6 +137,7 @@ class FedLmConfig:
     weights: WeightsConfig
     privacy: PrivacyConfig
     positions: int
+    keep: str
     eval_every: int
     save_every: int
     seed: int
@@ -142,6 +146,7 @@ class FedLmConfig:
         choices = {
             "start": ("pretrained", "scratch"),
             "trained": ("all", "output"),
+            "keep": KEPT,
             "sampling": SCHEMES,
             "relation": tuple(one.value for one in Relation),
         }

@@ -18,9 +18,8 @@ from typing import Any
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
-from privasr_k2.privacy.lineage import work_dir_of
+from privasr_k2.privacy.lineage import stamps_below, work_dir_of, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
-from privasr_k2.recipe.stamps import read_record
 from privasr_k2.scoring.nbest_lists import NbestLists
 
 log = logging.getLogger(__name__)
@@ -93,16 +92,16 @@ def check_public(path: Path) -> bool:
     except DataError:
         log.warning("%s: not made by a recipe; whether a public model proposed it, nobody has checked", path)
         return False
-    stamps = _stamps(work_dir)
+    stamps = stamps_below(work_dir)
     private = [p for stamp in stamps for p in values_of(stamp["command"], *_PRIVATE)]
     todo = [normal_path(str(path.absolute()), str(work_dir.absolute()))]
     seen: set[str] = set()
     found = False
     while todo:
         here = todo.pop()
-        for stamp in stamps:
+        for stamp in writers_of(here, stamps):
             key = "\0".join(stamp["outputs"])
-            if key in seen or not any(_overlap(here, output) for output in stamp["outputs"]):
+            if key in seen:
                 continue
             seen.add(key)
             found = True
@@ -134,16 +133,3 @@ def _behind(path: Path, stamp: dict[str, Any], private: Sequence[str]) -> list[s
             "decode the pool with a public model, or with a student of released labels",
         )
     return inputs
-
-
-def _stamps(work_dir: Path) -> list[dict[str, Any]]:
-    records = (
-        read_record(path)
-        for path in sorted(work_dir.glob("**/.stages/**/*.json"))
-        if not path.name.endswith(".attempt.json")
-    )
-    return [record for record in records if record is not None and "outputs" in record]
-
-
-def _overlap(a: str, b: str) -> bool:
-    return a == b or a.startswith(b + "/") or b.startswith(a + "/")

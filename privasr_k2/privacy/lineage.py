@@ -82,10 +82,10 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
     Raises:
         DataError: no stage has written it.
     """
-    stamps = _stamps(work_dir)
+    stamps = stamps_below(work_dir)
     start = normal_path(str(path.absolute()), str(work_dir.absolute()))
     found, seen = Lineage(), set[str]()
-    todo = _writers(start, stamps)
+    todo = writers_of(start, stamps)
     if not todo:
         raise DataError(path, "an output of a stage", "one without a stamp", "name what a recipe has made")
     cache = HashCache(work_dir / ".stages" / "hashes.json", work_dir)
@@ -122,7 +122,7 @@ def _follow(
     next_stamps = []
     for path in dict.fromkeys(values_of(command, "--in-")):
         if path not in public and path not in covered:
-            writers = _writers(path, stamps)
+            writers = writers_of(path, stamps)
             if not writers:
                 _add(found.unknown, (label, path))
             next_stamps += writers
@@ -134,7 +134,8 @@ def _add(items: list[Any], item: object) -> None:
         items.append(item)
 
 
-def _stamps(work_dir: Path) -> list[dict[str, Any]]:
+def stamps_below(work_dir: Path) -> list[dict[str, Any]]:
+    """The stamps of all tasks that ended well in a work folder."""
     records = (
         read_record(path)
         for path in sorted(work_dir.glob("**/.stages/**/*.json"))
@@ -143,7 +144,7 @@ def _stamps(work_dir: Path) -> list[dict[str, Any]]:
     return [record for record in records if record is not None and "outputs" in record]
 
 
-def _writers(path: str, stamps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def writers_of(path: str, stamps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Stamps of what is, holds, or lies in ``path``."""
     return [stamp for stamp in stamps if any(_overlap(path, output) for output in stamp["outputs"])]
 

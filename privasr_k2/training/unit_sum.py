@@ -1,0 +1,118 @@
+"""The sum of units' vectors, which no unit moves by more than the clip, the same in any order.
+
+A unit is what a guarantee protects: a client with its update, a speaker with a gradient. Each vector is
+scaled down to the clip where it is longer, rounded to whole steps of
+:func:`privasr_k2.privacy.clipping.grid_step`, and added in float64, where whole numbers of steps add up
+without rounding. It is what :func:`privasr_k2.privacy.clipping.clip_rows` does, unit after unit and block
+after block, so that a cohort needs one vector; as rounding is to the nearest, which is quicker, by which a
+norm may grow by sqrt(P) / 2 steps, it clips as much earlier. A vector with a value that is not finite adds
+nothing.
+
+Without a clip the step is 2^-32: sums are then the same for any number of processes, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from privasr_k2.privacy.clipping import grid_step
+
+_STEP_WITHOUT_CLIP = 2.0**-32
+# Values of a block, in float64 on the way: they stay in a cache.
+_BLOCK = 1 << 16
+_HALF = 0.5
+# Added and taken away again, it leaves the nearest whole number of anything below 2^51.
+_ROUNDING = 1.5 * 2.0**52
+
+
+@dataclass
+class UnitSum:
+    """A sum over units that grows by some at a time.
+
+    Args:
+        size: P, values of a unit.
+        clip: the largest L2 norm that a unit of weight 1 adds; None = no limit.
+        device: where the vectors come from.
+
+    Attributes:
+        steps: (P,) float64, whole numbers of :attr:`step`.
+        weight: sum of the weights of the units that were added.
+        within: units within the clip minus those beyond, halved.
+        norm: sum of the norms before clipping.
+        count: units that were added; left_out: those with a value that is not finite. All of these are
+            private, as the sum is.
+    """
+
+    size: int
+    clip: float | None
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        self.step = _STEP_WITHOUT_CLIP if self.clip is None else grid_step(self.clip)
+        self.steps = torch.zeros(self.size, dtype=torch.float64, device=self.device)
+        self.weight = self.within = self.norm = 0.0
+        self.count = self.left_out = 0
+        # More than any order of summation, the products and the rounding can be off, relatively.
+        self._margin = (self.size + 16) * 2.0**-52 + math.sqrt(self.size) * 2.0**-32
+        self._buffer = torch.empty(0, dtype=torch.float64, device=self.device)
+
+    def add(self, vectors: Sequence[Tensor], weight: float = 1.0) -> int:
+        """Add ``weight`` times the clipped vectors of K units.
+
+        Args:
+            vectors: (K, ...) of each parameter, P values a unit together.
+            weight: of each unit: above 0; at most 1 under a claim.
+
+        Returns:
+            how many were added: those without a value that is not finite.
+
+        >>> total = UnitSum(2, 2.5, torch.device("cpu"))
+        >>> total.add([torch.tensor([[3.0], [0.0]]), torch.tensor([[-4.0], [1.0]])])
+        2
+        >>> total.values().numpy().round(6).tolist()
+        [1.5, -1.0]
+        """
+        rows = [one.reshape(len(one), -1) for one in vectors]
+        squares = torch.zeros(len(rows[0]), dtype=torch.float64, device=self.device)
+        for _, part in self._blocks(rows):
+            squares += part.square_().sum(dim=1)
+        norms = squares.sqrt()
+        finite = torch.isfinite(norms)
+        added = int(finite.sum())
+        if added < len(norms):
+            rows, norms = [one[finite] for one in rows], norms[finite]
+        factor = torch.full_like(norms, weight / self.step)
+        is_within = torch.ones_like(norms, dtype=torch.bool)
+        if self.clip is not None:
+            is_within = norms <= self.clip * (1 - 2 * self._margin)
+            factor = torch.where(is_within, factor, factor * self.clip * (1 - self._margin) / norms)
+        for where, part in self._blocks(rows):
+            part.mul_(factor.unsqueeze(1)).add_(_ROUNDING).sub_(_ROUNDING)
+            self.steps[where].add_(part[0] if added == 1 else part.sum(dim=0))
+        self.weight += weight * added
+        self.within += _HALF * (2 * int(is_within.sum()) - added)
+        self.norm += float(norms.sum())
+        self.count += added
+        self.left_out += len(finite) - added
+        return added
+
+    def values(self) -> Tensor:
+        """The sum, (P,) float64; it takes the place of :attr:`steps`: ask once, in the end."""
+        return self.steps.mul_(self.step)
+
+    def _blocks(self, rows: Sequence[Tensor]) -> Iterator[tuple[slice, Tensor]]:
+        """Copies (K, B) in float64 of all parameters, piece by piece in one buffer, and where they belong."""
+        start = 0
+        for one in rows:
+            width = one.size(1) if one.device.type != "cpu" else _BLOCK // max(1, len(one))
+            for part in one.split(max(1, width), dim=1):
+                if len(self._buffer) < part.numel():
+                    self._buffer = self._buffer.new_empty(part.numel())
+                own = self._buffer[: part.numel()].view_as(part)
+                yield slice(start, start + part.size(1)), own.copy_(part)
+                start += part.size(1)
