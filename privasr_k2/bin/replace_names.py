@@ -72,14 +72,16 @@ def main() -> None:
             kind: make_sub_lm(one, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}")
             for kind, one in lists.items()
         }
+        sources = {}
     else:
-        names = {path.stem: read_sub_lm(path) for path in sorted(args.in_sub_lms.glob("*.txt"))}
+        sources = {path.stem: path for path in sorted(args.in_sub_lms.glob("*.txt"))}
+        names = {kind: read_sub_lm(path) for kind, path in sources.items()}
     if not names:
         raise DataError(
             args.in_sub_lms, "automata of names: PER.txt ORG.txt ...", "none", "name their folder"
         )
     given = sorted((args.in_names or args.in_sub_lms).glob("*.txt"))
-    graphs, info = replace_names(args.in_graph, lang, names, with_tlg=config.with_tlg)
+    graphs, info = replace_names(args.in_graph, lang, names, with_tlg=config.with_tlg, sources=sources)
     info["sha256"] |= {f"{path.stem.upper()}.txt": file_hash(path) for path in given}
     save_graph(graphs, lang, info, args.out_dir)
     log.info("%s: %.1f s without reading and writing", " ".join(names), sum(info["seconds"].values()))

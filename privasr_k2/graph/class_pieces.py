@@ -41,6 +41,7 @@ from privasr_k2.graph.nonterminals import (
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.unknown_names import class_word_ids, marks_of, unknown_names_loop, words_of
 from privasr_k2.lm.arpa import UNK
+from privasr_k2.lm.class_files import sub_file
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import SubLm
 
@@ -87,7 +88,10 @@ def compile_class_graph(
     laps.lap("G")
     root = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states, marks=marks))
     laps.lap("LG of the root model")
-    names = {kind: names_piece(lang, sub, kind, marks, config) for kind, sub in lm.sub_lms.items()}
+    names = {
+        kind: names_piece(lang, sub, kind, marks, config, sub_file(place, kind))
+        for kind, sub in lm.sub_lms.items()
+    }
     laps.lap("LG of the names")
     pieces = Pieces(root, names, _first_label(lang))
     info = {
@@ -112,11 +116,13 @@ def compile_class_graph(
     return graphs, {"ctc_topology": config.ctc_topology, "num_tokens": lang.num_tokens, **info, **more}
 
 
-def names_piece(lang: Lang, sub: SubLm, kind: str, marks: Marks, config: ClassGraphConfig) -> Fst:
-    """The piece of one class's names."""
+def names_piece(
+    lang: Lang, sub: SubLm, kind: str, marks: Marks, config: ClassGraphConfig, source: Path | None
+) -> Fst:
+    """The piece of one class's names, which messages say to be of the file ``source``."""
     leave = marks.first + 2 * marks.classes.index(kind) + 1
     word_ids = class_word_ids(lang, marks)
-    G, unknown = names_grammar(sub, kind, word_ids, leave=leave), None
+    G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
     LG = compose_lexicon_and_grammar(lang, G, config.max_states, marks=marks, unknown=unknown)
@@ -176,10 +182,8 @@ def join(
 
 def joined(pieces: Pieces) -> Fst:
     """The whole graph: each class's piece in the place of every state that stands for it."""
-    fst = pieces.root
-    for n, piece in enumerate(pieces.names.values()):
-        fst = splice(fst, piece, pieces.first_label + 2 * n + 1)
-    return fst
+    leaving = (pieces.first_label + 2 * n + 1 for n in range(len(pieces.names)))
+    return splice(pieces.root, dict(zip(leaving, pieces.names.values())))
 
 
 def _copies(pieces: Pieces, kind: str) -> int:
@@ -187,47 +191,46 @@ def _copies(pieces: Pieces, kind: str) -> int:
     return int(np.count_nonzero(pieces.root.ilabels == leave))
 
 
-def splice(fst: Fst, piece: Fst, leave: int) -> Fst:
-    """Put a copy of ``piece`` in the place of each state of ``fst`` that has an arc ``leave``, and only it.
+def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
+    """Put a copy of a piece in the place of each state of ``fst`` whose only arc has the piece's label.
 
     Args:
         fst: the whole.
-        piece: its last state, which no arc leaves, stands for where the arc ``leave`` leads.
-        leave: an input label.
+        pieces: by input labels. A piece's last state, which no arc leaves, stands for where the arc leads.
 
     Raises:
         RuntimeError: another arc leaves such a state, which is a defect.
     """
-    exits = np.flatnonzero(fst.ilabels == leave)
-    holes, behind = fst.sources[exits], fst.targets[exits].astype(np.int64)
-    degree = np.diff(fst.row_splits)
-    last = np.flatnonzero(np.isfinite(piece.finals))
-    if (degree[holes] > 1).any() or np.isfinite(fst.finals[holes]).any() or piece.finals[last].any():
-        raise RuntimeError(f"the state before label {leave} has other arcs, or a cost is pending")
-    if np.diff(piece.row_splits)[last].any():
-        raise RuntimeError("names go on behind their end")
-    inner = np.ones(piece.num_states, dtype=bool)
-    inner[[piece.start, *last.tolist()]] = False
-    # (copies, states of the piece): their numbers in the whole.
-    number = np.zeros((len(exits), piece.num_states), dtype=np.int64)
-    added = int(np.count_nonzero(inner))
-    number[:, inner] = fst.num_states + np.arange(len(exits) * added).reshape(len(exits), added)
-    number[:, piece.start] = holes
-    number[:, last] = behind[:, None]
-    costs = np.tile(piece.costs, (len(exits), 1))
-    ending = np.isin(piece.targets, last)
-    costs[:, ending] += fst.costs[exits][:, None]
-    kept = fst.ilabels != leave
-    tiled = [np.tile(values, len(exits)) for values in (piece.ilabels, piece.olabels)]
-    return Fst.from_arcs(
-        np.concatenate([fst.sources[kept], number[:, piece.sources].ravel()]),
-        np.concatenate([fst.targets[kept], number[:, piece.targets].ravel()]),
-        np.concatenate([fst.ilabels[kept], tiled[0]]),
-        np.concatenate([fst.olabels[kept], tiled[1]]),
-        np.concatenate([fst.costs[kept], costs.ravel()]),
-        np.concatenate([fst.finals, np.full(len(exits) * added, np.inf)]),
-        start=fst.start,
-    )
+    parts, num_states = [], fst.num_states
+    for leave, piece in pieces.items():
+        exits = np.flatnonzero(fst.ilabels == leave)
+        holes, behind = fst.sources[exits], fst.targets[exits].astype(np.int64)
+        degree = np.diff(fst.row_splits)
+        last = np.flatnonzero(np.isfinite(piece.finals))
+        if (degree[holes] > 1).any() or np.isfinite(fst.finals[holes]).any() or piece.finals[last].any():
+            raise RuntimeError(f"the state before label {leave} has other arcs, or a cost is pending")
+        if np.diff(piece.row_splits)[last].any():
+            raise RuntimeError("names go on behind their end")
+        inner = np.ones(piece.num_states, dtype=bool)
+        inner[[piece.start, *last.tolist()]] = False
+        # (copies, states of the piece): their numbers in the whole.
+        number = np.zeros((len(exits), piece.num_states), dtype=np.int64)
+        added = int(np.count_nonzero(inner))
+        number[:, inner] = num_states + np.arange(len(exits) * added).reshape(len(exits), added)
+        number[:, piece.start] = holes
+        number[:, last] = behind[:, None]
+        num_states += len(exits) * added
+        costs = np.tile(piece.costs, (len(exits), 1))
+        costs[:, np.isin(piece.targets, last)] += fst.costs[exits][:, None]
+        tiled = [np.tile(values, len(exits)) for values in (piece.ilabels, piece.olabels)]
+        ends = (number[:, values].ravel() for values in (piece.sources, piece.targets))
+        parts.append((*ends, *tiled, costs.ravel()))
+    kept = ~np.isin(fst.ilabels, list(pieces))
+    whole = (fst.sources, fst.targets, fst.ilabels, fst.olabels, fst.costs)
+    columns = zip(tuple(column[kept] for column in whole), *parts)
+    sources, targets, ilabels, olabels, all_costs = map(np.concatenate, columns)
+    finals = np.concatenate([fst.finals, np.full(num_states - fst.num_states, np.inf)])
+    return Fst.from_arcs(sources, targets, ilabels, olabels, all_costs, finals, start=fst.start)
 
 
 def read_pieces(folder: Path) -> tuple[Pieces, dict[str, Any]]:
@@ -251,7 +254,12 @@ def read_pieces(folder: Path) -> tuple[Pieces, dict[str, Any]]:
 
 
 def replace_names(
-    folder: Path, lang: Lang, names: Mapping[str, SubLm], *, with_tlg: bool
+    folder: Path,
+    lang: Lang,
+    names: Mapping[str, SubLm],
+    *,
+    with_tlg: bool,
+    sources: Mapping[str, Path] | None = None,
 ) -> tuple[Compiled, dict[str, Any]]:
     """The graphs of a graph folder with other names in some classes, and what ``graph.yaml`` tells of them.
 
@@ -262,6 +270,7 @@ def replace_names(
         lang: the language folder that it was compiled with.
         names: for the classes that change.
         with_tlg: whether to make the graph for Kaldi's decoders, too, which takes longer than all the rest.
+        sources: files of ``names``, where they are such, for messages.
 
     Raises:
         GraphError: a class that the graph does not have, another lexicon, or what
@@ -292,13 +301,14 @@ def replace_names(
         described["unknown_min_tokens"],
     )
     marks = marks_of(lang, tuple(pieces.names), config.unknown_names)
-    changed = {kind: names_piece(lang, sub, kind, marks, config) for kind, sub in names.items()}
+    changed = {
+        kind: names_piece(lang, sub, kind, marks, config, (sources or {}).get(kind))
+        for kind, sub in names.items()
+    }
     laps.lap("LG of the names")
     pieces = dataclasses.replace(pieces, names={**pieces.names, **changed})
     graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=folder, with_tlg=with_tlg)
     for key in ("num_states", "num_arcs"):
         more[key] = {"G": info[key]["G"], **more[key]}
-    sources = {
-        name: found for name, found in info["sha256"].items() if name.removesuffix(".txt") not in names
-    }
-    return graphs, {**info, **more, "sha256": sources}
+    hashes = {name: found for name, found in info["sha256"].items() if name.removesuffix(".txt") not in names}
+    return graphs, {**info, **more, "sha256": hashes}

@@ -2,8 +2,10 @@
 
 ``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the best path
 of the grammar; the disambiguation symbols then become epsilons and are removed, because k2's search against
-acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al. 2002; Miao et al. 2015]. From the
-same LG comes the TLG of :mod:`privasr_k2.graph.tlg`, for the other search.
+acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al. 2002; Miao et al. 2015]. Both are
+done on arrays (:mod:`privasr_k2.graph.epsilons`, :mod:`privasr_k2.graph.ctc_compose`), in half of k2's time;
+k2's removal of epsilons also loses all but the likeliest of homophones that go on alike. From the same LG
+comes the TLG of :mod:`privasr_k2.graph.tlg`, for the other search.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ import yaml
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import atomic_path, disk_errors, write_text
 from privasr_k2.graph import tlg
+from privasr_k2.graph.ctc_compose import compose_ctc
+from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
 from privasr_k2.graph.folder import INFO, TOPOLOGIES, check_labels, check_size, read_folder
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, symbols_text
@@ -68,13 +72,13 @@ class Compiled:
     """Both graphs of one LG.
 
     Args:
-        HLG: for k2, as in :class:`Graph`; marks are among its ``aux_labels``.
+        HLG: for k2, with marks among its words.
         TLG: for Kaldi's decoders; None where it was not asked for.
         words: by their numbers, marks included.
         pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else none.
     """
 
-    HLG: k2.Fsa
+    HLG: WordArcs
     TLG: Fst | None
     words: tuple[str, ...]
     pieces: Mapping[str, Fst]
@@ -197,35 +201,6 @@ def compose_lexicon_and_grammar(
     return LG
 
 
-def without_epsilons(LG: Fst) -> k2.Fsa:
-    """LG in k2 without epsilons; ``aux_labels`` become ragged."""
-    import k2
-
-    fsa = k2.connect(k2.remove_epsilon(to_k2(LG)))
-    if isinstance(fsa.aux_labels, k2.RaggedTensor):
-        fsa.aux_labels = fsa.aux_labels.remove_values_eq(0)
-    return k2.arc_sort(fsa)
-
-
-def to_k2(fst: Fst) -> k2.Fsa:
-    """A transducer in k2: the output labels as ``aux_labels``, scores instead of costs, one final state."""
-    import k2
-    import torch
-
-    number = np.arange(fst.num_states + 1)
-    number[[0, fst.start]] = number[[fst.start, 0]]  # k2 starts in state 0
-    ending = np.flatnonzero(np.isfinite(fst.finals))
-    ends = np.full(len(ending), -1)
-    sources = number[np.concatenate([fst.sources, ending])]
-    targets = number[np.concatenate([fst.targets, np.full(len(ending), fst.num_states)])]
-    labels, words = np.concatenate([fst.ilabels, ends]), np.concatenate([fst.olabels, ends])
-    scores = -np.concatenate([fst.costs, fst.finals[ending]]).astype(np.float32)
-    order = np.argsort(sources, kind="stable")
-    columns = (sources, targets, labels, scores.view(np.int32))
-    arcs = np.stack([column[order].astype(np.int32) for column in columns], axis=1)
-    return k2.Fsa(torch.from_numpy(arcs), aux_labels=torch.from_numpy(words[order].astype(np.int32)))
-
-
 def compile_graph(
     lang: Lang, model: Arpa, config: GraphConfig, *, model_path: Path
 ) -> tuple[Compiled, dict[str, Any]]:
@@ -254,23 +229,20 @@ def finished(
     LG: Fst, lang: Lang, topology: str, laps: Laps, *, place: str | Path, with_tlg: bool = True
 ) -> tuple[Compiled, dict[str, Any]]:
     """Both graphs of an LG with disambiguation symbols; ``num_states``, ``num_arcs`` and ``seconds``."""
-    import k2
-
     LG = tlg.silenced(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     TLG = None
     if with_tlg:
         TLG = tlg.compile_tlg(LG, num_tokens=lang.num_tokens, topology=topology)
         laps.lap("TLG")
-    fsa = without_epsilons(LG)
+    plain = remove_epsilons(LG)
     laps.lap("LG without epsilons")
-    H = k2.ctc_topo(lang.num_tokens - 1, modified=topology == "modified")
-    HLG = k2.arc_sort(k2.connect(k2.compose(H, fsa)))
-    if not HLG.num_arcs:
+    if not plain.num_arcs:
         raise GraphError(place, "a graph with a path", "an empty one", "use one lang folder for both")
+    HLG = compose_ctc(plain, lang.num_tokens, topology)
     laps.lap("HLG")
     sizes = {
-        "num_states": {"LG": fsa.shape[0], "HLG": HLG.shape[0]},
-        "num_arcs": {"LG": fsa.num_arcs, "HLG": HLG.num_arcs},
+        "num_states": {"LG": plain.num_states, "HLG": HLG.num_states},
+        "num_arcs": {"LG": plain.num_arcs, "HLG": HLG.num_arcs},
     }
     if TLG is not None:
         sizes["num_states"]["TLG"], sizes["num_arcs"]["TLG"] = TLG.num_states, TLG.num_arcs
@@ -279,22 +251,14 @@ def finished(
 
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
     """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml``, symbols and pieces, all or nothing."""
-    import torch
-    from safetensors.torch import save_file
+    from safetensors.numpy import save_file
 
     HLG = graphs.HLG
-    arcs, words = HLG.arcs.values(), HLG.aux_labels
-    if isinstance(words, torch.Tensor):
-        spoken = words.ne(0)
-        splits = torch.nn.functional.pad(spoken.to(torch.int32).cumsum(0, dtype=torch.int32), (1, 0))
-        values = words[spoken]
-    else:
-        splits, values = words.shape.row_splits(1), words.values
     tensors = {
-        "arcs": arcs[:, :3].contiguous(),  # source, target, label
-        "scores": HLG.scores.detach().contiguous(),
-        "aux_values": values.contiguous(),
-        "aux_row_splits": splits.contiguous(),
+        "arcs": np.stack([HLG.sources, HLG.targets, HLG.labels], axis=1),
+        "scores": HLG.scores,
+        "aux_values": HLG.words,
+        "aux_row_splits": HLG.splits,
     }
     with atomic_path(folder) as temporary:
         temporary.mkdir(parents=True)

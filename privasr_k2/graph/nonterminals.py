@@ -16,10 +16,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from privasr_k2.errors import GraphError
+from privasr_k2.fileio import read_lines
 from privasr_k2.graph.grammar import Grammar
 from privasr_k2.graph.hlg import GraphConfig
 from privasr_k2.graph.marks import Marks
@@ -106,7 +108,9 @@ def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: boo
     )
 
 
-def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int) -> Grammar:
+def names_grammar(
+    sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int, source: Path | None = None
+) -> Grammar:
     """A class's names as an acceptor; it ends with the class's mark.
 
     Names with words that ``word_ids`` does not have are left out, and the log says so. Their probability is
@@ -117,6 +121,7 @@ def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int
         name: of the class.
         word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has can be.
         leave: the number of the class's second mark.
+        source: the file of ``sub``, whose lines messages name.
 
     Raises:
         GraphError: no name is left, or a class inside the class.
@@ -127,11 +132,12 @@ def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int
     lacking = [word for word in sub.words if word not in word_ids and word != UNK]
     nested = [word for word in lacking if word.startswith("<") and word.endswith(">")]
     if nested:
-        raise GraphError(f"class {name}", "words (classes are not nested)", nested[0], "take it out")
+        place = _place(source, nested[0], name)
+        raise GraphError(place, "words (classes are not nested)", nested[0], "take it out")
     if lacking:
         log.warning(
-            "class %s: %d words of names are not in the lexicon; the names with them are left out: %s",
-            name, len(lacking), " ".join(lacking[:_SHOWN]),
+            "%s: %d words of names are not in the lexicon; the names with them are left out: %s",
+            _place(source, lacking[0], name), len(lacking), " ".join(lacking[:_SHOWN]),
         )  # fmt: skip
     if UNK in sub.words and UNK not in word_ids:
         log.warning(
@@ -140,7 +146,7 @@ def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int
     if _mass(sub, kept & (labels != word_ids.get(UNK, -1))) <= 0:
         found = f"words that it lacks: {' '.join(lacking[:_SHOWN])}" if lacking else "no names"
         raise GraphError(
-            f"class {name}", "names of words of the lexicon", found,
+            _place(source, lacking[0] if lacking else "", name), "names of words of the lexicon", found,
             "add words to the lexicon, or names to the class",
         )  # fmt: skip
     if mass < 1 - 1e-6:
@@ -155,6 +161,14 @@ def names_grammar(sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int
         np.append(np.full(last, np.inf), 0.0),
         len(np.unique(labels[kept])),
     )
+
+
+def _place(source: Path | None, word: str, name: str) -> str:
+    """The class, and the first line of its file with the word."""
+    if source is None or not source.is_file():
+        return f"class {name}"
+    numbers = (number for number, line in read_lines(source) if word in line.split()[2:3])
+    return f"{source}:{next(numbers, 1)} (class {name})"
 
 
 def _mass(sub: SubLm, kept: np.ndarray) -> float:

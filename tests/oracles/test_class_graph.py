@@ -65,7 +65,7 @@ def whole(lang: Lang, lm: ClassLm, cut_history: bool) -> Fst:
     fst = _as_fst(with_calls(G, marks, backoff_label=backoff, cut_history=cut_history))
     for n, (kind, sub) in enumerate(lm.sub_lms.items()):
         leave = marks.first + 2 * n + 1
-        fst = splice(fst, _as_fst(names_grammar(sub, kind, lang.word_ids, leave=leave)), leave)
+        fst = splice(fst, {leave: _as_fst(names_grammar(sub, kind, lang.word_ids, leave=leave))})
     G = Grammar(fst.sources, fst.targets, fst.ilabels, fst.costs, fst.finals, 0)
     return Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, 100_000, marks=marks))
 

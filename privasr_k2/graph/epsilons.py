@@ -1,0 +1,284 @@
+"""Removal of epsilons from LG, for the best path of each sequence of labels and words.
+
+Every sequence of epsilon arcs is put together with the arc before it or the one behind it, whichever makes
+fewer arcs [Mohri 2002, which takes the one behind]. Of several sequences between two states the cheapest of
+each sequence of words stays, so that homophones that go on alike are all kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privasr_k2.graph.openfst import Fst
+
+_DEEPEST = 100  # epsilon arcs in a row; more are a circle
+
+
+@dataclass(frozen=True, eq=False)
+class WordArcs:
+    """A arcs without epsilons, sorted by source and label; any number of words on each.
+
+    State 0 is the start, the last state the end, which arcs with the label -1 lead to; these come last.
+
+    Args:
+        sources, targets, labels: (A,) int32.
+        scores: (A,) float32, ln P.
+        words: the words of all arcs, int32; those of arc a are ``words[splits[a]:splits[a + 1]]``.
+        splits: (A + 1,) int32.
+    """
+
+    sources: np.ndarray
+    targets: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray
+    words: np.ndarray
+    splits: np.ndarray
+
+    @property
+    def num_states(self) -> int:
+        """States, the end included."""
+        return int(self.targets.max(initial=-1)) + 1
+
+    @property
+    def num_arcs(self) -> int:
+        """A."""
+        return len(self.targets)
+
+
+def rows_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For ragged rows the sizes of some of them, and the places of all their elements in turn.
+
+    >>> rows_of(np.array([0, 2, 2, 5]), np.array([2, 0, 2]))
+    (array([3, 2, 3]), array([2, 3, 4, 0, 1, 2, 3, 4]))
+    """
+    starts = splits[rows]
+    sizes = splits[rows + 1] - starts
+    ends = np.cumsum(sizes)
+    places = np.arange(int(ends[-1]) if len(ends) else 0)
+    places += np.repeat(starts - (ends - sizes), sizes)
+    return sizes, places
+
+
+def splits_of(owners: np.ndarray, count: int) -> np.ndarray:
+    """Where the elements of each of ``count`` owners begin, and behind them the end; owners are sorted.
+
+    >>> splits_of(np.array([0, 0, 2]), 3)
+    array([0, 2, 2, 3])
+    """
+    return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))])
+
+
+class _Strings:
+    """Sequences of words as numbers; 0 is the empty one."""
+
+    def __init__(self) -> None:
+        self._before, self._last = np.zeros(1, np.int64), np.zeros(1, np.int64)
+
+    def longer(self, strings: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Each string with a word behind it; word 0 is none."""
+        speaking = np.flatnonzero(words)
+        pairs = strings[speaking].astype(np.int64) << 32 | words[speaking]
+        known = self._before << 32 | self._last  # of the empty string 0, which no pair is
+        every, first = np.unique(np.concatenate([known, pairs]), return_index=True)
+        # What is known keeps its number, what is new gets the next ones.
+        new = first >= len(known)
+        number = np.where(new, len(known) - 1 + np.cumsum(new), first)
+        self._before = np.concatenate([self._before, every[new] >> 32])
+        self._last = np.concatenate([self._last, every[new] & 0xFFFFFFFF])
+        made = strings.astype(np.int32)
+        made[speaking] = number[np.searchsorted(every, pairs)]
+        return made
+
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        """The words of all strings and where each begins."""
+        columns, at = [self._last], self._before
+        while at.any():
+            columns.append(self._last[at])
+            at = self._before[at]
+        grid = np.stack(columns[::-1], axis=1)
+        return grid[grid > 0], np.concatenate([[0], np.cumsum(np.count_nonzero(grid, axis=1))])
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Arcs on the way: each has a string of words before its own word and one behind it."""
+
+    sources: np.ndarray
+    targets: np.ndarray
+    labels: np.ndarray
+    costs: np.ndarray
+    before: np.ndarray
+    word: np.ndarray
+    behind: np.ndarray
+
+    def __getitem__(self, rows: np.ndarray) -> _Arcs:
+        return _Arcs(*(column[rows] for column in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Arcs]) -> _Arcs:
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ways:
+    """Pairs of states with nothing but epsilons between them: the least cost for a string of words."""
+
+    sources: np.ndarray
+    targets: np.ndarray
+    costs: np.ndarray
+    strings: np.ndarray
+
+    def __getitem__(self, rows: np.ndarray) -> _Ways:
+        return _Ways(*(column[rows] for column in vars(self).values()))
+
+
+def remove_epsilons(fst: Fst) -> WordArcs:
+    """The same costs and words for each sequence of labels, without label 0.
+
+    Args:
+        fst: labels above 0 and epsilons; no circle of epsilons. States that lead nowhere are left out.
+
+    Raises:
+        RuntimeError: a circle of epsilons, which is a defect.
+    """
+    arcs, strings, end = _sounding(fst), _Strings(), fst.num_states
+    into, out = (np.bincount(ends, minlength=end + 1) for ends in (arcs.targets, arcs.sources))
+    into[fst.start] = len(arcs.sources) + 1  # what leaves the start has nothing before it
+    ways = _ways(fst, strings, into > 0, out > 0)
+    # A way from p to q goes with the arcs into p, which then go on to q, or with those out of q, which then
+    # leave p; with those, too, that have just been added.
+    early = into[ways.sources] <= out[ways.targets]
+    chosen = ways[early]
+    sizes, found = _matches(arcs.targets, chosen.sources, end)
+    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
+    added = dataclasses.replace(
+        longer,
+        targets=chosen.targets[way],
+        costs=longer.costs + chosen.costs[way],
+        behind=chosen.strings[way],
+    )
+    arcs, chosen = _Arcs.joined([arcs, added]), ways[~early]
+    sizes, found = _matches(arcs.sources, chosen.targets, end)
+    way, longer = np.repeat(np.arange(len(sizes)), sizes), arcs[found]
+    added = dataclasses.replace(
+        longer,
+        sources=chosen.sources[way],
+        costs=longer.costs + chosen.costs[way],
+        before=chosen.strings[way],
+    )
+    return _with_words(_trimmed(_Arcs.joined([arcs, added]), fst.start, end), strings)
+
+
+def _sounding(fst: Fst) -> _Arcs:
+    """Arcs with a label, and one with the label -1 to a state of its own wherever the graph ends."""
+    arcs, ending = np.flatnonzero(fst.ilabels), np.flatnonzero(np.isfinite(fst.finals))
+    none = np.zeros(len(arcs) + len(ending), dtype=np.int32)
+    return _Arcs(
+        np.concatenate([fst.sources[arcs], ending]).astype(np.int32),
+        np.append(fst.targets[arcs], np.full(len(ending), fst.num_states, np.int32)),
+        np.append(fst.ilabels[arcs], np.full(len(ending), -1, np.int32)),
+        np.concatenate([fst.costs[arcs], fst.finals[ending]]),
+        none,
+        np.append(fst.olabels[arcs], np.zeros(len(ending), np.int32)),
+        none,
+    )
+
+
+def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> _Ways:
+    """All ways from states that ``begins`` tells to states that ``ends`` tells."""
+    silent = np.flatnonzero(fst.ilabels == 0)
+    sources, targets, words = fst.sources[silent], fst.targets[silent], fst.olabels[silent]
+    costs, splits = fst.costs[silent].astype(np.float64), splits_of(sources, fst.num_states)
+    first = np.flatnonzero(begins[sources])
+    level = _Ways(
+        sources[first].astype(np.int32), targets[first], costs[first],
+        strings.longer(np.zeros(len(first), np.int32), words[first]),
+    )  # fmt: skip
+    levels = []
+    while len(level.sources):
+        if len(levels) == _DEEPEST:
+            raise RuntimeError("epsilons in a circle")
+        levels.append(level[ends[level.targets]])
+        sizes, arc = rows_of(splits, level.targets)
+        way = np.repeat(np.arange(len(sizes)), sizes)
+        level = _Ways(
+            level.sources[way], targets[arc], level.costs[way] + costs[arc],
+            strings.longer(level.strings[way], words[arc]),
+        )  # fmt: skip
+    found = _Ways(*map(np.concatenate, zip(*(vars(one).values() for one in [*levels, level]))))
+    pairs = found.sources * np.int64(fst.num_states) + found.targets
+    order = np.argsort(pairs, kind="stable")
+    same = np.diff(pairs[order]) == 0
+    several = np.zeros(len(order), dtype=bool)
+    several[1:] |= same
+    several[:-1] |= same
+    # Most pairs have one way, and need no further order.
+    some = order[several]
+    some = some[np.lexsort((found.costs[some], found.strings[some], pairs[some]))]
+    best = np.ones(len(some), dtype=bool)
+    best[1:] = (np.diff(pairs[some]) != 0) | (np.diff(found.strings[some]) != 0)
+    return found[np.concatenate([order[~several], some[best]])]
+
+
+def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each of ``wanted`` how many ``values`` (at most ``count``) equal it, and which, in turn."""
+    sought = np.zeros(count + 1, dtype=bool)
+    sought[wanted] = True
+    places = np.flatnonzero(sought[values])
+    places = places[np.argsort(values[places], kind="stable")]
+    sizes, found = rows_of(splits_of(values[places], count + 1), wanted)
+    return sizes, places[found]
+
+
+def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
+    """Sorted, without states that nothing leaves or that the start does not reach; the start is number 0."""
+    if start:
+        number = np.arange(end + 1, dtype=np.int32)
+        number[[0, start]] = number[[start, 0]]
+        arcs = dataclasses.replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
+    rows = np.arange(len(arcs.sources))
+    while True:
+        leads = np.zeros(end + 1, dtype=bool)
+        leads[arcs.sources[rows]] = leads[end] = True
+        kept = leads[arcs.targets[rows]]
+        if kept.all():
+            break
+        rows = rows[kept]
+    # As k2 has it, label -1 comes last.
+    keys = arcs.sources[rows].astype(np.int64) << 32 | arcs.labels[rows].astype(np.uint32)
+    arcs = arcs[rows[np.argsort(keys, kind="stable")]]
+    splits, reached = splits_of(arcs.sources, end + 1), np.zeros(end + 1, dtype=bool)
+    front = np.zeros(1, dtype=np.int32)
+    while len(front):
+        reached[front] = True
+        _, leaving = rows_of(splits, front)
+        front = arcs.targets[leaving]
+        front = np.unique(front[~reached[front]])
+    kept = reached[arcs.sources]
+    arcs = arcs if kept.all() else arcs[kept]
+    number = (np.cumsum(reached) - 1).astype(np.int32)
+    return dataclasses.replace(arcs, sources=number[arcs.sources], targets=number[arcs.targets])
+
+
+def _with_words(arcs: _Arcs, strings: _Strings) -> WordArcs:
+    """With the words of each arc in a row."""
+    said, starts = strings.table()
+    lengths = np.diff(starts)
+    before, own = lengths[arcs.before], arcs.word > 0
+    splits = np.concatenate([[0], np.cumsum(before + own + lengths[arcs.behind])])
+    words = np.zeros(splits[-1], dtype=np.int32)
+    for of_arc, first in ((arcs.before, splits[:-1]), (arcs.behind, splits[:-1] + before + own)):
+        speaking = np.flatnonzero(of_arc)
+        sizes, places = rows_of(starts, of_arc[speaking])
+        shift = np.repeat(first[speaking] - starts[of_arc[speaking]], sizes)
+        words[places + shift] = said[places]
+    speaking = np.flatnonzero(own)
+    words[splits[speaking] + before[speaking]] = arcs.word[speaking]
+    return WordArcs(
+        arcs.sources, arcs.targets, arcs.labels, (-arcs.costs).astype(np.float32), words,
+        splits.astype(np.int32),
+    )  # fmt: skip
