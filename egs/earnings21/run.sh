@@ -12,6 +12,7 @@ corpus=earnings21                  # privasr_k2/corpora/earnings21.py
 corpus_dir=corpus/earnings21       # or --corpus-dir where you have it
 decode=false                       # no speech comes with it
 taggers=gold                       # as annotated, in four classes
+gold=true                          # all of it is: other --taggers are measured against that
 public_text=corpus/ner_text        # or --public-text where you have annotated text: public names
 nnlm_text=corpus/books.txt.gz      # or --nnlm-text where you have public text: pre-trained LMs
 . run_recipe.sh

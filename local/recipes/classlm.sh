@@ -9,12 +9,13 @@
 # Options: sizes (of the adaptation text, per cent of the sanitized text's words; quoted; '': none), original (models of the original text,
 # for comparison; default: true without --max-epsilon), keep (probability that a word of a name
 # is kept), mix (em: weights of the mixtures chosen on dev; preset: the paper's 0.3/0.7/0.4), taggers (spacy,gazetteer; empty: the
-# corpus's own annotation), public_text (folder of annotated public text in the CoNLL format, whose names are the public lists) or
+# corpus's own annotation), gold (whether the corpus has annotated the names of all its text: other taggers are then measured
+# against them, and recognized names scored by them), public_text (folder of annotated public text in the CoNLL format, whose names are the public lists) or
 # public_names (lists ready made: per.txt org.txt loc.txt misc.txt), lm_epochs (passes of the LSTM over its text), tune_epochs (of
 # its softmax over the adaptation text), decode (false: no speech), encoder and all others of recipe ctc.
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154
-sizes='12 15 20' original='' keep='' mix=em taggers=${taggers-} decode=${decode:-true} public_text=${public_text-} public_names='' lm_epochs='' tune_epochs=''
+sizes='12 15 20' original='' keep='' mix=em taggers=${taggers-} gold=${gold:-false} decode=${decode:-true} public_text=${public_text-} public_names='' lm_epochs='' tune_epochs=''
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
 [[ $mix == em || $mix == preset ]] || _stop "--mix" "em or preset" "'$mix'" "correct the value"
@@ -29,6 +30,7 @@ if [[ $original == false && -z $sizes ]]; then released=true; fi
 exp=exp/classlm_${first_pass#exp/ctc_}
 if [[ $decode == false ]]; then exp=exp/classlm_text; fi
 if [[ $released == true ]]; then exp+=_released; fi
+[[ $gold == true || $gold == false ]] || _stop "--gold" "true or false" "'$gold'" "correct the value"
 
 # All text of a corpus that speaks only a part of it.
 texts=data/manifests
@@ -52,32 +54,51 @@ fi
 if [[ $decode == true ]]; then . am_stage.sh; fi
 
 # Entities of the text as it was written, in place of the corpus's own annotation.
-scored=$manifests spoken=''   # whose entities are scored; where the speech is
-if [[ $texts != "$manifests" ]]; then spoken="--in-spoken $manifests"; fi
+text=data/text_classlm
+scored=$manifests spoken='' further=$further_text   # whose entities are scored; where the speech is; what is beside the cuts
+folders=("$texts")
+if [[ $texts != "$manifests" ]]; then
+  spoken="--in-spoken $manifests"
+  if [[ $decode == true ]]; then folders+=("$manifests"); fi
+fi
+in_parts() {   # TITLE MANIFESTS FURTHER OUT: the same users are in a part whatever their names are
+  stage 6 "$1" split_text $(layers split_text) --in-manifests "$2" ${3:+--in-text "$3"} $spoken --out-dir "$4" \
+    ${sizes:+--set "sizes=[${sizes// /,}]"}
+}
+tag() {   # TITLE TAGGERS FLAG...
+  stage 6 "$1" tag_entities $(layers tag_entities) "${@:3}" --in-definition "$definition" --set "taggers=[$2]" --num-jobs "$nj"
+}
+by_people=''   # the text that is sanitized, with its annotated names
 if [[ -n $taggers ]]; then
   lists=''   # what the gazetteer knows, and text that tells names from words
   if [[ $taggers == *gazetteer* ]]; then
     lists="--in-public-lists ${public_lists// /$_space}"
     if [[ $public_lists == data/public/lists ]]; then lists+=" --in-public-cased data/public/tagged.jsonl.gz"; fi
   fi
-  for folder in $texts $manifests; do
-    if [[ $folder == "$manifests" && $decode == false && $texts != "$manifests" ]]; then continue; fi
-    stage 6 "entities in ${folder##*/}" tag_entities $(layers tag_entities) --in-manifests $folder \
-      --out-manifests "${folder}_tagged" $lists --in-definition "$definition" --set "taggers=[$taggers]" --num-jobs "$nj"
-    if [[ $texts == "$manifests" ]]; then break; fi
+  for folder in "${folders[@]}"; do
+    tag "entities in ${folder##*/}" "$taggers" --in-manifests "$folder" --out-manifests "${folder}_tagged" $lists
   done
-  texts=${texts}_tagged scored=${manifests}_tagged
+  if [[ -n $further ]]; then
+    tag "entities in ${further##*/}" "$taggers" --in-text "$further" --out-text data/further_tagged.jsonl.gz $lists
+  fi
+  scored=${manifests}_tagged
+  if [[ $gold == true && $taggers != gold ]]; then
+    for folder in "${folders[@]}"; do
+      tag "annotated entities in ${folder##*/}" gold --in-manifests "$folder" --out-manifests "${folder}_gold"
+    done
+    in_parts "the same parts with annotated entities" "${texts}_gold" "$further" ${text}_gold
+    by_people=${text}_gold/background.jsonl.gz scored=${manifests}_gold
+  fi
+  texts=${texts}_tagged further=${further:+data/further_tagged.jsonl.gz}
 fi
-text=data/text_classlm
-stage 6 "background, adaptation, dev and test text" split_text $(layers split_text) --in-manifests $texts \
-  ${further_text:+--in-text $further_text} $spoken --out-dir $text ${sizes:+--set "sizes=[${sizes// /,}]"}
+in_parts "background, adaptation, dev and test text" "$texts" "$further" $text
 
 # All of a corpus's text that is not dev or test is one private data set for the ledger, whatever part it is in.
 stage 7 "sanitized text" sanitize_text $(layers sanitize) --in-private-text $text/background.jsonl.gz \
   --in-public-lists "$public_lists" --out-dir "$exp/sanitized_text" --out-privacy "$exp/sanitized_text_privacy.json" $(budget) \
   --set data="$corpus/train" ${keep:+keep="$keep"}
 stage 7 "entities that were found and replaced" report_entities --in-text $text/background.jsonl.gz \
-  --in-sanitized "$exp/sanitized_text" --in-privacy "$exp/sanitized_text_privacy.json" --in-public-lists "$public_lists" \
+  ${by_people:+--in-gold "$by_people"} --in-sanitized "$exp/sanitized_text" --in-privacy "$exp/sanitized_text_privacy.json" --in-public-lists "$public_lists" \
   --out-report "$exp/entities.json" --out-table "$exp/entities.md"
 sanitized=$exp/sanitized_text/sanitized.jsonl.gz
 declare -A adaptation=()

@@ -15,7 +15,7 @@ from privasr_k2.errors import DataError, GraphError
 from privasr_k2.fileio import atomic_path, read_json, write_json
 from privasr_k2.lm.arpa import UNK, read_arpa, write_arpa
 from privasr_k2.lm.classes import ClassLm
-from privasr_k2.lm.names import check_spoken, mentions
+from privasr_k2.lm.names import check_spoken, mention_places, mentions
 from privasr_k2.lm.ngram import DISCOUNTINGS
 from privasr_k2.lm.sub_lm import KINDS, SubLm, make_sub_lm, mix_names, read_sub_lm, within, write_sub_lm
 from privasr_k2.lm.train import NgramConfig, train_ngram
@@ -89,12 +89,13 @@ def train_class_lm(
         DataError: a class without a name of known words.
     """
     spoken = set(vocabulary)
-    found = mentions(texts)
+    found, marked = mentions(texts), mention_places(texts)
     subs = {}
     for kind in config.classes:
         names = mix_names(found.get(kind, {}), lists.get(kind, {}), config.list_weight)
-        check_spoken(kind, names, spoken, (places or {}).get(kind, {}))
-        subs[kind] = _sub_lm(kind, within(names, spoken), config)
+        listed = (places or {}).get(kind, {})
+        check_spoken(kind, names, spoken, {**listed, **{**marked.get(kind, {}), **listed}})
+        subs[kind] = _sub_lm(kind, within(names, spoken), config, _place(texts, kind))
     root = train_ngram(
         [with_tags(text).words for text in texts],
         [*vocabulary, *map(tag_of, config.classes)],
@@ -104,8 +105,15 @@ def train_class_lm(
     return ClassLm(root, subs, cut_history=config.cut_history)
 
 
-def _sub_lm(kind: str, names: Mapping[tuple[str, ...], float], config: ClassLmConfig) -> SubLm:
-    sub = make_sub_lm(names, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}")
+def _place(texts: Sequence[TaggedText], kind: str) -> str:
+    """A class, and where the text first has its tag."""
+    tagged = (text.place for text in texts if text.place and tag_of(kind) in text.words)
+    place = next(tagged, "")
+    return f"{place} (class {kind})" if place else f"class {kind}"
+
+
+def _sub_lm(kind: str, names: Mapping[tuple[str, ...], float], config: ClassLmConfig, place: str) -> SubLm:
+    sub = make_sub_lm(names, config.sub_lm, unknown_mass=config.unknown_mass, place=place)
     log.info("class %s: %d names, %d states, %d arcs", kind, len(names), len(sub.finals), len(sub.labels))
     return sub
 
@@ -130,9 +138,14 @@ def save_class_lm(folder: Path, lm: ClassLm) -> None:
     with atomic_path(folder) as temporary:
         (temporary / SUBS).mkdir(parents=True)
         for kind, sub in lm.sub_lms.items():
-            write_sub_lm(temporary / SUBS / f"{kind}.txt", sub)
+            write_sub_lm(sub_file(temporary, kind), sub)
         write_arpa(lm.root, temporary / ROOT)
         write_json(temporary / SPEC, spec)
+
+
+def sub_file(folder: str | Path, kind: str) -> Path:
+    """Where a class LM's folder has the names of a class."""
+    return Path(folder) / SUBS / f"{kind}.txt"
 
 
 def is_class_lm(folder: Path) -> bool:
@@ -158,7 +171,7 @@ def load_class_lm(folder: Path) -> ClassLm:
     ):
         raise DataError(folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again")
     root = read_arpa(folder / ROOT)
-    subs = {kind: read_sub_lm(folder / SUBS / f"{kind}.txt") for kind in spec["classes"]}
+    subs = {kind: read_sub_lm(sub_file(folder, kind)) for kind in spec["classes"]}
     tags = set(filter(is_tag, root.words))
     if lone := sorted(tags - {tag_of(kind) for kind in subs}):
         raise GraphError(

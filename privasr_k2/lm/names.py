@@ -37,10 +37,10 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
     if not path.is_file():
         raise DataError(path, "text", "no such file", "correct the name")
     if path.name.removesuffix(".gz").endswith(".jsonl"):
-        places = ((f"{path} ({text.id})", text) for text in read_tagged([path]))
+        places = ((f"{text.place} ({text.id})", text) for text in read_tagged([path]))
     else:
         lines = ((f"{path}:{number}", tuple(line.split())) for number, line in read_lines(path))
-        places = ((place, TaggedText(place, words, None)) for place, words in lines)
+        places = ((place, TaggedText(place, words, None, place=place)) for place, words in lines)
     found = []
     for place, text in places:
         _refuse_nested(place, text)
@@ -90,6 +90,20 @@ def mentions(texts: Sequence[TaggedText]) -> dict[str, dict[Name, float]]:
     return {kind: names for kind, names in found.items() if names}
 
 
+def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
+    """For each class, file and line where each name is marked first.
+
+    >>> from privasr_k2.text.entities import Entity
+    >>> mention_places([TaggedText("1", ("ask", "ann"), (Entity(1, 2, "PER"),), place="a.jsonl:7")])
+    {'PER': {('ann',): 'a.jsonl:7'}}
+    """
+    found: dict[str, dict[Name, str]] = {}
+    for text in texts:
+        for first, end, kind in text.entities or ():
+            found.setdefault(kind, {}).setdefault(text.words[first:end], text.place)
+    return found
+
+
 def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mapping[Name, float]]:
     """The lists of a folder (``per.txt``, ``org.txt``, ...): for each class names and their probabilities.
 
@@ -124,7 +138,7 @@ def check_spoken(
     Args:
         names: and their probabilities.
         spoken: the words of the lexicon.
-        places: file and line of those that are on a list, in its order.
+        places: file and line of each, in the order in which they are told.
 
     Raises:
         DataError: no name is left; with file and line of the first.
@@ -134,13 +148,14 @@ def check_spoken(
         return
     rank = {name: number for number, name in enumerate(places)}
     lost.sort(key=lambda name: rank.get(name, len(rank)))
+    where = [places.get(name) or "the text" for name in lost[:_SHOWN]]
     shown = "; ".join(
-        f"{places.get(name, 'text')}: {' '.join(name)!r} ({' '.join(w for w in name if w not in spoken)})"
-        for name in lost[:_SHOWN]
+        f"{place}: {' '.join(name)!r} ({' '.join(word for word in name if word not in spoken)})"
+        for place, name in zip(where, lost)
     )
     if len(lost) == len(names):
         raise DataError(
-            places.get(lost[0], "the text"),
+            where[0],
             f"a name of {kind} with all its words in words.txt",
             f"words that it lacks, in brackets: {shown}",
             "add them to the lexicon, or other names to the list",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ class TaggedText:
         user: whose text it is; may be empty.
         document: what it is part of (meeting, call); empty: all texts of the user are one document.
         cased: the text as it was written, blank-parted tokens; empty where it is not known.
+        place: file and line that it was read from, for messages; no part of what texts are compared by.
     """
 
     id: str
@@ -45,6 +46,7 @@ class TaggedText:
     user: str = ""
     document: str = ""
     cased: str = ""
+    place: str = field(default="", compare=False)
 
 
 class Tagger(Protocol):

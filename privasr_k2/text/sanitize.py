@@ -150,7 +150,7 @@ def needs_lists(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]])
         for first, _, label in text.entities or ():
             if label not in lists:
                 raise DataError(
-                    f"word {first + 1} of {text.id}",
+                    f"{text.place and text.place + ': '}word {first + 1} of {text.id}",
                     f"a class that has a list: {' '.join(lists)}",
                     label,
                     f"give {label.lower()}.txt, or leave {label} out when the text is tagged",

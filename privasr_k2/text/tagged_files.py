@@ -124,4 +124,5 @@ def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
         str(fields.get("user") or ""),
         str(fields.get("document") or ""),
         " ".join(str(custom.get("cased") or "").split()),
+        place,
     )

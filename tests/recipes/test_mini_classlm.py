@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,32 @@ def test_without_speech_and_what_cannot_be(tmp_path: Path) -> None:
     done = run_recipe("ami", "classlm", "--corpus-dir", tmp_path, "--public-text", tmp_path, *options)
     [tagging] = [line for line in done.stdout.split("\nstage ") if line.startswith("6 (entities in")]
     assert "data/public/lists data/public/tagged.jsonl.gz" in tagging
+    assert "_gold" not in done.stdout  # nobody annotated it
+
+
+def test_taggers_are_measured_where_names_are_annotated(tmp_path: Path) -> None:
+    options = ("--dry-run", "true", "--decode", "false", "--work-dir", tmp_path)
+    corpus = ("earnings21", "classlm", "--corpus-dir", tmp_path, "--public-text", tmp_path, *options)
+    shown = stages(run_recipe(*corpus, "--taggers", "gazetteer"))
+    report = shown["7 (entities that were found and replaced)"]
+    assert "data/text_classlm/background.jsonl.gz data/text_classlm_gold/background.jsonl.gz" in report
+    assert "data/manifests_gold" in shown["6 (the same parts with annotated entities)"]
+    assert "data/manifests_gold" in shown["16 (the tables)"]  # names are scored as annotated
+    assert "data/manifests_tagged" in shown["6 (background, adaptation, dev and test text)"]
+    # What was annotated is what is sanitized: there is nothing to measure.
+    assert not [name for name in stages(run_recipe(*corpus)) if "annotated" in name]
+    shown = stages(run_recipe(*OPTIONS, *options, "--taggers", "gazetteer", "--gold", "true"))
+    # Text beside the cuts is tagged, too.
+    assert "data/further_tagged.jsonl.gz" in shown["6 (background, adaptation, dev and test text)"]
+    assert "written.jsonl" in shown["6 (the same parts with annotated entities)"]
+    done = run_recipe(*OPTIONS, *options, "--gold", "some")
+    assert done.returncode == 2 and "expected true or false, found 'some'" in done.stdout
+
+
+def stages(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """What a dry run shows of each stage, by number and title."""
+    assert done.returncode == 0, done.stdout
+    return {stage.partition("\n")[0]: stage for stage in f"\n{done.stdout}".split("\nstage ")}
 
 
 def lines(folder: Path) -> list[str]:

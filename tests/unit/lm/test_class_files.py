@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError, GraphError
-from privasr_k2.fileio import read_json, write_json
+from privasr_k2.fileio import read_json, write_json, write_jsonl
 from privasr_k2.lm.class_files import ClassLmConfig, load_class_lm, save_class_lm, train_class_lm
 from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.names import read_texts
 from privasr_k2.lm.neural.perplexity import open_lm
 from privasr_k2.text.entities import Entity, TaggedText
+from privasr_k2.text.tagged_files import to_record
 
 CONF = Path(__file__).resolve().parents[3] / "conf" / "class_lm.yaml"
 WORDS = ["call", "now", "ann", "lee", "bob", "york"]
@@ -51,6 +54,25 @@ def test_names_of_text_and_lists(lm: ClassLm, caplog: pytest.LogCaptureFixture) 
     call = lm.root.word_ids["call"] + 1
     prob = 10 ** lm.root.log10_conditional(np.array([call]), np.array([lm.root.word_ids["<PER>"]]))
     assert prob[0] > 0.7
+
+
+def test_names_of_text_that_nobody_can_say_have_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where they are marked first; a name of a list has its line there."""
+    path = tmp_path / "a.jsonl"
+    write_jsonl(path, [to_record(text) for text in (*TEXT, replace(TEXT[2], id="5"))])
+    texts = read_texts([path])
+    assert texts[:4] == TEXT and texts[2].place == f"{path}:3"
+    with caplog.at_level(logging.WARNING):
+        train_class_lm(texts, WORDS, {}, settings())
+    assert f"{path}:3: 'zoe' (zoe)" in caplog.text
+    with caplog.at_level(logging.WARNING):
+        lists = {"PER": {("zoe",): 1.0}}
+        train_class_lm(texts, WORDS, lists, settings(), places={"PER": {("zoe",): "per.txt:9"}})
+    assert "left out: per.txt:9: 'zoe' (zoe)" in caplog.text
+    with pytest.raises(DataError, match=r"a.jsonl:1: expected a name of PER .*'ann lee' \(ann lee\)"):
+        train_class_lm(texts, ["call", "now", "york"], {}, settings())
 
 
 def test_written_is_read_again(tmp_path: Path, lm: ClassLm) -> None:

@@ -64,7 +64,10 @@ def test_a_tag_inside_a_name_is_refused(tmp_path: Path, name: str) -> None:
     record = {"id": "9", "text": f"ask {name}", "entities": [[1, 1 + len(name.split()), "PER"]]}
     with pytest.raises(DataError) as caught:
         read_text(write(tmp_path / "a.jsonl", [*RECORDS, record]), ["PER", "ORG", "LOC"])
-    assert (caught.value.place, caught.value.found) == (f"{tmp_path / 'a.jsonl'} (9)", name)
+    assert (caught.value.place, caught.value.found) == (
+        f"{tmp_path / 'a.jsonl'}:{len(RECORDS) + 1} (9)",
+        name,
+    )
     assert "not nested" in str(caught.value)
 
 
@@ -95,7 +98,7 @@ def test_a_class_without_a_place_is_named(tmp_path: Path, record: object) -> Non
     path = write(tmp_path / "a.jsonl", [*RECORDS, record])
     with pytest.raises(DataError) as caught:
         read_text(path, ["PER", "LOC"])
-    assert (caught.value.place, caught.value.found) == (f"{path} (9)", "ORG")
+    assert (caught.value.place, caught.value.found) == (f"{path}:{len(RECORDS) + 1} (9)", "ORG")
     assert len(read_text(path)) == 4
 
 
@@ -131,6 +134,6 @@ def test_names_that_nobody_can_say_are_named_with_file_and_line(
     assert not caplog.text
     check_spoken("PER", names, {"ann", "zoe"}, places["PER"])
     assert "2 of 3 names (50.0 % in mass)" in caplog.text
-    assert f"{path}:3: 'zoe quux' (quux); text: 'old' (old)" in caplog.text
+    assert f"{path}:3: 'zoe quux' (quux); the text: 'old' (old)" in caplog.text
     with pytest.raises(DataError, match=r"per.txt:1: expected a name of PER .* found .*'ann' \(ann\)"):
         check_spoken("PER", names, {"zoe"}, places["PER"])
