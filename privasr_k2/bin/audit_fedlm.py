@@ -27,6 +27,7 @@ def main() -> None:
     made = cli.parser(__doc__)
     made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
     made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
+    made.add_argument("--in-rates", type=Path, metavar="FILE", help="learning rates of tune_fedlm")
     made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="what was found, JSON")
     cli.add_config(made)
     cli.add_device(made)
@@ -39,6 +40,7 @@ def main() -> None:
     from privasr_k2.federated.clients import read_clients
     from privasr_k2.federated.cohorts import Drawn
     from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
+    from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.train import open_start
     from privasr_k2.federated.weighting import prepare
     from privasr_k2.lm.neural.files import load_lm
@@ -46,6 +48,8 @@ def main() -> None:
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
+    if args.in_rates is not None:
+        args.set += read_rates(args.in_rates)
     config = cli.load(fedlm_audit.AuditedConfig, args)
     if not config.claims:
         raise ConfigError("privacy.noise", "a number above 0", "0", "name the claim that is audited")

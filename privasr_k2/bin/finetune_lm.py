@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
 
@@ -20,7 +21,9 @@ def main() -> None:
     made = cli.parser(__doc__)
     made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
     made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
-    made.add_argument("--in-dev-text", type=Path, metavar="FILE", help="a sentence a line, for the log")
+    made.add_argument(
+        "--in-dev-text", type=Path, metavar="FILE", help="a sentence a line: which epoch is kept"
+    )
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
@@ -36,6 +39,10 @@ def main() -> None:
     config = cli.load(FinetuneConfig, args)
     text = read_lines(args.in_dev_text) if args.in_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
+    if config.keep == "best" and not dev:
+        raise ConfigError(
+            "--in-dev-text", "text to choose an epoch by", "none", "give it, or --set keep=last"
+        )
     clients = read_clients(args.in_clients)
     finetune(clients, dev, args.in_init, args.out_dir, config, choose_device(args.device))
 

@@ -3,8 +3,9 @@ r"""Turn recognized utterances into the text of clients: by speaker, or dealt to
     python -m privasr_k2.bin.make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz --config conf/clients.yaml
 
-Reads N-best lists with confidences (apply_confidence); each utterance gives its best hypothesis,
-or with text=ref its reference. --out-text has the same utterances, a sentence a line, for train_lm --in-text.
+Reads N-best lists with confidences (apply_confidence); each utterance gives its best hypothesis, or with
+text=ref its reference. Where nothing was recognized, --in-cuts has what was said (text=ref). --out-text has
+the same utterances, a sentence a line, for train_lm --in-text.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.data.manifests import load_cuts
+from privasr_k2.errors import ConfigError
 from privasr_k2.federated.clients import DeviceConfig, clients_of, table, write_clients
 from privasr_k2.fileio import write_text
-from privasr_k2.scoring.nbest_lists import read_nbest
+from privasr_k2.scoring.nbest_lists import NbestList, read_nbest
 
 log = logging.getLogger(__name__)
 
@@ -23,18 +26,35 @@ log = logging.getLogger(__name__)
 def main() -> None:
     """Parse, group, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-nbest", type=Path, nargs="+", required=True, metavar="DIR", help="N-best lists")
+    source = made.add_mutually_exclusive_group(required=True)
+    source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
+    source.add_argument("--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz, for text=ref")
     made.add_argument("--out-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
     made.add_argument("--out-text", type=Path, metavar="FILE", help="the same text, a sentence a line")
     cli.add_config(made)
     args = cli.parse(made)
-    lists = [one for folder in args.in_nbest for one in read_nbest(folder).lists]
-    clients = clients_of(lists, cli.load(DeviceConfig, args))
+    config = cli.load(DeviceConfig, args)
+    if args.in_cuts is not None:
+        if config.text != "ref":
+            raise ConfigError("text", "ref with --in-cuts", config.text, "nothing was recognized of cuts")
+        lists = _of_cuts(args.in_cuts)
+    else:
+        lists = [one for folder in args.in_nbest for one in read_nbest(folder).lists]
+    clients = clients_of(lists, config)
     if args.out_text is not None:
         lines = (" ".join(one.words) for client in clients for one in client.utterances)
         write_text(args.out_text, "".join(f"{line}\n" for line in lines))
     write_clients(args.out_clients, clients)
     log.info(" ".join(f"{name} {value:g}" for name, value in table(clients).items()))
+
+
+def _of_cuts(path: Path) -> list[NbestList]:
+    """What was said, as lists without hypotheses."""
+    role = path.name.removeprefix("cuts_").removesuffix(".jsonl.gz")
+    if path.name != f"cuts_{role}.jsonl.gz":
+        raise ConfigError("--in-cuts", "cuts_<role>.jsonl.gz", path.name, "give one, or --in-nbest")
+    said = [(cut.id, cut.supervisions[0]) for cut in load_cuts(path.parent, role, lazy=True)]
+    return [NbestList(name, role, one.speaker, one.text, True, ()) for name, one in said]
 
 
 if __name__ == "__main__":

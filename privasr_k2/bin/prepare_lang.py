@@ -1,7 +1,8 @@
 """Make a language folder: tokens, words and how they are spelled.
 
 The vocabulary is the words of the training text, of --in-further-text and of the name lists, and the most
-frequent ones of lm_text.txt.gz. Phones come from the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
+frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false, these alone. Phones come from the
+corpus's own lexicon.txt, then CMUdict, then espeak-ng.
 
     python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
         --config conf/lang.yaml --set units=phone
@@ -37,6 +38,10 @@ def main() -> None:
         help="tagged or plain text whose words join the vocabulary",
     )  # fmt: skip
     made.add_argument(
+        "--raw-lm-text", type=Path, metavar="FILE",
+        help="a normalized sentence a line, in place of lm_text.txt.gz",
+    )  # fmt: skip
+    made.add_argument(
         *("--in-public-lists", "--raw-public-lists"), dest="lists", type=Path, metavar="DIR",
         help="name lists, whose words join the vocabulary",
     )  # fmt: skip
@@ -53,7 +58,7 @@ def main() -> None:
     args = cli.parse(made)
     config = cli.load(LangConfig, args)
     manifests = args.in_manifests
-    lexicon, lm_text = manifests / "lexicon.txt", manifests / "lm_text.txt.gz"
+    lexicon, lm_text = manifests / "lexicon.txt", args.raw_lm_text or manifests / "lm_text.txt.gz"
     report = build_lang(
         args.out_dir,
         config,
@@ -62,7 +67,7 @@ def main() -> None:
             for role in roles(manifests)
             if role != "pool"  # its texts, where there are any, are not to be known
         },
-        lm_text=(line for _, line in read_lines(lm_text)) if lm_text.exists() else (),
+        lm_text=(line for _, line in read_lines(lm_text)) if args.raw_lm_text or lm_text.exists() else (),
         further=_further(args.in_further_text, args.lists),
         corpus_lexicon=lexicon if lexicon.exists() else None,
         model_tokens=read_tokens(args.tokens) if args.tokens is not None else None,

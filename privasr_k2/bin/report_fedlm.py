@@ -40,6 +40,8 @@ def main() -> None:
     made.add_argument("--in-audits", type=Path, nargs="*", default=[], metavar="FILE", help="of audit_fedlm")
     made.add_argument("--in-weights", type=Path, nargs="*", default=[], metavar="FILE", help="rescoring.json")
     made.add_argument("--in-logs", type=Path, nargs="*", default=[], metavar="DIR", help="folders of models")
+    made.add_argument("--in-lang", type=Path, metavar="DIR", help="the vocabulary of all models")
+    made.add_argument("--in-rates", type=Path, nargs="*", default=[], metavar="FILE", help="of tune_fedlm")
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     made.add_argument("--out-curves", type=Path, metavar="FILE", help="SVG of perplexities by round")
@@ -54,22 +56,32 @@ def main() -> None:
 
     test, adapt = fedlm_results.read_scores(args.in_scores)
     entries = fedlm_results.read_entries(args.in_privacy)
-    texts = {"adaptation": args.in_clients, "test": args.in_test_clients}
+    texts = {
+        name: read_clients(path)
+        for name, path in (("adaptation", args.in_clients), ("test", args.in_test_clients))
+        if path is not None
+    }
+    said = [one.confidences is None for client in texts.get("adaptation", ()) for one in client.utterances]
     plans = {}
     for name, entry in entries.items():
         system = fedlm_results.parse_system(name, args.in_perplexity)
-        if system is not None and system.noise is not None:
+        # Where clients come in an order the multiplier is that of all rounds together: no plan of samples.
+        if system is not None and system.noise is not None and not system.ordered:
             plans[name] = paper_epsilon(system.noise, entry.spending.delta)
     given = FedLmInputs(
         perplexities=fedlm_results.read_perplexities(args.in_perplexity),
         scores=test,
         adapt=adapt,
-        texts={name: table(read_clients(path)) for name, path in texts.items() if path is not None},
+        texts={name: table(clients) for name, clients in texts.items()},
         entries=entries,
         plans=plans,
         audits=fedlm_results.read_audits(args.in_audits),
         chosen=[read_chosen(path, read_json(path)) for path in args.in_weights],
         corpus=read_corpus_info(args.in_manifests),
+        trainings=fedlm_results.read_trainings(args.in_logs),
+        recognized=not (said and all(said)),
+        tuned=bool(args.in_rates),
+        words=None if args.in_lang is None else fedlm_results.read_words(args.in_lang),
     )
     text = fedlm_report(given, options)
     if args.out_curves is not None:

@@ -40,8 +40,9 @@ def main() -> None:
     )
     made.add_argument("--in-public-init", type=Path, required=True, metavar="DIR", help="model to begin with")
     made.add_argument(
-        "--in-public-dev-text", type=Path, metavar="FILE", help="a sentence a line, for the log"
+        "--in-public-dev-text", type=Path, metavar="FILE", help="a sentence a line: which round is kept"
     )
+    made.add_argument("--in-public-rates", type=Path, metavar="FILE", help="learning rates of tune_fedlm")
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
     made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="of the clients, where there is noise")
@@ -53,6 +54,7 @@ def main() -> None:
     import torch
 
     from privasr_k2.federated.clients import read_clients
+    from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.settings import FedLmConfig, spending
     from privasr_k2.federated.train import neutral, open_start, paper_epsilon, train_fedlm
     from privasr_k2.federated.weighting import prepare
@@ -61,6 +63,8 @@ def main() -> None:
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
+    if args.in_public_rates is not None:
+        args.set += read_rates(args.in_public_rates)
     config = cli.load(FedLmConfig, args)
     if config.claims != (args.out_privacy is not None) or (config.claims and args.ledger is None):
         wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
@@ -68,6 +72,9 @@ def main() -> None:
     clients = read_clients(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
+    if config.keep == "best" and not dev:
+        way_out = "give it, or --set keep=last"
+        raise ConfigError("--in-public-dev-text", "text to choose a round by", "none", way_out)
     config.sampling_for(len(clients))
     # All that can be wrong with the inputs is found before anything is spent.
     begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
@@ -77,6 +84,8 @@ def main() -> None:
         begun = None
         if spent is not None and process.leads:
             inputs = [args.in_private_clients, args.in_public_init]
+            if config.keep == "best":
+                inputs.append(args.in_public_dev_text)
             made_release = release.begin(
                 args.ledger,
                 beside=args.out_privacy,

@@ -3,6 +3,7 @@
 ``latest.safetensors`` has the server's state after some rounds. Under a claim each round's noisy average is
 written to ``released/round-N.safetensors`` before it is used. A training that was killed reads the state,
 then those rounds; only a round that was not written is computed and drawn again, with the release's own key.
+``best.safetensors`` has the weights of the round that read dev best so far.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from privasr_k2.training.keeper import LATEST
 from privasr_k2.training.weights import load_tensors, read_header, save_tensors
 
 log = logging.getLogger(__name__)
+
+_BEST = "best.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,19 @@ class RoundFiles:
             for path in self._rounds():
                 if read_header(path)["round"] < stand.round:
                     path.unlink()
+
+    def save_best(self, number: int, ppl: float, weights: Tensor) -> None:
+        """Write the weights of round ``number`` (from 1) and their perplexity on dev."""
+        header = {"fingerprint": self._fingerprint, "round": number, "ppl": ppl}
+        save_tensors(self._folder / _BEST, {"weights": weights}, header)
+
+    def best(self) -> tuple[int, float, Tensor] | None:
+        """What :meth:`save_best` wrote last; None where it did not."""
+        path = self._folder / _BEST
+        header = read_header(path) if self._writes and path.is_file() else None
+        if header is None or header["fingerprint"] != self._fingerprint:
+            return None
+        return header["round"], header["ppl"], load_tensors(path)["weights"]
 
     def save_round(self, number: int, delta: Tensor, clip: float | None) -> None:
         """Write the noisy average of round ``number`` (from 0) and the clip of the next."""

@@ -7,6 +7,7 @@ same four ways. No dropout, as on the clients. It claims nothing.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
 from privasr_k2.federated.fedlm import chosen_parameters
+from privasr_k2.federated.settings import KEPT
 from privasr_k2.federated.train import Sentences, open_start
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
@@ -37,6 +39,7 @@ class FinetuneConfig:
     start: str
     trained: str
     epochs: int
+    keep: str
     batch_size: int
     lr: float
     confidences: Weighting
@@ -48,6 +51,8 @@ class FinetuneConfig:
                 "start must be pretrained or scratch and trained all or output, "
                 f"got {self.start} and {self.trained}"
             )
+        if self.keep not in KEPT:
+            raise ValueError(f"keep must be one of {', '.join(KEPT)}, got {self.keep!r}")
         if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
             raise ValueError("epochs and batch_size must be at least 1 and lr above 0")
 
@@ -88,6 +93,9 @@ def finetune(
 ) -> None:
     """Train, and write the model's folder.
 
+    Args:
+        dev: scored after every epoch; needed with ``keep=best``.
+
     Raises:
         DataError: an utterance without the confidences that are asked for, no text, or no model.
     """
@@ -97,7 +105,12 @@ def finetune(
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
     trainer = LocalTrainer(model, chosen_parameters(model, config.trained), plain, config.seed)
     configuration.save(config, folder / "config.yaml")
+    least, kept = math.inf, None
     for epoch in epochs(trainer, data, config):
-        shown = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words).shown if dev else ""
-        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, shown)
+        found = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
+        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if found is None else found.shown)
+        if config.keep == "best" and found is not None and found.ppl < least:
+            least, kept = found.ppl, trainer.vector.clone()
+    if kept is not None:
+        trainer.load(kept)
     save_lm(folder, spec, model.state_dict(), vocabulary)

@@ -39,7 +39,7 @@ from privasr_k2.training.trainlog import TrainLog
 log = logging.getLogger(__name__)
 
 ABOUT = "federated.json"
-#: What changes no weights.
+#: What changes no weights; rounds that are not scored on dev cannot be kept as the best.
 _NEUTRAL = {"eval_every": 0, "save_every": 1}
 
 Sentences = Sequence[Sequence[str]]
@@ -47,7 +47,8 @@ Sentences = Sequence[Sequence[str]]
 
 def neutral(config: FedLmConfig) -> FedLmConfig:
     """The configuration with what changes no weights at fixed values: another one is another release."""
-    return dataclasses.replace(config, **_NEUTRAL)  # type: ignore[arg-type]
+    fixed = {name: value for name, value in _NEUTRAL.items() if name != "eval_every" or config.keep == "last"}
+    return dataclasses.replace(config, **fixed)  # type: ignore[arg-type]
 
 
 def paper_epsilon(noise: float, delta: float) -> Epsilon:
@@ -92,7 +93,9 @@ def train_fedlm(
     """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
 
     Args:
-        dev: for perplexities on the way; may be empty. The model depends on it in nothing.
+        dev: for perplexities on the way, and of which round the model is kept; with ``keep=last`` it may be
+            empty, and the model depends on it in nothing. Under a claim every round is released, so that the
+            choice by public text is free.
         init: folder of the model to begin with.
         release: of the leader, where the configuration claims a guarantee; it is finished in the end.
 
@@ -106,15 +109,19 @@ def train_fedlm(
     trainer = LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
-        fingerprint = _fingerprint(config, data, init, name)
+        fingerprint = _fingerprint(config, data, dev, init, name)
         files = RoundFiles(folder / "checkpoints", fingerprint, writes=process.leads)
         secrets = release if release is not None else Drawn(config.seed)
         if process.leads:
             configuration.save(config, folder / "config.yaml")
         _follow(Federation(data, trainer), vocabulary, dev, folder, config, process, secrets, files)
         if process.leads:
+            kept = files.best() if config.keep == "best" else None
+            if kept is not None:
+                trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
-            write_json(folder / ABOUT, _about(config, clients, trainer, name))
+            kept_round = config.rounds if kept is None else kept[0]
+            write_json(folder / ABOUT, _about(config, clients, trainer, name) | {"kept_round": kept_round})
     if release is not None:
         release.finish()
 
@@ -137,6 +144,7 @@ def _follow(
     files: RoundFiles,
 ) -> None:
     train_log: TrainLog | None = None
+    best = files.best()
     for one in rounds(federation, config, process, secrets if process.leads else None, files):
         done = one.number + 1
         place = Place(epoch=one.number, step=done)
@@ -149,7 +157,10 @@ def _follow(
             if dev:
                 federation.trainer.load(one.stand.server.weights)
                 scorer = NeuralScorer(federation.trainer.model, vocabulary)
-                scalars["dev_ppl"] = perplexity(scorer, dev, vocabulary.words).ppl
+                ppl = scalars["dev_ppl"] = perplexity(scorer, dev, vocabulary.words).ppl
+                if config.keep == "best" and (best is None or ppl < best[1]):
+                    best = done, ppl, one.stand.server.weights
+                    files.save_best(*best)
             train_log.epoch(place, scalars)
     if train_log is not None:
         train_log.close()
@@ -171,11 +182,13 @@ def _about(
     }
 
 
-def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], init: Path, release: str) -> str:
+def _fingerprint(
+    config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, init: Path, release: str
+) -> str:
     """Of everything that the weights depend on."""
-    digest = hashlib.sha256(
-        json.dumps([dataclasses.asdict(neutral(config)), release], sort_keys=True).encode()
-    )
+    chosen_by = [" ".join(sentence) for sentence in dev] if config.keep == "best" else []
+    of_all = [dataclasses.asdict(neutral(config)), release, chosen_by]
+    digest = hashlib.sha256(json.dumps(of_all, sort_keys=True).encode())
     for client in data:
         digest.update(client.name.encode())
         for values in (client.text.words, client.text.starts, client.weights):

@@ -33,6 +33,8 @@ class LangConfig:
         units: ``phone``, ``char`` or ``bpe_N``.
         corpus_words: whether the vocabulary has the words of the training text and of the LM text; without
             them it is that of further text alone.
+        train_words: whether, with ``corpus_words``, those of the training text are among them; without, the
+            LM text alone is a vocabulary that says nothing of who was recorded.
         max_words: the vocabulary's size; words of the training text and of further text are always in it.
         min_count: words of the LM text that occur less often are left out.
         cmudict: ``auto``, ``none`` or a file.
@@ -41,6 +43,7 @@ class LangConfig:
 
     units: str
     corpus_words: bool
+    train_words: bool
     max_words: int
     min_count: int
     cmudict: str
@@ -51,6 +54,8 @@ class LangConfig:
             raise ValueError(
                 f"max_words and min_count must be above 0, got {self.max_words}, {self.min_count}"
             )
+        if not self.train_words and parse_units(self.units)[0] not in ("phone", "char"):
+            raise ValueError(f"units must be phone or char with train_words=false, got {self.units!r}")
         if self.g2p not in ("espeak", "none"):
             raise ValueError(f"g2p must be espeak or none, got {self.g2p!r}")
 
@@ -100,10 +105,13 @@ def build_lang(
     counts = {role: Counter(word for text in lines for word in text.split()) for role, lines in texts.items()}
     lm_words = Counter(word for line in lm_text for word in line.split())
     needed = Counter(word for line in further for word in line.split())
-    known, further_known = (counts["train"], lm_words) if config.corpus_words else (Counter(), Counter())
+    known = counts["train"] if config.corpus_words and config.train_words else Counter()
+    further_known = lm_words if config.corpus_words else Counter()
     must, may = choose_vocabulary(
         known + needed, further_known, max_words=config.max_words, min_count=config.min_count
     )
+    if not config.train_words:  # tokens are those of the words that there must be
+        must, may = must | may, set()
     if not must:
         raise DataError("the vocabulary", "words", "none", "give --in-further-text, or set corpus_words=true")
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
@@ -231,6 +239,7 @@ def _write(
         "num_words": len(words),
         "num_pronunciations": len(entries),
         "words_from": dict(spellings.sources),
+        "train_words": config.corpus_words and config.train_words,
         "max_words": config.max_words,
         "min_count": config.min_count,
         "cmudict": config.cmudict,

@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from privasr_k2.scoring.fedlm_results import NO_NNLM, PRETRAINED, Perplexities, label_of, parse_system
+from privasr_k2.scoring.fedlm_results import (
+    NO_NNLM,
+    PRETRAINED,
+    Perplexities,
+    Words,
+    label_of,
+    parse_system,
+)
 from privasr_k2.scoring.report import FEW_SPEAKERS, NOTHING, versions
 
 #: Perplexity and WER of the paper's *Conversation* set [liu2021, Tables 2, 4 and 5].
@@ -31,6 +38,13 @@ PAPER: dict[str, tuple[str, str]] = {
     "fl_token_noise_0.5": ("50.4", "7.89"),
     "fl_token_noise_1.5": ("56.3", "7.93"),
 }
+_OF_PUBLIC = "of public text alone: no client has a part in it"
+_OF_TRAIN = "among them those of the corpus's part train; no guarantee covers them"
+_TUNED = (
+    "Learning rates of federated training were chosen on clients of dev, half of whom trained while the "
+    "text of the others was scored; the clients at hand were not read for it."
+)
+_NOT_TUNED = "Learning rates are those of the configuration; this run has tried no others."
 _CLOSE = 0.05
 _LEVEL = 0.05
 
@@ -96,7 +110,14 @@ def _significance(test: Tested | None) -> str:
 
 
 def notes(
-    given: Perplexities, num_replicates: int, tests: Mapping[str, int], *, spoken: bool
+    given: Perplexities,
+    num_replicates: int,
+    tests: Mapping[str, int],
+    *,
+    spoken: bool,
+    recognized: bool,
+    tuned: bool,
+    words: Words | None,
 ) -> Sequence[str]:
     """How to read the tables.
 
@@ -105,11 +126,23 @@ def notes(
         num_replicates: draws of an interval.
         tests: how many comparisons were made, of ``ppl`` and ``wer``.
         spoken: whether there are error rates.
+        recognized: whether the clients' text is a recognizer's.
+        tuned: whether rates of federated training were chosen by ``tune_fedlm``.
+        words: the vocabulary, where it is known.
     """
+    share = 100 * given.oov / given.words if given.words else 0.0
     lines = [
-        f"PPL: {given.treatment}. Of all of test: {given.words:,} words, {given.oov:,} of them OOV, "
-        f"{given.sentences:,} sentences."
+        f"PPL: {given.treatment}. Of all of test: {given.words:,} words, {given.oov:,} of them OOV "
+        f"({share:.2f} %), {given.sentences:,} sentences."
     ]
+    if words is not None:
+        lines.append(f"Vocabulary: {words.number:,} words, {_OF_PUBLIC if words.public else _OF_TRAIN}.")
+    if not recognized:
+        lines.append(
+            "The clients' text is what was said: there are no recognition errors, and all confidences are 1, "
+            "so that all transcripts count alike in every way."
+        )
+    lines.append(_TUNED if tuned else _NOT_TUNED)
     if given.by:
         lines.append(
             f"Intervals and p of perplexities: {num_replicates:,} draws of {_plural(given.by)} with "

@@ -27,6 +27,7 @@ from privasr_k2.scoring.fedlm_notes import PAPER, findings, notes
 from privasr_k2.scoring.fedlm_results import (
     PRETRAINED,
     Perplexities,
+    Words,
     baselines_of,
     label_of,
     parse_system,
@@ -72,6 +73,10 @@ class FedLmInputs:
         plans: what the paper's setting costs with the noise of such a system.
         audits: what ``audit_fedlm`` found for such a system.
         chosen: weights of rescoring.
+        trainings: rows on federated training.
+        recognized: whether the clients' text is a recognizer's.
+        tuned: whether learning rates were chosen by ``tune_fedlm``.
+        words: the vocabulary, where it is known.
     """
 
     perplexities: Perplexities
@@ -83,6 +88,10 @@ class FedLmInputs:
     audits: Mapping[str, Mapping[str, Any]]
     chosen: Sequence[Chosen]
     corpus: CorpusInfo
+    trainings: Sequence[Mapping[str, str]]
+    recognized: bool
+    tuned: bool
+    words: Words | None
 
 
 @dataclass
@@ -141,11 +150,24 @@ def fedlm_report(given: FedLmInputs, options: FedLmReportOptions) -> str:
         blocks.append(
             "Chosen on dev, before test was scored:\n\n" + table(list(map(chosen_row, given.chosen)))
         )
+    if given.trainings:
+        blocks.append(
+            "Federated training, and the round whose model was kept (`keep` of `conf/fedlm.yaml`):\n\n"
+            + table(list(map(dict, given.trainings)))
+        )
     said = findings(given.perplexities, {(c.system, c.against): c for c in ppl})
     if said:
         blocks.append("## What holds\n\n" + "".join(f"- {line}\n" for line in said))
     tests = {"ppl": len(ppl), "wer": len(wer)}
-    lines = notes(given.perplexities, options.num_replicates, tests, spoken=bool(given.scores))
+    lines = notes(
+        given.perplexities,
+        options.num_replicates,
+        tests,
+        spoken=bool(given.scores),
+        recognized=given.recognized,
+        tuned=given.tuned,
+        words=given.words,
+    )
     blocks.append("".join(f"- {line}\n" for line in lines))
     return "\n".join(blocks)
 

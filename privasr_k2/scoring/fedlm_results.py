@@ -6,7 +6,8 @@ A system is a language model [liu2021, Tables 2-5], or none:
     pretrained                                    no adaptation
     server_<way>, fl_<way>                        adapted on the server, by federated training
     server_scratch_<way>, fl_scratch_<way>        not pre-trained
-    fl_<way>_noise_<multiplier>                   with user-level privacy
+    fl_<way>_noise_<multiplier>                   with user-level privacy, clients sampled
+    fl_<way>_noise_<multiplier>_ordered           the same, clients in a fixed order
 
 A way is how confidences are used: all, hard, utterance, token. Names stand in the paths of the recipe: a
 model's folder, ``<system>/score_<role>``, ``<system>_privacy.json``, ``<system>_audit.json``.
@@ -22,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
 from privasr_k2.privacy.ledger import Entry, only_entry
@@ -31,7 +34,7 @@ NO_NNLM, PRETRAINED = "no_nnlm", "pretrained"
 WAYS = {"all": "all utts", "hard": "hard thres. utts", "utterance": "utt weighted", "token": "token weighted"}
 _SYSTEM = re.compile(
     f"(?P<where>server|fl)(?P<scratch>_scratch)?_(?P<way>{'|'.join(WAYS)})"
-    r"(?:_noise_(?P<noise>[0-9]+(?:\.[0-9]+)?))?"
+    r"(?:_noise_(?P<noise>[0-9]+(?:\.[0-9]+)?)(?P<ordered>_ordered)?)?"
 )
 
 
@@ -43,12 +46,14 @@ class System(NamedTuple):
         scratch: whether it was not pre-trained.
         way: a key of :data:`WAYS`.
         noise: multiplier; ``None`` where nothing is claimed.
+        ordered: whether clients come in a fixed order, in place of being sampled.
     """
 
     where: str
     scratch: bool
     way: str
     noise: float | None
+    ordered: bool
 
     @property
     def label(self) -> str:
@@ -56,7 +61,8 @@ class System(NamedTuple):
         where = "Server" if self.where == "server" else "FL"
         how = "trained-from-scratch" if self.scratch else "finetuned"
         noise = "" if self.noise is None else f", noise {self.noise:g}"
-        return f"{where}-{how} NNLM ({WAYS[self.way]}{noise})"
+        order = ", ordered" if self.ordered else ""
+        return f"{where}-{how} NNLM ({WAYS[self.way]}{noise}{order})"
 
 
 def parse_system(name: str, place: Path) -> System | None:
@@ -66,7 +72,7 @@ def parse_system(name: str, place: Path) -> System | None:
         DataError: not the name of a system.
 
     >>> parse_system("fl_token_noise_0.5", Path("p.json"))
-    System(where='fl', scratch=False, way='token', noise=0.5)
+    System(where='fl', scratch=False, way='token', noise=0.5, ordered=False)
     """
     if name in (NO_NNLM, PRETRAINED):
         return None
@@ -74,13 +80,14 @@ def parse_system(name: str, place: Path) -> System | None:
     if found is None:
         raise DataError(
             place,
-            f"a system: {NO_NNLM}, {PRETRAINED}, <server|fl>[_scratch]_<way>[_noise_X]",
+            f"a system: {NO_NNLM}, {PRETRAINED}, <server|fl>[_scratch]_<way>[_noise_X[_ordered]]",
             name,
             "rename it",
         )
     noise = found["noise"]
     scratch = found["scratch"] is not None
-    return System(found["where"], scratch, found["way"], None if noise is None else float(noise))
+    ordered = found["ordered"] is not None
+    return System(found["where"], scratch, found["way"], None if noise is None else float(noise), ordered)
 
 
 def label_of(name: str) -> str:
@@ -219,6 +226,63 @@ def read_audits(paths: Iterable[Path]) -> dict[str, Mapping[str, Any]]:
         if not isinstance(content, dict) or any(not isinstance(content.get(part), dict) for part in parts):
             raise DataError(path, "what audit_fedlm writes", "something else", "audit again")
         found[_system_of_file(path, "_audit.json")] = content
+    return found
+
+
+@dataclass(frozen=True)
+class Words:
+    """The vocabulary of all models.
+
+    Attributes:
+        number: of words.
+        public: whether they are of public text alone.
+    """
+
+    number: int
+    public: bool
+
+
+def read_words(lang: Path) -> Words:
+    """What a language folder says of its vocabulary.
+
+    Raises:
+        DataError: no folder that ``prepare_lang`` writes.
+    """
+    found = _read_yaml(lang / "lang.yaml", "what prepare_lang writes")
+    return Words(int(found.get("num_words", 0)), not found.get("train_words", True))
+
+
+def read_trainings(folders: Iterable[Path]) -> list[dict[str, str]]:
+    """For each model of ``train_fedlm`` a row: its learning rates, rounds, and the round that was kept.
+
+    Raises:
+        DataError: a folder that it has not written.
+    """
+    rows = []
+    for folder in folders:
+        about = read_json(folder / "federated.json")
+        found = _read_yaml(folder / "config.yaml", "what train_fedlm writes")
+        try:
+            rows.append(
+                {
+                    "system": label_of(folder.name),
+                    "client lr": f"{found['client']['lr']:g}",
+                    "server lr": f"{found['server']['lr']:g}",
+                    "rounds": str(about["rounds"]),
+                    "kept": str(about["kept_round"]),
+                }
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(folder, "what train_fedlm writes", repr(error), "train again") from error
+    return rows
+
+
+def _read_yaml(path: Path, expected: str) -> Mapping[str, Any]:
+    found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if not isinstance(found, dict):
+        raise DataError(
+            path, expected, "something else" if path.is_file() else "no such file", "make it again"
+        )
     return found
 
 

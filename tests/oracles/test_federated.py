@@ -143,7 +143,7 @@ def test_rounds_against_algorithm_1() -> None:
 def test_server_training_against_adam() -> None:
     """All sentences in one pool, ``torch.optim.Adam``, the mean over symbols and then over sentences."""
     data = pooled(prepare(made_clients(5), VOCABULARY, Weighting("token", 0.0)))
-    chosen = FinetuneConfig("pretrained", "all", 2, 6, 0.02, Weighting("token", 0.0), seed=4)
+    chosen = FinetuneConfig("pretrained", "all", 2, "last", 6, 0.02, Weighting("token", 0.0), seed=4)
     ours = trainer(settings())
     plain = copy.deepcopy(ours.model).requires_grad_(True)
     optimizer = torch.optim.Adam(plain.parameters(), lr=0.02)

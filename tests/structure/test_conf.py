@@ -63,6 +63,7 @@ CONFIGS = {
     "finetune_lm": "privasr_k2.federated.server_training:FinetuneConfig",
     "dpsgd": "privasr_k2.dpsgd.settings:DpSgdConfig",
     "fedlm_report": "privasr_k2.scoring.fedlm_report:FedLmReportOptions",
+    "fedlm_tune": "privasr_k2.federated.fedlm_tuning:TuneConfig",
     "fedlm_audit": "privasr_k2.federated.fedlm_audit:AuditConfig",
     "inversion": "privasr_k2.attack.settings:InversionConfig",
     "report_inversion": "privasr_k2.attack.settings:InversionReportConfig",
@@ -84,7 +85,7 @@ CONFIGS = {
 LAYERS = ("conf/*/**/*.yaml", "egs/*/conf/**/*.yaml")
 
 # Layers that a recipe puts upon the defaults of another name.
-UPON = {"lm_tune": "lm_lstm", "am_finetune": "am_ctc"}
+UPON = {"lm_tune": "lm_lstm", "am_finetune": "am_ctc", "public_lang": "lang"}
 
 
 def resolve(name: str) -> type[Any]:

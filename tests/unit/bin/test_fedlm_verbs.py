@@ -16,6 +16,7 @@ from privasr_k2.fileio import read_json, write_jsonl, write_text
 from privasr_k2.lm.neural.files import load_lm
 from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.privacy.spending import Spending
 from privasr_k2.training.weights import load_tensors
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.federated.fed_small import CONF, PRIVATE, VOCABULARY, made_clients, saved_model
@@ -46,13 +47,14 @@ def test_with_a_claim(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE)
+    claim = [*SMALL, *PRIVATE, "keep=last"]
+    call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *claim)
     assert "epsilon by RDP" in caplog.text and "10,000 devices" in caplog.text
     entries = read_json(folder / "privacy.json")["entries"]
     assert [e["spending"]["unit"] for e in entries] == ["user"]
     model = load_tensors(folder / "out" / "model.safetensors")
     # Where it is evaluated changes nothing, so that it is the same release: nothing is spent or drawn again.
-    again = [*flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, "eval_every=2"]
+    again = [*flags(folder), *spent(folder), "--set", *claim, "eval_every=2"]
     call(monkeypatch, "train_fedlm", *again)
     assert len(read_json(folder / "privacy" / "ledger.json")["entries"]) == 1
     same = load_tensors(folder / "out" / "model.safetensors")
@@ -105,6 +107,86 @@ def test_nothing_is_spent_on_bad_clients(
     assert not (folder / "privacy").exists()
 
 
+def test_clients_in_a_fixed_order_are_one_mechanism(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    order = ["sampling=ordered", "rate=null", "privacy.strategy=square_root", "privacy.bands=2"]
+    call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *order)
+    [entry] = read_json(folder / "privacy.json")["entries"]
+    said = entry["spending"]["sampling"]
+    assert "in the same order" in said and "square_root of 2 bands over 3 rounds" in said
+    # 14 clients, 5 a round: each is in one round of three; the coefficients of two bands are 1 and 1/2.
+    event = Spending.from_json(entry["spending"], "here").event
+    assert event.noise_multiplier == pytest.approx(1 / 1.25**0.5)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rates", [["client.lr=2.0", "server.lr=0.05"], ["client.lr=30.0", "server.lr=0.3"]])
+def test_the_round_that_reads_dev_best_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rates: list[str]
+) -> None:
+    setting = ["rounds=6", "cohort=5", "eval_every=1", *rates]
+    for keep in ("best", "last"):
+        call(monkeypatch, "train_fedlm", *flags(folder, keep), "--set", *setting, f"keep={keep}")
+    log = [json.loads(line) for line in (folder / "best" / "train_log.jsonl").read_text().splitlines()]
+    ppls = {record["step"]: record["dev_ppl"] for record in log if "dev_ppl" in record}
+    kept = read_json(folder / "best" / "federated.json")["kept_round"]
+    assert kept == min(ppls, key=lambda number: ppls[number])
+    assert read_json(folder / "last" / "federated.json")["kept_round"] == 6
+    text = [["w1", "w2"], ["w3", "w4", "w5"]]
+    found = {
+        keep: perplexity(NeuralScorer(*load_lm(folder / keep)), text, VOCABULARY.words).ppl
+        for keep in ("best", "last")
+    }
+    assert found["best"] == pytest.approx(ppls[kept], rel=1e-4)
+    assert found["last"] == pytest.approx(ppls[6], rel=1e-4)
+
+
+def test_without_dev_text_no_round_can_be_chosen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [one for one in flags(folder) if one not in ("--in-public-dev-text", folder / "dev.txt")]
+    with pytest.raises(SystemExit) as caught:
+        call(monkeypatch, "train_fedlm", *given, *spent(folder), "--set", *SMALL, *PRIVATE)
+    assert caught.value.code == 2 and "text to choose a round by" in capsys.readouterr().err
+    assert not (folder / "privacy").exists()
+
+
+def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_clients(folder / "dev.jsonl.gz", made_clients(8, seed=5))
+    given = [
+        "--in-clients",
+        folder / "dev.jsonl.gz",
+        "--in-scored",
+        folder / "dev.jsonl.gz",
+        "--device",
+        "cpu",
+    ]
+    out = ["--in-init", folder / "init", "--out-rates", folder / "rates.json"]
+    grid = ["client_lrs=[0.01,2.0]", "server_lrs=[0.0001,0.05]", "clients=14"]
+    config = ["--config", FEDLM, CONF / "fedlm_tune.yaml", "--set", *SMALL, *grid]
+    call(monkeypatch, "tune_fedlm", *given, *out, *config)
+    found = read_json(folder / "rates.json")
+    assert len(found["grid"]) == 4
+    best = min(found["grid"], key=lambda one: one["ppl"])
+    assert (found["client_lr"], found["server_lr"]) == (best["client_lr"], best["server_lr"])
+    # FedAdam: the server's rate is what counts.
+    assert found["server_lr"] == 0.05
+    with_noise = [*PRIVATE, "sampling=ordered", "rate=null", "privacy.strategy=square_root"]
+    call(monkeypatch, "tune_fedlm", *given, *out[:3], folder / "noisy.json", *config, *with_noise)
+    assert read_json(folder / "noisy.json")["grid"] != found["grid"] and not (folder / "privacy").exists()
+    call(
+        monkeypatch,
+        "train_fedlm",
+        *flags(folder),
+        "--in-public-rates",
+        folder / "rates.json",
+        "--set",
+        *SMALL,
+    )
+    taken = (folder / "out" / "config.yaml").read_text()
+    assert f"lr: {found['client_lr']}\n" in taken and "lr: 0.05\n" in taken
+
+
 @pytest.mark.parametrize("more", [[], ["privacy.clip=0.05", "weights.by=uniform"]])
 def test_the_number_of_processes_changes_nothing(folder: Path, repo_root: Path, more: list[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
@@ -139,6 +221,37 @@ def test_clients_of_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("s1", 4, (0.5, 0.25)),
     ]
     assert (tmp_path / "text.txt").read_text() == "a b\n" * 4
+
+
+def test_clients_of_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("lhotse")
+    from privasr_k2.corpora.utterances import Utterance, make_cuts
+    from privasr_k2.data.manifests import save_cuts
+
+    said = [Utterance(f"u{n}", "a b c", f"s{n % 2}", "train") for n in range(3)]
+    save_cuts(make_cuts(said), tmp_path / "manifests", "adapt")
+    config = ["--config", CONF / "clients.yaml", "--set", "client=speaker"]
+    given = [
+        "--in-cuts",
+        tmp_path / "manifests" / "cuts_adapt.jsonl.gz",
+        "--out-clients",
+        tmp_path / "c.jsonl.gz",
+    ]
+    call(monkeypatch, "make_clients", *given, *config, "text=ref")
+    found = read_clients(tmp_path / "c.jsonl.gz")
+    assert [(c.name, c.num_words, c.utterances[0].confidences) for c in found] == [
+        ("s0", 6, None),
+        ("s1", 3, None),
+    ]
+    for flag, path, message in (
+        ("text=hyp", given[1], "ref with --in-cuts"),
+        ("text=ref", tmp_path / "x", "cuts_<role>"),
+    ):
+        with pytest.raises(SystemExit):
+            call(monkeypatch, "make_clients", "--in-cuts", path, *given[2:], *config, flag)
+        assert message in capsys.readouterr().err
 
 
 def test_the_audit_writes_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,21 +17,26 @@ from privasr_k2.graph.lang import load_lang
 TEXTS = {"train": ["the cat sat", "a cat"], "dev": ["the dog sat sat"]}
 
 
-def make(
-    folder: Path, *, tokens: list[str] | None = None, pieces: Path | None = None, **changes: object
-) -> dict[str, dict[str, int]]:
+def conf(**changes: object) -> LangConfig:
     settings = {
         "units": "char",
         "corpus_words": True,
+        "train_words": True,
         "max_words": 100,
         "min_count": 1,
         "cmudict": "none",
         "g2p": "none",
         **changes,
     }
+    return LangConfig(**settings)  # type: ignore[arg-type]
+
+
+def make(
+    folder: Path, *, tokens: list[str] | None = None, pieces: Path | None = None, **changes: object
+) -> dict[str, dict[str, int]]:
     return build_lang(
         folder,
-        LangConfig(**settings),  # type: ignore[arg-type]
+        conf(**changes),
         texts=TEXTS,
         lm_text=["that hat", "that tea"],
         corpus_lexicon=None,
@@ -61,9 +66,7 @@ def test_words_of_dev_alone_are_spelled_but_not_recognized(tmp_path: Path, units
     make(tmp_path / "lang", units=units, max_words=1)
     assert (tmp_path / "lang" / "dev_lexicon.txt").read_text() == ""  # no training word has d, o or g
     texts = {**TEXTS, "dev": ["the chest dog"]}
-    settings = LangConfig(
-        units=units, corpus_words=True, max_words=100, min_count=1, cmudict="none", g2p="none"
-    )
+    settings = conf(units=units)
     build_lang(tmp_path / "lang", settings, texts=texts, lm_text=(), corpus_lexicon=None)
     lang = load_lang(tmp_path / "lang")
     assert [word for word, _ in lang.dev_pronunciations] == ["chest"]
@@ -79,15 +82,26 @@ def test_the_vocabulary_is_limited_but_holds_the_training_text(tmp_path: Path) -
 
 
 def test_without_words_of_the_corpus_there_are_those_of_further_text(tmp_path: Path) -> None:
-    settings = LangConfig(
-        units="char", corpus_words=False, max_words=100, min_count=1, cmudict="none", g2p="none"
-    )
+    settings = conf(corpus_words=False)
     given = {"texts": TEXTS, "lm_text": ["that hat"], "corpus_lexicon": None}
     report = build_lang(tmp_path / "lang", settings, further=["a cat asks"], **given)  # type: ignore[arg-type]
     assert set(load_lang(tmp_path / "lang").word_ids) == {"a", "cat", "asks"}
     assert report["train"]["oov_words"] == 2  # the, sat
     with pytest.raises(DataError, match="the vocabulary: expected words, found none"):
         build_lang(tmp_path / "none", settings, **given)  # type: ignore[arg-type]
+
+
+def test_the_lm_text_alone_makes_a_vocabulary_without_words_of_the_training_text(tmp_path: Path) -> None:
+    report = make(tmp_path / "lang", train_words=False)
+    assert set(load_lang(tmp_path / "lang").word_ids) == {"that", "hat", "tea"}
+    assert report["train"]["oov_words"] == report["train"]["words"] > 0
+    assert yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())["train_words"] is False
+    make(tmp_path / "lang", train_words=False, max_words=1)
+    assert set(load_lang(tmp_path / "lang").word_ids) == {"that"}
+    with pytest.raises(ValueError, match="units must be phone or char"):
+        conf(units="bpe_12", train_words=False)
+    make(tmp_path / "lang")
+    assert yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())["train_words"] is True
 
 
 def test_an_earlier_folder_survives_an_error(tmp_path: Path) -> None:
@@ -107,9 +121,7 @@ def test_the_same_text_gives_the_same_folder(tmp_path: Path) -> None:
 
 
 def test_reserved_words_are_refused(tmp_path: Path) -> None:
-    settings = LangConfig(
-        units="char", corpus_words=True, max_words=9, min_count=1, cmudict="none", g2p="none"
-    )
+    settings = conf(max_words=9)
     with pytest.raises(DataError, match="the reserved '<unk>'"):
         build_lang(tmp_path / "l", settings, texts={"train": ["a <unk>"]}, lm_text=(), corpus_lexicon=None)
 
@@ -159,9 +171,7 @@ def test_a_model_whose_tokens_cannot_write_the_words(tmp_path: Path) -> None:
 def test_words_of_further_text_are_in_the_vocabulary_always(tmp_path: Path, units: str) -> None:
     if units != "char":
         pytest.importorskip("sentencepiece")
-    settings = LangConfig(
-        units=units, corpus_words=True, max_words=1, min_count=9, cmudict="none", g2p="none"
-    )
+    settings = conf(units=units, max_words=1, min_count=9)
     made = functools.partial(build_lang, tmp_path / "lang", settings, texts=TEXTS, lm_text=["hat"])
     report = made(corpus_lexicon=None, further=["tess chat", "tess"])
     words = set(load_lang(tmp_path / "lang").word_ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.fedlm_curves import draw_curves, read_curves
 from privasr_k2.scoring.fedlm_report import FedLmInputs, FedLmReportOptions, fedlm_report
 from privasr_k2.scoring.fedlm_results import (
+    Words,
     baselines_of,
     label_of,
     parse_system,
@@ -25,7 +27,10 @@ from privasr_k2.scoring.fedlm_results import (
     read_entries,
     read_perplexities,
     read_scores,
+    read_trainings,
+    read_words,
 )
+from privasr_k2.scoring.report import NOTHING
 from tests.unit.scoring.test_report import _write as write_score
 
 OPTIONS = FedLmReportOptions(command="./run.sh x fedlm", num_replicates=500, confidence=0.95, seed=1)
@@ -75,6 +80,7 @@ def inputs(tmp_path: Path, ppls: dict[str, float], **more: Any) -> FedLmInputs:
         "perplexities": read_perplexities(perplexity_file(tmp_path / "p.json", ppls)),
         "scores": {}, "adapt": {}, "texts": {}, "entries": {}, "plans": {}, "audits": {}, "chosen": [],
         "corpus": CorpusInfo(name="x", synthetic=False, scored_units={}),
+        "trainings": [], "recognized": True, "tuned": False, "words": None,
     }  # fmt: skip
     return FedLmInputs(**{**given, **more})
 
@@ -150,9 +156,58 @@ def test_error_rates_against_the_right_baseline(tmp_path: Path) -> None:
     assert "1,200" in text and "WER of the adaptation part (test_x, No NNLM): 50.00 %" in text
 
 
+def test_what_models_and_clients_are_made_of_is_said(tmp_path: Path) -> None:
+    ppls = {"pretrained": 100.0, "fl_all": 52.0}
+    plain = fedlm_report(inputs(tmp_path, ppls), OPTIONS)
+    assert "Vocabulary" not in plain and "no recognition errors" not in plain
+    assert "this run has tried no others" in plain
+    (tmp_path / "lang.yaml").write_text("num_words: 1234\ntrain_words: false\n")
+    assert read_words(tmp_path) == Words(1234, public=True)
+    more = {"words": read_words(tmp_path), "recognized": False, "tuned": True}
+    text = fedlm_report(inputs(tmp_path, ppls, **more), OPTIONS)
+    assert "Vocabulary: 1,234 words, of public text alone" in text
+    assert "there are no recognition errors, and all confidences are 1" in text
+    assert "chosen on clients of dev" in text
+    (tmp_path / "lang.yaml").write_text("num_words: 12\n")
+    mixed = fedlm_report(inputs(tmp_path, ppls, words=read_words(tmp_path)), OPTIONS)
+    assert "12 words, among them those of the corpus's part train" in mixed
+    with pytest.raises(DataError, match="what prepare_lang writes"):
+        read_words(tmp_path / "none")
+
+
+def test_rates_and_rounds(tmp_path: Path) -> None:
+    folder = tmp_path / "fl_all_noise_0.5_ordered"
+    write_json(folder / "federated.json", {"rounds": 60, "kept_round": 45})
+    (folder / "config.yaml").write_text("client:\n  lr: 1.0\nserver:\n  lr: 0.003\n")
+    found = read_trainings([folder])
+    label = "FL-finetuned NNLM (all utts, noise 0.5, ordered)"
+    assert found == [{"system": label, "client lr": "1", "server lr": "0.003", "rounds": "60", "kept": "45"}]
+    text = fedlm_report(inputs(tmp_path, {"pretrained": 9.0, "fl_all": 8.0}, trainings=found), OPTIONS)
+    assert line_of(text, f"| {label}")[1:] == ["1", "0.003", "60", "45"]
+    (folder / "config.yaml").write_text("client: {}\n")
+    with pytest.raises(DataError, match="what train_fedlm writes"):
+        read_trainings([folder])
+
+
+def test_a_claim_in_a_fixed_order_names_it_and_has_no_plan(tmp_path: Path) -> None:
+    name = "fl_all_noise_0.5_ordered"
+    said = "each unit once in every 9 rounds (in the same order); noise by square_root of 9 bands"
+    base = entry(0.5)
+    one = dataclasses.replace(base, spending=dataclasses.replace(base.spending, sampling=said))
+    text = fedlm_report(inputs(tmp_path, {"pretrained": 100.0, name: 70.0}, entries={name: one}), OPTIONS)
+    row = line_of(
+        text[text.index("neighbours") - 200 :], "| FL-finetuned NNLM (all utts, noise 0.5, ordered)"
+    )
+    assert row[6] == said and "paper's plan: epsilon" not in text
+    # The paper has no such row.
+    assert line_of(text, "| FL-finetuned NNLM (all utts, noise 0.5, ordered)")[-2:] == [NOTHING, NOTHING]
+
+
 def test_names() -> None:
     system = parse_system("fl_scratch_token_noise_0.25", Path("x"))
     assert system is not None and system.scratch and system.noise == 0.25
+    assert not system.ordered and parse_system("fl_all_noise_1_ordered", Path("x")).ordered  # type: ignore[union-attr]
+    assert baselines_of("fl_all_noise_1_ordered") == ("pretrained", "fl_all")
     assert baselines_of("server_all") == ("pretrained",)
     assert baselines_of("fl_scratch_token") == ("server_scratch_all", "fl_token")
     assert baselines_of("server_scratch_all") == ("server_all",)

@@ -1,0 +1,62 @@
+r"""Choose learning rates of federated training on the clients of dev: half of them train, the text of the
+others is scored.
+
+    python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
+        --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates exp/rates.json \
+        --config conf/fedlm.yaml conf/fedlm_tune.yaml --set rounds=50
+
+What is written is for train_fedlm --in-public-rates. Nothing is released: with privacy.clip and privacy.noise
+the rates are those for as much noise, and still nothing of the clients that the training is for is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.fileio import write_json
+
+
+def main() -> None:
+    """Parse, try, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="who trains, of dev")
+    made.add_argument(
+        "--in-scored", type=Path, required=True, metavar="FILE", help="what the clients of dev said"
+    )
+    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
+    made.add_argument("--out-rates", type=Path, required=True, metavar="FILE", help="rates and grid, JSON")
+    cli.add_config(made)
+    cli.add_device(made)
+    args = cli.parse(made)
+
+    import torch
+
+    from privasr_k2.federated import fedlm_tuning
+    from privasr_k2.federated.client import LocalTrainer
+    from privasr_k2.federated.clients import read_clients
+    from privasr_k2.federated.fedlm import chosen_parameters
+    from privasr_k2.federated.settings import FedLmConfig
+    from privasr_k2.federated.train import open_start
+    from privasr_k2.training.distributed import join
+
+    torch.set_num_threads(args.num_jobs)
+    config = cli.load(fedlm_tuning.TunedConfig, args)
+    begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
+    clients, dev = fedlm_tuning.divide(
+        read_clients(args.in_clients), read_clients(args.in_scored), config.by, config.seed
+    )
+    vocabulary = open_start(args.in_init, **begin_with)[1]
+    with join(args.device) as process:
+
+        def make_trainer(chosen: FedLmConfig) -> LocalTrainer:
+            model = open_start(args.in_init, **begin_with)[0].to(process.device)
+            return LocalTrainer(model, chosen_parameters(model, chosen.trained), chosen.client, chosen.seed)
+
+        found = fedlm_tuning.tune(make_trainer, clients, dev, vocabulary, config, process)
+        if process.leads:
+            write_json(args.out_rates, found)
+
+
+if __name__ == "__main__":
+    cli.run(main)

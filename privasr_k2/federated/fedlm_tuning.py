@@ -1,0 +1,144 @@
+"""Learning rates for federated training, tried on clients of dev in place of those at hand.
+
+The clients of dev are divided: some train, the text of the others is scored, so that the model adapts to
+other people than it is judged by. Nothing of the clients that the training is for is read, so that it costs
+them no privacy, where a sweep over their own updates would be a release for every rate. Cohorts, clip and
+noise are those of the training, as the best rates depend on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.federated.client import LocalTrainer
+from privasr_k2.federated.clients import ClientText
+from privasr_k2.federated.cohorts import Drawn
+from privasr_k2.federated.fedlm import Federation, rounds
+from privasr_k2.federated.settings import FedLmConfig
+from privasr_k2.federated.weighting import prepare
+from privasr_k2.fileio import read_json
+from privasr_k2.lm.neural.perplexity import perplexity
+from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.neural.vocabulary import Vocabulary
+from privasr_k2.randomness import stream
+from privasr_k2.training.distributed import Process
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TuneConfig:
+    """``conf/fedlm_tune.yaml``, where every number is explained."""
+
+    client_lrs: list[float]
+    server_lrs: list[float]
+    by: str
+    clients: int | None
+
+    def __post_init__(self) -> None:
+        for name in ("client_lrs", "server_lrs"):
+            if not getattr(self, name) or min(getattr(self, name)) <= 0:
+                raise ValueError(f"{name} must be numbers above 0, got {getattr(self, name)}")
+        if self.by not in ("client", "call"):
+            raise ValueError(f"by must be client or call, got {self.by!r}")
+        if self.clients is not None and self.clients < 1:
+            raise ValueError(f"clients must be at least 1, or null, got {self.clients}")
+
+
+@dataclass(frozen=True)
+class TunedConfig(TuneConfig, FedLmConfig):
+    """Both files."""
+
+    def __post_init__(self) -> None:
+        TuneConfig.__post_init__(self)
+        FedLmConfig.__post_init__(self)
+
+
+def divide(
+    training: Sequence[ClientText], scored: Sequence[ClientText], by: str, seed: int
+) -> tuple[list[ClientText], list[list[str]]]:
+    """Clients to train on, of half of the groups, and the sentences of the others' ``scored`` text.
+
+    Args:
+        by: ``client``: each is a group; ``call``: those whose names are alike up to the last hyphen.
+
+    Raises:
+        DataError: nobody is left to train, or no sentence to score.
+    """
+
+    def group(client: ClientText) -> str:
+        return (client.name.rpartition("-")[0] or client.name) if by == "call" else client.name
+
+    groups = sorted({group(client) for client in (*training, *scored)})
+    drawn = stream(seed, "tuning").permutation(len(groups))[: (len(groups) + 1) // 2].tolist()
+    inside = {groups[place] for place in drawn}
+    clients = [client for client in training if group(client) in inside]
+    sentences = [list(one.words) for c in scored if group(c) not in inside for one in c.utterances]
+    if not clients or not sentences:
+        raise DataError("the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client")
+    return clients, sentences
+
+
+def sized(config: TunedConfig, clients: int) -> TunedConfig:
+    """The configuration with cohorts of ``clients`` as large as those of the training."""
+    if config.sampling != "poisson":
+        return replace(config, cohort=min(config.cohort, clients))
+    expected = config.cohort if config.rate is None else config.rate * (config.clients or clients)
+    return replace(config, rate=min(1.0, expected / clients))
+
+
+def tune(
+    make_trainer: Callable[[FedLmConfig], LocalTrainer],
+    clients: Sequence[ClientText],
+    dev: Sequence[Sequence[str]],
+    vocabulary: Vocabulary,
+    config: TunedConfig,
+    process: Process,
+) -> dict[str, Any]:
+    """Train with each pair of rates, without a release.
+
+    Args:
+        make_trainer: with a new model, the same each time.
+        dev: sentences of others than the clients.
+
+    Returns:
+        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``, with the round of
+        each perplexity.
+    """
+    data, own = prepare(clients, vocabulary, config.confidences), sized(config, len(clients))
+    grid = []
+    for client_lr, server_lr in itertools.product(config.client_lrs, config.server_lrs):
+        tried = replace(
+            own, client=replace(own.client, lr=client_lr), server=replace(own.server, lr=server_lr)
+        )
+        trainer, found = make_trainer(tried), []
+        for one in rounds(Federation(data, trainer), tried, process, Drawn(tried.seed), None):
+            done = one.number + 1
+            if done == tried.rounds or (tried.eval_every and done % tried.eval_every == 0):
+                trainer.load(one.stand.server.weights)
+                scorer = NeuralScorer(trainer.model, vocabulary)
+                found.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
+        ppl, number = min(found) if config.keep == "best" else found[-1]
+        grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
+        log.info("client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number)
+    best = min(grid, key=lambda one: one["ppl"])
+    return {"client_lr": best["client_lr"], "server_lr": best["server_lr"], "grid": grid}
+
+
+def read_rates(path: Path) -> list[str]:
+    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml``.
+
+    Raises:
+        DataError: something else.
+    """
+    found = read_json(path)
+    try:
+        return [f"client.lr={float(found['client_lr'])}", f"server.lr={float(found['server_lr'])}"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(path, "what tune_fedlm writes", repr(error), "tune again") from error
