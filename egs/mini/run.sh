@@ -11,5 +11,5 @@ corpus=mini        # privasr_k2/corpora/mini.py
 units=phone
 users='' corpus_settings=users
 # Names: annotated in the manifests, which bring public lists and what the users of train wrote.
-public_lists=data/manifests/public_lists further_text=data/manifests/written.jsonl
+public_lists=data/manifests/public_lists gold=true further_text=data/manifests/written.jsonl
 . run_recipe.sh
