@@ -106,8 +106,8 @@ def _taggers(
         if not lists:
             raise ConfigError("taggers", "--in-public-lists for the gazetteer", "none", "name the folder")
         names = {label: of_class.names for label, of_class in lists.items()}
-        plain = truecaser.plain if truecaser else ()
-        gazetteer = Gazetteer(names, ignore_case=config.ignore_case, plain=plain)
+        small = truecaser.small if truecaser else {}
+        gazetteer = Gazetteer(names, ignore_case=config.ignore_case, small=small)
         log.info("%d names are on the lists of several classes and count for the first", gazetteer.ambiguous)
         taggers["gazetteer"] = gazetteer
     return taggers

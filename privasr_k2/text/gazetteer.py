@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from privasr_k2.text.entities import Entity
+from privasr_k2.text.truecase import begins_sentence, has_case, is_clipped
 
 _OUTSIDE = re.compile(r"^\W+|\W+$")
 _POSSESSIVE = re.compile("['\u2019]s?$")
 _PART_ENDS = re.compile(r"[,;:!?)\"]$")
+# Share of a word that is written small from which on it is as easily no name, or hardly ever one.
+_OFTEN_SMALL, _NEARLY_ALWAYS_SMALL = 1 / 3, 0.9
 
 
 class Gazetteer:
@@ -19,25 +22,27 @@ class Gazetteer:
     and no name goes on after a comma, colon, question or exclamation mark. Where names overlap the one that
     begins first is taken, and of those the longest.
 
+    A name of one word is easily a word. Where texts have capitals it needs one; one that is often written
+    small needs it inside a sentence; clipped words ("'Kay") and those that are small nearly always are none.
+    Where texts have no capitals, those that are often small are none.
+
     Args:
         names: class -> names, blank-parted words. A name of several classes is of the first that has it.
-        ignore_case: whether capitals do not count.
-        plain: words in lower case that are no names by themselves ("may", "rose"): as a name of one word they
-            match only where the token begins with a capital and does not begin the text. Where the text has
-            no capitals they never match.
+        ignore_case: whether capitals do not count when a token is compared with a name.
+        small: words in lower case -> how often cased text writes them small, 0 to 1.
 
     >>> names = {"PER": ["Ann", "Ann Reading", "May"], "LOC": ["Reading"]}
-    >>> gazetteer = Gazetteer(names, ignore_case=True, plain={"may", "reading"})
+    >>> gazetteer = Gazetteer(names, ignore_case=True, small={"may": 0.8, "reading": 0.5})
     >>> gazetteer.tag(["May I call ann reading, in Reading?".split()])
     [(Entity(first=3, end=5, label='PER'), Entity(first=6, end=7, label='LOC'))]
     """
 
     def __init__(
-        self, names: Mapping[str, Iterable[str]], *, ignore_case: bool, plain: Collection[str] = ()
+        self, names: Mapping[str, Iterable[str]], *, ignore_case: bool, small: Mapping[str, float]
     ) -> None:
         self.name = "gazetteer"
         self._ignore_case = ignore_case
-        self._plain = frozenset(plain)
+        self._small = small
         # A token trie as its prefixes: prefix -> class, or None where a name only goes on.
         self._prefixes: dict[tuple[str, ...], str | None] = {}
         self.ambiguous = 0
@@ -53,36 +58,45 @@ class Gazetteer:
 
     def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
         """As :class:`privasr_k2.text.entities.Tagger`."""
-        return [self._tag(tokens) for tokens in texts]
+        is_cased = has_case(texts)
+        return [self._tag(tokens, is_cased) for tokens in texts]
 
-    def _tag(self, tokens: Sequence[str]) -> tuple[Entity, ...]:
+    def _tag(self, tokens: Sequence[str], is_cased: bool) -> tuple[Entity, ...]:
         cores = [self._core(token) for token in tokens]
         found: list[Entity] = []
         at = 0
         while at < len(tokens):
-            entity = self._longest(tokens, cores, at)
+            entity = self._longest(tokens, cores, at, is_cased)
             if entity is not None:
                 found.append(entity)
             at = entity.end if entity is not None else at + 1
         return tuple(found)
 
-    def _longest(self, tokens: Sequence[str], cores: Sequence[str], first: int) -> Entity | None:
+    def _longest(
+        self, tokens: Sequence[str], cores: Sequence[str], first: int, is_cased: bool
+    ) -> Entity | None:
         prefix: tuple[str, ...] = ()
         best: Entity | None = None
         for end in range(first + 1, len(tokens) + 1):
             # "Ann's" ends the name Ann; "McDonald's" may be a name, or the beginning of one.
             whole, bare = (*prefix, cores[end - 1]), (*prefix, _POSSESSIVE.sub("", cores[end - 1]))
             label = self._prefixes.get(whole) or self._prefixes.get(bare)
-            if label is not None and not (end == first + 1 and self._is_plain(tokens, bare[0], first)):
+            alone = end == first + 1
+            if label is not None and not (alone and self._is_word(tokens, bare[0], first, is_cased)):
                 best = Entity(first, end, label)
             if whole not in self._prefixes or _PART_ENDS.search(tokens[end - 1]):
                 break
             prefix = whole
         return best
 
-    def _is_plain(self, tokens: Sequence[str], core: str, first: int) -> bool:
-        is_written_small = first == 0 or not _OUTSIDE.sub("", tokens[first])[:1].isupper()
-        return is_written_small and core.lower() in self._plain
+    def _is_word(self, tokens: Sequence[str], core: str, first: int, is_cased: bool) -> bool:
+        """Whether a token is taken for a word, though it is a name of one word."""
+        token = tokens[first]
+        is_small = not _OUTSIDE.sub("", token)[:1].isupper()
+        share = self._small.get(core.lower(), 0.0)
+        if is_clipped(token) or share >= _NEARLY_ALWAYS_SMALL or (is_cased and is_small):
+            return True
+        return share >= _OFTEN_SMALL and (is_small or begins_sentence(tokens, first))
 
     def _core(self, token: str) -> str:
         core = _OUTSIDE.sub("", token).replace("\u2019", "'")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from privasr_k2.errors import DataError
 from privasr_k2.text.entities import Entity, TaggedText, Tagger, fold, moved, united
-from privasr_k2.text.truecase import Truecaser, has_case
+from privasr_k2.text.truecase import Truecaser, has_case, is_clipped
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class TagConfig:
         spacy_models: the first that is installed is taken.
         case: ``auto`` looks whether the text has capitals, ``cased`` believes it, ``caseless`` restores them.
         capital_unknown: where capitals are restored, whether words that the public text lacks get one.
-        ignore_case: whether capitals do not count for the gazetteer.
+        ignore_case: whether capitals do not count when the gazetteer compares words with names.
         normalize: how ``cased`` became ``text``: ``english``, or ``spoken`` where figures are spelled out.
         documents: what a document is: all texts of a ``user``, or those whose ``id`` begins alike, up to the
             first hyphen.
@@ -95,13 +95,18 @@ def tag_texts(
     found: list[tuple[Entity, ...]] = [()] * len(texts)
     for name in config.taggers:
         tagger = taggers.get(name)
-        spans = _gold(texts) if tagger is None else tagger.tag(tokens)
+        spans = _gold(texts) if tagger is None else list(map(_whole, tokens, tagger.tag(tokens)))
         for number, (text, of_text) in enumerate(zip(texts, spans, strict=True)):
             folded = fold(of_text, config.classes, text.id)
             if tagger is not None and text.cased:
                 folded = moved(tokens[number], folded, len(text.words), normalize)
             found[number] = united(found[number], folded)
     return [_with(text, entities, config) for text, entities in zip(texts, found)]
+
+
+def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
+    """What was found but for single clipped words: "'Kay" is no Kay."""
+    return tuple(one for one in found if one.end - one.first > 1 or not is_clipped(tokens[one.first]))
 
 
 def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:

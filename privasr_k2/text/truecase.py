@@ -11,12 +11,15 @@ that they were in it.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 _LEAST_PAIRS = 2
 _MOST_UPPER = 0.5
 _LEAST_CASED = 0.001
+_APOSTROPHES = ("'", "\u2019")
+_SENTENCE_ENDS = re.compile(r"[.!?:][)\"]*$")
 
 
 def has_case(texts: Iterable[Sequence[str]]) -> bool:
@@ -35,6 +38,20 @@ def has_case(texts: Iterable[Sequence[str]]) -> bool:
     return capitalized > _LEAST_CASED * words and upper < _MOST_UPPER * letters
 
 
+def begins_sentence(tokens: Sequence[str], place: int) -> bool:
+    """Whether a sentence begins with a token, where marks end sentences.
+
+    >>> [begins_sentence("Right . We go , Ann .".split(), place) for place in (0, 2, 5)]
+    [True, True, False]
+    """
+    return place == 0 or _SENTENCE_ENDS.search(tokens[place - 1]) is not None
+
+
+def is_clipped(token: str) -> bool:
+    """Whether the beginning of a word is left out, as in "'kay"; a quotation mark would close as well."""
+    return token[:1] in _APOSTROPHES and token[-1:] not in _APOSTROPHES
+
+
 class Truecaser:
     """Learns the forms of words from cased sentences.
 
@@ -45,6 +62,9 @@ class Truecaser:
             the sentences lack.
         capital_unknown: whether words that both lack get a capital: many of them are names, as the names of a
             text are what other texts lack. More names are found then, and more words that are none.
+
+    Attributes:
+        small: words of the sentences in lower case -> share of them that is written small, 0 to 1.
 
     >>> sentences = [["Then", "New", "York", "was", "new", "to", "me"], ["I", "saw", "a", "new", "day"]]
     >>> " ".join(Truecaser(sentences, capital_unknown=True).restore("i saw new york in".split()))
@@ -60,25 +80,22 @@ class Truecaser:
             text = "".join(tokens)
             if text.islower() or text.isupper():
                 continue
-            for before, token in itertools.pairwise(tokens):
-                alone[token.lower()][token] += 1
-                pairs[before.lower(), token.lower()][token] += 1
+            for place, (before, token) in enumerate(itertools.pairwise(tokens), start=1):
+                if not begins_sentence(tokens, place):
+                    alone[token.lower()][token] += 1
+                    pairs[before.lower(), token.lower()][token] += 1
         self._forms = {word: forms.most_common(1)[0][0] for word, forms in alone.items()}
         self._after = {
             pair: forms.most_common(1)[0][0]
             for pair, forms in pairs.items()
             if forms.total() >= _LEAST_PAIRS and forms.most_common(1)[0][0] != self._forms[pair[1]]
         }
+        self.small = {word: forms[word] / forms.total() for word, forms in alone.items()}
         for name in names:
             for word in name.split():
                 self._forms.setdefault(word.lower(), word)
         self._unknown = str.capitalize if capital_unknown else str.lower
         self._forms |= {"i": "I", "i'm": "I'm", "i've": "I've", "i'll": "I'll", "i'd": "I'd"}
-
-    @property
-    def plain(self) -> frozenset[str]:
-        """Words that are mostly written small: lower case."""
-        return frozenset(word for word, form in self._forms.items() if form == word)
 
     def restore(self, tokens: Sequence[str]) -> list[str]:
         """The tokens with capitals; the first one has one always."""

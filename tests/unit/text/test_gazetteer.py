@@ -13,7 +13,7 @@ NAMES = {
 
 
 def tag(text, **options):
-    given = {"ignore_case": True, "plain": ()} | options
+    given = {"ignore_case": True, "small": {}} | options
     [found] = Gazetteer(NAMES, **given).tag([text.split()])
     return found
 
@@ -41,12 +41,25 @@ def test_capitals_count_unless_they_are_ignored():
     assert tag("ask Ann", ignore_case=False) == (Entity(1, 2, "PER"),)
 
 
-def test_plain_words_are_names_only_with_a_capital_inside_a_text():
-    plain = {"may", "ann"}
-    assert tag("may i", plain=plain) == tag("May I", plain=plain) == tag("i may", plain=plain) == ()
-    assert tag("ask May", plain=plain) == (Entity(1, 2, "PER"),)
-    assert tag("ann lee", plain=plain) == (Entity(0, 2, "PER"),), "two words are a name"
+def test_plain_words_are_names_only_with_a_capital_inside_a_sentence():
+    small = {"may": 0.4, "ann": 0.4}
+    assert tag("may i", small=small) == tag("May I", small=small) == tag("i may", small=small) == ()
+    assert tag("No. May I", small=small) == tag("No ? May I", small=small) == ()
+    assert tag("ask May", small=small) == (Entity(1, 2, "PER"),)
+    assert tag("ann lee", small=small) == (Entity(0, 2, "PER"),), "two words are a name"
+    assert tag("ask May", small={"may": 0.95}) == (), "it is hardly ever a name"
+
+
+def test_a_name_of_one_word_needs_a_capital_where_there_are_capitals():
+    assert tag("Ask ann") == () and tag("ask ann") == (Entity(1, 2, "PER"),)
+    assert tag("Ask Ann") == tag("Ask ANN") == (Entity(1, 2, "PER"),)
+    assert tag("Ask ann lee") == (Entity(1, 3, "PER"),), "two words are a name"
+    assert tag("Ask. Ann came") == (Entity(1, 2, "PER"),), "it is no plain word"
+
+
+def test_clipped_words_are_no_names():
+    assert tag("'Ann") == tag("\u2019Ann") == () and tag('"Ann"') == (Entity(0, 1, "PER"),)
 
 
 def test_names_of_several_classes_are_counted():
-    assert Gazetteer(NAMES, ignore_case=True).ambiguous == 1
+    assert Gazetteer(NAMES, ignore_case=True, small={}).ambiguous == 1

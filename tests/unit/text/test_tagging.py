@@ -92,3 +92,13 @@ def test_words_that_are_not_those_of_the_written_text_are_refused():
 def test_bad_settings_are_refused(value):
     with pytest.raises(ConfigError):
         given(value)
+
+
+def test_clipped_words_are_no_names_whoever_finds_them():
+    class Everything:
+        def tag(self, texts):
+            return [(Entity(0, 1, "PER"), Entity(1, 3, "PER")) for _ in texts]
+
+    text = TaggedText("a", ("kay", "cause", "ann"), None, cased="'Kay 'cause Ann")
+    [tagged] = tag_texts([text], {"gazetteer": Everything()}, given("taggers=[gazetteer]"), normalized)
+    assert tagged.entities == (Entity(1, 3, "PER"),)
