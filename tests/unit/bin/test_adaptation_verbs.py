@@ -233,7 +233,7 @@ def test_bad_input_is_named(
 ) -> None:
     with refused(capsys, "class LOC"):
         class_lm(monkeypatch, folder, repo_root, "classes=[PER,LOC]")
-    with refused(capsys, "train.jsonl.gz (train-0): expected the classes LOC, found PER"):
+    with refused(capsys, "train.jsonl.gz:1 (train-0): expected the classes LOC, found PER"):
         class_lm(monkeypatch, folder, repo_root, "classes=[LOC]")
     assert not (folder / "class_lm").exists()
     class_lm(monkeypatch, folder, repo_root)
