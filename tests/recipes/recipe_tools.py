@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +28,8 @@ def run_recipe(*arguments: str | Path, **options: object) -> subprocess.Complete
     )  # type: ignore[call-overload, no-any-return]
 
 
-def run_and_kill(seconds: float, *arguments: str | Path) -> bool:
-    """``./run.sh ARGUMENTS``, killed with SIGKILL after some seconds; whether it was still running."""
+def run_and_kill(seconds: float, *arguments: str | Path, when: Callable[[], bool] | None = None) -> bool:
+    """``./run.sh ARGUMENTS``, killed with SIGKILL after some seconds, or as soon as ``when``; whether so."""
     process = subprocess.Popen(
         [str(ROOT / "run.sh"), *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -35,13 +37,14 @@ def run_and_kill(seconds: float, *arguments: str | Path) -> bool:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    try:
-        process.wait(seconds)
-        return False
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not (when and when()):
+        if process.poll() is not None:
+            return False
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return True
 
 
 def transcripts(work: Path, role: str = "test") -> dict[str, list[tuple[str, float]]]:
