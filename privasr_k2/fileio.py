@@ -164,6 +164,19 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping that a YAML file holds."""
+    import yaml
+
+    try:
+        found = yaml.safe_load("\n".join(line for _, line in read_lines(path)))
+    except yaml.YAMLError as error:
+        raise DataError(path, "YAML", str(error).splitlines()[0], "repair or remake the file") from error
+    if not isinstance(found, dict):
+        raise DataError(path, "names and values", repr(found)[:60], "repair or remake the file")
+    return found
+
+
 def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
     """The records of a JSON Lines file; blank lines are skipped."""
     for number, line in read_lines(path):

@@ -182,7 +182,7 @@ for claim in $(for noise in $noises; do for way in $private_ways; do for scheme 
 done
 if [[ $audit == true && " $noises " == *" $audit_noise "* ]]; then
   way=${private_ways%% *} scheme=${private_sampling%% *}
-  system=$(name_of "$way" "$audit_noise" "$scheme") audits=("$exp/$(name_of "$way" "$audit_noise" "$scheme")_audit.json")
+  system=$(name_of "$way" "$audit_noise" "$scheme") audits=("$exp/${system}_audit.json")
   find_rates 15 "${system/fl_${way}/private}"   # declared above
   stage 16 "attacks, with and without privacy" audit_fedlm $(layers fedlm) $(layers fedlm_audit) --in-clients "$clients" --in-init "$pretrained" \
     ${rated:+--in-rates "$rated"} --out-audit "${audits[0]}" --set $(claim_of "$way" "$audit_noise" "$scheme") --device "$device" --num-jobs "$nj"

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, read_lines, write_json
+from privasr_k2.fileio import atomic_path, read_yaml, write_json
 from privasr_k2.randomness import stream
 
 if TYPE_CHECKING:
@@ -171,7 +169,7 @@ def _check_form(feats: Path, public: Path) -> None:
     """Models of one corpus have to read the other."""
     forms = []
     for folder in (feats, public):
-        about = yaml.safe_load("\n".join(line for _, line in read_lines(folder / _ABOUT)))
+        about = read_yaml(folder / _ABOUT)
         forms.append((about["dim"], about["frame_shift"]))
     if forms[0] != forms[1]:
         raise DataError(

@@ -39,16 +39,14 @@ from privasr_k2.training.trainlog import TrainLog
 log = logging.getLogger(__name__)
 
 ABOUT = "federated.json"
-#: What changes no weights; rounds that are not scored on dev cannot be kept as the best.
-_NEUTRAL = {"eval_every": 0, "save_every": 1}
-
 Sentences = Sequence[Sequence[str]]
 
 
 def neutral(config: FedLmConfig) -> FedLmConfig:
     """The configuration with what changes no weights at fixed values: another one is another release."""
-    fixed = {name: value for name, value in _NEUTRAL.items() if name != "eval_every" or config.keep == "last"}
-    return dataclasses.replace(config, **fixed)  # type: ignore[arg-type]
+    # A round that is not scored on dev cannot be kept as the best.
+    eval_every = config.eval_every if config.keep == "best" else 0
+    return dataclasses.replace(config, eval_every=eval_every, save_every=1)
 
 
 def paper_epsilon(noise: float, delta: float) -> Epsilon:

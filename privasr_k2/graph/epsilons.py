@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -103,8 +104,19 @@ class _Strings:
         return grid[grid > 0], np.concatenate([[0], np.cumsum(np.count_nonzero(grid, axis=1))])
 
 
+class _Columns:
+    """Arrays of one length, as the fields of a dataclass."""
+
+    def __getitem__(self, rows: np.ndarray) -> Self:
+        return type(self)(*(column[rows] for column in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
+
+
 @dataclass(frozen=True, eq=False)
-class _Arcs:
+class _Arcs(_Columns):
     """Arcs on the way: each has a string of words before its own word and one behind it."""
 
     sources: np.ndarray
@@ -115,25 +127,15 @@ class _Arcs:
     word: np.ndarray
     behind: np.ndarray
 
-    def __getitem__(self, rows: np.ndarray) -> _Arcs:
-        return _Arcs(*(column[rows] for column in vars(self).values()))
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Arcs]) -> _Arcs:
-        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts))))
-
 
 @dataclass(frozen=True, eq=False)
-class _Ways:
+class _Ways(_Columns):
     """Pairs of states with nothing but epsilons between them: the least cost for a string of words."""
 
     sources: np.ndarray
     targets: np.ndarray
     costs: np.ndarray
     strings: np.ndarray
-
-    def __getitem__(self, rows: np.ndarray) -> _Ways:
-        return _Ways(*(column[rows] for column in vars(self).values()))
 
 
 def remove_epsilons(fst: Fst) -> WordArcs:
@@ -209,7 +211,7 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
             level.sources[way], targets[arc], level.costs[way] + costs[arc],
             strings.longer(level.strings[way], words[arc]),
         )  # fmt: skip
-    found = _Ways(*map(np.concatenate, zip(*(vars(one).values() for one in [*levels, level]))))
+    found = _Ways.joined([*levels, level])
     pairs = found.sources * np.int64(fst.num_states) + found.targets
     order = np.argsort(pairs, kind="stable")
     same = np.diff(pairs[order]) == 0

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
-
 from privasr_k2.errors import GraphError
-from privasr_k2.fileio import read_lines
+from privasr_k2.fileio import read_yaml
 from privasr_k2.graph.lang import check_same_tokens, read_symbols
 
 TOPOLOGIES = ("standard", "modified")
@@ -50,9 +48,9 @@ def read_folder(folder: Path) -> FolderParts:
         GraphError: no topology that is known, or another number of tokens than ``tokens.txt``.
     """
     path = folder / INFO
-    info = yaml.safe_load("\n".join(line for _, line in read_lines(path)))
+    info = read_yaml(path)
     tokens, words = read_symbols(folder / "tokens.txt"), read_symbols(folder / "words.txt")
-    if not isinstance(info, dict) or info.get("ctc_topology") not in TOPOLOGIES:
+    if info.get("ctc_topology") not in TOPOLOGIES:
         raise GraphError(path, "a ctc_topology", repr(info)[:60], _AGAIN)
     if info.get("num_tokens") != len(tokens):
         expected = f"num_tokens: {len(tokens)}, as in tokens.txt"

@@ -94,7 +94,8 @@ def train_class_lm(
     for kind in config.classes:
         names = mix_names(found.get(kind, {}), lists.get(kind, {}), config.list_weight)
         listed = (places or {}).get(kind, {})
-        check_spoken(kind, names, spoken, {**listed, **{**marked.get(kind, {}), **listed}})
+        unlisted = {name: place for name, place in marked.get(kind, {}).items() if name not in listed}
+        check_spoken(kind, names, spoken, {**listed, **unlisted})
         subs[kind] = _sub_lm(kind, within(names, spoken), config, _place(texts, kind))
     root = train_ngram(
         [with_tags(text).words for text in texts],

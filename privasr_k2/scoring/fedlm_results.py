@@ -23,10 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import read_json
+from privasr_k2.fileio import read_json, read_yaml
 from privasr_k2.privacy.ledger import Entry, only_entry
 from privasr_k2.scoring.results import Score, read_score
 
@@ -246,9 +244,9 @@ def read_words(lang: Path) -> Words:
     """What a language folder says of its vocabulary.
 
     Raises:
-        DataError: no folder that ``prepare_lang`` writes.
+        DataError: no ``lang.yaml``, or a damaged one.
     """
-    found = _read_yaml(lang / "lang.yaml", "what prepare_lang writes")
+    found = read_yaml(lang / "lang.yaml")
     return Words(int(found.get("num_words", 0)), not found.get("train_words", True))
 
 
@@ -261,7 +259,7 @@ def read_trainings(folders: Iterable[Path]) -> list[dict[str, str]]:
     rows = []
     for folder in folders:
         about = read_json(folder / "federated.json")
-        found = _read_yaml(folder / "config.yaml", "what train_fedlm writes")
+        found = read_yaml(folder / "config.yaml")
         try:
             rows.append(
                 {
@@ -275,15 +273,6 @@ def read_trainings(folders: Iterable[Path]) -> list[dict[str, str]]:
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(folder, "what train_fedlm writes", repr(error), "train again") from error
     return rows
-
-
-def _read_yaml(path: Path, expected: str) -> Mapping[str, Any]:
-    found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
-    if not isinstance(found, dict):
-        raise DataError(
-            path, expected, "something else" if path.is_file() else "no such file", "make it again"
-        )
-    return found
 
 
 def _system_of_file(path: Path, ending: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from privasr_k2.text.entities import Entity
-from privasr_k2.text.truecase import begins_sentence, has_case, is_clipped
+from privasr_k2.text.truecase import begins_sentence, has_case
 
 _OUTSIDE = re.compile(r"^\W+|\W+$")
 _POSSESSIVE = re.compile("['\u2019]s?$")
@@ -23,8 +23,8 @@ class Gazetteer:
     begins first is taken, and of those the longest.
 
     A name of one word is easily a word. Where texts have capitals it needs one; one that is often written
-    small needs it inside a sentence; clipped words ("'Kay") and those that are small nearly always are none.
-    Where texts have no capitals, those that are often small are none.
+    small needs it inside a sentence, and those that are small nearly always are none. Where texts have no
+    capitals, those that are often small are none.
 
     Args:
         names: class -> names, blank-parted words. A name of several classes is of the first that has it.
@@ -91,10 +91,9 @@ class Gazetteer:
 
     def _is_word(self, tokens: Sequence[str], core: str, first: int, is_cased: bool) -> bool:
         """Whether a token is taken for a word, though it is a name of one word."""
-        token = tokens[first]
-        is_small = not _OUTSIDE.sub("", token)[:1].isupper()
+        is_small = not _OUTSIDE.sub("", tokens[first])[:1].isupper()
         share = self._small.get(core.lower(), 0.0)
-        if is_clipped(token) or share >= _NEARLY_ALWAYS_SMALL or (is_cased and is_small):
+        if share >= _NEARLY_ALWAYS_SMALL or (is_cased and is_small):
             return True
         return share >= _OFTEN_SMALL and (is_small or begins_sentence(tokens, first))
 

@@ -206,3 +206,16 @@ def test_remove_tree_leaves_what_a_link_points_to(tmp_path: Path) -> None:
     fileio.remove_tree(tmp_path / "not there")
     assert names(tmp_path) == ["kept"]
     assert names(tmp_path / "kept") == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("a: [1\n", "YAML"), ("- 1\n", "names and values"), ("", "None")]
+)
+def test_yaml_holds_names_and_values(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=found) as caught:
+        fileio.read_yaml(path)
+    assert "a.yaml" in str(caught.value)
+    path.write_text("a: {b: 1}\n")
+    assert fileio.read_yaml(path) == {"a": {"b": 1}}

@@ -171,8 +171,9 @@ def test_what_models_and_clients_are_made_of_is_said(tmp_path: Path) -> None:
     (tmp_path / "lang.yaml").write_text("num_words: 12\n")
     mixed = fedlm_report(inputs(tmp_path, ppls, words=read_words(tmp_path)), OPTIONS)
     assert "12 words, among them those of the corpus's part train" in mixed
-    with pytest.raises(DataError, match="what prepare_lang writes"):
-        read_words(tmp_path / "none")
+    (tmp_path / "lang.yaml").write_text("- 1\n")
+    with pytest.raises(DataError, match="names and values"):
+        read_words(tmp_path)
 
 
 def test_rates_and_rounds(tmp_path: Path) -> None:

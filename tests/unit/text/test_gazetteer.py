@@ -57,9 +57,5 @@ def test_a_name_of_one_word_needs_a_capital_where_there_are_capitals():
     assert tag("Ask. Ann came") == (Entity(1, 2, "PER"),), "it is no plain word"
 
 
-def test_clipped_words_are_no_names():
-    assert tag("'Ann") == tag("\u2019Ann") == () and tag('"Ann"') == (Entity(0, 1, "PER"),)
-
-
 def test_names_of_several_classes_are_counted():
     assert Gazetteer(NAMES, ignore_case=True, small={}).ambiguous == 1
