@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from privasr_k2.errors import DataError, GraphError
-from privasr_k2.fileio import read_lines
-from privasr_k2.lm.arpa import EOS, UNK
+from privasr_k2.lm.arpa import EOS, UNK, read_arpa
 from privasr_k2.lm.neural.vocabulary import NO_WORDS
 
 TREATMENT = (
@@ -162,15 +161,19 @@ def _by_group(
 class KenlmModel:
     """An ARPA model, scored exactly by kenlm.
 
+    :func:`~privasr_k2.lm.arpa.read_arpa` reads the file first: kenlm takes a back-off weight that is missing
+    for 1, and does not name the lines that it refuses.
+
     Raises:
-        GraphError: a file that kenlm cannot read; it wants bigrams at least, and tabs between the columns.
+        GraphError: a file that ``read_arpa`` refuses, or that kenlm does: it wants bigrams at least, and tabs
+            between the columns.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
         import kenlm
 
         self.name = name or str(path)
-        unigrams = arpa_words(path)
+        unigrams = frozenset(read_arpa(path).words)
         self.words = unigrams - NO_WORDS
         self.scores_unknown = bool(unigrams & {UNK, "<UNK>"})
         options = kenlm.Config()
@@ -199,26 +202,6 @@ class KenlmModel:
     def score_sentences(self, sentences: Sentences) -> np.ndarray:
         """Natural log P(words, end) of every sentence, (S,) float64."""
         return np.array([self._model.score(" ".join(s)) for s in sentences]) * math.log(10.0)
-
-
-def arpa_words(path: Path) -> frozenset[str]:
-    """The unigrams of an ARPA file.
-
-    Raises:
-        GraphError: there are none.
-    """
-    found: set[str] = set()
-    inside = False
-    for _, line in read_lines(path):
-        if inside and line.startswith("\\"):
-            break
-        fields = line.split()
-        if inside and len(fields) > 1:
-            found.add(fields[1])
-        inside = inside or line.strip() == "\\1-grams:"
-    if not found:
-        raise GraphError(path, "an ARPA file with unigrams", "none", "estimate or copy it again")
-    return frozenset(found)
 
 
 def open_lm(path: Path, device: str = "cpu") -> LanguageModel:

@@ -15,7 +15,6 @@ from privasr_k2.lm.neural.perplexity import (
     TREATMENT,
     KenlmModel,
     Perplexity,
-    arpa_words,
     open_lm,
     perplexity,
     table,
@@ -120,15 +119,22 @@ def test_models_that_do_not_compare(arpa: Path) -> None:
 
 def test_damaged_models(arpa: Path) -> None:
     arpa.write_text(ARPA.replace("ngram 1=5", "ngram 1=7"))
-    with pytest.raises(GraphError, match=r"lm.arpa: expected an ARPA model"):
+    with pytest.raises(GraphError, match=r"lm.arpa:\d+: expected 7 "):
         KenlmModel(arpa)
     unigrams = ARPA.split("\\2-grams:")[0].replace("ngram 2=1\n", "").replace("\t-0.1760913", "")
     arpa.write_text(unigrams + "\\end\\\n")
     with pytest.raises(GraphError, match="bigram"):
         KenlmModel(arpa)
     arpa.write_text("nothing\n")
-    with pytest.raises(GraphError, match="an ARPA file with unigrams"):
-        arpa_words(arpa)
+    with pytest.raises(GraphError, match=r"lm.arpa:1: expected a line"):
+        KenlmModel(arpa)
+
+
+def test_a_missing_back_off_weight_is_not_taken_for_1(arpa: Path) -> None:
+    assert "a\t-0.1760913" in ARPA
+    arpa.write_text(ARPA.replace("a\t-0.1760913", "a"))
+    with pytest.raises(GraphError, match=r"lm.arpa:\d+: expected a back-off weight"):
+        KenlmModel(arpa)
 
 
 def test_gzipped(arpa: Path) -> None:
