@@ -36,8 +36,9 @@ ledger='' max_epsilon=''
 
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
 corpus_options=''   # NAME=VALUE words for prepare_corpus
-# Names in the text, for recipe classlm, whose options taggers, gold, public_text and decode a corpus may set, as nnlm_text of fedlm:
+# Names in the text, for recipe classlm, whose options taggers, gold, public_text and decode a corpus may set, as nnlm_text of fedlm and background of fmp:
 public_lists=''     # folder of public lists of names that comes with the manifests
+vocabulary_lists=''  # the same, where every recipe's vocabulary is to have their words
 further_text=''     # tagged text beside the cuts that comes with the manifests
 text_options=''     # NAME=VALUE words with which prepare_corpus takes all text, where it speaks only a part of it
 definition=''       # the Python file that exports CORPUS; default: that of privasr_k2/corpora
@@ -50,4 +51,4 @@ path_options='public_text public_names background config corpus_dir work_dir lm_
 # Options that cannot change a result, and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.
-not_options='public_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'
+not_options='public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'

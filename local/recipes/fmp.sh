@@ -13,7 +13,7 @@
 # others of recipe ctc.
 # Those of every recipe: see ./run.sh --help.
 # shellcheck shell=bash disable=SC1091,SC2034,SC2046,SC2086,SC2154
-client=speaker rounds='1 2 5 10' nbest=20 mix=dev epsilons='0.1 0.5 1 2' private_units='utterance user' background=''
+client=speaker rounds='1 2 5 10' nbest=20 mix=dev epsilons='0.1 0.5 1 2' private_units='utterance user' background=${background-}
 nnlm_text='' lm_epochs='' decode=${decode:-true}
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ class MiniConfig:
         accents: of the users, out of :data:`privasr_k2.corpora.voices.ACCENTS`; none: all of those.
         public_factor: names on a public list over the most that any part can use.
         written: sentences that each user of train wrote besides what was spoken: text for language models.
+        strangers: share of the names in it that their writers do not know, 0 to 1: any of the public lists.
         parts, names, habits, speech: see there.
     """
 
@@ -97,6 +98,7 @@ class MiniConfig:
     accents: list[str]
     public_factor: int
     written: int
+    strangers: float
     parts: Parts
     names: NamesPerUser
     habits: Habits
@@ -115,6 +117,8 @@ class MiniConfig:
             raise ValueError(f"public_factor must be at least 1, got {self.public_factor}")
         if self.written < 0:
             raise ValueError(f"written must be 0 or more, got {self.written}")
+        if not 0 <= self.strangers <= 1:
+            raise ValueError(f"strangers must be from 0 to 1, got {self.strangers}")
 
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:
@@ -153,13 +157,12 @@ def write_texts(
 
 def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
     """What the users of train wrote after all that they said: ``settings.written`` sentences of each."""
-    spoken, written = settings.parts.train.utterances, settings.written
-    return [
-        sentence
-        for part, user in _users(settings, public)
-        if part == "train"
-        for sentence in islice(user.sentences(spoken + written), spoken, None)
-    ]
+    written: list[Sentence] = []
+    for part, user in _users(settings, public):
+        if part == "train":
+            deque(user.sentences(settings.parts.train.utterances), maxlen=0)  # what was said
+            written.extend(user.sentences(settings.written, settings.strangers))
+    return written
 
 
 def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[tuple[str, User]]:

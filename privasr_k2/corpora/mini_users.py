@@ -67,8 +67,9 @@ class User:
         public: Mapping[str, Sequence[Name]],
         counts: Mapping[str, int],
     ) -> None:
-        self.id, self._seed, self._habits = id, seed, habits
+        self.id, self._seed, self._habits, self._public = id, seed, habits, public
         self._orders: dict[tuple[str, int], np.ndarray] = {}
+        self._said: set[str] = set()
         self._generator = stream(seed, "user", id, "speech")
         self.names = {kind: self._get_to_know(kind, public[kind], counts[kind]) for kind in KINDS}
 
@@ -101,18 +102,20 @@ class User:
             self._orders[what, count] = stream(self._seed, "user", self.id, "taste", what).permutation(count)
         return int(self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)])
 
-    def sentences(self, count: int) -> Iterator[Sentence]:
-        """What the user says, in the order of time; repeats only where nothing else is found."""
-        said: set[str] = set()
+    def sentences(self, count: int, strangers: float = 0.0) -> Iterator[Sentence]:
+        """What the user says next, in the order of time; repeats only where nothing else is found.
+
+        ``strangers``: share of names that the user does not know, drawn from the public lists by popularity.
+        """
         for _ in range(count):
             for _ in range(_MAX_TRIES):
-                sentence = self._say()
-                if sentence.text not in said:
+                sentence = self._say(strangers)
+                if sentence.text not in self._said:
                     break
-            said.add(sentence.text)
+            self._said.add(sentence.text)
             yield sentence
 
-    def _say(self) -> Sentence:
+    def _say(self, strangers: float) -> Sentence:
         # dict order is that of the file: the first kinds of request are those of a small corpus.
         intent = list(INTENTS)[self.choose("intent", self._habits.intents)]
         number = self.choose(intent, len(INTENTS[intent]))
@@ -120,12 +123,16 @@ class User:
 
         def name_of(kind: str) -> Name:
             for _ in range(_MAX_TRIES):
-                name = self.names[kind][
-                    zipf_index(len(self.names[kind]), self._habits.habit, self._generator)
-                ]
+                name = self._mention(kind, strangers)
                 if name.text not in used:  # "from Ashford to Ashford" makes no sense
                     break
             used.add(name.text)
             return name
 
         return compose(intent, number, self.choose, name_of)
+
+    def _mention(self, kind: str, strangers: float) -> Name:
+        names, exponent = self.names[kind], self._habits.habit
+        if strangers > 0 and self._generator.random() < strangers:
+            names, exponent = self._public[kind], self._habits.popularity
+        return names[zipf_index(len(names), exponent, self._generator)]

@@ -17,6 +17,8 @@ from privasr_k2.corpora.mini import (
     users_per_part,
     write_texts,
 )
+from privasr_k2.corpora.mini_names import KINDS
+from privasr_k2.corpora.mini_users import User
 from privasr_k2.errors import ConfigError
 from privasr_k2.text.name_lists import read_name_lists
 from privasr_k2.text.tagged_files import read_tagged
@@ -134,12 +136,24 @@ def test_another_seed_other_texts(layers):
 
 
 def test_what_train_wrote_follows_what_it_said(layers):
-    settings = config.load(MiniConfig, layers, ["written=5"])
+    settings = config.load(MiniConfig, layers, ["written=5", "strangers=0"])
     public = public_lists(settings)
     more = config.load(MiniConfig, layers, ["parts.train.utterances=21"])  # of tiny, which has 16
     said, longer = write_texts(settings, public)["train"], write_texts(more, public)["train"]
     further = [sentence for user in said for sentence in longer[user][len(said[user]) :]]
     assert further_texts(settings, public) == further and len(further) == 5 * len(said)
+
+
+@pytest.mark.parametrize("strangers", [0.0, 0.4, 1.0])
+def test_names_that_a_writer_does_not_know(layers, strangers):
+    settings = config.load(MiniConfig, layers[:1])
+    user = User("user0000", 1, settings.habits, public_lists(settings), {kind: 8 for kind in KINDS})
+    known = {(kind, name.text) for kind in KINDS for name in user.names[kind]}
+    named = [name for s in user.sentences(800, strangers) for name in names_of(s.text, s.entities)]
+    assert len(named) > 400
+    share = sum(name not in known for name in named) / len(named)
+    # Some well-known strangers are known; three standard deviations of 400 names are at most 0.075.
+    assert 0.8 * strangers - 0.075 <= share <= strangers + 0.075
 
 
 def test_users_do_not_repeat_themselves_and_differ(layers):
