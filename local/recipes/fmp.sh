@@ -72,9 +72,13 @@ if [[ $decode == true ]]; then
     --in-scores "$exp"/lm_scores/{ngram,transformer}_dev.safetensors --in-manifests "$manifests" --out-weights "$exp/rescoring.json" $even
   others=(--in-scores "$exp/lm_scores/ngram_dev.safetensors" --in-weights "$exp/rescoring.json" --in-manifests "$manifests")
 fi
-choice=$exp/lambda.json
+choice=$exp/lambda.json grid=$exp/grid.json
 stage 12 "lambda, chosen on the clients of dev" tune_fmp $(layers fmp) $(fmp_inputs dev) "${others[@]}" --out-choice "$choice" \
   --set rounds="$most" $form --device "$device"
+if [[ $decode == true ]]; then
+  stage 12 "alpha, beta, sigma and lambda, chosen there" tune_fmp $(layers fmp) $(layers fmp_tune) $(fmp_inputs dev) "${others[@]}" \
+    --out-choice "$grid" --set rounds="$most" $form --device "$device"
+fi
 
 # Systems: NAME, the release it uses or -, settings; declared first, then run stage by stage.
 names=() releases=() settings=()
@@ -85,6 +89,7 @@ system baseline - rounds="$most" lam=0
 for number in $rounds; do system "T$number" - rounds="$number"; done
 if [[ $decode == true ]]; then   # text has one hypothesis
   for sigma in 0.1 1 10 100; do system "grid_sigma_$sigma" - rounds="$most" sigma="$sigma"; done
+  system grid_dev - rounds="$most"
 fi
 system grid_beta_only - rounds="$most" alpha=0.0 beta=0.75
 system grid_alpha_only - rounds="$most" alpha=0.75 beta=0.0
@@ -114,6 +119,7 @@ runs=() scores=()
 for place in "${!names[@]}"; do
   name=${names[$place]} release=${releases[$place]#-} lambda="--in-choice $choice"
   if [[ $name == baseline ]]; then lambda=''; fi
+  if [[ $name == grid_dev ]]; then lambda="--in-choice $grid"; fi
   stage 14 "$name" run_fmp $(layers fmp) $(fmp_inputs test) $lambda ${release:+--in-release "$release"} \
     --out-scores "$exp/$name/lm_scores/test.safetensors" --out-run "$exp/$name/run_test.json" --set $form ${settings[$place]} --device "$device"
   runs+=("$exp/$name/run_test.json")

@@ -41,7 +41,7 @@ def main() -> None:
     )
     made.add_argument("--in-plain", type=Path, metavar="FILE", help="of score_nbest with the same LM")
     made.add_argument("--in-release", type=Path, metavar="FILE", help="released global marginals")
-    made.add_argument("--in-choice", type=Path, metavar="FILE", help="lambda, of tune_fmp")
+    made.add_argument("--in-choice", type=Path, metavar="FILE", help="of tune_fmp")
     made.add_argument("--out-scores", type=Path, required=True, metavar="FILE", help="*.safetensors")
     made.add_argument("--out-run", type=Path, required=True, metavar="FILE", help="settings, perplexities")
     cli.add_device(made)
@@ -52,7 +52,7 @@ def main() -> None:
 
     from privasr_k2.decoding.lm_scores import write_lm_scores
     from privasr_k2.federated.fmp_scores import (
-        chosen_lambda,
+        as_chosen,
         open_adaptable,
         read_plain,
         read_released,
@@ -65,7 +65,7 @@ def main() -> None:
     torch.set_num_threads(args.num_jobs)
     config = cli.load(FmpConfig, args)
     if args.in_choice is not None:
-        config = dataclasses.replace(config, lam=chosen_lambda(args.in_choice))
+        config = as_chosen(config, args.in_choice)
     lm = open_adaptable(args.in_lm, args.device)
     world = read_world(
         args.in_nbest, args.in_timeline, args.in_background, lm.numbers, config.background_words

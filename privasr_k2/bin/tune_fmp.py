@@ -1,19 +1,20 @@
-r"""Choose lambda of federated marginal personalization on the clients of dev.
+r"""Choose lambda of federated marginal personalization on the clients of dev, and alpha, beta and sigma.
 
     python -m privasr_k2.bin.tune_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background data/manifests/cuts_train.jsonl.gz \
         --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
         --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml
 
-Tries config's lams. criterion=errors: word errors of rescoring with the weights of the unadapted models; the
-adapted one has the name of its folder, or name=, and --in-scores the other models. criterion=perplexity
-(normalized scores): of the best hypotheses. Ties go to the smaller lambda. Lists of another role than dev are
-refused.
+Tries config's lams with each of its alphas, betas and sigmas, where it lists any. criterion=errors: word
+errors of rescoring with the weights of the unadapted models; the adapted one has the name of its folder, or
+name=, and --in-scores the other models. criterion=perplexity (normalized scores): of the best hypotheses.
+Ties go to the smaller lambda. Lists of another role than dev are refused.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from privasr_k2.bin import cli
@@ -71,20 +72,24 @@ def main() -> None:
     )
     plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
     lams = sorted(set(config.lams))
-    scores = token_scores(world, lm, config, lams, None, plain)
-    if by_errors:
-        name = config.name or lm.name
-        tried = word_errors(world, scores, name, args.in_scores, args.in_weights, args.in_manifests)
-    else:
-        tried = perplexities(world, scores)
-    chosen = lams[tried.index(min(tried))]
-    told = [{"lam": lam, config.criterion: value} for lam, value in zip(lams, tried)]
-    at_end = chosen == lams[-1] and len(lams) > 1
+    told: list[dict[str, float]] = []
+    for point in config.tried():
+        scores = token_scores(world, lm, replace(config, **point), lams, None, plain)
+        if by_errors:
+            name = config.name or lm.name
+            tried = word_errors(world, scores, name, args.in_scores, args.in_weights, args.in_manifests)
+        else:
+            tried = perplexities(world, scores)
+        told += [{"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)]
+        log.info("%s: %s for lambda %s", point or "the settings", tried, lams)
+    chosen = min(told, key=lambda one: (one[config.criterion], one["lam"]))
+    at_end = chosen["lam"] == lams[-1] and len(lams) > 1
+    choice = {key: value for key, value in chosen.items() if key != config.criterion}
     write_json(
         args.out_choice,
-        {"role": role, "lam": chosen, "criterion": config.criterion, "at_end": at_end, "tried": told},
+        {"role": role, **choice, "criterion": config.criterion, "at_end": at_end, "tried": told},
     )
-    log.info("lambda %g%s of %s", chosen, ", at the end of what was tried," if at_end else "", told)
+    log.info("chosen: %s%s", choice, ", lambda at the end of what was tried" if at_end else "")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class System:
         perplexity: of run_fmp, or None.
         release: settings of its release, or None.
         score: its errors, or None.
-        p: of MAPSSWE against the baseline, corrected by Holm; None: no test.
+        p: of MAPSSWE against the baseline, corrected by Holm but for the full method's; None: no test.
         p_full: likewise of the full method against this one; None where it is not tested.
         guarantee: what holds for its release, as text.
     """
@@ -96,14 +96,17 @@ def read_systems(runs: Sequence[Path], scores: Sequence[Path], privacy: Sequence
     if BASELINE not in found:
         raise DataError("--in-runs and --in-scores", f"a system named {BASELINE}", "none", "name its folder")
     ordered = [found.pop(BASELINE), *found.values()]
-    pairs = [(one, ordered[0]) for one in ordered[1:]]
     by_name = {one.name: one for one in ordered}
     full = full_method(ordered)
+    pairs = [(one, ordered[0]) for one in ordered[1:] if one is not full]
+    num_others = len(pairs)
     if full is not None:
         pairs += [(full, by_name[name]) for name in PAIRS if name in by_name]
     values = holm([_p(one, other) for one, other in pairs])
-    tested = {one.name: p for (one, _), p in zip(pairs, values[: len(ordered) - 1])}
-    against = {other.name: p for (_, other), p in zip(pairs[len(tested) :], values[len(tested) :])}
+    tested = {one.name: p for (one, _), p in zip(pairs, values[:num_others])}
+    if full is not None:
+        tested[full.name] = _p(full, ordered[0])
+    against = {other.name: p for (_, other), p in zip(pairs[num_others:], values[num_others:])}
     return [
         ordered[0],
         *(replace(one, p=tested[one.name], p_full=against.get(one.name)) for one in ordered[1:]),
@@ -256,12 +259,13 @@ def _notes(systems: Sequence[System], choice: Mapping[str, Any]) -> list[str]:
     at_end = ", the end of what was tried" if choice.get("at_end") else ""
     found = [
         f"lambda = {choice['lam']:g}{at_end}, chosen on the clients of dev by {choice['criterion']}, and the "
-        "same for all systems.",
+        "same for all systems but grid_dev, whose alpha, beta and sigma were chosen there as well.",
     ]
     if any(one.p is not None for one in systems):
         found += [
-            "change: relative to the baseline. p: MAPSSWE against it, two-sided, corrected by Holm for all "
-            "tests of this report. Intervals of error rates are over speakers.",
+            "change: relative to the baseline. p: MAPSSWE against it, two-sided. The most rounds against the "
+            "baseline is what this report asks, and tested by itself; all other tests are corrected by Holm "
+            "together. Intervals of error rates are over speakers.",
         ]
     if systems[0].perplexity is not None:
         found.append("Perplexities are of what was said (normalized); round 0 is not adapted.")

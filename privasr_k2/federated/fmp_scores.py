@@ -7,7 +7,7 @@ background marginals, and the two forms of eq. 1 of [liu2020].
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,8 +165,8 @@ def read_released(
     return marginals, about
 
 
-def chosen_lambda(path: Path) -> float:
-    """lambda as ``tune_fmp`` chose it.
+def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
+    """The settings with lambda as ``tune_fmp`` chose it, and what it chose besides.
 
     Raises:
         DataError: the file is not what it writes.
@@ -175,6 +175,7 @@ def chosen_lambda(path: Path) -> float:
     try:
         if content["role"] != "dev":
             raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "choose on dev")
-        return float(content["lam"])
+        chosen = {name: float(content[name]) for name in ("alpha", "beta", "sigma") if name in content}
+        return replace(config, lam=float(content["lam"]), **chosen)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "what tune_fmp writes", repr(error), "run tune_fmp again") from error

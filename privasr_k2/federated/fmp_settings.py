@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class FmpConfig(CacheConfig):
         release_words: the background counts as so many words beside all released counts, at least 1.
         name: of the adapted LM in rescoring; empty: that of the LM's folder or file.
         lams: of lambda, what tune_fmp tries.
+        alphas, betas, sigmas: the same of alpha, beta and sigma, where alpha + beta is at most 1; empty: the
+            value above alone.
         criterion: ``errors`` of rescoring or ``perplexity``: what tune_fmp chooses by.
     """
 
@@ -38,6 +41,9 @@ class FmpConfig(CacheConfig):
     release_words: float
     name: str
     lams: list[float]
+    alphas: list[float]
+    betas: list[float]
+    sigmas: list[float]
     criterion: str
 
     def __post_init__(self) -> None:
@@ -48,8 +54,19 @@ class FmpConfig(CacheConfig):
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         if not self.lams or not all(0 <= lam < np.inf for lam in self.lams):
             raise ValueError(f"lams must be numbers of 0 or more, at least one, got {self.lams}")
+        if not self.tried():
+            raise ValueError(
+                f"alphas and betas must have sums of at most 1, got {self.alphas} and {self.betas}"
+            )
         if self.criterion not in CRITERIA:
             raise ValueError(f"criterion must be one of {' '.join(CRITERIA)}, got {self.criterion!r}")
+
+    def tried(self) -> list[dict[str, float]]:
+        """What tune_fmp tries with every lambda: points of the grid; an empty one where there is none."""
+        lists = {"alpha": self.alphas, "beta": self.betas, "sigma": self.sigmas}
+        names = [name for name, values in lists.items() if values]
+        points = [dict(zip(names, values)) for values in product(*(lists[name] for name in names))]
+        return [one for one in points if one.get("alpha", self.alpha) + one.get("beta", self.beta) <= 1]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ CONFIGS = {
 LAYERS = ("conf/*/**/*.yaml", "egs/*/conf/**/*.yaml")
 
 # Layers that a recipe puts upon the defaults of another name.
-UPON = {"lm_tune": "lm_lstm", "am_finetune": "am_ctc", "public_lang": "lang"}
+UPON = {"fmp_tune": "fmp", "lm_tune": "lm_lstm", "am_finetune": "am_ctc", "public_lang": "lang"}
 
 
 def resolve(name: str) -> type[Any]:

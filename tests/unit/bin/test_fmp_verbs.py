@@ -171,6 +171,24 @@ def test_lambda_is_chosen_on_dev_alone(
     assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
     adapted = score(monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0")
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", "lam=1"))
+    grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "sigmas=[0.0,.inf]")
+    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
+    choice = read_json(folder / "choice.json")
+    tried = choice["tried"]
+    assert len(tried) == 2 * 3 * 2 and {(one["alpha"], one["beta"]) for one in tried} == {
+        (0, 0.1),
+        (0, 0.9),
+        (0.5, 0.1),
+    }
+    [best] = [
+        one for one in tried if all(one[key] == choice[key] for key in ("lam", "alpha", "beta", "sigma"))
+    ]
+    assert best["errors"] == min(one["errors"] for one in tried) < errors[0.0]
+    same = [f"{key}={choice[key]}" for key in ("lam", "alpha", "beta", "sigma")]
+    adapted = score(
+        monkeypatch, folder, "grid", "--in-choice", folder / "choice.json", "--set", "sigma=3", "beta=0.3"
+    )
+    assert np.array_equal(adapted, score(monkeypatch, folder, "told", *same))
     call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
     assert "perplexity" in read_json(folder / "choice.json")["tried"][0]
     for given, message in (
