@@ -22,7 +22,7 @@ from privasr_k2.text.tagged_files import write_tagged
 if TYPE_CHECKING:
     from lhotse import CutSet, MonoCut
 
-_WRITTEN, _TAGGED = "written.txt", "written.jsonl"
+_WRITTEN, _PUBLIC, _TAGGED = "written.txt", "public.txt", "written.jsonl"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class MiniConfig:
         accents: of the users, out of :data:`privasr_k2.corpora.voices.ACCENTS`; none: all of those.
         public_factor: names on a public list over the most that any part can use.
         written: sentences that each user of train wrote besides what was spoken: text for language models.
-        strangers: share of the names in it that their writers do not know, 0 to 1: any of the public lists.
+        public_writers: people who are no users; each wrote as many sentences, and names anybody on the lists.
         parts, names, habits, speech: see there.
     """
 
@@ -98,7 +98,7 @@ class MiniConfig:
     accents: list[str]
     public_factor: int
     written: int
-    strangers: float
+    public_writers: int
     parts: Parts
     names: NamesPerUser
     habits: Habits
@@ -115,10 +115,9 @@ class MiniConfig:
             raise ValueError(f"accents must be out of {' '.join(ACCENTS)}, got {unknown[0]!r}")
         if self.public_factor < 1:
             raise ValueError(f"public_factor must be at least 1, got {self.public_factor}")
-        if self.written < 0:
-            raise ValueError(f"written must be 0 or more, got {self.written}")
-        if not 0 <= self.strangers <= 1:
-            raise ValueError(f"strangers must be from 0 to 1, got {self.strangers}")
+        if self.written < 0 or self.public_writers < 0:
+            found = f"{self.written} and {self.public_writers}"
+            raise ValueError(f"written and public_writers must be 0 or more, got {found}")
 
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:
@@ -161,8 +160,18 @@ def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> lis
     for part, user in _users(settings, public):
         if part == "train":
             deque(user.sentences(settings.parts.train.utterances), maxlen=0)  # what was said
-            written.extend(user.sentences(settings.written, settings.strangers))
+            written.extend(user.sentences(settings.written))
     return written
+
+
+def public_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
+    """What people wrote who are no users: ``settings.written`` sentences of each, with names of the lists."""
+    counts = {kind: getattr(settings.names, kind) for kind in KINDS}
+    writers = (
+        User(f"writer{number:04d}", settings.seed, settings.habits, public, counts)
+        for number in range(settings.public_writers)
+    )
+    return [sentence for one in writers for sentence in one.sentences(settings.written, strangers=True)]
 
 
 def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[tuple[str, User]]:
@@ -204,7 +213,10 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         write_text(given.out_dir / _WRITTEN, "".join(sentence.text + "\n" for sentence in further))
         writers = [user for user in texts["train"] for _ in range(settings.written)]
         write_tagged(given.out_dir / _TAGGED, map(_tagged, range(len(further)), writers, further))
-    write_json(given.out_dir / "mini.json", describe(texts, further, public, spoken))
+    by_others = public_texts(settings, public)
+    if by_others:
+        write_text(given.out_dir / _PUBLIC, "".join(sentence.text + "\n" for sentence in by_others))
+    write_json(given.out_dir / "mini.json", describe(texts, further, by_others, public, spoken))
     cuts = [(sentences[one.id][0], _cut(one, *sentences[one.id])) for one in spoken]
     return {part: CutSet.from_cuts(cut for of, cut in cuts if of == part) for part in texts}
 
@@ -249,20 +261,21 @@ def _cut(spoken: Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:
 
 
 def lm_text(given: CorpusInput) -> list[Path]:
-    """What the users of train wrote."""
-    return [path for path in [given.out_dir / _WRITTEN] if path.is_file()]
+    """What the users of train wrote, and people who are no users."""
+    return [path for name in (_WRITTEN, _PUBLIC) if (path := given.out_dir / name).is_file()]
 
 
 def describe(
     texts: Mapping[str, Mapping[str, list[Sentence]]],
     further: Sequence[Sentence],
+    by_others: Sequence[Sentence],
     public: Mapping[str, list[Name]],
     spoken: list[Spoken],
 ) -> dict[str, Any]:
     """What the corpus holds, as plain values for ``mini.json``.
 
     For each part: users, utterances, hours, words, different words; share of running words that neither the
-    speech of train nor the further text holds (``new_words``); for each kind of name mentions, different
+    speech of train nor what was written holds (``new_words``); for each kind of name mentions, different
     names, and of the different names the shares that are on the public list (``on_public_list``) and that
     train does not use (``new``); ``None`` where there are no names.
     """
@@ -270,7 +283,8 @@ def describe(
     for one in spoken:
         durations[one.id.split("-")[0]] += one.duration
     train = {**texts["train"], "": further}
-    train_words = {word for said in train.values() for sentence in said for word in _words(sentence.text)}
+    texts_of_lms = [*train.values(), by_others]
+    train_words = {word for said in texts_of_lms for sentence in said for word in _words(sentence.text)}
     train_names = _names(train)
     parts = {}
     for part, users in texts.items():
@@ -299,13 +313,15 @@ def describe(
         "label": "synthetic",
         "speech": "espeak-ng voices with made-up noise and reverberation; no human speaks",
         "public_lists": {kind: len(names) for kind, names in public.items()},
-        "written": {
-            "sentences": len(further),
-            "words": sum(len(_words(sentence.text)) for sentence in further),
-        },
+        "written": _size(further),
+        "public_text": _size(by_others),
         "test_names_on_public_lists": _share(all_test, all_public),
         "parts": parts,
     }
+
+
+def _size(sentences: Sequence[Sentence]) -> dict[str, int]:
+    return {"sentences": len(sentences), "words": sum(len(_words(s.text)) for s in sentences)}
 
 
 def _words(text: str) -> list[str]:

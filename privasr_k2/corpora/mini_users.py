@@ -102,10 +102,10 @@ class User:
             self._orders[what, count] = stream(self._seed, "user", self.id, "taste", what).permutation(count)
         return int(self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)])
 
-    def sentences(self, count: int, strangers: float = 0.0) -> Iterator[Sentence]:
+    def sentences(self, count: int, strangers: bool = False) -> Iterator[Sentence]:
         """What the user says next, in the order of time; repeats only where nothing else is found.
 
-        ``strangers``: share of names that the user does not know, drawn from the public lists by popularity.
+        ``strangers``: names are not those that the user knows, but any of the public lists, by popularity.
         """
         for _ in range(count):
             for _ in range(_MAX_TRIES):
@@ -115,7 +115,7 @@ class User:
             self._said.add(sentence.text)
             yield sentence
 
-    def _say(self, strangers: float) -> Sentence:
+    def _say(self, strangers: bool) -> Sentence:
         # dict order is that of the file: the first kinds of request are those of a small corpus.
         intent = list(INTENTS)[self.choose("intent", self._habits.intents)]
         number = self.choose(intent, len(INTENTS[intent]))
@@ -131,8 +131,8 @@ class User:
 
         return compose(intent, number, self.choose, name_of)
 
-    def _mention(self, kind: str, strangers: float) -> Name:
+    def _mention(self, kind: str, strangers: bool) -> Name:
         names, exponent = self.names[kind], self._habits.habit
-        if strangers > 0 and self._generator.random() < strangers:
+        if strangers:
             names, exponent = self._public[kind], self._habits.popularity
         return names[zipf_index(len(names), exponent, self._generator)]

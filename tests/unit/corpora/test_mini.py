@@ -14,11 +14,10 @@ from privasr_k2.corpora.mini import (
     PartSize,
     further_texts,
     public_lists,
+    public_texts,
     users_per_part,
     write_texts,
 )
-from privasr_k2.corpora.mini_names import KINDS
-from privasr_k2.corpora.mini_users import User
 from privasr_k2.errors import ConfigError
 from privasr_k2.text.name_lists import read_name_lists
 from privasr_k2.text.tagged_files import read_tagged
@@ -124,7 +123,7 @@ def test_same_seed_same_bytes_whatever_the_number_of_processes(layers, tmp_path)
     for out_dir, num_jobs in ((one, 1), (two, 2)):
         CORPUS.read(CorpusInput(None, out_dir, few, layers, num_jobs))
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 12 * 2 + 4 + 3  # audio, public lists, mini.json, written.{txt,jsonl}
+    assert len(files) == 12 * 2 + 4 + 4  # audio, public lists, mini.json, written.{txt,jsonl}, public.txt
     assert [path for path in files if (one / path).read_bytes() != (two / path).read_bytes()] == []
 
 
@@ -136,7 +135,7 @@ def test_another_seed_other_texts(layers):
 
 
 def test_what_train_wrote_follows_what_it_said(layers):
-    settings = config.load(MiniConfig, layers, ["written=5", "strangers=0"])
+    settings = config.load(MiniConfig, layers, ["written=5"])
     public = public_lists(settings)
     more = config.load(MiniConfig, layers, ["parts.train.utterances=21"])  # of tiny, which has 16
     said, longer = write_texts(settings, public)["train"], write_texts(more, public)["train"]
@@ -144,16 +143,14 @@ def test_what_train_wrote_follows_what_it_said(layers):
     assert further_texts(settings, public) == further and len(further) == 5 * len(said)
 
 
-@pytest.mark.parametrize("strangers", [0.0, 0.4, 1.0])
-def test_names_that_a_writer_does_not_know(layers, strangers):
-    settings = config.load(MiniConfig, layers[:1])
-    user = User("user0000", 1, settings.habits, public_lists(settings), {kind: 8 for kind in KINDS})
-    known = {(kind, name.text) for kind in KINDS for name in user.names[kind]}
-    named = [name for s in user.sentences(800, strangers) for name in names_of(s.text, s.entities)]
-    assert len(named) > 400
-    share = sum(name not in known for name in named) / len(named)
-    # Some well-known strangers are known; three standard deviations of 400 names are at most 0.075.
-    assert 0.8 * strangers - 0.075 <= share <= strangers + 0.075
+def test_people_who_are_no_users_name_anybody_on_the_lists(layers):
+    settings = config.load(MiniConfig, layers[:1], ["written=60"])
+    public = public_lists(settings)
+    listed = {(kind, name.text) for kind, names in public.items() for name in names}
+    named = [name for s in public_texts(settings, public) for name in names_of(s.text, s.entities)]
+    by_users = [name for s in further_texts(settings, public) for name in names_of(s.text, s.entities)]
+    assert len(named) > 1000 and set(named) <= listed and not set(by_users) <= listed
+    assert len(set(named)) / len(named) > 2 * len(set(by_users)) / len(by_users)
 
 
 def test_users_do_not_repeat_themselves_and_differ(layers):
