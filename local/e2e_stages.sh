@@ -73,13 +73,14 @@ declare_base() {   # stages 4-6 for every model
         stage 6 "attack on DP-SGD, $model, epsilon $e" audit_dpsgd $(layers dpsgd) $(layers audit_dpsgd) --in-private-feats "$private" \
           --in-public-dev "$public" --in-lang "$lang" --in-init "$base/$model/public/am" --out-audit "$out/audit.json" \
           --set data="$private_data" unit="$unit" delta="$delta" epsilon="$e" ${scratch:+start=scratch} --device "$device" --num-jobs "$nj"
+        audits+=("$out/audit.json")
       fi
     done
   done
 }
 
 # Systems are declared first: system FOLDER AM [privacy] [labels]; then all are decoded with the penalty of their architecture.
-folders=() ams=() releases=() labels=()
+folders=() ams=() releases=() labels=() audits=() memberships=() inverted=()   # the last three: what attacks found
 system() {
   folders+=("$1") ams+=("$2")
   if [[ " ${*:3} " == *" privacy "* ]]; then releases+=("$1/privacy.json"); fi
@@ -101,6 +102,7 @@ evaluate() {   # STAGE: decode and score test with all systems
 tables() {   # STAGE FLAG...: the report of all systems, in $exp
   report=$exp/RESULTS.md
   stage "$1" "the tables" report_pate $(layers pate_report) --in-scores "${scores[@]}" ${releases:+--in-privacy "${releases[@]}"} \
-    ${labels:+--in-labels "${labels[@]}"} --in-manifests "$manifests" --out-report "$report" --out-curves "$exp/epsilon.svg" "${@:2}" \
-    --set command="$command_line"
+    ${labels:+--in-labels "${labels[@]}"} ${audits:+--in-audits "${audits[@]}"} ${memberships:+--in-membership "${memberships[@]}"} \
+    ${inverted:+--in-inversions "${inverted[@]}"} --in-manifests "$manifests" --out-report "$report" --out-curves "$exp/epsilon.svg" \
+    "${@:2}" --set command="$command_line" phones="$per"
 }

@@ -11,6 +11,6 @@ corpus=timit                       # privasr_k2/corpora/timit.py
 corpus_dir=corpus/TIMIT            # or --corpus-dir where you have it
 units=phone
 if [[ ${1-} == pate || ${1-} == dpsgd ]]; then   # condition 2 of yang2022: words, from a model of LibriSpeech
-  corpus=timit_words units=char public_corpus=librispeech public_dir=$PWD/corpus/LibriSpeech default_teachers=10   # or --public-dir
+  corpus=timit_words units=char per=true public_corpus=librispeech public_dir=$PWD/corpus/LibriSpeech default_teachers=10   # or --public-dir
 fi
 . run_recipe.sh

@@ -8,7 +8,7 @@
 # unit (speaker or utterance), delta, start (public: at the public model, condition 2 of yang2022; scratch: condition 1),
 # public_corpus (whose train is public with its texts: a corpus of egs/, or FILE.py; none: part of this corpus's train), public_dir
 # (where it is), public_feature, public_feats (its features, ready, in place of both), public_epochs, private_epochs (passes of the
-# public model, and of that of all private data), audit.
+# public model, and of that of all private data), audit, per (true: phone error rate of the words, too; so for TIMIT).
 # What recipe pate has made of the same corpus is taken over, and the other way round.
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2154

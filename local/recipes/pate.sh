@@ -16,7 +16,7 @@
 # model on its own guesses at the pool, without votes, as a control), student_epochs, score_teachers (how many are scored).
 # Beside them: dpsgd_epsilons (as recipe dpsgd; '': none), words (to reconstruct by model inversion; quoted; '': none), attacks (of
 # inversion: white_box, black_box; quoted), audit; start, public_corpus, public_dir, public_feature, public_feats, public_epochs,
-# private_epochs as recipe dpsgd.
+# private_epochs, per as recipe dpsgd.
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
 . e2e_options.sh
@@ -148,6 +148,7 @@ for place in "${!names[@]}"; do
   fi
   if [[ $audit == true && -n ${claim[*]} ]]; then
     stage 10 "attack on the labels, $model $name" audit_pate $(layers audit_pate) --in-labels "$out/labels" --out-audit "$out/audit.json"
+    audits+=("$out/audit.json")
   fi
 done
 student() {   # MODEL SYSTEM WAYS FLAG...
@@ -174,43 +175,46 @@ evaluate 12
 # Stage 13: attacks that bound no epsilon: who was in which shard, and what words sound like.
 last=${teachers##* }
 for model in $models; do
-  students=()
-  for place in "${!folders[@]}"; do
-    if [[ ${folders[$place]} == "$exp/$model/"*_"$last"* && ${folders[$place]} != */teacher_* ]]; then students+=("${ams[$place]}"); fi
+  students=() trained=("$tuned/$model/nonprivate/am") ensemble=("$exp/$model/teachers_$last")
+  for place in "${!names[@]}"; do
+    if [[ ${of_model[$place]} == "$model" && ${of_teachers[$place]} == "$last" ]]; then students+=("$exp/$model/${names[$place]}/am"); fi
   done
-  one_by_one=()
-  if [[ $heads == false ]]; then for ((k = 1; k <= last; k++)); do one_by_one+=("$exp/$model/teachers_$last/$k"); done; fi
+  for e in $dpsgd_epsilons; do trained+=("$dpsgd_exp/$model/dpsgd_$e/am"); done
+  # A folder of heads is an ensemble, of which one is chosen by its number; whole teachers have a folder each.
+  first=("${ensemble[@]}") one='heads=[1]'
+  if [[ $heads == false ]]; then
+    ensemble=() one=''
+    for ((k = 1; k <= last; k++)); do ensemble+=("$exp/$model/teachers_$last/$k"); done
+    first=("${ensemble[0]}")
+  fi
   if [[ $audit == true ]]; then
-    stage 13 "who was in the training? students, $model" infer_membership $(layers membership) --in-models "${students[@]}" \
+    stage 13 "who was in the training? $model" infer_membership $(layers membership) --in-models "${trained[@]}" "${students[@]}" \
       --in-reference "$base/$model/public/am" --in-feats "$private" --in-others "$feats" --in-lang "$lang" \
-      --out-membership "$exp/$model/membership_students.json" --set unit="$unit" --device "$device" --num-jobs "$nj"
-    if [[ $heads == false ]]; then
-      stage 13 "who was in which shard? $model" infer_membership $(layers membership) --in-models "${one_by_one[@]}" \
-        --in-shards "exp/shards_$unit/$last/shards.json" --in-feats "$private" --in-lang "$lang" \
-        --out-membership "$exp/$model/membership_teachers.json" --set unit="$unit" --device "$device" --num-jobs "$nj"
-    fi
+      --out-membership "$exp/$model/membership_models.json" --set unit="$unit" --device "$device" --num-jobs "$nj"
+    stage 13 "who was in which shard? $model" infer_membership $(layers membership) --in-models "${ensemble[@]}" \
+      --in-shards "exp/shards_$unit/$last/shards.json" --in-feats "$private" --in-lang "$lang" \
+      --out-membership "$exp/$model/membership_teachers.json" --set unit="$unit" --device "$device" --num-jobs "$nj"
+    memberships+=("$exp/$model/membership_models.json" "$exp/$model/membership_teachers.json")
   fi
   if [[ -n $words ]]; then
     for attack in $attacks; do
-      inversions=() members=()
+      out=$exp/$model/inversion_$attack inversions=() members=()
       invert() {   # NAME MEMBERS SETTING MODEL...
         stage 13 "inversion, $attack, $model $1" invert_model $(layers inversion) --in-models "${@:4}" --in-background "$public" \
-          --in-lang "$lang" --out-inversion "$exp/$model/inversion_$attack/$1.safetensors" --set "words=[${words// /,}]" attack="$attack" $3 \
+          --in-lang "$lang" --out-inversion "$out/$1.safetensors" --set "words=[${words// /,}]" attack="$attack" ${3:+"$3"} \
           --device "$device" --num-jobs "$nj"
-        inversions+=("$exp/$model/inversion_$attack/$1.safetensors") members+=("$2")
+        inversions+=("$out/$1.safetensors") members+=("$2")
       }
-      if [[ $heads == false ]]; then
-        invert "teacher_${last}_1" "exp/shards_$unit/$last/shard_1" '' "$exp/$model/teachers_$last/1"
-        invert "ensemble_$last" "$private" '' "${one_by_one[@]}"
-      fi
+      invert "teacher_${last}_1" "exp/shards_$unit/$last/shard_1" "$one" "${first[@]}"
+      invert "ensemble_$last" "$private" '' "${ensemble[@]}"
       for student in "${students[@]}"; do invert "$(basename "$(dirname "$student")")" "$private" '' "$student"; done
       invert control "$private" control=true "${students[0]}"
       aligner=''
       if [[ " $models " == *" ctc "* ]]; then aligner=$base/ctc/public/am; fi
       stage 13 "what inversion shows, $attack, $model" report_inversion $(layers report_inversion) --in-inversions "${inversions[@]}" \
         --in-members "${members[@]}" --in-others "$feats" --in-lang "$lang" ${aligner:+--in-aligner "$aligner"} \
-        --out-report "$exp/$model/inversion_$attack/RESULTS.md" --out-picture "$exp/$model/inversion_$attack/figure7.svg" \
-        --set command="$command_line"
+        --out-report "$out/RESULTS.md" --out-values "$out/inversion.json" --out-picture "$out/figure7.svg" --set command="$command_line"
+      inverted+=("$out/inversion.json")
     done
   fi
 done

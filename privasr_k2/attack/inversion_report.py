@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -142,11 +143,53 @@ def panels(
     return rows
 
 
+def report_values(results: Sequence[Result], config: InversionReportConfig) -> dict[str, Any]:
+    """What was found, as plain values by system, for reports on more than inversion."""
+    return {
+        "confidence": config.confidence,
+        "systems": {
+            result.inversion.name: {
+                "attack": result.inversion.config["attack"],
+                "control": result.inversion.control,
+                "models": result.inversion.models,
+                "words": list(result.words),
+                **_scores(result.inversion),
+                "alone": _test(result.alone, p),
+                "less_control": _test(result.less_control, p_less),
+            }
+            for result, (p, p_less) in zip(results, _corrected(results), strict=True)
+        },
+    }
+
+
+def _test(test: Advantage | None, p: float | None) -> dict[str, Any] | None:
+    if test is None:
+        return None
+    told = {name: getattr(test, name) for name in ("members", "others", "member_distance", "other_distance")}
+    interval = [test.low, test.high]
+    return {**told, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
+
+
+def _scores(inversion: Inversion) -> dict[str, float]:
+    """Means over its words, in nats, and the most queries."""
+    found = list(inversion.words.values())
+    return {
+        "log_likelihood": float(np.mean([one.log_likelihood for one in found])),
+        "begun_at": float(np.mean([one.begun_at for one in found])),
+        "queries": max(one.queries for one in found),
+    }
+
+
+def _corrected(results: Sequence[Result]) -> list[tuple[float | None, float | None]]:
+    """Holm's p-values of each result's two tests, over all of them."""
+    tests = [test for result in results for test in (result.alone, result.less_control)]
+    found = holm([None if test is None else test.p_value for test in tests])
+    return list(zip(found[::2], found[1::2]))
+
+
 def report_text(results: Sequence[Result], config: InversionReportConfig) -> str:
     """The table in Markdown, with notes; it holds no path and no date."""
-    tests = [test for result in results for test in (result.alone, result.less_control)]
-    corrected = iter(holm([None if test is None else test.p_value for test in tests]))
-    rows = [_row(result, next(corrected), next(corrected), config) for result in results]
+    rows = [_row(result, *p, config) for result, p in zip(results, _corrected(results), strict=True)]
     blocks = ["# Model inversion\n"]
     if config.command:
         blocks.append(f"Made with `{config.command}`.\n")
@@ -157,15 +200,15 @@ def report_text(results: Sequence[Result], config: InversionReportConfig) -> str
 def _row(
     result: Result, p: float | None, p_less: float | None, config: InversionReportConfig
 ) -> dict[str, str]:
-    found = [result.inversion.words[word] for word in result.inversion.words]
+    scores = _scores(result.inversion)
     told = {
         "system": result.inversion.name,
         "attack": str(result.inversion.config["attack"]).replace("_", " "),
         "models": str(result.inversion.models),
         "words": ", ".join(result.words) or NOTHING,
-        "log P": f"{np.mean([one.log_likelihood for one in found]):.2f}",
-        "at the start": f"{np.mean([one.begun_at for one in found]):.2f}",
-        "queries a word": f"{max(one.queries for one in found):,}",
+        "log P": f"{scores['log_likelihood']:.2f}",
+        "at the start": f"{scores['begun_at']:.2f}",
+        "queries a word": f"{scores['queries']:,}",
     }
     if result.alone is None:
         return {**told, "speakers": "too few to test"}

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.kinds import new_model
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.sequence import SequenceModel
 from privasr_k2.data.batches import needed_frames
 from privasr_k2.errors import ConfigError
-from privasr_k2.graph.lang import Lang, check_same_tokens
+
+#: Features, lengths, targets and their lengths to (I, N) losses in nats, with gradients by the features.
+Losses = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,12 @@ class Attacked:
     Attributes:
         models: I of them, ready to score, of the same tokens and features.
         log_weights: (I,) natural log; the weights sum to 1.
+        losses: of all models.
     """
 
     models: tuple[Any, ...]
     log_weights: Tensor
+    losses: Losses
 
     def log_likelihoods(self, features: Tensor, tokens: Sequence[int]) -> Tensor:
         """log sum over i of w_i P_i(tokens | features) [yang2022, eq. 3, for whole transcripts].
@@ -49,9 +52,9 @@ class Attacked:
         # cuDNN's recurrent layers have no gradients outside of training mode.
         plain = torch.backends.cudnn.flags(enabled=False) if features.is_cuda else contextlib.nullcontext()
         with plain:
-            scores = [_minus_losses(one, features, lengths, targets, target_lengths) for one in self.models]
+            losses = self.losses(features, lengths, targets, target_lengths)
         weights = self.log_weights.to(features.device).unsqueeze(1)
-        return (torch.stack(scores).double() + weights).logsumexp(0)
+        return (weights - losses.double()).logsumexp(0)
 
     def fewest_frames(self, tokens: Sequence[int]) -> int:
         """Input frames below which no model has room for the tokens."""
@@ -62,20 +65,25 @@ class Attacked:
         return frames
 
 
-def _minus_losses(
-    model: Any, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+def _losses(
+    models: Sequence[Any], features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
 ) -> Tensor:
-    if isinstance(model, SequenceModel):
-        return -model(features, lengths, targets, target_lengths)
-    log_probs, lengths = model(features, lengths)
-    return -ctc_loss(log_probs, lengths, targets, target_lengths)
+    """Of one model after the other."""
+
+    def of_one(model: Any) -> Tensor:
+        if isinstance(model, SequenceModel):
+            return model(features, lengths, targets, target_lengths)
+        return ctc_loss(*model(features, lengths), targets, target_lengths)
+
+    return torch.stack([of_one(model) for model in models])
 
 
-def attacked(models: Sequence[Any], weights: Sequence[float] = ()) -> Attacked:
+def attacked(models: Sequence[Any], weights: Sequence[float] = (), losses: Losses | None = None) -> Attacked:
     """The models in evaluation mode and without gradients by their parameters.
 
     Args:
         weights: above 0, sum 1; none: uniform.
+        losses: of all models at once, where they share layers; none: of one after the other.
 
     Raises:
         ConfigError: another number of weights than of models.
@@ -87,30 +95,7 @@ def attacked(models: Sequence[Any], weights: Sequence[float] = ()) -> Attacked:
     for model in models:
         model.eval().requires_grad_(False)
     given = torch.tensor([*weights] or [1 / len(models)] * len(models), dtype=torch.float64)
-    return Attacked(tuple(models), given.log())
-
-
-def open_attacked(
-    folders: Sequence[Path], weights: Sequence[float], lang: Lang, device: torch.device | str
-) -> Attacked:
-    """The models of folders that ``train_am`` wrote.
-
-    Raises:
-        DataError: a folder without such a model.
-        GraphError: a model of other tokens than the lang folder's.
-        ConfigError: models of different features, or another number of weights.
-    """
-    models: list[Any] = []
-    for folder in folders:
-        model: Any = load_recognizer(folder, device)
-        check_same_tokens(model.tokens, lang.tokens, model=folder, graph=lang.folder)
-        if models and model.feature_dim != models[0].feature_dim:
-            found = f"{model.feature_dim} in {folder}"
-            raise ConfigError(
-                "--in-models", f"models of {models[0].feature_dim} features", found, "name models of one kind"
-            )
-        models.append(model)
-    return attacked(models, weights)
+    return Attacked(tuple(models), given.log(), losses or partial(_losses, models))
 
 
 def randomly_initialized(like: Any, mean: Tensor, deviation: Tensor, seed: int) -> Attacked:

@@ -14,14 +14,13 @@ The figures tell of these models and populations. No bound on epsilon follows fr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from privasr_k2.am.sequence import Recognizer, score_hypotheses
 from privasr_k2.attack.settings import MembershipConfig
 from privasr_k2.data.features import load_features
 from privasr_k2.decoding.jobs import batches
@@ -35,8 +34,12 @@ if TYPE_CHECKING:
     from lhotse.cut import Cut
 
 
+#: Features, lengths and hypotheses of each utterance to (I, N, hypotheses) log-probabilities of I models.
+Scores = Callable[[torch.Tensor, torch.Tensor, Sequence[Sequence[Sequence[int]]]], np.ndarray]
+
+
 def unit_losses(
-    models: Sequence[Recognizer],
+    scores_of: Scores,
     cuts: Iterable[Cut],
     lang: Lang,
     config: MembershipConfig,
@@ -51,19 +54,18 @@ def unit_losses(
 
     own = CutSet.from_cuts(cut for cut in cuts if "original_id" not in (cut.custom or {}))
     known, targets = spelled_targets(own, lang, role="membership")
-    sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(models)))
+    sums: dict[str, np.ndarray] = {}
     tokens: dict[str, int] = defaultdict(int)
     for batch in batches(sorted(known, key=lambda cut: (-cut.duration, cut.id)), config.max_duration):
         features = [torch.from_numpy(load_features(cut)) for cut in batch]
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
         lengths = torch.tensor([len(one) for one in features], device=device)
         texts = [targets[cut.id] for cut in batch]
-        scores = [score_hypotheses(one, padded, lengths, [[text] for text in texts]) for one in models]
-        losses = -np.array([[float(of_one[0]) for of_one in of_model] for of_model in scores])  # (I, N)
+        losses = -scores_of(padded, lengths, [[text] for text in texts])[:, :, 0]
         for cut, text, loss in zip(batch, texts, losses.T):
             if text and np.isfinite(loss).all():
                 unit = (cut.supervisions[0].speaker or "") if config.unit == "speaker" else cut.id
-                sums[unit] += loss
+                sums[unit] = sums.get(unit, 0.0) + loss
                 tokens[unit] += len(text)
     return {unit: sums[unit] / tokens[unit] for unit in sorted(sums)}
 

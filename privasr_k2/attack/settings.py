@@ -23,6 +23,7 @@ class InversionConfig:
     words: list[str]
     attack: str
     control: bool
+    heads: list[int]
     weights: list[float]
     background_roles: list[str]
     background_utterances: int
@@ -48,6 +49,8 @@ class InversionConfig:
             raise ValueError(f"attack must be one of {' '.join(ATTACKS)}, got {self.attack!r}")
         if not self.background_roles:
             raise ValueError("background_roles must name at least one role")
+        if any(head < 1 for head in self.heads) or len(set(self.heads)) < len(self.heads):
+            raise ValueError(f"heads must be 1 or more, each once, got {self.heads}")
         if any(not weight > 0 for weight in self.weights) or (
             self.weights and abs(sum(self.weights) - 1) > 1e-6
         ):

@@ -7,8 +7,9 @@ r"""Who was in the training? Membership inference against teachers, and against 
         --in-reference exp/public/am --in-feats data/feats_given --in-others data/feats_given \
         --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/membership.yaml
 
-With --in-shards the models are the teachers of the shards 1, 2, ...; else each model is asked by itself who
-of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output is for the owner.
+With --in-shards the models are the teachers of the shards 1, 2, ..., or one folder of train_heads; else each
+is asked by itself who of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output
+is for the owner.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ log = logging.getLogger(__name__)
 def main() -> None:
     """Parse, score, infer, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-models", type=Path, nargs="+", required=True, metavar="DIR", help="of train_am")
+    made.add_argument(
+        "--in-models",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="of train_am, or one of train_heads",
+    )
     made.add_argument("--in-feats", type=Path, required=True, metavar="FEATS", help="private speech")
     made.add_argument("--in-shards", type=Path, metavar="FILE", help="shards.json, where models are teachers")
     made.add_argument(
@@ -46,11 +54,11 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.am.checkpoints import load_recognizer
     from privasr_k2.attack.membership import names_of, of_models, of_teachers, unit_losses
     from privasr_k2.attack.occurrences import cuts_of
     from privasr_k2.attack.settings import MembershipConfig
-    from privasr_k2.graph.lang import check_same_tokens, load_lang
+    from privasr_k2.graph.lang import load_lang
+    from privasr_k2.pate.ensembles import open_models
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.training.distributed import choose_device
 
@@ -59,12 +67,12 @@ def main() -> None:
     device, lang = choose_device(args.device), load_lang(args.in_lang)
     reference = [args.in_reference] if args.in_reference is not None and args.in_shards is None else []
     folders = [*args.in_models, *reference]
-    models = [load_recognizer(folder, device) for folder in folders]
-    for folder, model in zip(folders, models):
-        check_same_tokens(model.tokens, lang.tokens, model=folder, graph=args.in_lang)
+    models = open_models(folders, lang, device)
+    if args.in_shards is None and models.num_teachers != len(folders):
+        raise ConfigError("--in-models", "whole models", "a folder of heads", "name --in-shards with heads")
 
     def losses(feats: list[Path], roles: list[str]) -> Any:
-        return unit_losses(models, cuts_of(feats, roles), lang, config, device)
+        return unit_losses(models.hypothesis_scores, cuts_of(feats, roles), lang, config, device)
 
     private = losses([args.in_feats], [config.private_role])
     found: dict[str, Any] = {"unit": config.unit}

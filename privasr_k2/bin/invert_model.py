@@ -4,9 +4,10 @@ r"""Reconstruct the features of words from a model or an ensemble, by gradients 
         --in-lang data/lang_char --out-inversion exp/pate/inversion/teacher_1.safetensors \
         --config conf/inversion.yaml --set 'words=[STOP,YES]' attack=white_box
 
-Several models are an ensemble: their probabilities are averaged. --set control=true attacks a randomly
-initialized model of the first one's form. --in-background is public speech: what the attacker knows. What is
-written is for the owner: no guarantee covers it, unless the model itself is a release.
+Several models are an ensemble: their probabilities are averaged. So are the heads of a folder of train_heads,
+or those that --set heads=[K,...] chooses. --set control=true attacks a randomly initialized model of the
+first one's form. --in-background is public speech: what the attacker knows. What is written is for the owner:
+no guarantee covers it, unless the model itself is a release.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ log = logging.getLogger(__name__)
 def main() -> None:
     """Parse, attack word by word, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-models", type=Path, nargs="+", required=True, metavar="DIR", help="of train_am")
+    made.add_argument(
+        "--in-models",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="of train_am, or one of train_heads",
+    )
     made.add_argument("--in-background", type=Path, required=True, metavar="FEATS", help="public features")
     made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
     made.add_argument("--out-inversion", type=Path, required=True, metavar="FILE", help="safetensors")
@@ -35,17 +43,21 @@ def main() -> None:
     from privasr_k2.attack.background import read_background
     from privasr_k2.attack.inversion import invert
     from privasr_k2.attack.inversion_files import write_inversion
-    from privasr_k2.attack.likelihood import open_attacked, randomly_initialized
+    from privasr_k2.attack.likelihood import attacked, randomly_initialized
     from privasr_k2.attack.settings import InversionConfig
     from privasr_k2.errors import DataError
     from privasr_k2.graph.lang import load_lang
+    from privasr_k2.pate.ensembles import open_models
+    from privasr_k2.pate.heads import HeadEnsemble
     from privasr_k2.training.distributed import choose_device
 
     config = cli.load(InversionConfig, args)
     torch.set_num_threads(args.num_jobs)
     device, lang = choose_device(args.device), load_lang(args.in_lang)
     spelled = {word: lang.encode(word) for word in config.words}
-    target = open_attacked(args.in_models, config.weights, lang, device)
+    models = open_models(args.in_models, lang, device, heads=config.heads)
+    at_once = models.losses if isinstance(models, HeadEnsemble) else None
+    target = attacked(models.models, config.weights, at_once)
     background = read_background(
         args.in_background, config.background_roles, lang, utterances=config.background_utterances
     )

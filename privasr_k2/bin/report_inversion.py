@@ -16,7 +16,7 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import write_text
+from privasr_k2.fileio import write_json, write_text
 
 
 def main() -> None:
@@ -28,6 +28,7 @@ def main() -> None:
     made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
     made.add_argument("--in-aligner", type=Path, metavar="DIR", help="a public CTC model")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="Markdown")
+    made.add_argument("--out-values", type=Path, metavar="FILE", help="the same as JSON, for report_pate")
     made.add_argument("--out-picture", type=Path, metavar="FILE", help="spectrograms side by side, SVG")
     cli.add_config(made)
     args = cli.parse(made)
@@ -36,7 +37,7 @@ def main() -> None:
 
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.attack.inversion_files import read_inversion
-    from privasr_k2.attack.inversion_report import examine, panels, report_text
+    from privasr_k2.attack.inversion_report import examine, panels, report_text, report_values
     from privasr_k2.attack.occurrences import cuts_of, find_occurrences
     from privasr_k2.attack.pictures import draw_side_by_side
     from privasr_k2.attack.settings import InversionReportConfig
@@ -60,7 +61,10 @@ def main() -> None:
     if len(members) == 1:
         members *= len(inversions)
     others = find_occurrences(cuts_of(args.in_others, config.other_roles), words, lang, aligner)
-    text = report_text(examine(inversions, members, others, config), config)
+    results = examine(inversions, members, others, config)
+    text = report_text(results, config)
+    if args.out_values is not None:
+        write_json(args.out_values, report_values(results, config))
     if args.out_picture is not None:
         rows = panels(inversions, members, config)
         draw_side_by_side(rows, inversions[0].frame_shift, args.out_picture)

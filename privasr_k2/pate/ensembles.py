@@ -18,7 +18,8 @@ from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.files import WEIGHTS
 from privasr_k2.am.sequence import Recognizer
 from privasr_k2.am.steps import Prefixes
-from privasr_k2.errors import DataError
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.graph.lang import Lang, check_same_tokens
 
 
 class Ensemble(Protocol):
@@ -210,13 +211,18 @@ def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) 
     return TeacherEnsemble(models, per_token=per_token)
 
 
+def holds_heads(folder: Path) -> bool:
+    """Whether ``train_heads`` wrote a folder, and not ``train_am``."""
+    return (folder / "heads.safetensors").is_file()
+
+
 def open_ensemble(folder: Path, teachers: int, device: str, *, per_token: bool) -> TeacherEnsemble:
     """The ensemble of a folder of whole models, or of one that ``train_heads`` wrote.
 
     Raises:
         DataError: as :func:`load_teachers`, or another number of heads than shards.
     """
-    if not (folder / "heads.safetensors").is_file():
+    if not holds_heads(folder):
         return load_teachers(folder, teachers, device, per_token=per_token)
     from privasr_k2.pate.heads import load_heads
 
@@ -229,3 +235,43 @@ def open_ensemble(folder: Path, teachers: int, device: str, *, per_token: bool) 
             "train them on these shards",
         )
     return found
+
+
+def open_models(
+    folders: Sequence[Path], lang: Lang, device: torch.device | str, *, heads: Sequence[int] = ()
+) -> TeacherEnsemble:
+    """Models of any origin together, to be attacked: folders of ``train_am``, or one of ``train_heads``.
+
+    Args:
+        heads: of a folder of heads these alone, from 1; none: all.
+
+    Raises:
+        DataError: a folder without such a model, or a head that is not there.
+        GraphError: a model of other tokens than the lang folder's.
+        ConfigError: models of different features, or heads and other models at once.
+    """
+    if any(map(holds_heads, folders)):
+        from privasr_k2.pate.heads import load_heads
+
+        if len(folders) > 1:
+            raise ConfigError(
+                "--in-models",
+                "models, or one folder of heads",
+                "heads and others",
+                "attack them by themselves",
+            )
+        found: TeacherEnsemble = load_heads(folders[0], device, per_token=False, chosen=heads)
+        check_same_tokens(found.tokens, lang.tokens, model=folders[0], graph=lang.folder)
+        return found
+    if heads:
+        raise ConfigError("heads", "a folder of heads in --in-models", "whole models", "name none")
+    models: list[Any] = []
+    for folder in folders:
+        model: Any = load_recognizer(folder, device)
+        check_same_tokens(model.tokens, lang.tokens, model=folder, graph=lang.folder)
+        if models and model.feature_dim != models[0].feature_dim:
+            told = f"{model.feature_dim} in {folder}"
+            expected = f"models of {models[0].feature_dim} features"
+            raise ConfigError("--in-models", expected, told, "name models of one kind")
+        models.append(model)
+    return TeacherEnsemble(models, per_token=False)

@@ -117,24 +117,40 @@ class HeadEnsemble(TeacherEnsemble):
         found = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
         if not num.sum():
             return found
-        inputs = self._inputs(features, lengths, hyps)
-        size = max(self._limit // max(self._top.numbers(inputs), 1), 1)
-        inside = np.arange(found.shape[2]) < num[:, None]
-        tokens = inputs.target_lengths[0].cpu().numpy()
-        for first in range(0, self.num_teachers, size):
-            heads = {name: value[first : first + size] for name, value in self._heads.items()}
-            scores = self._top.scores(heads, inputs, training=False).double().cpu().numpy()
-            if self.per_token:
-                scores = scores / (tokens + 1)
-            found[first : first + size, inside] = np.where(np.isnan(scores), -np.inf, scores)
-        return found
-
-    def _inputs(self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]) -> Inputs:
         device = features.device
         flat = [torch.tensor(list(one), dtype=torch.int64) for of_one in hyps for one in of_one]
         rows = torch.tensor([row for row, of_one in enumerate(hyps) for _ in of_one], device=device)
         targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(device)
         sizes = torch.tensor([len(one) for one in flat], device=device)
+        inside = np.arange(found.shape[2]) < num[:, None]
+        scores = self._scores(self._inputs(features, lengths, rows, targets, sizes), training=False)
+        values = scores.double().cpu().numpy()
+        if self.per_token:
+            values = values / (sizes.cpu().numpy() + 1)
+        found[:, inside] = np.where(np.isnan(values), -np.inf, values)
+        return found
+
+    def losses(self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+        """Each head's loss of one transcript an utterance, (I, N), as whole models have it.
+
+        With gradients by the features where these have them. Shapes are those of
+        :meth:`privasr_k2.am.sequence.SequenceModel.forward`.
+        """
+        rows = torch.arange(len(features), device=features.device)
+        return -self._scores(self._inputs(features, lengths, rows, targets, target_lengths), training=True)
+
+    def _scores(self, inputs: Inputs, *, training: bool) -> Tensor:
+        """(I, R), of as many heads at a time as the limit allows."""
+        size = max(self._limit // max(self._top.numbers(inputs), 1), 1)
+        parts = (
+            {name: value[first : first + size] for name, value in self._heads.items()}
+            for first in range(0, self.num_teachers, size)
+        )
+        return torch.cat([self._top.scores(heads, inputs, training=training) for heads in parts])
+
+    def _inputs(
+        self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
+    ) -> Inputs:
         lower, kept = self._top.lower(features, lengths)
         states = self._top.states(lower[rows], kept[rows], targets)
         return Inputs(lower[None], kept[None], states[None], rows, targets[None], sizes[None])
@@ -155,13 +171,25 @@ def teacher(public: nn.Module, heads: Mapping[str, Tensor], number: int) -> Any:
     return made
 
 
-def load_heads(folder: Path, device: str, *, per_token: bool) -> HeadEnsemble:
+def load_heads(
+    folder: Path, device: torch.device | str, *, per_token: bool, chosen: Sequence[int] = ()
+) -> HeadEnsemble:
     """The ensemble of a folder that ``train_heads`` wrote.
 
+    Args:
+        chosen: these heads alone, from 1 and in this order; none: all.
+
     Raises:
-        DataError: a file is missing or damaged, or is of another model.
+        DataError: a file is missing or damaged, or is of another model; or there is no such head.
     """
     heads = {name: value.to(device) for name, value in load_tensors(folder / WEIGHTS).items()}
+    number = len(next(iter(heads.values()), ()))
+    wrong = [one for one in chosen if not 1 <= one <= number]
+    if wrong:
+        raise DataError(folder, f"heads 1 to {number}", f"{wrong[0]} asked for", "correct the number")
+    if chosen:
+        places = torch.tensor([one - 1 for one in chosen], device=device)
+        heads = {name: value[places] for name, value in heads.items()}
     trained = (read_header(folder / WEIGHTS) or {}).get("trained")
     if trained not in TRAINED:
         raise DataError(folder / WEIGHTS, "heads, and what was trained", repr(trained), _REPAIR)

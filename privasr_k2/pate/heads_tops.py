@@ -1,16 +1,18 @@
 """The upper end of a public model, many times: what each head has a copy of, and what enters it.
 
 Below it everything is frozen, without dropout, and computed once: :meth:`Top.lower` from features, and
-:meth:`Top.states` from transcripts where a model reads those. All heads are computed at once: parameters
+:meth:`Top.states` from transcripts where a model reads those; gradients pass through where features have
+them, as an attack's do. All heads are computed at once: parameters
 (I, ...) for I heads, inputs (H, N, ...) where H = I if each head has utterances of its own (training), and
 H = 1 if all see the same ones (votes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -65,7 +67,7 @@ class Top(Protocol):
         """(I, R) log-likelihoods.
 
         Args:
-            training: with gradients, H = I, and weighted as in the model's loss; else H = 1.
+            training: with gradients, and weighted as in the model's loss; else H = 1.
         """
 
     def numbers(self, inputs: Inputs) -> int:
@@ -87,6 +89,20 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return flat.view(*x.shape[:-1], classes)
 
 
+_Result = TypeVar("_Result")
+
+
+def _frozen(call: Callable[..., _Result]) -> Callable[..., _Result]:
+    """No gradients by parameters are kept: there are some only where the first input has them."""
+
+    @wraps(call)
+    def called(self: _Upper, x: Tensor, *others: Tensor) -> _Result:
+        with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
+            return call(self, x, *others)
+
+    return called
+
+
 class _Upper:
     """What all tops share: the names of the trained parameters, and the frozen encoder."""
 
@@ -98,7 +114,7 @@ class _Upper:
             name for name, _ in model.named_parameters() if name.rpartition(".")[0].startswith(self.layers)
         )
 
-    @torch.no_grad()
+    @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """As :meth:`Top.lower`: the encoder."""
         encoded, lengths = self._model.encoded(features, lengths)
@@ -175,7 +191,7 @@ class CtcBlockTop(CtcTop):
         self.layers = (self._last, "encoder.norm", "output")
         super().__init__(model)
 
-    @torch.no_grad()
+    @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """As :meth:`Top.lower`: what enters the last block."""
         entering: list[Tensor] = []
@@ -218,7 +234,7 @@ class LasTop(_Upper):
 
     layers = ("speller.output",)
 
-    @torch.no_grad()
+    @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
         """As :meth:`Top.states`: what the speller's output layer reads."""
         speller = self._model.speller
@@ -269,14 +285,14 @@ class RnntTop(_Upper):
 
     layers = ("joint.output",)
 
-    @torch.no_grad()
+    @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
         """As :meth:`Top.states`: projections of the prediction network's outputs."""
         prefixes, _ = self._model.predictor(functional.pad(targets, (1, 0)))
         found: Tensor = self._model.joint.prefix(prefixes)
         return found
 
-    @torch.no_grad()
+    @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """As :meth:`Top.lower`: projections of the encoder's outputs."""
         encoded, lengths = super().lower(features, lengths)

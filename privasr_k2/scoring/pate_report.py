@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from privasr_k2.errors import DataError
@@ -20,8 +20,10 @@ from privasr_k2.privacy.accounting import Epsilon
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.privacy.spending import Guarantee, guarantees, shown
 from privasr_k2.scoring.corpus_info import CorpusInfo
+from privasr_k2.scoring.pate_attacks import Attacks, at_least, attack_blocks
 from privasr_k2.scoring.pate_comparisons import AGAINST_PUBLIC, Compared, compare_systems
 from privasr_k2.scoring.pate_findings import findings, teachers_wer, too_weak
+from privasr_k2.scoring.pate_phones import PhoneRate
 from privasr_k2.scoring.pate_results import (
     DPSGD,
     EXACT,
@@ -58,6 +60,9 @@ class PateReportOptions:
     weak_wer: float
     target_epsilon: float
     target_delta: float
+    phones: bool
+    cmudict: str
+    g2p: str
 
     def __post_init__(self) -> None:
         for name in ("level", "target_delta"):
@@ -65,6 +70,8 @@ class PateReportOptions:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
         if self.weak_wer <= 0 or self.target_epsilon <= 0:
             raise ValueError("weak_wer and target_epsilon must be above 0")
+        if self.g2p not in ("espeak", "none"):
+            raise ValueError(f"g2p must be espeak or none, got {self.g2p!r}")
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,8 @@ class PateInputs:
         entries: the release of each system that has one.
         votes: what was asked and answered.
         agreement: of teachers, by model and number: shares by what they are of. Private; empty: not shown.
+        attacks: what they found.
+        phones: phone errors of the words, by part; empty: not shown.
     """
 
     scores: Mapping[Name, Score]
@@ -83,6 +92,8 @@ class PateInputs:
     votes: Mapping[Name, Votes]
     agreement: Mapping[tuple[str, int], Mapping[str, float]]
     corpus: CorpusInfo
+    attacks: Attacks = field(default_factory=Attacks)
+    phones: Mapping[Name, Mapping[str, PhoneRate]] = field(default_factory=dict)
 
 
 def exact_epsilons(entries: Mapping[Name, Entry]) -> dict[Name, Epsilon]:
@@ -115,6 +126,7 @@ def pate_report(given: PateInputs, options: PateReportOptions) -> str:
         blocks.append(f"## {model_label(model)}\n\n{table(list(_rows(model, given, exact, compared, weak)))}")
         blocks += [line + "\n" for line in _verdicts(model, given.scores, weak, options.weak_wer)]
     blocks += _claims(given)
+    blocks += attack_blocks(given.attacks)
     if given.agreement:
         blocks.append(_agreement(given.agreement))
     others = [one for one in compared if one.why != AGAINST_PUBLIC]
@@ -163,10 +175,18 @@ def _rows(
                 "part": part,
                 f"{score.rate_name} %": number(result.counts.percent),
                 f"{percent_name(score)} interval": interval_text(result.interval),
+                **_phones(given.phones.get(name, {}).get(part), score),
                 **_against_public(name, part, compared),
                 **_epsilons(system, given.entries.get(name), exact.get(name)),
                 **_votes(system, given.votes.get(name)),
             }
+
+
+def _phones(found: PhoneRate | None, score: Score) -> dict[str, str]:
+    if found is None:
+        return {}
+    within = f"PER {percent_name(score)} interval"
+    return {"PER of the words %": number(found.counts.percent), within: interval_text(found.interval)}
 
 
 def _against_public(name: Name, part: str, compared: Sequence[Compared]) -> dict[str, str]:
@@ -231,6 +251,8 @@ def _claims(given: PateInputs) -> list[str]:
     rows = []
     for name, entry in given.entries.items():
         row: dict[str, str] = {"system": name.label} | _claim(guarantees([entry.spending])[0])
+        if given.attacks.audits:
+            row["epsilon at least, by audit"] = at_least(given.attacks.audits.get(name, ()))
         published = given.votes[name].published if name in given.votes else {}
         for key, reading in _READINGS.items():
             told = published.get("epsilon", {}).get(key)
@@ -311,6 +333,16 @@ def _notes(given: PateInputs, compared: Sequence[Compared]) -> Iterator[str]:
             "As published: lambda = K / (2 epsilon) [yang2022], K the utterances, delta 1e-3; both readings "
             "of lambda. It is no bound on anything."
         )
+    if given.phones:
+        yield (
+            "PER of the words: the phones of reference and hypothesis words by the lexicon (CMUdict, else "
+            "espeak-ng; of each word the first pronunciation), folded to TIMIT's 39, of which silence and "
+            "flap never occur. No model recognized phones, and no phonetic labels were used: it says how far "
+            "off wrong words sound."
+        )
+        unspoken = sum(rate.unspoken for parts in given.phones.values() for rate in parts.values())
+        if unspoken:
+            yield f"{unspoken:,} words of hypotheses cannot be said: each is a phone that fits nothing."
     if any(parse_system(name.system, Path()).means != EXACT for name in given.scores):
         yield (
             "Systems called 'as published' took their noise from such a reading; only their exact epsilon "

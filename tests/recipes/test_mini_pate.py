@@ -46,6 +46,12 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     assert not lineage(tmp_path / EXP / "teachers_3/1", tmp_path).is_covered
     audit = read_json(tmp_path / EXP / "gnmax_3_8/audit.json")
     assert "tied" in audit and json.dumps(audit["tied"])
+    for said in (
+        "## Audits: lower bounds of epsilon",
+        "Whose speech is in which shard?",
+        "Who was in the training?",
+    ):
+        assert said in text, said
 
     again = run_recipe(*OPTIONS, "--work-dir", tmp_path)
     stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
@@ -89,6 +95,18 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
     assert done.returncode == 0 and "proposes" not in done.stdout and "votes of" not in done.stdout
     done = run_recipe("mini_pate", "pate", *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0 and "(250 teachers as heads, ctc)" in done.stdout
+    heads = ("--teachers", "2 3", "--words", "yes", "--per", "true")
+    done = run_recipe("mini_pate", "pate", *heads, *DRY, "--work-dir", tmp_path)
+    assert done.returncode == 0, done.stdout
+    for said in (
+        "who was in which shard? ctc",
+        "inversion, white_box, ctc teacher_3_1",
+        "inversion, white_box, ctc ensemble_3",
+    ):
+        assert f"({said})" in done.stdout, said
+    tables = done.stdout[done.stdout.index("(the tables)") :]
+    for said in ("gnmax_2_8/audit.json", "membership_models.json", "inversion_white_box/inversion.json"):
+        assert said in tables, said
 
 
 @pytest.mark.parametrize(

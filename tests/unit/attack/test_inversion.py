@@ -13,9 +13,9 @@ from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.attack.background import read_background
 from privasr_k2.attack.inversion import cosines, invert, penalty
 from privasr_k2.attack.inversion_files import read_inversion, write_inversion
-from privasr_k2.attack.likelihood import attacked, open_attacked, randomly_initialized
+from privasr_k2.attack.likelihood import attacked, randomly_initialized
 from privasr_k2.attack.settings import InversionConfig
-from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
 from tests.unit.am.end_to_end import END_TO_END, model
 from tests.unit.am.small import tiny_model
@@ -167,16 +167,28 @@ def test_files(tmp_path: Path) -> None:
         read_inversion(tmp_path / "none.safetensors")
 
 
-def test_bad_input(tmp_path: Path) -> None:
-    for wrong in ("words=[]", "words=[A,A]", "attack=grey", "weights=[0.5,0.6]", "queries=20", "lr=0.0"):
+def test_losses_of_all_models_at_once_are_taken() -> None:
+    features = torch.randn(2, 40, 5, generator=torch.Generator().manual_seed(1))
+    models = [model("rnnt"), model("las")]
+    made = attacked(models, [0.25, 0.75], lambda *given: torch.stack([one(*given) for one in models]))
+    assert torch.equal(
+        made.log_likelihoods(features, [2, 1]),
+        attacked(models, [0.25, 0.75]).log_likelihoods(features, [2, 1]),
+    )
+    halved = attacked(models, (), lambda *given: torch.full((2, 2), 0.5))
+    assert halved.log_likelihoods(features, [2, 1]).tolist() == pytest.approx([-0.5, -0.5])
+
+
+def test_bad_input() -> None:
+    for wrong in (
+        "words=[]",
+        "words=[A,A]",
+        "attack=grey",
+        "weights=[0.5,0.6]",
+        "queries=20",
+        "lr=0.0",
+        "heads=[0]",
+        "heads=[1,1]",
+    ):
         with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
             config(wrong)
-    lang = load_lang(write_lang(tmp_path / "lang"))
-    with pytest.raises(DataError, match="an acoustic model"):
-        open_attacked([tmp_path], [], lang, "cpu")
-    from privasr_k2.am.checkpoints import save_model
-
-    of_one = tiny_model("tdnn")
-    save_model(tmp_path / "am", of_one.spec, of_one.state_dict(), ["<blk>", "a", "b", "d"])
-    with pytest.raises(GraphError, match="token 3, 'c'"):
-        open_attacked([tmp_path / "am"], [], lang, "cpu")

@@ -14,6 +14,7 @@ from privasr_k2.attack.settings import MembershipConfig
 from privasr_k2.data.features import load_features
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
+from privasr_k2.pate.ensembles import TeacherEnsemble
 from tests.unit.am.end_to_end import model
 from tests.unit.attack.attack_small import loaded, speak, write_cuts, write_lang
 
@@ -34,7 +35,8 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
         [(who, text, speak(text.replace("NOWHERE", "C"), rng)) for who, text in spoken],
     )
     cuts = list(cuts_of([tmp_path / "feats"], ["train"]))
-    found = unit_losses(models, cuts, lang, config("max_duration=0.5"), "cpu")
+    scores = TeacherEnsemble(models, per_token=False).hypothesis_scores
+    found = unit_losses(scores, cuts, lang, config("max_duration=0.5"), "cpu")
     assert list(found) == ["x", "y"]
     alone = []
     for cut in (cuts[0], cuts[2]):
@@ -47,7 +49,7 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
             ]
         )
     assert found["y"] == pytest.approx(np.array(alone).sum(0) / (3 + 6), rel=1e-4)
-    by_utterance = unit_losses(models, cuts, lang, config("unit=utterance"), "cpu")
+    by_utterance = unit_losses(scores, cuts, lang, config("unit=utterance"), "cpu")
     assert len(by_utterance) == 3 and by_utterance[cuts[0].id] == pytest.approx(
         np.array(alone[0]) / 3, rel=1e-4
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from privasr_k2.am.checkpoints import save_model
+from privasr_k2.am.checkpoints import load_recognizer, save_model
 from privasr_k2.attack.inversion_files import read_inversion
 from privasr_k2.fileio import read_json, write_json
+from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.mechanisms import MechanismConfig, make_setting
 from privasr_k2.pate.releases import about
+from privasr_k2.training.weights import load_tensors, save_tensors
 from tests.unit.am.end_to_end import model
 from tests.unit.attack.attack_small import CONF, speak, write_cuts, write_lang
 from tests.unit.bin.test_language_verbs import call
@@ -65,10 +69,13 @@ def test_from_models_to_figure_7(
         monkeypatch, "report_inversion", "--in-inversions", *(folder / f"{n}.safetensors" for n in found),
         "--in-members", folder / "private", "--in-others", folder / "public", "--in-lang", folder / "lang",
         "--in-aligner", folder / "hybrid", "--out-report", folder / "R.md", "--out-picture", folder / "f.svg",
+        "--out-values", folder / "inversion.json",
         "--config", CONF / "report_inversion.yaml", "--set", "permutations=19",
     )  # fmt: skip
     text = (folder / "R.md").read_text()
     assert capsys.readouterr().out.strip() == text.strip()
+    values = read_json(folder / "inversion.json")["systems"]
+    assert list(values) == list(found) and values["control"]["control"] and values["scored"]["queries"] == 91
     assert "| ensemble | white box |" in text and "less control" in text and "3 and 4" in text
     assert (folder / "f.svg").read_text().count("<image") == 8
 
@@ -141,6 +148,63 @@ def test_membership(
             folder / "shards.json",
         )  # fmt: skip
     assert "that of the shards" in capsys.readouterr().err
+
+
+def test_heads_of_a_public_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roster = {"anna": 1, "bert": 2, "carl": 3}
+    told = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": 3, "unit": "speaker", "roster": roster}
+    write_json(folder / "shards.json", told)
+    torch.manual_seed(0)
+    top = make_top(load_recognizer(folder / "one"), "output")  # type: ignore[arg-type]
+    weights = load_tensors(folder / "one" / "model.safetensors")
+    heads = {
+        name: torch.stack([weights[name] + torch.randn(weights[name].shape) for _ in range(3)])
+        for name in top.names
+    }
+    save_tensors(folder / "heads" / "heads.safetensors", heads, {"trained": "output"})
+    shutil.copytree(folder / "one", folder / "heads" / "encoder")
+    # The same teachers as whole models.
+    for k in range(3):
+        whole = {**weights, **{name: value[k] for name, value in heads.items()}}
+        save_model(folder / f"whole_{k + 1}", model("rnnt").spec, whole, TOKENS)
+    wholes = tuple(f"whole_{k}" for k in (1, 2, 3))
+    for out, of_heads, models in (("all", (), wholes), ("second", ("heads=[2]",), wholes[1:2])):
+        invert(folder, monkeypatch, out, ("heads",), *of_heads)
+        invert(folder, monkeypatch, "expected", models)
+        found, expected = (read_inversion(folder / f"{name}.safetensors") for name in (out, "expected"))
+        assert found.models == len(models)
+        assert np.allclose(found.words["AB"].features, expected.words["AB"].features, atol=1e-3)
+        assert found.words["C"].log_likelihood == pytest.approx(expected.words["C"].log_likelihood, abs=1e-3)
+    shared = [
+        "--in-feats", folder / "private", "--in-lang", folder / "lang", "--device", "cpu", "--config",
+        CONF / "membership.yaml", "--out-membership", folder / "membership.json",
+    ]  # fmt: skip
+    inferred = []
+    for models in ((folder / "heads",), tuple(folder / one for one in wholes)):
+        call(
+            monkeypatch,
+            "infer_membership",
+            "--in-models",
+            *models,
+            "--in-shards",
+            folder / "shards.json",
+            *shared,
+        )
+        inferred.append(read_json(folder / "membership.json")["teachers"])
+    assert inferred[0] == inferred[1] and inferred[0]["teachers"] == 3
+    with pytest.raises(SystemExit, match="2"):
+        call(
+            monkeypatch,
+            "infer_membership",
+            "--in-models",
+            folder / "heads",
+            "--in-others",
+            folder / "public",
+            *shared,
+        )
+    assert "name --in-shards with heads" in capsys.readouterr().err
 
 
 def labels(folder: Path, mechanism: str) -> Path:

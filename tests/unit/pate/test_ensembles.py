@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,22 @@ import pytest
 import torch
 
 from privasr_k2.am.beam_search import beam_search
+from privasr_k2.am.checkpoints import save_model
+from privasr_k2.am.kinds import new_model
 from privasr_k2.am.sequence import next_log_probs, score_hypotheses
-from privasr_k2.errors import DataError
-from privasr_k2.pate.ensembles import TeacherEnsemble, load_teachers, open_ensemble, teacher_folders, votes_of
+from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.pate.ensembles import (
+    TeacherEnsemble,
+    load_teachers,
+    open_ensemble,
+    open_models,
+    teacher_folders,
+    votes_of,
+)
+from tests.unit.am.end_to_end import spec
 from tests.unit.am.small import features
-from tests.unit.pate.small_pate import save_teachers, teacher
+from tests.unit.pate.small_pate import TOKENS, pool, save_teachers, teacher
 
 KINDS = ("ctc", "rnnt", "ctc_attention", "las")
 HYPS = [[(1, 2), (2,), (4, 1, 3)], [(3, 3, 1), ()], [(1,), (2,), (3,), (4,), (1, 4)]]
@@ -145,3 +157,25 @@ def test_folders_must_be_those_of_the_shards(tmp_path: Path) -> None:
         load_teachers(tmp_path, 3, "cpu", per_token=True)
     with pytest.raises(DataError, match="one teacher at least"):
         TeacherEnsemble([], per_token=True)
+
+
+def test_models_that_are_attacked_fit_together(tmp_path: Path) -> None:
+    _, folder = pool(tmp_path / "corpus")
+    lang = load_lang(folder)
+    save_teachers(tmp_path, "rnnt", 2)
+    found = open_models([tmp_path / "2", tmp_path / "1"], lang, "cpu")
+    assert found.num_teachers == 2 and not found.per_token
+    x, lengths = features(40)
+    given = torch.tensor([[1, 2]]), torch.tensor([2])
+    assert torch.equal(found.models[1](x, lengths, *given), teacher("rnnt", 1)(x, lengths, *given))
+    with pytest.raises(DataError, match="an acoustic model"):
+        open_models([tmp_path / "3"], lang, "cpu")
+    with pytest.raises(ConfigError, match="a folder of heads"):
+        open_models([tmp_path / "1"], lang, "cpu", heads=[1])
+    other = new_model(replace(spec("rnnt"), num_tokens=5, feature_dim=6), seed=1)
+    save_model(tmp_path / "wide", other.spec, other.state_dict(), TOKENS)
+    with pytest.raises(ConfigError, match="expected models of 5 features, found 6"):
+        open_models([tmp_path / "1", tmp_path / "wide"], lang, "cpu")
+    (tmp_path / "2" / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nd 3\n▁ 4\n", encoding="utf-8")
+    with pytest.raises(GraphError, match="token 3, 'c'"):
+        open_models([tmp_path / "1", tmp_path / "2"], lang, "cpu")

@@ -12,9 +12,10 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import save_model
 from privasr_k2.am.kinds import new_model
 from privasr_k2.am.losses import ctc_loss
-from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.attack.likelihood import attacked
+from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
-from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.ensembles import TeacherEnsemble, open_models
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble, load_heads, teacher
 from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.heads_training import Utterances, batches, clip_by_head, train_group, train_heads
@@ -139,6 +140,31 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     assert ensemble.hypothesis_scores(x, lengths, [[], [], []]).shape == (5, 3, 0)
 
 
+@pytest.mark.parametrize(("kind", "trained", "encoder"), KINDS)
+def test_heads_are_attacked_as_whole_models_are(kind, trained, encoder):
+    model = public(kind, encoder)
+    generator = torch.Generator().manual_seed(2)
+    heads = {
+        name: torch.stack([value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(3)])
+        for name, value in start_of(model, make_top(model, trained)).items()
+    }
+    x = torch.randn(2, 40, 5, generator=generator).requires_grad_()
+    weights, found = [0.5, 0.2, 0.3], []
+    for limit in (None, 1):
+        ensemble = HeadEnsemble(
+            model, heads, trained=trained, per_token=False, **({} if limit is None else {"limit": limit})
+        )
+        for losses in (ensemble.losses, None):
+            scores = attacked(ensemble.models, weights, losses).log_likelihoods(x, [1, 3, 2])
+            [gradient] = torch.autograd.grad(scores.sum(), x)
+            found.append((scores.detach(), gradient))
+    for scores, gradient in found[1:]:
+        torch.testing.assert_close(scores, found[0][0], atol=1e-4, rtol=1e-5)
+        torch.testing.assert_close(gradient, found[0][1], atol=2e-3 * found[0][1].abs().max().item(), rtol=0)
+    assert found[0][1].abs().max() > 1e-3
+    assert all(one.grad is None for one in model.parameters())
+
+
 def test_a_head_as_a_model_shares_what_is_frozen():
     model = public("ctc", "tdnn")
     heads = {"output.weight": torch.ones(2, 4, 8, 1), "output.bias": torch.zeros(2, 4)}
@@ -231,6 +257,19 @@ def test_folder_of_heads_is_read_back_and_groups_change_nothing(corpus, tmp_path
     assert ensemble.models[2].output.bias.tolist() == found["output.bias"][2].tolist()
     x, lengths = features(40)
     assert ensemble.hypothesis_votes(x, lengths, [[(1,), (2, 3)]])[0].sum() == 3
+    lang = load_lang(corpus[2])
+    chosen = open_models([tmp_path / "a"], lang, "cpu", heads=[3, 1])
+    assert [one.output.bias.tolist() for one in chosen.models] == [
+        found["output.bias"][place].tolist() for place in (2, 0)
+    ]
+    assert isinstance(open_models([tmp_path / "a"], lang, "cpu"), HeadEnsemble)
+    with pytest.raises(DataError, match="heads 1 to 3, found 4 asked for"):
+        open_models([tmp_path / "a"], lang, "cpu", heads=[4])
+    with pytest.raises(ConfigError, match="or one folder of heads"):
+        open_models([tmp_path / "a", corpus[1]], lang, "cpu")
+    (tmp_path / "a" / "encoder" / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nd 3\n")
+    with pytest.raises(GraphError, match="token 3, 'c'"):
+        open_models([tmp_path / "a"], lang, "cpu")
 
 
 def test_a_killed_run_goes_on_with_the_heads_that_are_missing(corpus, tmp_path, monkeypatch):

@@ -44,8 +44,9 @@ from privasr_k2.scoring.report import compare_scores
 from tests.unit.scoring.test_report import _write as write_score
 
 OPTIONS = PateReportOptions(
-    "./run.sh x pate", level=0.05, weak_wer=80.0, target_epsilon=8.0, target_delta=1e-5
-)
+    "./run.sh x pate", level=0.05, weak_wer=80.0, target_epsilon=8.0, target_delta=1e-5, phones=False,
+    cmudict="none", g2p="none",
+)  # fmt: skip
 RIGHT, ONE, TWO, NONE = "a b c d", "a x c d", "a x c y", "x x x x"
 #: Hypotheses of 12 utterances with so many errors, unevenly spread.
 HYPS = {

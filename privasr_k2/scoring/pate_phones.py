@@ -1,0 +1,96 @@
+"""Phone errors of models that write words: how far off wrong words sound.
+
+Reference and hypothesis are read by the same lexicon, each word by its first pronunciation, and phones are
+folded. Nobody's phonetic labels are compared, and no model recognized phones: a right word has no errors,
+however it was said, and a homophone has none either.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_jsonl
+from privasr_k2.randomness import stream
+from privasr_k2.scoring.align import align
+from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers
+from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
+from privasr_k2.scoring.results import UTTERANCES_FILE, Score
+
+#: Phones by word, folded.
+Spoken = Mapping[str, Sequence[str]]
+
+
+class PhoneRate(NamedTuple):
+    """Phone errors in one part.
+
+    Attributes:
+        counts: of all its utterances, in phones.
+        interval: of the rate, the speakers drawn as for words.
+        unspoken: words of hypotheses that nobody knows how to say; each counts as a phone that fits nothing.
+    """
+
+    counts: ErrorCounts
+    interval: Interval | None
+    unspoken: int
+
+
+class _Utterance(NamedTuple):
+    part: str
+    speaker: str
+    ref: tuple[str, ...]
+    hyp: tuple[str, ...]
+
+
+def words_of(scores: Iterable[Score]) -> tuple[set[str], set[str]]:
+    """The words of all references, and those of all hypotheses."""
+    utterances = [one for score in scores for one in _utterances(score)]
+    return {word for one in utterances for word in one.ref}, {word for one in utterances for word in one.hyp}
+
+
+def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
+    """The phone error rate of the words, by part.
+
+    Args:
+        spoken: has all words of references.
+
+    Raises:
+        DataError: the words of the score are not there, or a reference's word has no phones.
+    """
+    counts: dict[str, dict[str, list[ErrorCounts]]] = defaultdict(lambda: defaultdict(list))
+    unspoken: dict[str, int] = defaultdict(int)
+    for one in _utterances(score):
+        unknown = next((word for word in one.ref if word not in spoken), None)
+        if unknown is not None:
+            raise DataError(
+                score.place, "phones of every reference's word", f"none of {unknown!r}", "use g2p"
+            )
+        said = (tuple(phone for word in words for phone in spoken.get(word, (word,))) for words in one[2:])
+        counts[one.part][one.speaker].append(count_pairs(align(*said)))
+        unspoken[one.part] += sum(word not in spoken for word in one.hyp)
+    found = {}
+    for part, speakers in counts.items():
+        by_speaker = [total(speakers[name]) for name in sorted(speakers)]
+        interval = interval_over_speakers(
+            by_speaker,
+            stream(score.options.seed, "score", part),
+            num_replicates=score.options.num_replicates,
+            confidence=score.options.confidence,
+        )
+        found[part] = PhoneRate(total(by_speaker), interval, unspoken[part])
+    return found
+
+
+def _utterances(score: Score) -> list[_Utterance]:
+    path = score.place / UTTERANCES_FILE
+    try:
+        return [
+            _Utterance(
+                str(one["part"]), str(one["speaker"]), tuple(one["ref"].split()), tuple(one["hyp"].split())
+            )
+            for one in read_jsonl(path)
+        ]
+    except (KeyError, AttributeError, TypeError) as error:
+        raise DataError(path, "what score writes", repr(error), "score again") from error
