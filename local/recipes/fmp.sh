@@ -144,6 +144,6 @@ fi
 
 report=$exp/RESULTS.md
 stage 17 "the tables" report_fmp --in-runs "${runs[@]}" ${scores:+--in-scores "${scores[@]}"} \
-  ${privacy:+--in-privacy "${privacy[@]}"} --in-timeline "$exp/timeline_test.jsonl" --in-choice "$choice" \
+  ${privacy:+--in-privacy "${privacy[@]}"} --in-timeline "$exp/timeline_test.jsonl" --in-choice "$choice" --in-manifests "$manifests" \
   ${audit:+--in-audit "$audit"} --out-report "$report" --out-curves "$exp/curves.svg" \
   --set command="$command_line"

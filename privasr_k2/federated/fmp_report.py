@@ -24,6 +24,7 @@ from privasr_k2.randomness import stream
 from privasr_k2.scoring.bootstrap import ratio_interval
 from privasr_k2.scoring.classlm_results import pooled
 from privasr_k2.scoring.comparisons import check_same_references, holm
+from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.matched_pairs import compare
 from privasr_k2.scoring.report import interval_text, number, p_text, table
 from privasr_k2.scoring.results import Score, read_score, read_scored_words
@@ -208,6 +209,7 @@ def fmp_report(
     timeline: Path,
     choice: Mapping[str, Any],
     audit: Mapping[str, Any] | None,
+    corpus: CorpusInfo,
     options: FmpReportOptions,
 ) -> str:
     """The whole of ``RESULTS.md``.
@@ -219,7 +221,8 @@ def fmp_report(
         audit: of audit_fmp.
     """
     baseline = systems[0]
-    blocks = ["# Federated marginal personalization\n"]
+    name = f": {corpus.name}" if corpus.name else ""
+    blocks = [f"# Federated marginal personalization{name}\n", *(corpus.heading if baseline.score else [])]
     if options.command:
         blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
     blocks.append("Table 1: the corpus\n\n" + table([corpus_row(timeline)]))

@@ -41,6 +41,16 @@ class CorpusInfo:
         return {unit: scored for unit, scored in self.scored_units.items() if scored}
 
     @property
+    def heading(self) -> list[str]:
+        """What stands at the head of a report, above all figures: a paragraph where a machine speaks."""
+        if not self.synthetic:
+            return []
+        return [
+            f"**Synthetic speech.** The corpus `{self.name}` is made by a program: these figures show that "
+            "the recipe works, not how well it recognizes people.\n"
+        ]
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Units that are not scored, such as hesitations, sorted."""
         return tuple(sorted(unit for unit, scored in self.scored_units.items() if not scored))

@@ -123,12 +123,7 @@ def fedlm_report(given: FedLmInputs, options: FedLmReportOptions) -> str:
     systems = list(dict.fromkeys([*given.scores, *given.perplexities.systems]))
     parts = list(dict.fromkeys(part for score in given.scores.values() for part in score.parts)) or [""]
     name = f": {given.corpus.name}" if given.corpus.name else ""
-    blocks = [f"# Federated adaptation of language models{name}\n"]
-    if given.corpus.synthetic:
-        blocks.append(
-            f"**Synthetic speech.** The corpus `{given.corpus.name}` is made by a program: these figures "
-            "show that the recipe works, not how well it recognizes people.\n"
-        )
+    blocks = [f"# Federated adaptation of language models{name}\n", *given.corpus.heading]
     if options.command:
         blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
     blocks += _table_1(given)

@@ -114,12 +114,7 @@ def pate_report(given: PateInputs, options: PateReportOptions) -> str:
     compared, exact = compare_systems(given.scores), exact_epsilons(given.entries)
     weak = {part: too_weak(given.scores, part, options.weak_wer) for part in _parts(given.scores)}
     name = f": {given.corpus.name}" if given.corpus.name else ""
-    blocks = [f"# PATE and DP-SGD for end-to-end recognizers{name}\n"]
-    if given.corpus.synthetic:
-        blocks.append(
-            f"**Synthetic speech.** The corpus `{given.corpus.name}` is made by a program: these figures "
-            "show that the recipe works, not how well it recognizes people.\n"
-        )
+    blocks = [f"# PATE and DP-SGD for end-to-end recognizers{name}\n", *given.corpus.heading]
     if options.command:
         blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
     for model in dict.fromkeys(one.model for one in given.scores):

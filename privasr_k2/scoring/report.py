@@ -216,12 +216,7 @@ def report(
             notes += _remarks(score, part)
     for (row, column, _), p_value in zip(tests, holm([test.p_value for *_, test in tests])):
         row[column] = p_text(p_value)
-    blocks = [f"# {_title(scores, corpus)}\n"]
-    if corpus.synthetic:
-        blocks.append(
-            f"**Synthetic speech.** The corpus `{corpus.name}` is made by a program: these figures show that "
-            "the recipe works, not how well it recognizes people.\n"
-        )
+    blocks = [f"# {_title(scores, corpus)}\n", *corpus.heading]
     if options.command:
         blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
     blocks.append(table(rows))

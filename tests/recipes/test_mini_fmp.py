@@ -24,6 +24,7 @@ def test_from_n_best_lists_to_the_tables(copied: Path) -> None:
     # The acoustic model is shared with recipe ctc.
     assert "stage 5 (acoustic model, tdnn) ... up to date" in done.stdout
     text = (copied / EXP / "RESULTS.md").read_text()
+    assert text.startswith("# Federated marginal personalization: mini\n\n**Synthetic speech.**")
     assert [f"Table {number}" in text for number in range(1, 5)] == [True] * 4
     rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| ")}
     for system in ("baseline", *SYSTEMS):
