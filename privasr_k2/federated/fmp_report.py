@@ -30,6 +30,7 @@ from privasr_k2.scoring.report import interval_text, number, p_text, table
 from privasr_k2.scoring.results import Score, read_score, read_scored_words
 
 BASELINE = "baseline"
+GRID_CHOSEN = "grid_dev"  # its settings are those that dev chose from a grid
 _TABLES = {
     "T": "Table 2: numbers of rounds",
     "grid_": "Table 3: weights alpha and beta, bandwidth sigma",
@@ -260,9 +261,12 @@ def _found(systems: Sequence[System]) -> list[str]:
 
 def _notes(systems: Sequence[System], choice: Mapping[str, Any]) -> list[str]:
     at_end = ", the end of what was tried" if choice.get("at_end") else ""
+    others = ""
+    if any(one.name == GRID_CHOSEN for one in systems):
+        others = f" but {GRID_CHOSEN}, whose alpha, beta and sigma were chosen there as well"
     found = [
         f"lambda = {choice['lam']:g}{at_end}, chosen on the clients of dev by {choice['criterion']}, and the "
-        "same for all systems but grid_dev, whose alpha, beta and sigma were chosen there as well.",
+        f"same for all systems{others}.",
     ]
     if any(one.p is not None for one in systems):
         found += [
