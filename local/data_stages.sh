@@ -7,6 +7,9 @@ lang_name=${lang_name:-$units}
 feats=$data/feats_$feature
 lang=$data/lang_$lang_name
 manifests=$data/manifests
+if [[ -n $text_options && ${decode:-true} == false ]]; then   # beside those of the part that is spoken
+  manifests+=_text lang+=_text corpus_options+=" $text_options"
+fi
 
 stage 0 "manifests, checked" prepare_corpus --in-definition "$definition" ${corpus_dir:+--raw-corpus "$corpus_dir"} \
   ${lm_text:+--raw-lm-text "$lm_text"} ${lexicon:+--raw-lexicon "$lexicon"} --out-dir $manifests \

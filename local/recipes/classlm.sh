@@ -34,8 +34,8 @@ if [[ $released == true ]]; then exp+=_released; fi
 
 # All text of a corpus that speaks only a part of it.
 texts=data/manifests
-if [[ -n $text_options && $decode == true ]]; then
-  texts=data/manifests_text
+if [[ -n $text_options ]]; then texts+=_text; fi
+if [[ -n $text_options && $decode == true ]]; then   # else data_stages.sh makes them
   stage 0 "manifests of all text" prepare_corpus --in-definition "$definition" --raw-corpus "$corpus_dir" --out-dir $texts \
     $(layers "$corpus") --set $corpus_options $text_options --num-jobs "$nj"
 fi
