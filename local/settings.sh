@@ -36,7 +36,7 @@ ledger='' max_epsilon=''
 
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
 corpus_options=''   # NAME=VALUE words for prepare_corpus
-# Names in the text, for recipe classlm, whose options taggers, gold, public_text and decode a corpus may set, as nnlm_text of fedlm and background of fmp:
+# Names in the text, for recipe classlm, whose options taggers, gold, public_text and decode a corpus may set, as nnlm_text of fedlm:
 public_lists=''     # folder of public lists of names that comes with the manifests
 vocabulary_lists=''  # the same, where every recipe's vocabulary is to have their words
 further_text=''     # tagged text beside the cuts that comes with the manifests

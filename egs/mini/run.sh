@@ -12,5 +12,4 @@ units=phone
 users='' corpus_settings=users
 # Names: annotated in the manifests, which bring public lists and what the users of train wrote.
 public_lists=data/manifests/public_lists vocabulary_lists=$public_lists gold=true further_text=data/manifests/written.jsonl
-background=data/manifests/lm_text.txt.gz  # of recipe fmp: what its LM is trained on
 . run_recipe.sh

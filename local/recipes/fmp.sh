@@ -8,12 +8,12 @@
 # Options: client (speaker, recording, document, part, or prefix: of the utterance id, AMI's meeting), rounds (T; quoted),
 # nbest (most hypotheses of an utterance: the paper's 20 or 100), mix (dev: weights of the n-gram and the neural LM chosen
 # on dev; preset: the paper's 0.5 of log-probabilities), epsilons (of each release; quoted; '': none), private_units (out
-# of utterance, user; quoted), background (text of the unigrams u; default: the cuts of train), nnlm_text (a normalized
+# of utterance, user; quoted), background (text of the unigrams u; default: that of the neural LM), nnlm_text (a normalized
 # sentence a line: text for the neural LM alone), lm_epochs (passes over it), decode (false: no speech), encoder and all
 # others of recipe ctc.
 # Those of every recipe: see ./run.sh --help.
 # shellcheck shell=bash disable=SC1091,SC2034,SC2046,SC2086,SC2154
-client=speaker rounds='1 2 5 10' nbest=20 mix=dev epsilons='0.1 0.5 1 2' private_units='utterance user' background=${background-}
+client=speaker rounds='1 2 5 10' nbest=20 mix=dev epsilons='0.1 0.5 1 2' private_units='utterance user' background=''
 nnlm_text='' lm_epochs='' decode=${decode:-true}
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
@@ -29,13 +29,16 @@ else
   . data_stages.sh         # stages 0-2
   exp=exp/fmp_text_$client
 fi
-text=${background:-$manifests/cuts_train.jsonl.gz}
 most=${rounds##* }         # the last one is taken for tables 3 and 4
 
 model=$exp/lm/transformer
 stage 9 "neural LM, transformer" train_lm $(layers lm_transformer) --in-manifests "$manifests" --in-lang "$lang" \
   ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$model" ${lm_epochs:+--set epochs="$lm_epochs"} \
   --device "$device" --num-jobs "$nj"
+
+u=$exp/background.safetensors text=(--in-manifests "$manifests" ${nnlm_text:+--raw-text "$nnlm_text"})
+if [[ -n $background ]]; then text=(--in-text "$background"); fi
+stage 9 "unigrams u of background text" make_background $(layers fmp_background) "${text[@]}" --in-lm "$model" --out-background "$u"
 
 if [[ $decode == true ]]; then
   for role in dev test; do
@@ -61,7 +64,7 @@ done
 
 # What run_fmp and tune_fmp have in common; unnormalized scores in speech, as the paper, normalized ones in text.
 fmp_inputs() {   # ROLE
-  echo "--in-nbest $exp/nbest_$1 --in-timeline $exp/timeline_$1.jsonl --in-lm $model --in-background ${text// /$_space}"
+  echo "--in-nbest $exp/nbest_$1 --in-timeline $exp/timeline_$1.jsonl --in-lm $model --in-background $u"
   if [[ $decode == true ]]; then echo "--in-plain $exp/lm_scores/transformer_$1.safetensors"; fi
 }
 form='normalized=true criterion=perplexity' others=()
@@ -97,7 +100,7 @@ system grid_alpha_only - rounds="$most" alpha=0.75 beta=0.0
 privacy=()
 private() {   # NAME VERB LAYERS SETTING...: a release of the test clients' marginals, and the system that uses it
   local out=$exp/$1 public=''
-  if [[ $2 == release_fmp_published ]]; then public="--in-public-background ${text// /$_space}"; fi
+  if [[ $2 == release_fmp_published ]]; then public="--in-public-background $u"; fi
   stage 13 "release $1" "$2" $(layers "$3") --in-private-nbest "$exp/nbest_test" --in-private-timeline "$exp/timeline_test.jsonl" \
     --in-public-lm "$model" $public --out-release "$out/marginals.safetensors" --out-privacy "$out/privacy.json" $(budget) \
     --set data="$corpus/test" rounds="$most" sigma=0.1 "${@:4}"

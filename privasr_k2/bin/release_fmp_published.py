@@ -2,7 +2,7 @@ r"""Release the global marginals by eq. 8 and 9 of liu2020 as published, and say
 
     python -m privasr_k2.bin.release_fmp_published --in-private-nbest exp/x/nbest_test \
         --in-private-timeline exp/fmp/timeline_test.jsonl --in-public-lm exp/x/lm/transformer \
-        --in-public-background data/background.txt.gz \
+        --in-public-background exp/fmp/background.safetensors \
         --out-release exp/fmp/published_1/marginals.safetensors \
         --out-privacy exp/fmp/published_1/privacy.json --ledger privacy/ledger.json \
         --config conf/fmp_published.yaml --set data=mini/test epsilon=1
@@ -33,7 +33,7 @@ def main() -> None:
         "--in-public-lm", type=Path, required=True, metavar="LM", help="whose words are counted"
     )
     made.add_argument(
-        "--in-public-background", type=Path, nargs="+", required=True, metavar="FILE", help="text of u"
+        "--in-public-background", type=Path, required=True, metavar="FILE", help="u, of make_background"
     )
     made.add_argument("--out-release", type=Path, required=True, metavar="FILE", help="*.safetensors")
     made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
@@ -51,12 +51,10 @@ def main() -> None:
     config = cli.load(PublishedConfig, args)
     if not config.data:
         raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/test")
-    numbers, text = numbers_of_lm(args.in_public_lm), args.in_public_background
-    world = read_world(
-        args.in_private_nbest, args.in_private_timeline, text, numbers, config.background_words
-    )
+    lists, timeline, background = args.in_private_nbest, args.in_private_timeline, args.in_public_background
+    world = read_world(lists, timeline, background, numbers_of_lm(args.in_public_lm))
     spent = spending_of(config, world.spoken)
-    inputs = [args.in_private_nbest, args.in_private_timeline, args.in_public_lm, *text]
+    inputs = [lists, timeline, args.in_public_lm, background]
     with release.begin(
         args.ledger,
         beside=args.out_privacy,

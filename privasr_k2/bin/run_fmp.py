@@ -31,14 +31,7 @@ def main() -> None:
     made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="with *.jsonl")
     made.add_argument("--in-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp")
     made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="of train_lm, or an ARPA file")
-    made.add_argument(
-        "--in-background",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="text whose unigrams are u",
-    )
+    made.add_argument("--in-background", type=Path, required=True, metavar="FILE", help="of make_background")
     made.add_argument("--in-plain", type=Path, metavar="FILE", help="of score_nbest with the same LM")
     made.add_argument("--in-release", type=Path, metavar="FILE", help="released global marginals")
     made.add_argument("--in-choice", type=Path, metavar="FILE", help="of tune_fmp")
@@ -67,9 +60,7 @@ def main() -> None:
     if args.in_choice is not None:
         config = as_chosen(config, args.in_choice)
     lm = open_adaptable(args.in_lm, args.device)
-    world = read_world(
-        args.in_nbest, args.in_timeline, args.in_background, lm.numbers, config.background_words
-    )
+    world = read_world(args.in_nbest, args.in_timeline, args.in_background, lm.numbers)
     released, about = None, None
     if args.in_release is not None:
         released, about = read_released(args.in_release, lm.numbers, config, world.background)

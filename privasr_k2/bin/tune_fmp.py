@@ -30,14 +30,7 @@ def main() -> None:
     made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="nbest_dev, with *.jsonl")
     made.add_argument("--in-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp")
     made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="of train_lm, or an ARPA file")
-    made.add_argument(
-        "--in-background",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="text whose unigrams are u",
-    )
+    made.add_argument("--in-background", type=Path, required=True, metavar="FILE", help="of make_background")
     made.add_argument("--in-plain", type=Path, metavar="FILE", help="of score_nbest with the same LM")
     made.add_argument(
         "--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of the other LMs"
@@ -67,9 +60,7 @@ def main() -> None:
         wanted = "--in-weights for errors; normalized=true and no --in-weights for perplexity"
         raise ConfigError("the command line", wanted, f"criterion={config.criterion}", "see --help")
     lm = open_adaptable(args.in_lm, args.device)
-    world = read_world(
-        args.in_nbest, args.in_timeline, args.in_background, lm.numbers, config.background_words
-    )
+    world = read_world(args.in_nbest, args.in_timeline, args.in_background, lm.numbers)
     plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
     lams = sorted(set(config.lams))
     told: list[dict[str, float]] = []

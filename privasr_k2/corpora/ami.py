@@ -8,8 +8,8 @@ Understood is a folder with
 - ``turns.tsv.gz`` (meeting, split, turn, role, text): words in the order of turns, no times and no audio.
 
 dev and test are those of the full-corpus-ASR partition; no speaker is in two roles. Without audio the cuts
-are text only (``custom["text_only"]``), or ``speech=synthetic`` has them spoken: then corpus.json calls it
-synthetic.
+are text only (``custom["text_only"]``), or ``speech=synthetic`` has some of them spoken: then corpus.json
+calls it synthetic, and language models get the words of all training meetings.
 Numbers stand in ``conf/ami.yaml``.
 """
 
@@ -31,7 +31,7 @@ from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
 from privasr_k2.corpora.utterances import CHARACTERS_PER_SECOND, Utterance, make_cuts
 from privasr_k2.data.users import hold_out
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import read_lines
+from privasr_k2.fileio import read_lines, write_text
 from privasr_k2.randomness import derive_seed, stream
 from privasr_k2.text.normalize import normalize_english, remove_markers
 
@@ -44,6 +44,7 @@ DEV_GROUPS = ("ES2011", "IS1008", "TS3004", "IB4001", "IB4002", "IB4003", "IB400
 TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
 MAX_SECONDS = 15.0
 """A longer turn is cut at its punctuation."""
+_TRAIN_TEXT = "train.txt"
 _CLAUSE_END = frozenset(".?!,;:")
 
 
@@ -98,8 +99,14 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         )
     by_role = _roles(_with_speech(utterances, options, raw_dir), options)
     if options.speech == "synthetic":
+        write_text(given.out_dir / _TRAIN_TEXT, "".join(f"{u.text}\n" for u in by_role["train"]))
         by_role = _speak(by_role, options, given.out_dir / "audio", given.num_jobs)
     return {role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role}
+
+
+def lm_text(given: CorpusInput) -> list[Path]:
+    """The words of train, where only a part of them is spoken."""
+    return [path] if (path := given.out_dir / _TRAIN_TEXT).is_file() else []
 
 
 def _turns(path: Path) -> Iterator[Utterance]:
@@ -234,4 +241,4 @@ def _sample(utterances: Sequence[Utterance], hours: float, role: str, seed: int)
     return [utterances[index] for index in sorted(chosen)]
 
 
-CORPUS = Corpus(name="ami", read=read)
+CORPUS = Corpus(name="ami", read=read, lm_text=lm_text)

@@ -17,6 +17,7 @@ import numpy as np
 from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated.adapted import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
+from privasr_k2.federated.fmp_background import read_background
 from privasr_k2.federated.fmp_published_release import is_published, read_published
 from privasr_k2.federated.fmp_release import read_release, released_marginals
 from privasr_k2.federated.fmp_settings import FmpConfig
@@ -29,11 +30,9 @@ from privasr_k2.federated.fmp_spoken import (
     spoken_of,
 )
 from privasr_k2.federated.fmp_timeline import read_timeline
-from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.lm.class_files import is_class_lm
-from privasr_k2.lm.names import read_words
 from privasr_k2.lm.neural.files import load_lm
 from privasr_k2.lm.neural.perplexity import open_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -97,13 +96,12 @@ class World:
     background: np.ndarray
 
 
-def read_world(
-    nbest: Path, timeline: Path, text: Sequence[Path], numbers: WordNumbers, background_words: float
-) -> World:
-    """Lists, their timeline, and u of a background text: a sentence a line, tagged text, or cuts."""
+def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbers) -> World:
+    """Lists, their timeline, and u of the file of ``make_background``."""
     lists = read_nbest(nbest)
-    spoken = spoken_of(lists, read_timeline(timeline), numbers)
-    return World(lists, spoken, background_unigrams(read_words(text), numbers, background_words))
+    return World(
+        lists, spoken_of(lists, read_timeline(timeline), numbers), read_background(background, numbers)
+    )
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:

@@ -21,7 +21,6 @@ class FmpConfig(CacheConfig):
     Args:
         lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted.Mixing`.
         normalized: divide by Z(h); false leaves it out, as the paper rescores. Perplexities need it.
-        background_words: of u: even chances count as so many words; 0: as the text has different words.
         threshold: a released count is believed as far as it differs from the background's by more than so
             many standard deviations of its noise.
         release_words: the background counts as so many words beside all released counts, at least 1.
@@ -36,7 +35,6 @@ class FmpConfig(CacheConfig):
     alpha: float
     beta: float
     normalized: bool
-    background_words: float
     threshold: float
     release_words: float
     name: str
@@ -49,7 +47,7 @@ class FmpConfig(CacheConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         Mixing(self.lam, self.alpha, self.beta)
-        for name in ("background_words", "threshold", "release_words"):
+        for name in ("threshold", "release_words"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         if not self.lams or not all(0 <= lam < np.inf for lam in self.lams):
@@ -77,7 +75,7 @@ class PublishedConfig:
         data: whose releases are added up: a corpus and its part.
         unit: as in :class:`privasr_k2.federated.fmp_release.FmpReleaseConfig`.
         rounds, sigma, decay: of the caches, as in :class:`CacheConfig`.
-        prior_words, background_words: smoothing of q_i and u.
+        prior_words: smoothing of q_i.
         epsilon: what the paper calls epsilon: 1 / scale of the noise.
         words: a unit of at most so many words is covered by what the ledger says; a public number.
         delta: of the guarantee in the ledger.
@@ -89,7 +87,6 @@ class PublishedConfig:
     sigma: float
     decay: float
     prior_words: float
-    background_words: float
     epsilon: float
     words: float
     delta: float
@@ -102,8 +99,6 @@ class PublishedConfig:
                 raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
-        if not 0 <= self.background_words < np.inf:
-            raise ValueError(f"background_words must be at least 0, got {self.background_words}")
         self.caches  # noqa: B018  its ranges
 
     @property

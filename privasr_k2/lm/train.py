@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 Sentences = Sequence[Sequence[str]]
 
+TEXTS = ("auto", "train", "lm_text", "both", "beside")
+
 
 @dataclass(frozen=True)
 class NgramConfig:
@@ -30,8 +32,7 @@ class NgramConfig:
         order: the length of the longest n-grams.
         discounting: ``modified_kneser_ney``, ``kneser_ney`` or ``witten_bell``.
         max_ngrams: entropy pruning keeps at most so many n-grams of all orders together; 0 keeps all.
-        text: ``train``, ``lm_text``, ``both``, or ``auto``: ``lm_text`` where there is one, else ``train``.
-        train_repeat: how often the text of train is taken.
+        text, train_repeat: as in :class:`TextConfig`.
     """
 
     order: int
@@ -41,22 +42,36 @@ class NgramConfig:
     train_repeat: int
 
     def __post_init__(self) -> None:
-        if self.order < 1 or self.train_repeat < 1 or self.max_ngrams < 0:
-            raise ValueError("order and train_repeat must be above 0, max_ngrams at least 0")
+        if self.order < 1 or self.max_ngrams < 0:
+            raise ValueError("order must be above 0, max_ngrams at least 0")
         if self.discounting not in DISCOUNTINGS:
             raise ValueError(f"discounting must be one of {' '.join(DISCOUNTINGS)}, got {self.discounting!r}")
-        if self.text not in ("auto", "train", "lm_text", "both"):
-            raise ValueError(f"text must be auto, train, lm_text or both, got {self.text!r}")
+        check_text(self)
 
 
 class TextConfig(Protocol):
-    """What of a configuration says which text is taken: see :class:`NgramConfig`."""
+    """What of a configuration says which text of a corpus is taken.
+
+    Attributes:
+        text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place), ``both``;
+            ``auto``: ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's own ``auto``,
+            and the file beside it.
+        train_repeat: how often the text of train is taken; with ``beside`` that of ``lm_text.txt.gz``, too.
+    """
 
     @property
     def text(self) -> str: ...
 
     @property
     def train_repeat(self) -> int: ...
+
+
+def check_text(config: TextConfig) -> None:
+    """ValueError where the choice of text is none."""
+    if config.text not in TEXTS:
+        raise ValueError(f"text must be one of {' '.join(TEXTS)}, got {config.text!r}")
+    if config.train_repeat < 1:
+        raise ValueError(f"train_repeat must be above 0, got {config.train_repeat}")
 
 
 def training_text(
@@ -67,7 +82,8 @@ def training_text(
     Args:
         manifests: the folder of ``cuts_train.jsonl.gz`` and, maybe, ``lm_text.txt.gz``.
         given: text in the forms of :func:`privasr_k2.lm.names.read_text`, in place of all that.
-        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone.
+        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone, or beside it where
+            ``config.text`` is ``beside``.
 
     Raises:
         ConfigError: neither files nor a corpus; or files, and values that choose from a corpus.
@@ -78,8 +94,12 @@ def training_text(
         return read_words(given)
     if manifests is None:
         raise ConfigError("--in-manifests", "a corpus, or files of text", "neither", "give it, or --in-text")
-    place = further or manifests / "lm_text.txt.gz"
-    lm_text = [line.split() for _, line in read_lines(place)] if further or place.exists() else None
+    own = manifests / "lm_text.txt.gz"
+    if config.text == "beside":
+        of_corpus = _text_of_lines(own) if own.exists() else _text_of_cuts(manifests, "train")
+        return [*(_text_of_lines(further) if further else []), *of_corpus * config.train_repeat]
+    place = further or own
+    lm_text = _text_of_lines(place) if further or place.exists() else None
     needless = lm_text is not None and config.text in ("auto", "lm_text")
     return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, place)
 
@@ -95,6 +115,10 @@ def dev_text(manifests: Path | None, given: Path | None) -> Sentences:
 
 def _text_of_cuts(manifests: Path, role: str) -> Sentences:
     return [cut.supervisions[0].text.split() for cut in load_cuts(manifests, role, lazy=True)]
+
+
+def _text_of_lines(path: Path) -> Sentences:
+    return [line.split() for _, line in read_lines(path)]
 
 
 def _refuse_choices(config: TextConfig) -> None:

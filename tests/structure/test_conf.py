@@ -57,6 +57,7 @@ CONFIGS = {
     "fedlm": "privasr_k2.federated.settings:FedLmConfig",
     "fmp": "privasr_k2.federated.fmp_settings:FmpConfig",
     "fmp_release": "privasr_k2.federated.fmp_release:FmpReleaseConfig",
+    "fmp_background": "privasr_k2.federated.fmp_background:BackgroundConfig",
     "fmp_published": "privasr_k2.federated.fmp_settings:PublishedConfig",
     "fmp_audit": "privasr_k2.federated.fmp_settings:FmpAuditConfig",
     "fmp_timeline": "privasr_k2.federated.fmp_timeline:TimelineConfig",

@@ -23,6 +23,7 @@ from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.transformer import TransformerConfig, TransformerLm
 from privasr_k2.lm.neural.vocabulary import NO_WORDS, Vocabulary, read_vocabulary, vocabulary_text
+from privasr_k2.lm.train import check_text
 from privasr_k2.randomness import derive_seed
 from privasr_k2.training.task import TrainerConfig
 from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
@@ -38,7 +39,7 @@ class NeuralLmConfig(TrainerConfig):
         kind: one of :data:`KINDS`.
         output: the softmax.
         trained: ``all``, or ``output``: the softmax alone, of a model that is trained further.
-        text, train_repeat: as in :class:`privasr_k2.lm.train.NgramConfig`.
+        text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
         max_text_words: train on sentences chosen at random with so many words; 0 = on all.
         max_words: most positions in a batch of a process, sentence ends and padding included.
     """
@@ -62,9 +63,8 @@ class NeuralLmConfig(TrainerConfig):
                 "trained=output needs output.tied=false, because tied vectors are read as well: set it, and "
                 "a tied model of --in-init goes on with a copy of them to read"
             )
-        if self.text not in ("auto", "train", "lm_text", "both"):
-            raise ValueError(f"text must be auto, train, lm_text or both, got {self.text!r}")
-        for name, least in {"train_repeat": 1, "max_words": 1, "max_text_words": 0}.items():
+        check_text(self)
+        for name, least in {"max_words": 1, "max_text_words": 0}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
 

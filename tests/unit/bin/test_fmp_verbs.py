@@ -10,15 +10,19 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.decoding.lm_scores import read_lm_scores
+from privasr_k2.errors import DataError
+from privasr_k2.federated.fmp_background import read_background
 from privasr_k2.federated.fmp_scores import numbers_of_lm, read_released, read_world
 from privasr_k2.federated.fmp_settings import FmpConfig
 from privasr_k2.federated.fmp_simulation import global_marginals
 from privasr_k2.federated.fmp_timeline import read_timeline
+from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.federated.fed_small import CONF, VOCABULARY, saved_model
+from tests.unit.federated.fmp_tiny import NUMBERS
 
 WORDS = VOCABULARY.words[2:]
 FMP = ("--config", CONF / "fmp.yaml", "--set", "rounds=2")
@@ -53,6 +57,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.importorskip("scipy")
     saved_model(tmp_path / "lm")
     write_text(tmp_path / "text.txt", "".join(f"{word}\n" for word in WORDS))
+    text = (
+        "--in-text",
+        tmp_path / "text.txt",
+        "--in-lm",
+        tmp_path / "lm",
+        "--config",
+        CONF / "fmp_background.yaml",
+    )
+    call(monkeypatch, "make_background", *text, "--out-background", tmp_path / "u.safetensors")
     for role in ("dev", "test"):
         made(tmp_path, role)
         given = ("--in-manifests", tmp_path / "manifests", "--in-nbest", tmp_path / f"nbest_{role}")
@@ -64,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def inputs(folder: Path, role: str = "test") -> tuple[object, ...]:
     return (
         *("--in-nbest", folder / f"nbest_{role}", "--in-timeline", folder / f"timeline_{role}.jsonl"),
-        *("--in-lm", folder / "lm", "--in-background", folder / "text.txt"),
+        *("--in-lm", folder / "lm", "--in-background", folder / "u.safetensors"),
     )
 
 
@@ -104,6 +117,34 @@ def test_clients_and_their_time(
     assert {turn.client for turn in read_timeline(folder / "text/timeline.jsonl")} == {"m0", "m1", "m2"}
 
 
+def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = numbers_of_lm(folder / "lm")
+    expected = background_unigrams([[word] for word in WORDS], numbers, 0.0)
+    assert np.array_equal(read_background(folder / "u.safetensors", numbers), expected)
+    for path, message in (
+        (folder / "text.txt", "unigrams of make_background"),
+        (folder / "u.safetensors", "of others"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_background(path, NUMBERS)
+    write_text(folder / "empty.txt", "\n")
+    given = (
+        "--in-text",
+        folder / "empty.txt",
+        "--in-lm",
+        folder / "lm",
+        "--config",
+        CONF / "fmp_background.yaml",
+    )
+    with pytest.raises(SystemExit):
+        call(monkeypatch, "make_background", *given, "--out-background", folder / "none.safetensors")
+    assert (
+        "a text of one word or more" in capsys.readouterr().err and not (folder / "none.safetensors").exists()
+    )
+
+
 def test_lambda_0_is_the_unadapted_model_and_own_words_gain(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,8 +168,8 @@ def test_lambda_0_is_the_unadapted_model_and_own_words_gain(
         adapted,
     )
     assert read_json(folder / "own.json")["perplexity"] is None
-    world = read_world(folder / "nbest_test", folder / "timeline_test.jsonl", [folder / "text.txt"],
-                       numbers_of_lm(folder / "lm"), 0.0)  # fmt: skip
+    world = read_world(folder / "nbest_test", folder / "timeline_test.jsonl", folder / "u.safetensors",
+                       numbers_of_lm(folder / "lm"))  # fmt: skip
     gains = adapted - expected
     late = world.spoken.places[world.spoken.token_utterances] >= 5
     right = world.spoken.ranks[world.spoken.token_hyps] == 2
@@ -250,8 +291,8 @@ def test_released_marginals_are_the_exact_ones_where_noise_is_small(
     numbers = numbers_of_lm(folder / "lm")
     options = ["rounds=2", "sigma=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
     settings = config.load(FmpConfig, [CONF / "fmp.yaml"], options)
-    nbest, timeline, text = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "text.txt"))
-    world = read_world(nbest, timeline, [text], numbers, 0.0)
+    nbest, timeline, u = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "u.safetensors"))
+    world = read_world(nbest, timeline, u, numbers)
     path = folder / "sound/marginals.safetensors"
     found, _ = read_released(path, numbers, settings, world.background)
     exact = global_marginals(world.spoken, settings, world.background)
@@ -270,7 +311,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
         "epsilon=1",
         "delta=0.01",
     )
-    background = ("--in-public-background", folder / "text.txt")
+    background = ("--in-public-background", folder / "u.safetensors")
     call(monkeypatch, "release_fmp_published", *private(folder, "old"), *background, *settings)
     [entry] = read_json(folder / "old/privacy.json")["entries"]
     assert "called epsilon 1" in entry["spending"]["released"]

@@ -151,6 +151,12 @@ def test_synthetic_speech(tmp_path: Path) -> None:
     cut = load_cuts(tmp_path / "data" / "manifests", "train")[0]
     assert cut.load_audio().shape == (1, cut.num_samples)
     assert cut.custom["synthetic"]
+    whole = prepare(
+        CORPUS, given(table(tmp_path / "raw"), speech="none")
+    )  # language models read all of train
+    assert (
+        whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2 and "lm_text" not in whole
+    )
 
 
 def test_pieces_of_a_long_turn() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError, GraphError
+from privasr_k2.fileio import write_jsonl
 from privasr_k2.lm.arpa import write_arpa
 from privasr_k2.lm.train import (
     NgramConfig,
@@ -47,6 +48,12 @@ def test_text_that_is_not_there() -> None:
         choose_text(dataclasses.replace(CONFIG, text="both"), TRAIN, None, Path("x.gz"))
 
 
+def _cut_of_train(folder: Path, text: str) -> None:
+    said = {"id": "1", "recording_id": "1", "start": 0.0, "duration": 1.0, "channel": 0, "text": text}
+    cut = {"id": "1", "start": 0.0, "duration": 1.0, "channel": 0, "supervisions": [said], "type": "MonoCut"}
+    write_jsonl(folder / "cuts_train.jsonl.gz", [cut])
+
+
 def test_text_of_files(tmp_path: Path) -> None:
     """Files take the place of the corpus's text and of the cuts of dev; a file named twice counts twice."""
     (tmp_path / "a.txt").write_text("b c\n\nc\n")
@@ -57,6 +64,12 @@ def test_text_of_files(tmp_path: Path) -> None:
     assert training_text(CONFIG, tmp_path / "nowhere", None, a) == [["b", "c"], [], ["c"]]
     (tmp_path / "lm_text.txt.gz").write_bytes(gzip.compress(b"c c\n"))
     assert training_text(CONFIG, tmp_path, None) == [["c", "c"]]
+    _cut_of_train(tmp_path, "a b")
+    beside = dataclasses.replace(CONFIG, text="beside", train_repeat=2)
+    assert training_text(beside, tmp_path, None) == [["c", "c"]] * 2
+    assert training_text(beside, tmp_path, None, a) == [["b", "c"], [], ["c"], *[["c", "c"]] * 2]
+    (tmp_path / "lm_text.txt.gz").unlink()
+    assert training_text(beside, tmp_path, None, a) == [["b", "c"], [], ["c"], *[["a", "b"]] * 2]
     assert dev_text(tmp_path, a) == OTHER
     assert dev_text(tmp_path, None) == dev_text(None, None) == []
 
@@ -102,3 +115,9 @@ def test_defaults(repo_root: Path) -> None:
     assert found.max_ngrams == 1_000_000
     with pytest.raises(ConfigError, match="discounting must be one of"):
         config.load(NgramConfig, [repo_root / "conf" / "lm_ngram.yaml"], ["discounting=katz"])
+    for wrong, message in (
+        ("text=some", "text must be one of auto"),
+        ("train_repeat=0", "train_repeat must be above 0"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            config.load(NgramConfig, [repo_root / "conf" / "lm_ngram.yaml"], [wrong])
