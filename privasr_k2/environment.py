@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import privasr_k2
 from privasr_k2.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -221,3 +222,20 @@ def missing_for(recipe: str, findings: list[Finding]) -> list[Finding]:
     """The findings that stand in a recipe's way."""
     needs = {*RECIPES[recipe], "python", "k2 fits torch", "k2 loads"}
     return [finding for finding in findings if finding.name in needs and not finding.ok]
+
+
+def code_version() -> str:
+    """The package's version and, in a checkout, the commit; ``+`` where files differ from it.
+
+    >>> code_version().split()[0] == privasr_k2.__version__
+    True
+    """
+    if not (ROOT / ".git").exists():
+        return privasr_k2.__version__
+    described = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"{privasr_k2.__version__} {described.stdout.strip()}".strip()

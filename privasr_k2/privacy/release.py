@@ -21,14 +21,13 @@ import hashlib
 import json
 import os
 import secrets
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import privasr_k2
+from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import checks
@@ -258,21 +257,3 @@ def fingerprint_of(config: object, inputs: Sequence[Path]) -> str:
         digests.append(digest)
     text = json.dumps([dataclasses.asdict(config), digests], sort_keys=True)  # type: ignore[call-overload]
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def code_version() -> str:
-    """The package's version and, in a checkout, the commit; ``+`` where files differ from it.
-
-    >>> code_version().split()[0] == privasr_k2.__version__
-    True
-    """
-    root = Path(privasr_k2.__file__).resolve().parents[1]
-    if not (root / ".git").exists():
-        return privasr_k2.__version__
-    described = subprocess.run(
-        ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return f"{privasr_k2.__version__} {described.stdout.strip()}".strip()

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import privasr_k2
+from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree, write_json
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
@@ -189,7 +189,7 @@ def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCa
             )
     record = {
         "fingerprint": now.digest,
-        "version": privasr_k2.__version__,
+        "code": code_version(),
         "title": stage.title,
         "number": stage.number,
         "command": now.command,
