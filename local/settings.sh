@@ -47,7 +47,7 @@ corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ besi
 report=''           # set by a recipe: the file that is shown at the end
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
-path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
+path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger also'
 # Options that cannot change a result, and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.

@@ -18,7 +18,8 @@ from typing import Any
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spellings
-from privasr_k2.privacy.lineage import stamps_below, work_dir_of, writers_of
+from privasr_k2.privacy.lineage import work_dir_of
+from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
 from privasr_k2.scoring.nbest_lists import NbestLists
 

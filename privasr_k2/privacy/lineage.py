@@ -16,8 +16,8 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.recipe.fingerprint import HashCache
+from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path, values_of
-from privasr_k2.recipe.stamps import read_record
 
 
 @dataclass
@@ -132,22 +132,3 @@ def _follow(
 def _add(items: list[Any], item: object) -> None:
     if item not in items:  # an array has a stamp for each of its jobs
         items.append(item)
-
-
-def stamps_below(work_dir: Path) -> list[dict[str, Any]]:
-    """The stamps of all tasks that ended well in a work folder."""
-    records = (
-        read_record(path)
-        for path in sorted(work_dir.glob("**/.stages/**/*.json"))
-        if not path.name.endswith(".attempt.json")
-    )
-    return [record for record in records if record is not None and "outputs" in record]
-
-
-def writers_of(path: str, stamps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Stamps of what is, holds, or lies in ``path``."""
-    return [stamp for stamp in stamps if any(_overlap(path, output) for output in stamp["outputs"])]
-
-
-def _overlap(a: str, b: str) -> bool:
-    return a == b or a.startswith(b + "/") or b.startswith(a + "/")

@@ -1,0 +1,26 @@
+# All reports of a corpus on one page: exp/RESULTS.md, and exp/report.html, which needs no other file.
+#
+#   ./run.sh CORPUS report                        of every recipe that has been run
+#   ./run.sh mini report --also egs/mini_pate     and of the recipes in another folder
+#
+# Options: also (another folder with data/ and exp/ whose reports follow).
+# Those of every recipe: see ./run.sh --help.
+# shellcheck disable=SC1091,SC2034,SC2154
+also=''
+. parse_options.sh
+reports=() figures=()
+for folder in "$work_dir" ${also:+"$also"}; do
+  for name in ctc rescore classlm fmp fedlm compose pate dpsgd confidence; do
+    for file in "$folder/exp/${name}"_*/RESULTS.md "$folder/exp/${name}"_*/*/RESULTS.md; do
+      if [[ ! -f $file ]]; then continue; fi
+      reports+=("${file#"$work_dir"/}")
+      for figure in "${file%/*}"/*.svg "${file%/*}"/*.png; do
+        if [[ -f $figure ]]; then figures+=("${figure#"$work_dir"/}"); fi
+      done
+    done
+  done
+done
+[[ ${#reports[@]} -gt 0 ]] || _stop "$work_dir/exp" "RESULTS.md of a recipe" "none" "run one first: ./run.sh $corpus ctc"
+
+stage 1 "all reports on one page" report_page --in-reports "${reports[@]}" ${figures:+--in-figures "${figures[@]}"} \
+  --out-report exp/RESULTS.md --out-page exp/report.html --set title="$corpus"
