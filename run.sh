@@ -19,7 +19,7 @@ for name in ctc rescore; do
   if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
 done
 all_recipes=("${recipes[@]}")   # with those that are run by name only: not measured yet, or for a single corpus
-for name in classlm fmp fedlm pate dpsgd confidence; do
+for name in classlm fmp fedlm compose pate dpsgd confidence; do
   if [[ -f $root/local/recipes/$name.sh ]]; then all_recipes+=("$name"); fi
 done
 

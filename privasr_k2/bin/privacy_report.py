@@ -19,7 +19,7 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.fileio import write_text
-from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree
+from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.release import seal_of
 from privasr_k2.privacy.spending import Guarantee, guarantees
@@ -70,18 +70,11 @@ def main() -> None:
 def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:
     """Where a path comes from, and the releases on the way."""
     if path.name == "privacy.json":
-        return Lineage(spent={"this release": str(path)}), _entries_of(path)
+        return Lineage(spent={"this release": str(path)}), entries_beside(path)
     work_dir = work_dir_of(path)
     found = lineage(path, work_dir)
     copies = dict.fromkeys(found.spent.values())
-    return found, tuple(entry for copy in copies for entry in _entries_of(work_dir / copy))
-
-
-def _entries_of(path: Path) -> tuple[Entry, ...]:
-    entries = Ledger(path).entries()
-    if not entries:
-        raise PrivacyError(path, "the ledger of a release", "no entry", "restore it, or correct the name")
-    return entries
+    return found, tuple(entry for copy in copies for entry in entries_beside(work_dir / copy))
 
 
 def _concerned(book: Sequence[Entry], releases: Sequence[Entry]) -> list:

@@ -18,9 +18,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, write_text
-from privasr_k2.privacy.ledger import Entry, Ledger
+from privasr_k2.privacy.ledger import entries_beside
 from privasr_k2.scoring.classlm_choices import read_choices
 from privasr_k2.scoring.classlm_report import ClassLmInputs, ClassLmReportOptions, classlm_report
 from privasr_k2.scoring.classlm_results import read_perplexities, read_systems, read_texts
@@ -60,7 +60,7 @@ def main() -> None:
         perplexities=read_perplexities(args.in_perplexity),
         systems=read_systems(args.in_scores),
         choices=read_choices(args.in_choices),
-        entries=[entry for path in args.in_privacy for entry in _entries(path)],
+        entries=[entry for path in args.in_privacy for entry in entries_beside(path)],
         entities={} if args.in_entities is None else _entities(args.in_entities),
         coverage={} if args.in_public_lists is None else _coverage(args.in_texts, args.in_public_lists),
         corpus=read_corpus_info(args.in_manifests),
@@ -68,13 +68,6 @@ def main() -> None:
     text = classlm_report(given, options)
     write_text(args.out_report, text)
     print(text)
-
-
-def _entries(path: Path) -> tuple[Entry, ...]:
-    entries = Ledger(path).entries()
-    if not entries:
-        raise PrivacyError(path, "the ledger of a release", "no entry", "restore it, or correct the name")
-    return entries
 
 
 def _coverage(texts: Path, folder: Path) -> dict[str, dict[str, int]]:

@@ -214,6 +214,18 @@ def locked(ledger: Path, *, max_seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
+def entries_beside(path: Path) -> tuple[Entry, ...]:
+    """The entries of the copy beside a release, ``privacy.json``.
+
+    Raises:
+        PrivacyError: there are none, or as :meth:`Ledger.entries`.
+    """
+    entries = Ledger(path).entries()
+    if not entries:
+        raise PrivacyError(path, "the ledger of a release", "no entry", "restore it, or correct the name")
+    return entries
+
+
 def copies_agree(ledger: Sequence[Entry], beside: Sequence[Entry]) -> list[Entry]:
     """The entries beside a release that its ledger lacks or has otherwise: empty where all is well."""
     known = {entry.release: entry for entry in ledger}

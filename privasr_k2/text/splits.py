@@ -24,7 +24,7 @@ class SplitConfig:
     """How text is parted; defaults in ``conf/split_text.yaml``.
 
     Args:
-        sizes: of the adaptation parts, in per cent of the background's words.
+        sizes: of the adaptation parts, in per cent of the background's words; empty: none.
         tolerance: the most that a part may miss its size by, in percentage points.
         seed: of the order of the users.
     """
@@ -34,7 +34,7 @@ class SplitConfig:
     seed: int
 
     def __post_init__(self) -> None:
-        if not self.sizes or not all(0 < size < 100 for size in self.sizes):
+        if not all(0 < size < 100 for size in self.sizes):
             raise ValueError(f"sizes must be above 0 and below 100, got {self.sizes}")
         if len(set(self.sizes)) < len(self.sizes):
             raise ValueError(f"sizes must differ, got {self.sizes}")
@@ -72,7 +72,7 @@ def split_texts(roles: Mapping[str, Sequence[TaggedText]], config: SplitConfig) 
     _check_users(roles)
     words = {role: _words_of(roles.get(role, ())) for role in ("adapt", "train")}
     chosen = choose_users(words["adapt"], words["train"], config)
-    largest = frozenset(chosen[max(chosen)])
+    largest = frozenset(chosen[max(chosen)] if chosen else ())
     available = [*roles.get("adapt", ()), *roles["train"]]
     parts = {"background": [text for text in roles["train"] if text.user not in largest]}
     for size, users in chosen.items():
@@ -107,6 +107,8 @@ def choose_users(
     >>> [len(of_size) for of_size in users.values()]
     [1, 2]
     """
+    if not config.sizes:
+        return {}
     if len(adapt) + len(train) < 2 or not train:
         expected = "two users or more, and some of the role train"
         found = f"{len(train)} of train and {len(adapt)} of adapt"

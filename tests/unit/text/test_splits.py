@@ -53,6 +53,14 @@ def test_parts_are_nested_and_users_stay_whole(adapting, is_moved):
     assert found == sorted(found)
 
 
+def test_no_sizes_leave_all_of_train_together():
+    roles = {"train": texts("t", users=1), "adapt": texts("a", users=2), "test": texts("x", users=2)}
+    split = split_texts(roles, dataclasses.replace(CONFIG, sizes=[]))
+    assert list(split.parts) == ["background", "test"]
+    assert users_of(split.parts["background"]) == users_of(roles["train"])
+    assert not split.sizes and not split.moved and split.unused == users_of(roles["adapt"])
+
+
 def test_those_kept_for_adaptation_come_first_in_an_order_of_the_seed():
     adapt, train = {f"a{n}": 10 for n in range(10)}, {f"t{n}": 10 for n in range(100)}
     small = dataclasses.replace(CONFIG, sizes=[2.0, 15.0])
@@ -131,7 +139,6 @@ def test_users_must_be_known_and_in_one_part():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("sizes=[]", "sizes must be above 0"),
         ("sizes=[0]", "sizes must be above 0 and below 100"),
         ("sizes=[12,100]", "sizes must be above 0 and below 100"),
         ("sizes=[12,12.0]", "sizes must differ"),

@@ -1,0 +1,55 @@
+"""The recipe compose on the tiny corpus: one system of three papers under one ledger; and what cannot be."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.text.normalize import normalize_english
+from tests.recipes.recipe_tools import run_recipe
+
+pytestmark = [pytest.mark.k2, pytest.mark.recipe]
+EXP = "exp/compose_tdnn_phone"
+OPTIONS = ("mini", "compose", "--size", "tiny", "--fmp-rounds", "2")
+
+
+@pytest.mark.timeout(900)
+def test_three_steps_and_a_guarantee_for_each_part(copied: Path) -> None:
+    done = run_recipe(*OPTIONS, "--work-dir", copied)
+    assert done.returncode == 0, done.stdout
+    # The acoustic model is shared with recipe ctc.
+    assert "stage 5 (acoustic model, tdnn) ... up to date" in done.stdout
+    text = (copied / EXP / "RESULTS.md").read_text()
+    rates, guaranteed = text.split("## What is guaranteed, and to whom")
+    for system in ("first_pass", "pretrained", "federated", "personalized"):
+        assert f"| {system}" in rates
+    assert "infinite" in guaranteed and "infinite" not in rates
+    data = {
+        entry.spending.data: entry.spending.unit for entry in Ledger(copied / "privacy/ledger.json").entries()
+    }
+    assert data == {"mini/train": "utterance", "mini/adapt/devices": "user", "mini/test": "user"}
+    # No word that is not in what was released, or on a public list.
+    lines = gzip.decompress((copied / EXP / "sanitized_text/text.txt.gz").read_bytes()).decode().splitlines()
+    for path in (copied / "data/manifests/public_lists").glob("*.txt"):
+        lines += [normalize_english(line) for line in path.read_text().splitlines()]
+    known = {
+        line.split()[0] for line in (copied / "data/lang_phone_released/words.txt").read_text().splitlines()
+    }
+    assert {word for word in known if word[0].isalpha()} <= {word for line in lines for word in line.split()}
+
+    again = run_recipe(*OPTIONS, "--work-dir", copied)
+    stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
+    assert again.returncode == 0 and all(line.endswith("up to date") for line in stages), again.stdout
+    assert len(Ledger(copied / "privacy/ledger.json").entries()) == 3
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    done = run_recipe("mini", "compose", "--nnlm", "gru", "--work-dir", tmp_path)
+    assert (
+        done.returncode == 2 and "--nnlm: expected lstm, char_lstm or transformer, found 'gru'" in done.stdout
+    )
+    done = run_recipe("librispeech", "compose", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
+    assert done.returncode == 2 and "public lists of names" in done.stdout
