@@ -5,7 +5,7 @@ Accepted is a folder with
 - ``train/``, ``test/`` and perhaps ``dev/``, ``adapt/``, ``pool/``, each a Kaldi data directory;
 - one Kaldi data directory, from which whole speakers become test and dev;
 - lhotse manifests: ``cuts_<role>.jsonl.gz``, or ``recordings_<role>.jsonl.gz`` with
-``supervisions_<role>.jsonl.gz``.
+  ``supervisions_<role>.jsonl.gz``.
 
 Where there is no dev part, ``dev_fraction`` of train becomes it, by speakers. ``lexicon.txt`` in the folder
 is used.

@@ -68,7 +68,7 @@ def _multiplier(name: str, value: float) -> float:
 
 
 def discrete_laplace(scale: float, sensitivity: int) -> Event:
-    """Noise on *one* integer that one unit changes by ``sensitivity``: P(x) ~ exp(-|x| / scale)."""
+    """Noise on *one* integer that one unit changes by ``sensitivity``: ``P(x) ~ exp(-|x| / scale)``."""
     return _discrete_laplace(1 / _multiplier("scale", scale), sensitivity)
 
 

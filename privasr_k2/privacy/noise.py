@@ -19,10 +19,10 @@ post-processing. For floats:
   (73.4 scales for the Laplace), which has probability 2^-106, it is coarser, and it ends at 14.8 (110), where
   the ideal noise goes on.
 - With logarithm, root, sine and cosine right to 4 units in the last place, z of the Gaussian errs by at most
-  2^-47 max(r, 1/r), r being the length of the pair it is drawn in, and z of the Laplace by 2^-50 (1 + |z|).
-  Then the rounded value differs from that of the real mechanism with the same randomness in a share of
-  draws below 2^-35, and up to 12.1 sigma (73.4 scales) the probability of any one result differs by a
-  factor within 1 +- 2^-32.
+  2^-47 max(r, 1/r), r being the length of the pair it is drawn in, and z of the Laplace by 2^-50 plus 2^-50
+  times its size. Then the rounded value differs from that of the real mechanism with the same randomness in
+  a share of draws below 2^-35, and up to 12.1 sigma (73.4 scales) the probability of any one result differs
+  by a factor within 1 +- 2^-32.
 - Every multiple of the grid up to there is reached from x, each by more than 2^36 pairs of uniforms.
 
 What is not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic), that

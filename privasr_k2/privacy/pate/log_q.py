@@ -60,7 +60,7 @@ def lnmax_log_q(votes: ArrayLike, *, scale: float, discrete: bool) -> np.ndarray
 
     Args:
         votes: (Q, C) whole numbers.
-        scale: b of the noise's density exp(-|x| / b) / (2 b), in votes; above 0 (1/gamma of the paper).
+        scale: b of the noise's density ``exp(-|x| / b) / (2 b)``, in votes; above 0 (1/gamma of the paper).
         discrete: whether the noise is discrete Laplace; its sums stand in the place of the formula.
 
     Returns:
