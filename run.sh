@@ -19,7 +19,7 @@ for name in ctc rescore; do
   if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
 done
 all_recipes=("${recipes[@]}")   # with those that are run by name only: not measured yet, or for a single corpus
-for name in classlm fmp fedlm compose pate dpsgd confidence; do
+for name in classlm fmp fedlm compose pate dpsgd confidence report; do
   if [[ -f $root/local/recipes/$name.sh ]]; then all_recipes+=("$name"); fi
 done
 
@@ -63,7 +63,7 @@ if [[ -z ${1-} || $1 == -* ]]; then   # no recipe: all of them, one after the ot
   exit "$failed"
 fi
 
-if [[ -n $own && " $own " != *" $1 "* ]]; then
+if [[ -n $own && " $own report " != *" $1 "* ]]; then
   stop "./run.sh $corpus" "a recipe that this corpus has enough for: $own" "'$1'" "./run.sh $corpus ${recipes[0]}"
 fi
 [[ -f $root/local/recipes/$1.sh ]] || stop "./run.sh $corpus" "a recipe: ${all_recipes[*]}" "'$1'" "./run.sh --help"
