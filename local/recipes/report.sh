@@ -20,7 +20,7 @@ for folder in "$work_dir" ${also:+"$also"}; do
     done
   done
 done
-[[ ${#reports[@]} -gt 0 ]] || _stop "$work_dir/exp" "RESULTS.md of a recipe" "none" "run one first: ./run.sh $corpus ctc"
+[[ ${#reports[@]} -gt 0 ]] || _stop "$work_dir/exp" "RESULTS.md of a recipe" "none" "run one first: ./run.sh ${corpus_name:-$corpus} ctc"
 
 stage 1 "all reports on one page" report_page --in-reports "${reports[@]}" ${figures:+--in-figures "${figures[@]}"} \
-  --out-report exp/RESULTS.md --out-page exp/report.html --set title="$corpus"
+  --out-report exp/RESULTS.md --out-page exp/report.html --set title="${corpus_name:-$corpus}"
