@@ -6,19 +6,20 @@ Prints seconds of speech trained in a second. The TDNN's twin computes the same 
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
 from privasr_k2.am.encoders.blstm import BlstmLayer
 from privasr_k2.am.losses import ctc_loss
 
-UTTERANCES, FRAMES, FEATURES, TOKENS, LABELS, REPEATS = 12, 500, 80, 40, 40, 5
-SECONDS = UTTERANCES * FRAMES / 100
+FEATURES, TOKENS, LABELS = 80, 40, 40
 CONFIG = dict(
     tdnn=TdnnConfig(dim=320, kernel=5, dilations=[1, 1, 2, 2, 3, 3, 4, 4], subsampling=3, dropout=0.1),
     blstm=BlstmConfig(dim=320, layers=3, subsampling=3, dropout=0.1, chunk=0, right_context=0),
@@ -59,10 +60,10 @@ class PackedLayer(nn.Module):
         return y.permute(1, 2, 0), state
 
 
-def best_seconds(work: Callable[[], object]) -> float:
+def best_seconds(work: Callable[[], object], repeats: int) -> float:
     """The fastest of several runs."""
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - start)
@@ -96,21 +97,32 @@ def step(model: CtcModel, features: Tensor, lengths: Tensor, targets: Tensor) ->
 
 def main() -> None:
     """Print speeds and ratios."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in {"utterances": 12, "frames": 500, "repeats": 5}.items():
+        made.add_argument(f"--{name}", type=int, default=value)
+    add_rows_flag(made)
+    args = made.parse_args()
+    num, frames, repeats = args.utterances, args.frames, args.repeats
+    speech = num * frames / 100
     generator = torch.Generator().manual_seed(1)
-    lengths = torch.linspace(FRAMES, 0.8 * FRAMES, UTTERANCES).long()
-    features = torch.randn(UTTERANCES, FRAMES, FEATURES, generator=generator)
-    targets = torch.randint(1, TOKENS, (UTTERANCES, LABELS), generator=generator)
+    lengths = torch.linspace(frames, 0.8 * frames, num).long()
+    features = torch.randn(num, frames, FEATURES, generator=generator)
+    targets = torch.randint(1, TOKENS, (num, LABELS), generator=generator)
     for kind, twin in (("tdnn", "matrix products"), ("blstm", "packed sequences"), ("conformer", None)):
         ours = make_model(kind)
         loss = step(ours, features, lengths, targets)
-        seconds = best_seconds(lambda model=ours: step(model, features, lengths, targets))
-        told = f"{kind}: {SECONDS / seconds:.0f} s of speech a second"
+        seconds = best_seconds(lambda model=ours: step(model, features, lengths, targets), repeats)
+        told = f"{kind}: {speech / seconds:.0f} s of speech a second"
         if twin is not None:
             other = with_twin(make_model(kind))
             if abs(step(other, features, lengths, targets) - loss) > 1e-3 * loss:
                 raise SystemExit(f"{kind} and its twin do not agree")
-            slow = best_seconds(lambda model=other: step(model, features, lengths, targets))
-            told += f"; as {twin} {SECONDS / slow:.0f}, ratio {slow / seconds:.1f}"
+            slow = best_seconds(lambda model=other: step(model, features, lengths, targets), repeats)
+            told += f"; as {twin} {speech / slow:.0f}, ratio {slow / seconds:.1f}"
+            what = f"training step, {kind}, {num} utterances of {frames / 100:g} s"
+            figures = (speech / seconds, speech / slow, "s of speech/s")
+            against = f"the same by {twin}, torch {torch.__version__}"
+            append_rows(args.out_rows, [Row(what, *figures, against, "more")])
         print(told)
 
 

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 
 import torch
 
+from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2 import config
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
 from privasr_k2.am.kinds import KINDS, kind_of, new_model, spec_of
@@ -134,6 +135,7 @@ def main() -> None:
         made.add_argument(f"--{name}", type=int, default=value)
     made.add_argument("--opacus-lstm", choices=("true", "false"), default="false")
     made.add_argument("--set", nargs="*", default=[], metavar="K=V", help="of the model's configuration")
+    add_rows_flag(made)
     made.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     made.add_argument("--kind", help=argparse.SUPPRESS)
     args = made.parse_args()
@@ -156,6 +158,17 @@ def main() -> None:
             f"private / plain {private['seconds'] / plain['seconds']:.2f}"
             + (f"; Opacus's LSTM {found['opacus']['seconds']:.2f} s" if "opacus" in found else ""),
             flush=True,
+        )
+        what = f"DP-SGD step, {kind}, {args.encoder}, {args.utterances} utterances of about {seconds:.1f} s"
+        peers = {"plain": "a plain step: no gradients of utterances, no noise"}
+        peers["opacus"] = f"the gradients of utterances alone, DPLSTM of {library('opacus')}"
+        append_rows(
+            args.out_rows,
+            [
+                Row(what, private["seconds"], found[way]["seconds"], "processor s", against, "less")
+                for way, against in peers.items()
+                if way in found
+            ],
         )
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches
 from privasr_k2.federated.cohorts import chunks
@@ -108,6 +109,7 @@ def main() -> None:
     made.add_argument("--positions", type=int, default=2048, help="of first batches that are run together")
     made.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
     made.add_argument("--plain", choices=("true", "false"), default="true")
+    add_rows_flag(made)
     args = made.parse_args()
     model = made_model(args.words, args.dim, args.layers)
     cohort = made_clients(args.clients, model.num_words, args.utterances)
@@ -147,6 +149,10 @@ def main() -> None:
                     )
             if times["plain"]:
                 print(f"plain / ours: {min(times['plain']) / min(times['ours']):.2f}")
+                what = f"federated round, {million:.1f} M parameters, {args.clients} clients"
+                figures = (min(times["ours"]), min(times["plain"]), "s")
+                against = f"a plain loop over clients, torch {torch.__version__}"
+                append_rows(args.out_rows, [Row(what, *figures, against, "less")])
 
 
 if __name__ == "__main__":

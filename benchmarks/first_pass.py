@@ -28,6 +28,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
+from benchmarks.rows import Row, add_rows_flag, append_rows, library
+
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf/decode.yaml"
 WIDE, BEAMS = 40.0, (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 25.0)
@@ -170,6 +172,8 @@ def main() -> None:
     made.add_argument(
         "--tolerance", type=float, default=0.1, help="WER above the widest beams', percent points"
     )
+    made.add_argument("--beams", type=float, nargs="+", default=BEAMS, help="narrower than the widest")
+    add_rows_flag(made)
     for hidden, kind in (("--step", str), ("--outputs", Path), ("--backend", str), ("--beam", float)):
         made.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
     args = made.parse_args()
@@ -185,7 +189,7 @@ def main() -> None:
         rows = []
         names = (("beam", 6), ("WER", 8), ("no path", 9), ("RTF", 10), ("wall", 10), ("peak", 8))
         print(" " * 8 + "".join(f"{name:>{width}}" for name, width in (*names, ("graph", 8), ("added", 8))))
-        for beam in (WIDE, *BEAMS):
+        for beam in (WIDE, *args.beams):
             for backend in ("k2", "kaldi"):
                 text = run(*outputs, "--step", "search", "--backend", backend, "--beam", str(beam))
                 rows.append(json.loads(text.splitlines()[-1]))
@@ -213,6 +217,12 @@ def main() -> None:
             f"{ours['wall_rtf'] / theirs['wall_rtf']:.2f}), {ours['peak'] / theirs['peak']:.2f} times its "
             f"peak memory, {ours['added'] / theirs['added']:.2f} times what graph and search add"
         )
+        what = f"first pass, {first['speech']:.0f} s of speech at a WER of at most {limit:.2f} %: "
+        peer = library("kaldi-decoder")
+        append_rows(args.out_rows, [
+            Row(f"{what}search", ours["rtf"], theirs["rtf"], "processor s/s of speech", peer, "less"),
+            Row(f"{what}peak memory", ours["peak"], theirs["peak"], "MiB", peer, "less"),
+        ])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -20,16 +20,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.rescoring import made_lists, read_lists
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.federated.adapted import Mixing, adapted_log_probs
 from privasr_k2.federated.fmp_simulation import (
@@ -45,9 +47,6 @@ from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from rescoring import made_lists, read_lists
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 WORDS = 10_000
@@ -173,6 +172,8 @@ def main() -> None:
     made.add_argument("--utterances", type=int, default=60)
     made.add_argument("--size", type=int, default=20, help="hypotheses of a list, as the paper has for AMI")
     made.add_argument("--repeats", type=int, default=5)
+    made.add_argument("--clients", type=int, nargs="+", default=[100, 1000], help="whose memory is measured")
+    add_rows_flag(made)
     args = made.parse_args()
     torch.set_num_threads(1)
     vocabulary = Vocabulary((*SYMBOLS, *(f"w{n:05d}" for n in range(WORDS))))
@@ -181,14 +182,34 @@ def main() -> None:
     of_lists = vocabulary
     if args.nbest:
         of_lists = Vocabulary((*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp})))
-    found = {
+    found: dict[str, Any] = {
         "utterances": len(lists),
         "hypotheses": sum(map(len, lists)),
         "words": len(of_lists),
         "rescoring": [rescoring(lists, of_lists, softmax, args.repeats) for softmax in ("full", "adaptive")],
-        "memory": [memory(vocabulary, clients) for clients in (100, 1000)],
+        "memory": [memory(vocabulary, clients) for clients in args.clients],
     }
     print(json.dumps(found, indent=2))
+    append_rows(args.out_rows, table_rows(found))
+
+
+def table_rows(found: dict[str, Any]) -> list[Row]:
+    """What was found as rows."""
+    rows = []
+    for one in found["rescoring"]:
+        times = one["seconds"]
+        what = f"rescoring {found['hypotheses']} hypotheses with FMP, {one['softmax']} softmax, "
+        against = "the same lists rescored without personalization"
+        rows += [
+            Row(f"{what}{name}", seconds, times["plain"], "s", against, "less")
+            for name, seconds in times.items()
+            if name != "plain"
+        ]
+    for one in found["memory"]:
+        sizes = (one["bytes_of_marginals"] / 1e6, one["bytes_if_dense"] / 1e6)
+        what = f"memory of the marginals of {one['clients']} clients"
+        rows.append(Row(what, *sizes, "MB", "dense arrays (their size computed)", "less"))
+    return rows
 
 
 if __name__ == "__main__":

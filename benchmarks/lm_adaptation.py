@@ -26,10 +26,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.fileio import read_lines
 from privasr_k2.lm.approximate import approximate, probs_of_text
@@ -76,7 +77,9 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
         seconds[equation], adapted[equation] = timed(partial(adapt, model, target, 0.5, equation=equation))
     after = memory()
     sample = stream(1, "histories").integers(0, len(model.keys) - model.counts[-1], histories)
-    looping, difference = timed(lambda: largest_difference(model, adapted, target, sample))
+    known = np.flatnonzero(target > 0)
+    looping, direct = timed(lambda: [evaluated(model, target, known, node) for node in sample.tolist()])
+    difference = largest_difference(adapted, known, sample, direct)
     assert difference < 1e-6, difference
     return {
         "ngrams": list(model.counts),
@@ -91,21 +94,27 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
     }
 
 
+def evaluated(model: Arpa, target: np.ndarray, words: np.ndarray, node: int) -> dict[int, np.ndarray]:
+    """P of ``words`` after a history by the formula of each equation, summed over the vocabulary."""
+    unigrams = 10.0 ** model.log10_probs[words]
+    given = 10.0 ** model.log10_conditional(np.full(len(words), node), words)
+    values = {
+        1: np.sqrt(target[words] / unigrams) * given,
+        2: np.sqrt(given / unigrams) * target[words],
+    }
+    return {equation: value / value.sum() for equation, value in values.items()}
+
+
 def largest_difference(
-    model: Arpa, adapted: dict[int, Arpa], target: np.ndarray, sample: np.ndarray
+    adapted: dict[int, Arpa], words: np.ndarray, sample: np.ndarray, direct: list[dict[int, np.ndarray]]
 ) -> float:
-    """Of an adapted probability from the formula, over all words after each history of the sample."""
-    words = np.flatnonzero(target > 0)
-    unigrams, found = 10.0 ** model.log10_probs[words], 0.0
-    for node in sample.tolist():
+    """Of an adapted probability from the formula, over ``words`` after each history of the sample."""
+    found = 0.0
+    for node, probs in zip(sample.tolist(), direct):
         history = np.full(len(words), node)
-        given = 10.0 ** model.log10_conditional(history, words)
         for equation, one in adapted.items():
-            value = np.sqrt(target[words] / unigrams) * given
-            if equation == 2:
-                value = np.sqrt(given / unigrams) * target[words]
-            probs = 10.0 ** one.log10_conditional(history, words)
-            found = max(found, float(np.abs(probs - value / value.sum()).max()))
+            ours = 10.0 ** one.log10_conditional(history, words)
+            found = max(found, float(np.abs(ours - probs[equation]).max()))
     return found
 
 
@@ -198,7 +207,7 @@ def mixing(models: list[Arpa], dev: Sentences, sample: int) -> dict[str, object]
     log_probs = np.stack([ClassLm(model, {}).token_log_probs(dev) for model in models], axis=1)
     seconds, (weights, mean) = timed(lambda: em_weights(log_probs))
     some, steps = log_probs[:sample], 50
-    fast, _ = em_weights(some, max_steps=steps, tolerance=1e-300)
+    same, (fast, _) = timed(lambda: em_weights(some, max_steps=steps, tolerance=-math.inf))
     looping, slow = timed(lambda: slow_em(np.exp(some).tolist(), steps))
     difference = float(np.abs(fast - slow).max())
     assert difference < 1e-9, difference
@@ -208,9 +217,10 @@ def mixing(models: list[Arpa], dev: Sentences, sample: int) -> dict[str, object]
         "weights": weights.round(4).tolist(),
         "ppl": math.exp(-mean),
         "ppl_of_each": [perplexity(model, dev) for model in models],
-        "loop_words": sample,
+        "loop_words": len(some),
         "loop_steps": steps,
         "loop_s": looping,
+        "same_words_and_steps_s": same,
         "largest_difference": difference,
     }
 
@@ -235,10 +245,12 @@ def main() -> None:
     )
     parser.add_argument("--in-lstm", type=Path, help="a folder of train_lm, of AMI's training words")
     parser.add_argument("--histories", type=int, default=100, help="of the loop over histories")
+    parser.add_argument("--sentences", type=int, help="at most this many of the books and of AMI's training")
+    add_rows_flag(parser)
     args = parser.parse_args()
     data = Path(os.environ.get("PRIVASR_SHARED_DATA", ROOT.parent / "shared" / "data"))
     books = [line.split() for _, line in read_lines(data / "books" / "books.txt.gz") if line.strip()]
-    train, dev = ami(data, "train"), ami(data, "val")
+    books, train, dev = books[: args.sentences], ami(data, "train")[: args.sentences], ami(data, "val")
     words = sorted({word for sentence in train for word in sentence})
     known = set(words)
     dev = [[word for word in sentence if word in known] for sentence in dev[:2000]]
@@ -248,7 +260,28 @@ def main() -> None:
     foreign = estimate(count_ngrams(books, words, order=3), "modified_kneser_ney")
     foreign = adapt(foreign, smoothed_unigrams(train, foreign, 0.0), 0.5, equation=1)
     mixed = mixing([own, foreign, lstm], dev, 2000)
-    print(json.dumps({"adaptation": adapted, "approximation": approximated, "em": mixed}, indent=2))
+    found = {"adaptation": adapted, "approximation": approximated, "em": mixed}
+    print(json.dumps(found, indent=2))
+    append_rows(args.out_rows, table_rows(found))
+
+
+def table_rows(found: dict[str, dict[str, Any]]) -> list[Row]:
+    """What was found as rows."""
+    adapted, approximated, mixed = found["adaptation"], found["approximation"], found["em"]
+    scaled = f"direct evaluation, scaled from {adapted['loop_histories']} histories"
+    rows = [
+        Row(f"marginal adaptation of {sum(adapted['ngrams'])} n-grams, equation {equation}", seconds,
+            adapted["loop_s_for_all_histories"], "s", scaled, "less")
+        for equation, seconds in adapted["adaptation_s"].items()
+    ]  # fmt: skip
+    scaled = f"a loop with dictionaries, scaled from {approximated['loop_words']} words"
+    return [
+        *rows,
+        Row(f"n-gram approximation from the LSTM's probabilities of {approximated['words']} words",
+            approximated["approximation_s"], approximated["loop_s_for_all_words"], "s", scaled, "less"),
+        Row(f"interpolation weights: {mixed['loop_steps']} steps of EM on {mixed['loop_words']} words",
+            mixed["same_words_and_steps_s"], mixed["loop_s"], "s", "direct evaluation word by word", "less"),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ plain floats and scipy; it is timed on a sample and scaled.
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import platform
@@ -18,19 +19,20 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from scipy.special import erfc
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.privacy.pate.gnmax import gnmax_epsilon
 from privasr_k2.randomness import stream
 
-QUERIES, CLASSES, TEACHERS, SAMPLE = 1_000_000, 100, 250, 500
+CLASSES, TEACHERS = 100, 250
 SIGMA, DELTA = 20.0, 1e-8
 ORDERS = 1.0 + np.geomspace(0.1, 200.0, 60)
 
 
-def make_votes(rng: np.random.Generator) -> np.ndarray:
+def make_votes(rng: np.random.Generator, queries: int) -> np.ndarray:
     """Votes of which the first class has between none and all, and the others share the rest: (Q, C)."""
-    votes = np.empty((QUERIES, CLASSES), dtype=np.int16)
-    block = 50_000
-    for start in range(0, QUERIES, block):
+    votes = np.empty((queries, CLASSES), dtype=np.int16)
+    for start in range(0, queries, 50_000):
+        block = min(50_000, queries - start)
         agreement = rng.beta(3.0, 1.0, size=block)
         others = rng.dirichlet(np.full(CLASSES, 0.1), size=block) * (1.0 - agreement)[:, None]
         others[:, 0] += agreement
@@ -77,7 +79,12 @@ def direct_epsilon(votes: np.ndarray) -> float:
 
 def main() -> None:
     """Print seconds, their ratio and how far the results are apart."""
-    votes = make_votes(stream(1, "benchmark"))
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--queries", type=int, default=1_000_000)
+    made.add_argument("--sample", type=int, default=500, help="queries of the direct evaluation")
+    add_rows_flag(made)
+    args = made.parse_args()
+    votes = make_votes(stream(1, "benchmark"), args.queries)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     found = gnmax_epsilon(votes, sigma=SIGMA, discrete=False, delta=DELTA, orders=ORDERS)
@@ -86,22 +93,25 @@ def main() -> None:
     searched = gnmax_epsilon(votes, sigma=SIGMA, discrete=False, delta=DELTA)
     ours_searched = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    sample = votes[:SAMPLE]
+    sample = votes[: args.sample]
     start = time.perf_counter()
     direct = direct_epsilon(sample)
-    theirs = (time.perf_counter() - start) * QUERIES / SAMPLE
+    theirs = (time.perf_counter() - start) * len(votes) / len(sample)
     same = gnmax_epsilon(sample, sigma=SIGMA, discrete=False, delta=DELTA, orders=ORDERS).epsilon
     if not math.isclose(direct, same, rel_tol=1e-8):
         raise SystemExit(f"{direct} and {same}: a benchmark of different results says nothing")
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, one thread, numpy {np.__version__}")
-    print(f"{QUERIES} histograms of {CLASSES} classes, {len(ORDERS)} orders: privasr_k2 {ours:.2f} s")
+    print(f"{len(votes)} histograms of {CLASSES} classes, {len(ORDERS)} orders: privasr_k2 {ours:.2f} s")
     print(f"the same with the order searched: {ours_searched:.2f} s")
-    print(f"direct evaluation: {theirs:.0f} s (scaled from {SAMPLE} queries), ratio {theirs / ours:.0f}")
+    print(f"direct evaluation: {theirs:.0f} s (scaled from {len(sample)} queries), ratio {theirs / ours:.0f}")
     print(
         f"largest memory before {before / 1e6:.2f} GB (with the votes), with accounting {peak / 1e6:.2f} GB"
     )
     print(f"epsilon {found.epsilon:.6g} at order {found.order:.4g}; searched {searched.epsilon:.6g}")
     print(f"on the sample: {same:.12g} and direct {direct:.12g}")
+    what = f"PATE accounting, {len(votes)} votes, {CLASSES} classes, {len(ORDERS)} orders"
+    against = f"direct evaluation, scaled from {len(sample)} votes"
+    append_rows(args.out_rows, [Row(what, ours, theirs, "s", against, "less")])
 
 
 if __name__ == "__main__":

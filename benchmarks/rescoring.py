@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -98,12 +99,13 @@ def main() -> None:
     """Print a line for every kind and softmax."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
-    made.add_argument("--lists", type=int, default=10)
+    made.add_argument("--lists", type=int, help="how many (default: 10 made ones, all of --nbest)")
     made.add_argument("--kinds", nargs="+", default=["lstm", "char_lstm", "transformer"])
+    add_rows_flag(made)
     args = made.parse_args()
     torch.set_num_threads(1)
     vocabulary = Vocabulary((*SYMBOLS, *(f"w{n:05d}" for n in range(WORDS))))
-    lists = read_lists(args.nbest) if args.nbest else made_lists(args.lists, vocabulary)
+    lists = read_lists(args.nbest)[: args.lists] if args.nbest else made_lists(args.lists or 10, vocabulary)
     if args.nbest:
         vocabulary = Vocabulary((*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp})))
     hyps = [hyp for nbest in lists for hyp in nbest]
@@ -125,6 +127,10 @@ def main() -> None:
             np.testing.assert_allclose(scores, path_scores, atol=1e-4, rtol=0)
         times = f"{path_time:12.2f}{batch_time:12.2f}{shared_time:12.2f}"
         print(f"{kind + ' ' + softmax:24}{times}   {path_time / shared_time:.1f}", flush=True)
+        source = "of decoded speech" if args.nbest else "made up"
+        what = f"rescoring {len(hyps)} hypotheses {source}, {kind} with {softmax} softmax"
+        against = "each path by itself, as icefall's rescore_with_rnn_lm"
+        append_rows(args.out_rows, [Row(what, shared_time, path_time, "s", against, "less")])
 
 
 if __name__ == "__main__":

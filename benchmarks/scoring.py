@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 
 import jiwer
 import numpy as np
 
+from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.bootstrap import interval_over_speakers
 from privasr_k2.scoring.counts import ErrorCounts, count_errors, total
 from privasr_k2.scoring.matched_pairs import compare
 
-UTTERANCES, WORDS, VOCABULARY, SPEAKERS, REPEATS = 5000, 20, 2000, 50, 5
+WORDS, VOCABULARY, SPEAKERS = 20, 2000, 50
 
 
-def best_seconds(work: Callable[[], object]) -> float:
+def best_seconds(work: Callable[[], object], repeats: int) -> float:
     """The fastest of several runs."""
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - start)
     return min(seconds)
 
 
-def make_texts(rng: np.random.Generator) -> tuple[list[list[str]], list[list[str]]]:
+def make_texts(rng: np.random.Generator, utterances: int) -> tuple[list[list[str]], list[list[str]]]:
     """References, and hypotheses with about 10 % substitutions and 5 % deletions."""
     vocabulary = np.array([f"word{i}" for i in range(VOCABULARY)])
-    refs = rng.choice(vocabulary, size=(UTTERANCES, WORDS))
+    refs = rng.choice(vocabulary, size=(utterances, WORDS))
     hyps = np.where(rng.random(refs.shape) < 0.1, rng.choice(vocabulary, size=refs.shape), refs)
     kept = rng.random(refs.shape) > 0.05
     return refs.tolist(), [hyp[keep].tolist() for hyp, keep in zip(hyps, kept, strict=True)]
@@ -37,27 +39,35 @@ def make_texts(rng: np.random.Generator) -> tuple[list[list[str]], list[list[str
 
 def main() -> None:
     """Print seconds and the ratio."""
-    refs, hyps = make_texts(stream(1, "benchmark"))
-    others = make_texts(stream(2, "benchmark"))[1]
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("--utterances", type=int, default=5000)
+    made.add_argument("--repeats", type=int, default=5)
+    add_rows_flag(made)
+    args = made.parse_args()
+    refs, hyps = make_texts(stream(1, "benchmark"), args.utterances)
+    others = make_texts(stream(2, "benchmark"), args.utterances)[1]
     ref_texts, hyp_texts = [" ".join(r) for r in refs], [" ".join(h) for h in hyps]
     counts = [count_errors(r, h) for r, h in zip(refs, hyps, strict=True)]
     if total(counts).rate != jiwer.process_words(ref_texts, hyp_texts).wer:
         raise SystemExit("the two do not agree: a benchmark of different results says nothing")
     ours = best_seconds(
-        lambda: [count_errors(r.split(), h.split()) for r, h in zip(ref_texts, hyp_texts, strict=True)]
+        lambda: [count_errors(r.split(), h.split()) for r, h in zip(ref_texts, hyp_texts, strict=True)],
+        args.repeats,
     )
-    theirs = best_seconds(lambda: jiwer.process_words(ref_texts, hyp_texts))
-    print(
-        f"{UTTERANCES} utterances: privasr_k2 {ours:.3f} s, jiwer {theirs:.3f} s, ratio {ours / theirs:.2f}"
-    )
+    theirs = best_seconds(lambda: jiwer.process_words(ref_texts, hyp_texts), args.repeats)
+    print(f"{len(refs)} utterances: privasr_k2 {ours:.3f} s, jiwer {theirs:.3f} s, ratio {ours / theirs:.2f}")
+    what = f"alignment and counting of {len(refs)} utterances of {WORDS} words"
+    append_rows(args.out_rows, [Row(what, ours, theirs, "s", library("jiwer"), "less")])
 
     speakers = [total(counts[i::SPEAKERS]) for i in range(SPEAKERS)]
     interval = best_seconds(
-        lambda: interval_over_speakers(speakers, stream(1), num_replicates=10_000, confidence=0.95)
+        lambda: interval_over_speakers(speakers, stream(1), num_replicates=10_000, confidence=0.95),
+        args.repeats,
     )
     print(f"interval, {SPEAKERS} speakers, 10,000 replicates: {interval:.3f} s")
-    print(f"MAPSSWE: {best_seconds(lambda: compare(refs, hyps, others)):.3f} s")
-    print(f"adding {UTTERANCES} counts: {best_seconds(lambda: sum(counts, ErrorCounts())):.3f} s")
+    print(f"MAPSSWE: {best_seconds(lambda: compare(refs, hyps, others), args.repeats):.3f} s")
+    adding = best_seconds(lambda: sum(counts, ErrorCounts()), args.repeats)
+    print(f"adding {len(refs)} counts: {adding:.3f} s")
 
 
 if __name__ == "__main__":

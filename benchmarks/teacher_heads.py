@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
 from privasr_k2.am.losses import ctc_loss
@@ -101,8 +102,8 @@ def train_alone(names: tuple[str, ...], data: Data, number: int, config: HeadCon
         optimizer.step()
 
 
-def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> None:
-    """Print the seconds of training and of votes."""
+def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Row]:
+    """Print the seconds of training and of votes, and return them as rows."""
     model = make_model()
     top = make_top(model, trained)
     start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
@@ -110,6 +111,9 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> None:
     training, found = timed(lambda: train_group(top, start, utterances, range(1, heads + 1), config))
     alone, _ = timed(lambda: [train_alone(top.names, data, n, config) for n in range(1, ALONE + 1)])
     together, apart = reading + training, alone / ALONE * heads
+    peer = f"whole models one by one, scaled from {ALONE}"
+    what = f"training {heads} teachers as heads ({trained}), {config.steps} steps of {config.batch}"
+    rows = [Row(what, together, apart, "processor s", peer, "less")]
     print(
         f"{trained}: {heads} heads, {config.steps} steps of {config.batch}: frozen layers {reading:.1f} s, "
         f"training {training:.1f} s; one by one {apart:.1f} s ({ALONE} of them measured), "
@@ -131,6 +135,8 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> None:
         f"{FULL} heads, 1,000 utterances {asked * FULL / heads * 1000 / QUERIES / 60:.1f} min",
         flush=True,
     )
+    what = f"votes of {heads} heads ({trained}) on {QUERIES} utterances with {HYPS} hypotheses"
+    return [*rows, Row(what, asked, apart, "processor s", peer, "less")]
 
 
 def main() -> None:
@@ -139,11 +145,12 @@ def main() -> None:
     made.add_argument("--heads", type=int, default=25)
     made.add_argument("--steps", type=int, default=60)
     made.add_argument("--batch", type=int, default=8)
+    add_rows_flag(made)
     args = made.parse_args()
     data = make_data(args.heads)
     for trained in TRAINED:
         config = HeadConfig(trained, args.steps, args.batch, 0.0003, 5, 0.02, 0.01, 5.0, args.heads, 60.0, 1)
-        measure(trained, data, args.heads, config)
+        append_rows(args.out_rows, measure(trained, data, args.heads, config))
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 

@@ -18,10 +18,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
 from privasr_k2.am.sequence import score_hypotheses
@@ -95,7 +97,7 @@ def least(
     return times, found
 
 
-def voting(kind: str, args: argparse.Namespace) -> dict[str, object]:
+def voting(kind: str, args: argparse.Namespace) -> dict[str, Any]:
     """Seconds of each way for one kind of model."""
     files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
     settings = config.load(kind_of(files).config, files, [])
@@ -125,7 +127,7 @@ def voting(kind: str, args: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def answering(queries: int, classes: int, repeats: int) -> dict[str, object]:
+def answering(queries: int, classes: int, repeats: int) -> dict[str, Any]:
     """Winners of many queries at once, against a loop."""
     rows = np.random.default_rng(1).integers(0, 16, size=(queries, classes))
     sizes = np.full(queries, classes)
@@ -150,11 +152,29 @@ def main() -> None:
     made.add_argument("--hyps", type=int, default=8)
     made.add_argument("--repeats", type=int, default=2)
     made.add_argument("--threads", type=int, default=1)
+    add_rows_flag(made)
     args = made.parse_args()
     torch.set_num_threads(args.threads)
     for kind in args.kinds:
-        print(json.dumps(voting(kind, args)), flush=True)
-    print(json.dumps(answering(100_000, args.hyps, args.repeats)))
+        found = voting(kind, args)
+        print(json.dumps(found), flush=True)
+        what = f"votes of {args.teachers} teachers, {kind}, {args.encoder}, on {args.utterances} utterances"
+        append_rows(
+            args.out_rows,
+            [
+                Row(what, found["seconds"]["batched"], found["seconds"][way], "processor s", against, "less")
+                for way, against in (
+                    ("by_utterance", "a loop over teachers and utterances"),
+                    ("by_hypothesis", "a loop over teachers, utterances and hypotheses"),
+                )
+            ],
+        )
+    found = answering(100_000, args.hyps, args.repeats)
+    print(json.dumps(found))
+    times = found["seconds"]
+    what = f"winners of {found['queries']} votes"
+    rows = [Row(what, times["at_once"], times["loop"], "processor s", "a loop over votes", "less")]
+    append_rows(args.out_rows, rows)
 
 
 if __name__ == "__main__":

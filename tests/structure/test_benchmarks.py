@@ -1,0 +1,139 @@
+"""Every benchmark writes rows, is run by benchmarks/run.sh and explained; the table says what it must say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.rows import Row, append_rows, command_line, read_rows
+from benchmarks.table import table
+from tests.structure.shell_files import ROOT
+
+FOLDER = ROOT / "benchmarks"
+RUN = FOLDER / "run.sh"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in {"__init__", "rows", "table"})
+
+
+def row(ours: float, peer: float, better: str = "less", what: str = "a sum") -> Row:
+    """A row of made figures."""
+    return Row(what, ours, peer, "s", "a loop", better, "python benchmarks/x.py")
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """benchmarks/run.sh with this interpreter's environment."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    variables = {**os.environ, "PATH": path, "PRIVASR_ENV": "current", **variables}
+    return subprocess.run(
+        ["bash", str(RUN), *arguments], env=variables, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_benchmark_writes_rows_is_run_and_explained(name: str) -> None:
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    assert "add_rows_flag(" in text
+    assert re.search(r"append_rows\(\s*args\.out_rows", text)
+    assert re.search(rf"^    {name}\)", RUN.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert f"`{name}`" in (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+
+
+def test_run_has_settings_for_exactly_its_names() -> None:
+    text = RUN.read_text(encoding="utf-8")
+    names = re.search(r"^names='([^']*)'", text, flags=re.MULTILINE)
+    assert names is not None
+    cases = re.findall(r"^    (\w+)\)", text, flags=re.MULTILINE)
+    assert sorted(names[1].split()) == sorted(cases)
+    assert set(SCRIPTS) == {name.removesuffix("_mini") for name in cases}
+
+
+def test_ratio_is_how_many_times_as_good() -> None:
+    assert row(2.0, 6.0).ratio == 3.0
+    assert row(2.0, 6.0, "more").ratio == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("figures", [(0.0, 1.0), (1.0, float("nan")), (float("inf"), 1.0), (-1.0, 1.0)])
+def test_a_figure_that_has_no_ratio_is_refused(figures: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        row(*figures)
+
+
+def test_better_is_less_or_more() -> None:
+    with pytest.raises(ValueError, match="less or more"):
+        row(1.0, 1.0, "faster")
+
+
+def test_rows_are_appended_and_read(tmp_path: Path) -> None:
+    path, rows = tmp_path / "new" / "rows.jsonl", [row(1.0, 2.0), row(3.0, 4.0, "more")]
+    assert read_rows(path) == []
+    append_rows(path, rows)
+    append_rows(path, rows[:1])
+    assert read_rows(path) == [*rows, rows[0]]
+    append_rows(None, rows)
+
+
+def test_the_command_has_no_place_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [str(FOLDER / "x.py"), "--out-rows", "/a/b", "--lists", "3", "--nbest", f"{ROOT}/egs/a b"]
+    monkeypatch.setattr(sys, "argv", given)
+    assert command_line() == "python benchmarks/x.py --lists 3 --nbest 'egs/a b'"
+
+
+def test_the_table_marks_and_lists_where_the_peer_is_ahead() -> None:
+    behind, ahead = row(2.0, 1.0, what="slow|er"), row(1.0, 2500.0, what="faster")
+    page = table([behind, ahead], ["machine: M"], ["x: no data"], quick=False)
+    assert "| slow\\|er | 2 s | 1 s | **0.5** | a loop | `python benchmarks/x.py` |" in page
+    assert "| faster | 1 s | 2,500 s | 2,500 |" in page
+    assert "- machine: M" in page
+    assert "- x: no data" in page
+    assert "No measurement" not in page
+    last = page.rstrip().split("\n\n")[-1]
+    assert "slow|er" in last
+    assert "faster" not in last
+
+
+def test_the_table_says_what_it_is_not() -> None:
+    page = table([row(1.0, 1.0)], [], [], quick=True)
+    assert "No measurement" in page
+    assert page.endswith("The peer is ahead in no row.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--only", "scoring nonsense"), "nonsense"),
+        (("--quick", "yes"), "true or false"),
+        (("--limit", "0"), "above 0"),
+        (("--sizes", "1"), "an option"),
+        (("--out",), "a value"),
+    ],
+)
+def test_run_refuses(arguments: tuple[str, ...], told: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_help_is_the_header_comment() -> None:
+    lines = RUN.read_text(encoding="utf-8").splitlines()[1:]
+    head = [line[1:].removeprefix(" ") for line in lines[: lines.index("set -euo pipefail")]]
+    assert run("--help").stdout.splitlines() == head
+
+
+def test_what_is_missing_or_fails_stands_in_the_table(tmp_path: Path) -> None:
+    for name in ("books/books.txt.gz", "ami/turns.tsv.gz"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("no gzip")
+    done = run(
+        *("--only", "first_pass lm_adaptation", "--quick", "true"),
+        *("--work-dir", str(tmp_path), "--out", str(tmp_path / "t.md")),
+        PRIVASR_SHARED_DATA=str(tmp_path),
+    )
+    assert done.returncode == 1, done.stderr
+    page = (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert f"- first_pass: no {tmp_path}/exp/ctc_tdnn_phone/weights.json; ./run.sh mini ctc makes it" in page
+    assert "- lm_adaptation, or a part of it: FAILED with 1" in page
+    assert "[2/2] lm_adaptation" in done.stdout
