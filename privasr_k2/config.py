@@ -65,6 +65,28 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
         ) from error
 
 
+def from_values(cls: type[T], values: Any, place: str | Path) -> T:
+    """``cls`` from plain values that stand in a file of results, with the checks of :func:`load`.
+
+    Raises:
+        ConfigError: no names and values, others than those of ``cls``, or values that it does not allow.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Training:
+    ...     lr: float
+    >>> from_values(Training, {"lr": 1}, "here")
+    Training(lr=1.0)
+    """
+    expected, way_out = f"the settings of {cls.__name__}", "make the file again"
+    if not isinstance(values, dict):
+        raise ConfigError(place, expected, f"a {type(values).__name__}", way_out)
+    try:
+        layer = _layer(str(place), lambda: OmegaConf.create(values))
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), layer))  # type: ignore[return-value]
+    except (OmegaConfBaseException, ValueError, TypeError) as error:
+        raise ConfigError(place, expected, _first_line(error), way_out) from error
+
+
 def save(config: Any, path: Path) -> None:
     """Write the resolved configuration beside what it made."""
     write_text(path, yaml.safe_dump(_plain(dataclasses.asdict(config)), sort_keys=False))
@@ -109,7 +131,7 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
 def _layer(where: str, parse: Callable[[], object]) -> DictConfig:
     try:
         layer = parse()
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also numbers and dates that are none
         raise ConfigError(where, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(layer, DictConfig):
         raise ConfigError(where, "keys and values", "a list", "write 'key: value' lines")

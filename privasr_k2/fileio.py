@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 
 from privasr_k2.errors import DataError
 
+_REMAKE = "repair or remake the file"
+
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
@@ -67,6 +69,30 @@ def disk_errors(path: str | Path) -> Iterator[None]:
             raise
         code = int(number[1])
         raise OSError(code, os.strerror(code), str(path)) from error
+
+
+def read_arrays(
+    path: str | Path, names: Iterable[str] | None = None, *, expected: str, way_out: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON object under ``json`` in the header of a safetensors file, ``{}`` where none is, and arrays.
+
+    Args:
+        names: of the arrays that are wanted and must be there; ``None``: all.
+        expected: what the file should be, for the error.
+
+    Raises:
+        DataError: no such file, or another kind of file; an array is missing.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), "np") as file:
+            text = (file.metadata() or {}).get("json", "{}")
+            arrays = {name: file.get_tensor(name) for name in (file.keys() if names is None else names)}
+    except (OSError, SafetensorError, TypeError, ValueError, AttributeError) as error:
+        # The last three: a type of numbers that numpy does not have, in another wording with each version.
+        raise DataError(path, expected, str(error) or type(error).__name__, way_out) from error
+    return parse_record(text, f"{path} (header)", way_out=way_out), arrays
 
 
 def remove_tree(path: Path) -> None:
@@ -150,13 +176,33 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text)
 
 
+def parse_json(text: str, place: str | Path, *, expected: str = "JSON", way_out: str = _REMAKE) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        DataError: no JSON, too deep or with numbers too long for Python, or with half a surrogate pair, which
+            no file could be written with.
+
+    >>> parse_json('{"a": [1]}', "here")
+    {'a': [1]}
+    """
+    try:
+        value = json.loads(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        line = f":{error.lineno}" if "\n" in text else ""
+        raise DataError(f"{place}{line}", expected, error.msg, way_out) from error
+    except UnicodeEncodeError as error:
+        raise DataError(place, expected, "half a surrogate pair, \\ud...", way_out) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(place, expected, str(error), way_out) from error
+    return value
+
+
 def read_json(path: str | Path) -> Any:
     """A JSON file's value."""
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}", "JSON", error.msg, "repair or remake the file") from error
+    return parse_json("\n".join(line for _, line in read_lines(path)), path)
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -170,11 +216,24 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
     try:
         found = yaml.safe_load("\n".join(line for _, line in read_lines(path)))
-    except yaml.YAMLError as error:
-        raise DataError(path, "YAML", str(error).splitlines()[0], "repair or remake the file") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also numbers and dates that are none
+        raise DataError(path, "YAML", str(error).splitlines()[0], _REMAKE) from error
     if not isinstance(found, dict):
-        raise DataError(path, "names and values", repr(found)[:60], "repair or remake the file")
+        raise DataError(path, "names and values", repr(found)[:60], _REMAKE)
     return found
+
+
+def parse_record(line: str, place: str, *, way_out: str = _REMAKE) -> dict[str, Any]:
+    """The JSON object of one line.
+
+    Raises:
+        DataError: as :func:`parse_json`; another value than an object.
+    """
+    expected = "one JSON object"
+    record = parse_json(line, place, expected=expected, way_out=way_out)
+    if not isinstance(record, dict):
+        raise DataError(place, expected, f"a {type(record).__name__}", way_out)
+    return record
 
 
 def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
@@ -182,16 +241,7 @@ def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{path}:{number}", "one JSON object", error.msg, "repair or remake the file"
-            ) from error
-        if not isinstance(record, dict):
-            found = f"a {type(record).__name__}"
-            raise DataError(f"{path}:{number}", "one JSON object", found, "repair or remake the file")
-        yield record
+        yield parse_record(line, f"{path}:{number}")
 
 
 def write_jsonl(path: str | Path, records: Iterable[dict[str, Any]]) -> None:

@@ -7,6 +7,7 @@ order.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 FRAME_SHIFT = 0.01
 """Seconds between the frames of ``feats.scp`` where no ``utt2dur`` tells: Kaldi's own default."""
+
+_MOST_SECONDS = 1e9
+"""Of a recording: beyond it, and at infinity, samples could not be counted."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def _span(line: _Line, problems: list[Problem]) -> tuple[str, float, float | Non
     fields = line.rest.split()
     try:
         recording, start, end = fields[0], float(fields[1]), float(fields[2])
-        if not 0 <= start < end:
+        if not 0 <= start < end < _MOST_SECONDS:
             raise ValueError
     except (IndexError, ValueError):
         problems.append(
@@ -223,7 +227,8 @@ def _resolve(folder: Path, name: str) -> Path:
         return path
     beside = (folder / path).absolute()
     here = path.absolute()
-    return here if here.exists() and not beside.exists() else beside
+    # Not Path.exists, which raises where a name is too long for the system.
+    return here if os.path.exists(here) and not os.path.exists(beside) else beside
 
 
 def _with_features(
@@ -260,7 +265,7 @@ def _features(
     if not offset.isdigit():
         name, offset = entry.rest, ""
     path = _resolve(folder, name)
-    if entry.rest.endswith("|") or not path.is_file():
+    if entry.rest.endswith("|") or not os.path.isfile(path):
         found = "a command" if entry.rest.endswith("|") else f"no file {path}"
         problems.append(Problem(entry.place, "ARCHIVE:OFFSET", found))
         return None

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from privasr_k2.decoding.lattices import END, Lattice
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.scoring.hypotheses import Weights
 
 _FORMAT = "privasr_k2 lattices 1"
@@ -96,10 +95,9 @@ def read_lattices(folder: Path) -> Lattices:
 
 
 def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
+    what = "lattices that make_lattices wrote"
+    header, arrays = read_arrays(path, expected=what, way_out=_AGAIN)
     try:
-        with safe_open(str(path), "np") as file:
-            header = json.loads((file.metadata() or {}).get("json", "{}"))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if header.get("format") != _FORMAT:
             raise ValueError(f"the format {header.get('format')!r}")
         weights = Weights(
@@ -115,8 +113,8 @@ def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
             if len(one.words) and one.words.max() >= len(words):
                 raise ValueError(f"{one.id}: the word {one.words.max()} of {len(words)}")
             lattices.append(one)
-    except (SafetensorError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise DataError(path, "lattices that make_lattices wrote", str(error), _AGAIN) from error
+    except (ValueError, LookupError, TypeError, OverflowError, AttributeError) as error:
+        raise DataError(path, what, str(error), _AGAIN) from error
     return lattices, words, weights
 
 

@@ -14,12 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from privasr_k2.decoding.rescoring import Candidates
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.scoring.align import to_scored_units
 from privasr_k2.scoring.counts import count_errors
 from privasr_k2.scoring.nbest_lists import NbestList, NbestLists
@@ -58,18 +57,17 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
     total = sum(len(hyp) + 1 for nbest in sentences_of(lists) for hyp in nbest)
     found: dict[str, np.ndarray] = {}
     for path in paths:
-        try:
-            with safe_open(str(path), "np") as file:
-                header = json.loads((file.metadata() or {}).get("json", "{}"))
-                log_probs = file.get_tensor("log_probs").astype(np.float64)
-        except (SafetensorError, ValueError) as error:
-            raise DataError(path, "scores that score_nbest wrote", str(error), _AGAIN) from error
+        what = "scores that score_nbest wrote"
+        header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
+        log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:
             raise DataError(path, f"scores of the lists in {lists.place}", "those of others", _AGAIN)
         if log_probs.shape != (total,):
             shape = f"an array of the shape {log_probs.shape}"
             raise DataError(path, f"{total} scores, of all words and sentence ends", shape, _AGAIN)
-        name = str(header["name"])
+        if not isinstance(header.get("name"), str) or not header["name"]:
+            raise DataError(path, "the name of the LM", repr(header.get("name")), _AGAIN)
+        name = header["name"]
         if name in found:
             raise DataError(path, "LMs of different names", f"{name} twice", "give one of them another name")
         found[name] = log_probs

@@ -8,8 +8,6 @@ dealt by Zipf's law [liu2021, section 3.2].
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import read_lines, write_jsonl
+from privasr_k2.fileio import parse_record, read_lines, write_jsonl
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.nbest_lists import NbestList
 
@@ -153,13 +151,7 @@ def read_clients(path: Path) -> list[ClientText]:
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise DataError(place, "one JSON object", str(error), _REPAIR) from error
-        if not isinstance(record, dict):
-            raise DataError(place, "one JSON object", f"a {type(record).__name__}", _REPAIR)
-        client, one = _parsed(place, record)
+        client, one = _parsed(place, parse_record(line, place, way_out=_REPAIR))
         if one.id in places:
             raise DataError(place, "every utterance once", f"{one.id} again, as in {places[one.id]}", _REPAIR)
         places[one.id] = place
@@ -214,7 +206,7 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
         found = f"{len(values)}" if isinstance(values, list) else repr(values)[:60]
         raise DataError(place, f"confidences for each of {len(words)} words", found, _REPAIR)
     for word, value in zip(words, values):
-        inside = type(value) in (int, float) and math.isfinite(value) and 0 <= value <= 1
+        inside = type(value) in (int, float) and 0 <= value <= 1
         if not inside:
             raise DataError(place, "confidences from 0 to 1", f"{value!r} for {word!r}"[:60], _REPAIR)
     return record["client"], Utterance(record["id"], words, tuple(float(value) for value in values))

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_spoken import WordNumbers
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.lm.train import check_text
 
 
@@ -48,11 +47,11 @@ def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
     Raises:
         DataError: another kind of file, or unigrams of the words of another model.
     """
-    try:
-        with safe_open(str(path), "np") as file:
-            words, unigrams = json.loads(file.metadata()["json"])["words"], file.get_tensor("unigrams")
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise DataError(path, "unigrams of make_background", str(error), "make them") from error
-    if words != numbers.digest:
+    what = "unigrams of make_background"
+    told, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")
+    unigrams = arrays["unigrams"]
+    if told.get("words") != numbers.digest:
         raise DataError(path, "unigrams of the words of --in-lm", "of others", "make them with that model")
+    if unigrams.shape != (numbers.size,) or not (np.isfinite(unigrams) & (unigrams >= 0)).all():
+        raise DataError(path, what, "other numbers than probabilities of its words", "make them")
     return unigrams

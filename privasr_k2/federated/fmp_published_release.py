@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from privasr_k2.config import from_values
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_published import (
     published_marginals,
@@ -21,9 +21,11 @@ from privasr_k2.federated.fmp_published import (
 from privasr_k2.federated.fmp_release import header_of, unit_numbers
 from privasr_k2.federated.fmp_settings import PublishedConfig
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.spending import Spending
+
+_MARGINALS, _AGAIN = "released marginals of eq. 8 and 9", "release them again"
 
 
 def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
@@ -70,9 +72,13 @@ def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[s
     Raises:
         DataError: they are of another vocabulary.
     """
-    told = header_of(path)
+    told, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
     if told.get("words") != numbers.digest:
         found = "those of another"
         raise DataError(path, "marginals of this vocabulary", found, "give the model they were made for")
-    with safe_open(str(path), "np") as file:
-        return usable(file.get_tensor("marginals")), dict(told["published"])
+    config, marginals = from_values(PublishedConfig, told.get("published"), path), arrays["marginals"]
+    good = marginals.shape == (config.rounds, numbers.size) and np.isfinite(marginals).all()
+    if not good or not (np.maximum(marginals, 0.0).sum(axis=1) > 0).all():
+        expected = f"marginals of {config.rounds} rounds and {numbers.size} words"
+        raise DataError(path, expected, f"others, of the shape {marginals.shape}", _AGAIN)
+    return usable(marginals), dataclasses.asdict(config)

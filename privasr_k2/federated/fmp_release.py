@@ -25,15 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from scipy.sparse import csr_array
 
+from privasr_k2.config import from_values
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 from privasr_k2.federated.marginals import smoothed, utterance_counts
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.calibration import noise_for
@@ -46,6 +46,7 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
 #: Which units are whose: of the utterance itself, its speaker, or its client.
 UNITS = {"utterance": "utterance", "user": "user", "speaker": "user", "meeting": "client", "call": "client"}
+_MARGINALS, _AGAIN = "released marginals", "release them again"
 _STEPS_LOG2 = 13  # steps in the bound: what is cut off is 1/8192 of it a word and unit
 _PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
 
@@ -303,13 +304,20 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
     Raises:
         DataError: no such file, or it is of another vocabulary.
     """
-    told = header_of(path)
+    told, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
     if told.get("words") != numbers.digest:
         raise DataError(
             path, "counts of this vocabulary", "those of another", "give the model it was made for"
         )
-    with safe_open(str(path), "np") as file:
-        return FmpMechanism(FmpReleaseConfig(**told["config"])), file.get_tensor("measured")
+    mechanism = FmpMechanism(from_values(FmpReleaseConfig, told.get("config"), path))
+    measured = arrays["measured"]
+    shape, rounds = measured.shape, mechanism.config.rounds
+    # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix of rounds.
+    fitting = len(shape) == 2 and shape[1] == numbers.size and shape[0] >= rounds
+    if not fitting or measured.dtype != np.int64 or shape[0] != len(mechanism.strategy.encode):
+        found = f"{measured.dtype} of the shape {shape}"
+        raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", found, _AGAIN)
+    return mechanism, measured
 
 
 def header_of(path: Path) -> dict[str, Any]:
@@ -318,11 +326,10 @@ def header_of(path: Path) -> dict[str, Any]:
     Raises:
         DataError: no such file, or another kind of file.
     """
-    try:
-        with safe_open(str(path), "np") as file:
-            return json.loads((file.metadata() or {})["json"])
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise DataError(path, "released marginals", str(error), "release them again") from error
+    told, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
+    if "words" not in told:
+        raise DataError(path, _MARGINALS, "another kind of file", _AGAIN)
+    return told
 
 
 def released_marginals(

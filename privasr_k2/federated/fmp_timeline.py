@@ -6,6 +6,7 @@ order in which they were spoken. Cuts say when: by their start in a recording, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,9 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
             place = f"{path}:{number}"
             try:
                 one = _of_cut(record) if "supervisions" in record else _of_text(record)
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+                if not math.isfinite(one.start):
+                    raise ValueError(f"the start {one.start}")
+            except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise DataError(place, "a cut or a line of tagged text", repr(error), "mend it") from error
             if one.id in found:
                 raise DataError(place, "each id once", f"{one.id!r} again", "rename one")

@@ -8,6 +8,7 @@ binary search.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from privasr_k2.fileio import atomic_path, open_text, read_lines
 
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 LOG10_ZERO = -99.0  # how ARPA writes a probability of zero
+_LOG10_MOST = 1e6  # of back-off weights: their sums stay finite
+_COUNT = re.compile("[0-9]{1,18}")
 _BARE_EXCESS = 1e-4  # by how much a history without a back-off weight may miss 1: files hold seven digits
 
 
@@ -280,7 +283,7 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         if not text:
             continue
         name, _, value = text.partition("=")
-        if name.split() != ["ngram", str(len(counts) + 1)] or not value.strip().isdigit():
+        if name.split() != ["ngram", str(len(counts) + 1)] or not _COUNT.fullmatch(value.strip()):
             expected = f"'ngram {len(counts) + 1}=COUNT'" + (r" or '\1-grams:'" if counts else "")
             raise GraphError(f"{path}:{number}", expected, repr(text), "repair or estimate the file again")
         counts.append(int(value))
@@ -342,7 +345,7 @@ def _read_section(
     log10_probs, log10_backoffs = np.array(probs), np.array(backoffs)
     for values, good, what in (
         (log10_probs, log10_probs <= 1e-6, "log10 P at most 0"),
-        (log10_backoffs, np.isfinite(log10_backoffs), "a finite back-off weight"),
+        (log10_backoffs, np.abs(log10_backoffs) < _LOG10_MOST, "a finite back-off weight"),
     ):
         if not good.all():
             row = int(np.argmin(good))

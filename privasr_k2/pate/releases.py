@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from privasr_k2.decoding.end_to_end import join_tokens
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, disk_errors, write_json, write_jsonl
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays, write_json, write_jsonl
 from privasr_k2.pate.mechanisms import RELATION, MechanismConfig, Setting
 from privasr_k2.pate.published import as_published
 from privasr_k2.privacy.release import Release
@@ -122,14 +121,11 @@ def read_answers(path: Path, release: Release | None) -> tuple[dict[str, np.ndar
     """
     if release is None or not path.is_file():
         return None
-    try:
-        with safe_open(str(path), "np") as file:
-            told = json.loads((file.metadata() or {})["json"])
-            if told["release"] != release.entry.release:
-                return None
-            return {name: file.get_tensor(name) for name in file.keys()}, told  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise DataError(path, "answers", str(error), "remove it; what it held was spent") from error
+    way_out = "remove it; what it held was spent"
+    told, arrays = read_arrays(path, expected="answers", way_out=way_out)
+    if "release" not in told:
+        raise DataError(path, "answers of a release", "none named", way_out)
+    return (arrays, told) if told["release"] == release.entry.release else None
 
 
 def write_labels(folder: Path, labels: Iterable[tuple[str, Weighted]], told: Mapping[str, Any]) -> None:

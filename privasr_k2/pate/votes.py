@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.pate.proposals import Proposals
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.discrete import FixedPointGrid
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 UTTERANCE, FRAME = "utterance", "frame"
 VOTES, POSTERIORS = "votes", "posteriors"
 _FORMAT = "privasr_k2 votes 1"
+_MOST = 1e300
 _GRID = FixedPointGrid(2.0**-16)  # of posteriors, in votes
 _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
 
@@ -287,17 +287,42 @@ def read_votes(folder: Path) -> Votes:
 
 
 def _read(path: Path) -> Votes:
-    try:
-        with safe_open(str(path), "np") as file:
-            told = json.loads((file.metadata() or {})["json"])
-            arrays = {name: file.get_tensor(name) for name in ("splits", "sizes", "counts")}
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise DataError(path, "votes", str(error), "cast them again") from error
+    again = "cast them again"
+    told, arrays = read_arrays(path, ("splits", "sizes", "counts"), expected="votes", way_out=again)
     if told.pop("format", None) != _FORMAT:
-        raise DataError(path, _FORMAT, "another format", "cast them again")
-    told["ids"], told["tokens"] = tuple(told["ids"]), tuple(told["tokens"])
-    told["digests"] = tuple((tuple(names), digest) for names, digest in told["digests"])
-    return Votes(**told, **arrays)
+        raise DataError(path, _FORMAT, "another format", again)
+    try:
+        told["ids"], told["tokens"] = tuple(told["ids"]), tuple(told["tokens"])
+        told["digests"] = tuple((tuple(names), digest) for names, digest in told["digests"])
+        votes = Votes(**told, **arrays)
+        problem = _problem(votes)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(path, "votes", str(error), again) from error
+    if problem:
+        raise DataError(path, "votes", problem, again)
+    return votes
+
+
+def _problem(votes: Votes) -> str:
+    """What the parts of a file of votes contradict each other in; empty: nothing."""
+    if not all(
+        isinstance(name, str) for name in (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
+    ):
+        return "names that are no text"
+    whole = (votes.teachers, votes.units, votes.max_hyps)
+    if not all(type(number) is int and number > 0 for number in whole):
+        return "numbers of teachers, units or hypotheses that are not above 0"
+    reals = (votes.largest_weight, votes.step)
+    if not all(type(number) in (int, float) and 0 < number < _MOST for number in reals):
+        return "a step or weight that is not above 0"
+    if any(one.ndim != 1 or one.dtype != np.int64 for one in (votes.splits, votes.sizes, votes.counts)):
+        return "arrays that are no lists of whole numbers"
+    of_queries = len(votes.splits) == len(votes.ids) + 1 and votes.splits[0] == 0
+    if not of_queries or (np.diff(votes.splits) < 0).any() or votes.splits[-1] != len(votes.sizes):
+        return "other queries than utterances"
+    if (votes.sizes < 1).any() or votes.sizes.sum() != len(votes.counts) or (votes.counts < 0).any():
+        return "other counts than queries, or some below 0"
+    return ""
 
 
 def agreement(votes: Votes, num_teachers: int | None = None) -> dict[str, float]:

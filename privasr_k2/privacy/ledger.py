@@ -95,7 +95,9 @@ class Ledger:
             raise PrivacyError(
                 self.path, f"{len(records)} entries that end in {document.get('head')}", head, _WAY_OUT
             )
-        if self._key is not None and not hmac.compare_digest(str(document.get("seal")), self._seal(head)):
+        if self._key is not None and not hmac.compare_digest(
+            str(document.get("seal")).encode(), self._seal(head).encode()
+        ):
             raise PrivacyError(
                 self.path,
                 "the seal of its last entry",

@@ -7,6 +7,7 @@ log message must not wait for a week of training again. ``--force true`` runs st
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -39,10 +40,7 @@ class HashCache:
         self._seen: set[str] = set()
         self._changed = False
         if not verify:
-            try:
-                self._known = json.loads(file.read_text())
-            except (OSError, ValueError):  # absent or damaged: everything is hashed again
-                self._known = {}
+            self._known = _remembered(file)
 
     def digest(self, path: str) -> str | None:
         """Hash of a file's content, or of the names and contents in a folder; None where there is nothing.
@@ -52,7 +50,11 @@ class HashCache:
         full = os.path.join(self._work_dir, path)
         try:
             stat = os.stat(full)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a name with a NUL
+            return None
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
             return None
         if os.path.isdir(full):
             return self._folder(path, ())
@@ -156,6 +158,20 @@ def _existing(cache: HashCache, path: str) -> str:
             path, "a file or a folder", "nothing", "run the stage that writes it, or correct the path"
         )
     return digest
+
+
+def _remembered(file: Path) -> dict[str, list]:
+    """The entries of a cache file that can be entries; where it is absent or damaged, all is hashed again."""
+    try:
+        known = json.loads(file.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    found = known.items() if isinstance(known, dict) else ()
+    return {
+        path: entry
+        for path, entry in found
+        if isinstance(entry, list) and len(entry) == 4 and isinstance(entry[3], str)
+    }
 
 
 def _hash_file(path: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from privasr_k2.errors import DataError
 from privasr_k2.recipe.plan import normal_path, values_of
-from privasr_k2.recipe.stamps import read_record
+from privasr_k2.recipe.stamps import read_stamp
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ def history(path: Path, work_dir: Path) -> History:
 def stamps_below(work_dir: Path) -> list[dict[str, Any]]:
     """The stamps of all tasks that ended well in a work folder."""
     records = (
-        read_record(path)
+        read_stamp(path)
         for path in sorted(work_dir.glob("**/.stages/**/*.json"))
         if not path.name.endswith(".attempt.json")
     )
-    return [record for record in records if record is not None and "outputs" in record]
+    return [record for record in records if record is not None]
 
 
 def writers_of(path: str, stamps: list[dict[str, Any]]) -> list[dict[str, Any]]:

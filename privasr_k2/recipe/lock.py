@@ -80,7 +80,7 @@ def _holder(file: Path) -> str:
     try:
         other = json.loads(file.read_text())
         return f"process {other['pid']} on {other['host']} since {other['since']}"
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "one that has only begun"
 
 

@@ -26,6 +26,13 @@ from privasr_k2.recipe.plan import Stage, Task
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
 
 
+_KINDS = {
+    **{"title": str, "number": (int, str), "code": str, "seconds": (int, float)},
+    **{"command": list, "configs": list, "inputs": list, "outputs": dict},
+}
+"""What stands in a stamp, by its type; the rest is for people."""
+
+
 @dataclass(frozen=True)
 class Places:
     """Where the stamp, the record of the attempt and the log of one task are."""
@@ -68,17 +75,32 @@ def places(stage: Stage, task: Task, work_dir: Path) -> Places:
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """A stamp or an attempt; None where there is none, or one that is damaged."""
+    """An attempt, or what is there of a stamp; None where there is none, or one that is damaged."""
     try:
-        record = json.loads(path.read_text())
-    except (OSError, ValueError):
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and "fingerprint" in record else None
+    return record if isinstance(record, dict) and isinstance(record.get("fingerprint"), str) else None
+
+
+def read_stamp(path: Path) -> dict[str, Any] | None:
+    """A stamp with all that is read of it; None where there is none, or one that is damaged."""
+    record = read_record(path)
+    if record is None or not record.get("outputs") or "command" not in record:
+        return None
+    stamp = {"title": "", "number": "?", "configs": [], "inputs": [], **record}
+    if not all(isinstance(stamp[name], kinds) for name, kinds in _KINDS.items() if name in stamp):
+        return None
+    pairs = [*stamp["configs"], *stamp["inputs"]]
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return None
+    words = [*stamp["outputs"].values(), *stamp["command"], *(word for pair in pairs for word in pair)]
+    return stamp if all(isinstance(word, str) for word in words) else None
 
 
 def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> State:
     """Whether the outputs of a task are up to date, and if not, why."""
-    stamp = read_record(where.stamp)
+    stamp = read_stamp(where.stamp)
     missing = [path for path in task.outputs if cache.digest(path) is None]
     if stamp is None:
         if where.attempt.exists():
@@ -90,7 +112,9 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
     reasons = [f"{path} is not there" for path in missing]
     if stamp["fingerprint"] != now.digest:
         reasons += _differences(stamp, now) or ["its record has another format"]
-    for path, digest in stamp.get("outputs", {}).items():
+    if set(stamp["outputs"]) != set(task.outputs):  # of one that is not named no change would show
+        reasons.append("its record names other outputs")
+    for path, digest in stamp["outputs"].items():
         if path not in missing and cache.digest(path) != digest:
             reasons.append(f"{path} was changed after it was written")
     return State(not reasons, tuple(reasons))

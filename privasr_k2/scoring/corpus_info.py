@@ -70,7 +70,8 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
     path = manifests / CORPUS_FILE
     content = read_json(path)
     units = content.get("scored_units", {}) if isinstance(content, dict) else None
-    if not isinstance(content, dict) or "name" not in content or not isinstance(units, dict):
+    known = isinstance(units, dict) and all(isinstance(scored, str) for scored in units.values())
+    if not isinstance(content, dict) or "name" not in content or not isinstance(units, dict) or not known:
         raise DataError(
             path, "name and scored_units of the corpus", "something else", "prepare the corpus again"
         )

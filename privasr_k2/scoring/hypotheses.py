@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,10 +171,12 @@ def _utterance(path: Path, record: Mapping[str, Any]) -> Utterance:
         )
     except KeyError as error:
         raise DataError(place, f"the key {error}", f"only {' '.join(record)}", _AGAIN) from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             place, "hyps with numbers as weights and text as words", str(error), _AGAIN
         ) from error
+    if not all(math.isfinite(number) for point in hyps for number in point):
+        raise DataError(place, "finite weights", "others", _AGAIN)
     if not hyps and not utterance.no_path:
         raise DataError(place, "a hypothesis, or no_path", "neither", _AGAIN)
     return utterance

@@ -27,6 +27,7 @@ Ranked = dict[str, tuple[Hypothesis, ...]]
 
 _CHANNEL = "1"
 _LISTED = 3
+_RANK = re.compile("[1-9][0-9]{0,8}")
 _TRN = re.compile(r"^(.*?)\s*\(([^()\s]+)\)\s*$")
 
 
@@ -48,9 +49,9 @@ def read_references(cuts: Path) -> dict[str, Reference]:
     for number, cut in enumerate(read_jsonl(cuts), start=1):
         try:
             said = cut["supervisions"][0]
-            part = (cut.get("custom") or {}).get("part", "")
-            found[str(cut["id"])] = Reference(part, said.get("speaker") or "", said.get("text") or "")
-        except (KeyError, IndexError, TypeError) as error:
+            told = ((cut.get("custom") or {}).get("part"), said.get("speaker"), said.get("text"))
+            found[str(cut["id"])] = Reference(*(str(text or "") for text in told))
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise DataError(
                 cuts, "cuts with an id and a supervision", f"cut {number} without", "prepare the corpus again"
             ) from error
@@ -300,7 +301,7 @@ def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _utterance_and_rank(place: str, key: str) -> tuple[str, int]:
     utterance, _, rank = key.rpartition("-")
-    if not utterance or not rank.isdecimal() or int(rank) < 1:
+    if not utterance or not _RANK.fullmatch(rank):
         raise DataError(place, "a key such as utt-1, utt-2, ...", key, "write it with lattice-to-nbest")
     return utterance, int(rank)
 

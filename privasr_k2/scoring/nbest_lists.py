@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import read_lines, write_jsonl
+from privasr_k2.fileio import parse_record, read_lines, write_jsonl
 from privasr_k2.scoring.hypotheses import read_cut_ids
 
 GRAPH = "graph"
@@ -164,12 +163,7 @@ def read_nbest(folder: Path) -> NbestLists:
 
 def parse_nbest(place: str, line: str) -> NbestList:
     """One line of a file, checked as for :func:`read_nbest`; ``place`` is for the error."""
-    try:
-        record = json.loads(line)
-    except ValueError as error:  # no JSON, or a whole number of thousands of digits
-        raise DataError(place, "one JSON object", str(error), _REPAIR) from error
-    if not isinstance(record, dict):
-        raise DataError(place, "one JSON object", f"a {type(record).__name__}", _REPAIR)
+    record = parse_record(line, place, way_out=_REPAIR)
     for key in ("id", "part", "speaker", "ref"):
         if not isinstance(_get(place, record, key), str):
             raise DataError(place, f"text for the key {key!r}", repr(record[key])[:60], _REPAIR)

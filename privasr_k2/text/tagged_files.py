@@ -104,12 +104,13 @@ def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
     custom: Mapping[str, Any] = record
     if "supervisions" in record:
         supervisions = record["supervisions"]
-        if not isinstance(supervisions, list) or len(supervisions) != 1:
+        one = supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
+        custom = (one.get("custom") or {}) if isinstance(one, dict) else None
+        if not isinstance(one, dict) or not isinstance(custom, dict):
             raise DataError(
                 f"{place} ({name})", "one supervision in a cut", "others", "prepare the corpus again"
             )
-        fields = supervisions[0]
-        custom = fields.get("custom") or {}
+        fields = one
         fields = {**fields, "user": fields.get("speaker"), "document": custom.get("document")}
     words = fields.get("text")
     if not isinstance(name, (str, int)) or not isinstance(words, str):

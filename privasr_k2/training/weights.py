@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, disk_errors
+from privasr_k2.fileio import atomic_path, disk_errors, parse_json
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Any = None) -> None:
@@ -38,11 +38,12 @@ def read_header(path: Path) -> Any:
     """The JSON value that :func:`save_tensors` put into a file's header; None where there is none."""
     try:
         with safe_open(str(path), "pt") as file:
-            return json.loads((file.metadata() or {}).get("json", "null"))
+            text = (file.metadata() or {}).get("json", "null")
     except SafetensorError as error:
         raise DataError(
             path, "a whole safetensors file", str(error), "remove it and run its stage again"
         ) from error
+    return parse_json(text, f"{path} (header)", way_out="remove it and run its stage again")
 
 
 def average(paths: Sequence[Path]) -> dict[str, Tensor]:

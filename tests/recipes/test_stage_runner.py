@@ -263,7 +263,7 @@ def test_stale_temporaries_are_removed(chained: Tree) -> None:
 
 def test_the_stamp_tells_how_it_was_made(chained: Tree) -> None:
     stamp = json.loads(chained.read("exp/m/.stages/am.json"))
-    assert stamp["version"] and stamp["outputs"].keys() == {"exp/m/am"} and stamp["seconds"] >= 0
+    assert stamp["code"] and stamp["outputs"].keys() == {"exp/m/am"} and stamp["seconds"] >= 0
     assert [path for path, _ in stamp["inputs"]] == ["data/feats"]
     assert [path for path, _ in stamp["configs"]] == ["model.yaml"]
     chained.write("exp/m/.stages/am.json", "{ damaged")
