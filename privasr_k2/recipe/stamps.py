@@ -26,9 +26,9 @@ from privasr_k2.recipe.plan import Stage, Task
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
 
 
-_KINDS = {
-    **{"title": str, "number": (int, str), "code": str, "seconds": (int, float)},
-    **{"command": list, "configs": list, "inputs": list, "outputs": dict},
+_KINDS: dict[str, tuple[type, ...]] = {
+    **{"title": (str,), "number": (int, str), "code": (str,), "seconds": (int, float)},
+    **{"command": (list,), "configs": (list,), "inputs": (list,), "outputs": (dict,)},
 }
 """What stands in a stamp, by its type; the rest is for people."""
 

@@ -105,13 +105,12 @@ def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
     if "supervisions" in record:
         supervisions = record["supervisions"]
         one = supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
-        custom = (one.get("custom") or {}) if isinstance(one, dict) else None
-        if not isinstance(one, dict) or not isinstance(custom, dict):
+        if not isinstance(one, dict) or not isinstance(one.get("custom") or {}, dict):
             raise DataError(
                 f"{place} ({name})", "one supervision in a cut", "others", "prepare the corpus again"
             )
-        fields = one
-        fields = {**fields, "user": fields.get("speaker"), "document": custom.get("document")}
+        custom = one.get("custom") or {}
+        fields = {**one, "user": one.get("speaker"), "document": custom.get("document")}
     words = fields.get("text")
     if not isinstance(name, (str, int)) or not isinstance(words, str):
         raise DataError(place, "an id and a text", f"the keys {' '.join(record)}", "write tagged text")
