@@ -33,7 +33,9 @@ def normalize_english(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):  # most lines of a large text for language models
         return text
-    text = unicodedata.normalize("NFKC", _APOSTROPHES.sub("'", remove_markers(text))).lower()
+    # Before and after: NFKC takes some apostrophes apart, and makes others (of the Greek numeral sign).
+    text = unicodedata.normalize("NFKC", _APOSTROPHES.sub("'", remove_markers(text)))
+    text = _APOSTROPHES.sub("'", text).lower()
     # Lower case may part a letter and its mark again (Turkish capital I with dot); a mark alone is no letter.
     text = "".join(c for c in unicodedata.normalize("NFKC", text) if not unicodedata.combining(c))
     return " ".join(_OUTER_APOSTROPHES.sub(" ", _NOT_WORD.sub(" ", text)).split())

@@ -24,6 +24,7 @@ def test_examples() -> None:
         ("snake_case\tand\u00a0more", "snake case and more"),
         ("the boys' dogs 'n' cats", "the boys dogs n cats"),
         ("<unk> [noise] ...", ""),
+        ("\u0374", ""),
     ],
 )
 def test_normalize_english(found: str, words: str) -> None:

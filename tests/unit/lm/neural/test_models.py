@@ -162,7 +162,7 @@ def test_spelling() -> None:
         ("lstm", "output.cutoffs=[5,3]", "output.cutoffs must be rising"),
         ("lstm", "output.reduction=0.5", "output.reduction must be at least 1"),
         ("lstm", "max_words=0", "max_words must be at least 1"),
-        ("lstm", "text=all", "text must be auto"),
+        ("lstm", "text=all", "text must be one of auto"),
         ("char_lstm", "output.tied=true", "output.tied must be false"),
         ("char_lstm", "network.widths=[1]", "lists of one length"),
         ("transformer", "network.heads=3", "multiple of heads"),
