@@ -18,8 +18,8 @@ from privasr_k2.recipe.history import History
 FIGURES = {".svg": "image/svg+xml", ".png": "image/png"}
 _IMAGE = re.compile(r'<img src="([^"]+)"')
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
-body { color: #222; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; }
+body { max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; margin: 1rem 0; }
 th, td { border: 1px solid #ccc; padding: 0.2rem 0.5rem; white-space: nowrap; }
 th { background: #f2f2f2; }

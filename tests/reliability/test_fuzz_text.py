@@ -25,32 +25,10 @@ from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.tag_gold import read_conll, read_earnings21
 from privasr_k2.text.tagged_files import read_sentences
 from tests.reliability.fuzz_tools import DAMAGE, Files, check, few, is_refused
+from tests.unit.lm.test_arpa import TEXT as ARPA
 
 pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 
-ARPA = """\\data\\
-ngram 1=5
-ngram 2=4
-ngram 3=1
-
-\\1-grams:
--99\t<s>\t-0.3
--0.7\t</s>
--0.5\ta\t-0.2
--0.6\tb\t-0.1
--0.9\tc
-
-\\2-grams:
--0.2\t<s> a\t-0.25
--0.3\ta b\t-0.4
--0.8\tb a
--0.4\tb </s>
-
-\\3-grams:
--0.05\t<s> a b
-
-\\end\\
-"""
 LEXICON = ";;; words\nA AH\nA(2) EY\nCALL K AO1 L # as said\nANN AE N\n"
 LANG = {
     "tokens.txt": b"<blk> 0\nAH 1\nK 2\nL 3\n",
