@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from privasr_k2.fileio import atomic_path, write_json, write_text
 from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, file_hash, parse_units, symbols_text
 from privasr_k2.graph.lexicon import (
     WORD_START,
+    Pronunciations,
     Spellings,
     cmudict_path,
     spell_in_characters,
@@ -23,6 +24,10 @@ from privasr_k2.graph.lexicon import (
     spell_in_pieces,
     train_bpe,
 )
+
+#: In a language folder, one of the words of train alone (and of dev): what an acoustic model is trained with.
+#: It does not change with the text of the language models, so that other text trains no acoustic model anew.
+SPOKEN = "spoken"
 
 
 @dataclass(frozen=True)
@@ -137,11 +142,17 @@ def build_lang(
             if config.units == "char"
             else _spell(set(), dev_only, temporary / "bpe.model", config, corpus_lexicon, ())
         )
-        words = sorted(spellings.variants)
         oov = {"lm_text": lm_words, **counts} if lm_words else counts
         report = {role: _out_of_vocabulary(found, spellings) for role, found in oov.items()}
-        _write(temporary, config, words, spellings, report, corpus_lexicon)
-        _write_dev_lexicon(temporary, dev_spellings, spellings.tokens)
+        _write_lexicon(temporary, spellings.tokens, spellings.variants)
+        _write_dev_lexicon(temporary, dev_spellings.variants, spellings.tokens)
+        _write_about(temporary, config, spellings, report, corpus_lexicon)
+        if known:
+            every = {**dev_spellings.variants, **spellings.variants}
+            of_dev = set(counts.get("dev", ())) - set(known)
+            (temporary / SPOKEN).mkdir()
+            _write_lexicon(temporary / SPOKEN, spellings.tokens, _of(every, set(known)))
+            _write_dev_lexicon(temporary / SPOKEN, _of(every, of_dev), spellings.tokens)
     return report
 
 
@@ -196,15 +207,25 @@ def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> S
     return Spellings(tuple(tokens[1:]), variants, spellings.sources)
 
 
-def _write_dev_lexicon(folder: Path, spellings: Spellings, tokens: Sequence[str]) -> None:
+def _of(variants: Pronunciations, words: set[str]) -> Pronunciations:
+    return {word: variants[word] for word in sorted(words & set(variants))}
+
+
+def _write_lexicon(folder: Path, tokens: Sequence[str], variants: Pronunciations) -> None:
+    words = sorted(variants)
+    write_text(folder / "tokens.txt", symbols_text([BLANK, *tokens]))
+    write_text(folder / "words.txt", symbols_text([EPSILON, *words, BACKOFF]))
+    write_text(folder / "lexicon.txt", "".join(_entries(variants)))
+
+
+def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[str]) -> None:
     """Write how words that only dev has are spelled: targets for the loss on dev, never words to find."""
-    entries = [
-        f"{word} {' '.join(spelled)}\n"
-        for word in sorted(spellings.variants)
-        for spelled in spellings.variants[word]
-        if set(spelled) <= set(tokens)
-    ]
-    write_text(folder / "dev_lexicon.txt", "".join(entries))
+    usable = {word: [one for one in variants[word] if set(one) <= set(tokens)] for word in variants}
+    write_text(folder / "dev_lexicon.txt", "".join(_entries(usable)))
+
+
+def _entries(variants: Pronunciations) -> Iterator[str]:
+    return (f"{word} {' '.join(spelled)}\n" for word in sorted(variants) for spelled in variants[word])
 
 
 def _out_of_vocabulary(found: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:
@@ -219,25 +240,19 @@ def _out_of_vocabulary(found: Mapping[str, int], spellings: Spellings) -> dict[s
     }
 
 
-def _write(
+def _write_about(
     folder: Path,
     config: LangConfig,
-    words: Sequence[str],
     spellings: Spellings,
     report: dict[str, Any],
     corpus_lexicon: Path | None,
 ) -> None:
-    tokens = [BLANK, *spellings.tokens]
-    entries = [f"{word} {' '.join(spelled)}\n" for word in words for spelled in spellings.variants[word]]
-    write_text(folder / "tokens.txt", symbols_text(tokens))
-    write_text(folder / "words.txt", symbols_text([EPSILON, *words, BACKOFF]))
-    write_text(folder / "lexicon.txt", "".join(entries))
     write_json(folder / "oov.json", report)
     info = {
         "units": config.units,
-        "num_tokens": len(tokens),
-        "num_words": len(words),
-        "num_pronunciations": len(entries),
+        "num_tokens": 1 + len(spellings.tokens),
+        "num_words": len(spellings.variants),
+        "num_pronunciations": sum(map(len, spellings.variants.values())),
         "words_from": dict(spellings.sources),
         "train_words": config.corpus_words and config.train_words,
         "max_words": config.max_words,

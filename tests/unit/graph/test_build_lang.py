@@ -11,7 +11,7 @@ import yaml
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_json
-from privasr_k2.graph.build_lang import LangConfig, build_lang
+from privasr_k2.graph.build_lang import SPOKEN, LangConfig, build_lang
 from privasr_k2.graph.lang import load_lang
 
 TEXTS = {"train": ["the cat sat", "a cat"], "dev": ["the dog sat sat"]}
@@ -45,6 +45,10 @@ def make(
     )
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("units", ["char", "bpe_12"])
 def test_folder(tmp_path: Path, units: str) -> None:
     if units != "char":
@@ -72,6 +76,24 @@ def test_words_of_dev_alone_are_spelled_but_not_recognized(tmp_path: Path, units
     assert [word for word, _ in lang.dev_pronunciations] == ["chest"]
     assert "chest" not in lang.word_ids
     assert "".join(lang.tokens[n] for n in lang.encode("chest")) == "▁chest"
+
+
+@pytest.mark.parametrize("units", ["char", "bpe_12"])
+def test_what_an_acoustic_model_needs_does_not_change_with_the_lm_text(tmp_path: Path, units: str) -> None:
+    if units != "char":
+        pytest.importorskip("sentencepiece")
+    texts = {**TEXTS, "dev": ["the hat chest dog"]}
+    files = []
+    for number, lm_text in enumerate(([], ["that hat the hat", "a tea"])):
+        folder = tmp_path / str(number)
+        build_lang(folder, conf(units=units), texts=texts, lm_text=lm_text, corpus_lexicon=None)
+        files.append(contents(folder / SPOKEN))
+        whole, spoken = load_lang(folder), load_lang(folder / SPOKEN)
+        assert set(spoken.word_ids) == {"the", "cat", "sat", "a"} and spoken.tokens == whole.tokens
+        assert "hat" in spoken.first_pronunciations  # of dev alone
+        for text in (*TEXTS["train"], "the hat"):
+            assert spoken.encode(text) == whole.encode(text)
+    assert files[0] == files[1]
 
 
 def test_the_vocabulary_is_limited_but_holds_the_training_text(tmp_path: Path) -> None:
@@ -106,18 +128,17 @@ def test_the_lm_text_alone_makes_a_vocabulary_without_words_of_the_training_text
 
 def test_an_earlier_folder_survives_an_error(tmp_path: Path) -> None:
     make(tmp_path / "lang")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "lang").iterdir()}
+    before = contents(tmp_path / "lang")
     with pytest.raises(DataError, match="none for 4 words: a cat sat the"):
         make(tmp_path / "lang", units="phone")
-    assert before == {path.name: path.read_bytes() for path in (tmp_path / "lang").iterdir()}
+    assert before == contents(tmp_path / "lang")
     assert [path.name for path in tmp_path.iterdir()] == ["lang"]
 
 
 def test_the_same_text_gives_the_same_folder(tmp_path: Path) -> None:
     for name in ("a", "b"):
         make(tmp_path / name)
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def test_reserved_words_are_refused(tmp_path: Path) -> None:
