@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # ./run.sh [CORPUS [RECIPE]] [--option value]...
 #
-#   ./run.sh                                  the synthetic corpus mini, recipes ctc and rescore
+#   ./run.sh                                  a demonstration: all recipes on small synthetic corpora, one page of tables
 #   ./run.sh mini ctc                         one recipe
 #   ./run.sh librispeech ctc --corpus-dir D   a corpus that you have
 #   ./run.sh path/to/my_corpus.py ctc         a corpus that you have described in one file (docs/new_corpus.md)
 #   ./run.sh data:DIR ctc                     a Kaldi data directory, or a folder of lhotse manifests
 #
-# CORPUS is a folder of egs/, your own corpus file, or data:DIR. No RECIPE: ctc and rescore, or those the corpus is for. No CORPUS: mini.
+# CORPUS is a folder of egs/, your own corpus file, or data:DIR. No RECIPE: ctc and rescore, or those the corpus is for.
 # shellcheck disable=SC1091,SC2034,SC2154
 set -euo pipefail
 caller=$PWD
@@ -36,12 +36,12 @@ usage() {
 
 stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
-corpus=mini
 case ${1-} in
   -h | --help) usage; exit 0 ;;
-  --* | '') ;;
-  *) corpus=$1; shift ;;
+  --* | '') exec "$root/local/demo.sh" "$@" ;;
 esac
+corpus=$1
+shift
 
 # A corpus that few recipes can use names them.
 own=$(sed -n 's/^# recipes: //p' "$root/egs/$corpus/run.sh" 2>/dev/null || true)

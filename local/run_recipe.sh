@@ -27,8 +27,8 @@ command_line="./run.sh ${corpus_name:-$corpus} $recipe"
 . "$_recipes/$recipe.sh" "$@"
 
 case $size in
-  tiny | small | paper) ;;
-  *) _stop "--size" "tiny, small or paper" "'$size'" "correct the value" ;;
+  tiny | demo | small | paper) ;;
+  *) _stop "--size" "tiny, demo, small or paper" "'$size'" "correct the value" ;;
 esac
 [[ $nj -ge 1 ]] || _stop "--nj" "a whole number above 0" "'$nj'" "correct the value"
 if ! { mkdir -p "$work_dir" && cd "$work_dir"; } 2>/dev/null; then
@@ -37,7 +37,7 @@ fi
 python3 -m privasr_k2.recipe.run --plan <(printf '%s\0' "${_plan[@]}") --root "$PRIVASR_ROOT" --first "$stage" \
   --last "$stop_stage" --nj "$nj" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"
 # A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
-if [[ $dry_run == false && $stop_stage -ge $_last_stage && -f $report ]]; then
+if [[ $dry_run == false && $show_report == true && $stop_stage -ge $_last_stage && -f $report ]]; then
   echo
   cat "$report"
 fi

@@ -6,6 +6,7 @@
 #   --dry-run true              check the wiring, list what each stage reads and writes, run nothing
 #   --force true                run stages although they are up to date
 #   --verify true               do not trust times and sizes: read every file again
+#   --show-report false         do not print the tables at the end
 #   --wait false                fail when another run is at work in the same folder, instead of waiting
 #   --config FILE               options from a file: lines 'name=value', comments after #; before the command line
 # Where and how:
@@ -15,7 +16,7 @@
 #   --cmd 'slurm OPTIONS'       run everything there, instead of what local/cmd.sh says; or 'local'
 #   --device auto|cpu|cuda|cuda:N
 # What is built:
-#   --size tiny|small|paper     tiny for tests, small for two cores, paper for the papers' own numbers
+#   --size tiny|demo|small|paper   tiny for tests, demo for ./run.sh alone, small for two cores, paper for the papers' own numbers
 #   --units phone|char|bpe_N    what the acoustic model predicts
 #   --backend k2|kaldi          what searches in the first pass: k2 (the default), or kaldi_decoder as a cross-check
 #   --feature fbank|mfcc|sphinx|given|auto   --speed-perturb true: three speeds of every training utterance
@@ -29,7 +30,7 @@
 #   --max-epsilon X             refuse to start what would bring the releases of the ledger above X
 # shellcheck shell=bash disable=SC2034
 
-stage=0 stop_stage=9999 dry_run=false force=false verify=false wait=true config=''
+stage=0 stop_stage=9999 dry_run=false force=false verify=false wait=true show_report=true config=''
 corpus_dir='' work_dir='' nj=$(nproc) cmd='' device=auto
 size=small units=phone backend='' feature=fbank speed_perturb=false lm_text='' arpa='' lexicon=''
 ledger='' max_epsilon=''
@@ -47,8 +48,8 @@ corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ besi
 report=''           # set by a recipe: the file that is shown at the end
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
-path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger also'
+path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that choose nothing of a result (threads change its rounding: docs/results.md), and so are no part of $command_line.
-run_options='stage stop_stage dry_run force verify wait config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
+run_options='stage stop_stage dry_run force verify wait show_report config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.
 not_options='public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'

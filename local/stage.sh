@@ -30,10 +30,7 @@ stage() {
 layers() {
   local file found=() root=$PRIVASR_ROOT/conf
   local files=("$root/$1.yaml" "$root/$recipe/$1.yaml" "$corpus_conf/$1.yaml")
-  case $size in
-    tiny) files+=("$root/tiny/$1.yaml" "$corpus_conf/tiny/$1.yaml") ;;
-    paper) files+=("$root/paper/$1.yaml" "$root/paper/$recipe/$1.yaml" "$corpus_conf/paper/$1.yaml") ;;
-  esac
+  if [[ $size != small ]]; then files+=("$root/$size/$1.yaml" "$root/$size/$recipe/$1.yaml" "$corpus_conf/$size/$1.yaml"); fi
   for file in "${files[@]}"; do
     if [[ -f $file ]]; then found+=("${file// /$_space}"); fi
   done

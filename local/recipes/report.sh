@@ -3,13 +3,19 @@
 #   ./run.sh CORPUS report                        of every recipe that has been run
 #   ./run.sh mini report --also egs/mini_pate     and of the recipes in another folder
 #
-# Options: also (another folder with data/ and exp/ whose reports follow).
+# Options: also (other folders with data/ and exp/ whose reports follow; quoted).
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2154
 also=''
 . parse_options.sh
 reports=() figures=()
-for folder in "$work_dir" ${also:+"$also"}; do
+folders=("$work_dir")
+for folder in $also; do
+  [[ $folder == /* ]] || folder=$caller/$folder
+  [[ -d $folder ]] || _stop "--also" "folders in which recipes were run" "'$folder'" "correct the name"
+  folders+=("$folder")
+done
+for folder in "${folders[@]}"; do
   for name in ctc rescore classlm fmp fedlm compose pate dpsgd confidence; do
     for file in "$folder/exp/${name}"_*/RESULTS.md "$folder/exp/${name}"_*/*/RESULTS.md; do
       if [[ ! -f $file ]]; then continue; fi

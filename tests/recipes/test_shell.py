@@ -138,7 +138,7 @@ def test_options_of_both_spellings(root: Path) -> None:
         (["--stage", "two"], ["a whole number"]),
         (["--PATH", "/tmp"], ["an option that exists"]),
         (["--corpus", "other"], ["an option that exists"]),
-        (["--size", "huge"], ["tiny, small or paper"]),
+        (["--size", "huge"], ["tiny, demo, small or paper"]),
         (["--nj", "0"], ["--nj: expected a whole number above 0"]),
         (["--config", "no/such/file"], ["no/such/file"]),
         (["--config"], ["a value"]),
