@@ -79,10 +79,11 @@ declare_base() {   # stages 4-6 for every model
   done
 }
 
-# Systems are declared first: system FOLDER AM [privacy] [labels]; then all are decoded with the penalty of their architecture.
-folders=() ams=() releases=() labels=() audits=() memberships=() inverted=()   # the last three: what attacks found
+# Systems are declared first: system FOLDER AM [head=K] [privacy] [labels]; then all are decoded with the penalty of their architecture.
+folders=() ams=() heads_of=() releases=() labels=() audits=() memberships=() inverted=()   # the last three: what attacks found
 system() {
   folders+=("$1") ams+=("$2")
+  if [[ ${3-} == head=* ]]; then heads_of+=("$3"); else heads_of+=(''); fi
   if [[ " ${*:3} " == *" privacy "* ]]; then releases+=("$1/privacy.json"); fi
   if [[ " ${*:3} " == *" labels "* ]]; then labels+=("$1/labels"); fi
 }
@@ -93,7 +94,7 @@ evaluate() {   # STAGE: decode and score test with all systems
     folder=${folders[$place]} name=$(basename "$(dirname "${folders[$place]}")")
     stage "$1" "decode test, $name $(basename "$folder")" JOB=1:"$nj" decode_e2e $(layers decode_e2e) --in-model "${ams[$place]}" \
       --in-feats "$feats" --in-weights "$base/$name/weights.json" --out-hyps "$folder/decode_test/JOB.jsonl" \
-      --set role=test job=JOB num_jobs="$nj" --device "$device"
+      --set role=test job=JOB num_jobs="$nj" ${heads_of[$place]} --device "$device"
     stage "$1" "score $name $(basename "$folder")" score $(layers score) --in-hyps "$folder/decode_test" --in-weights "$base/$name/weights.json" \
       --in-manifests "$manifests" --in-lang "$lang" --out-dir "$folder/score_test" --set role=test
     scores+=("$folder/score_test")

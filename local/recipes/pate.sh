@@ -75,10 +75,12 @@ for model in $models; do
       stage 7 "$number teachers, $model" JOB=1:"$number" --cmd "$train_cmd" train_am $(layers "am_$model") $(begun) \
         --in-feats "exp/shards_$unit/$number/shard_JOB" --in-lang "$lang" $(init --in-init "$model") --out-dir "$exp/$model/teachers_$number/JOB" \
         ${private_epochs:+--set epochs="$private_epochs"} --device "$device"
-      for ((k = 1; k <= number && k <= score_teachers; k++)); do
-        system "$exp/$model/teacher_${number}_$k" "$exp/$model/teachers_$number/$k"
-      done
     fi
+    for ((k = 1; k <= number && k <= score_teachers; k++)); do
+      from=("$exp/$model/teachers_$number/$k")
+      if [[ $heads == true ]]; then from=("$exp/$model/teachers_$number" head="$k"); fi
+      system "$exp/$model/teacher_${number}_$k" "${from[@]}"
+    done
   done
 done
 

@@ -1,7 +1,8 @@
 """Decode the utterances of one role, or one job's share of them, with an end-to-end model and no graph.
 
 Without --in-weights every point of the grid of insertion penalties is written (dev); with it only the chosen
-point; LM weights are 0. --out-nbest gets the N-best lists of the same search. Units: characters or BPE.
+point; LM weights are 0. --out-nbest gets the N-best lists of the same search. Units: characters or BPE. Of a
+folder of train_heads --set head=K decodes.
 
     python -m privasr_k2.bin.decode_e2e --in-model exp/rnnt/am --in-feats data/feats_fbank \\
         --out-hyps exp/rnnt/decode_dev/1.jsonl --out-nbest exp/rnnt/nbest_dev/1.jsonl \\
@@ -23,7 +24,7 @@ from privasr_k2.scoring.nbest_lists import write_nbest
 def main() -> None:
     """Parse, decode, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-model", type=Path, required=True, help="the acoustic model's folder")
+    made.add_argument("--in-model", type=Path, required=True, help="the acoustic model's folder, or heads")
     made.add_argument("--in-feats", type=Path, required=True, help="the feature folder")
     made.add_argument("--in-weights", type=Path, help="weights.json, chosen on dev")
     made.add_argument("--out-hyps", type=Path, required=True, help="the records, JSON Lines")
@@ -40,11 +41,15 @@ def main() -> None:
 
     from privasr_k2.am.checkpoints import load_recognizer
     from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.pate.heads import load_heads
     from privasr_k2.training.distributed import choose_device
 
     torch.set_num_threads(args.num_jobs)
     device = str(choose_device(args.device))
-    model = load_recognizer(args.in_model, device)
+    if config.head:
+        [model] = load_heads(args.in_model, device, per_token=False, chosen=[config.head]).models
+    else:
+        model = load_recognizer(args.in_model, device)
     prepare(model, args.in_model, config)
     found = list(decode_e2e(model, load_cuts(args.in_feats, config.role), config, device))
     write_jsonl(args.out_hyps, (record.to_dict() for record, _ in found))

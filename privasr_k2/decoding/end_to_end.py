@@ -29,6 +29,7 @@ class EndToEndConfig(ShareConfig):
     """What to decode and how; defaults in ``conf/decode_e2e.yaml``.
 
     Args:
+        head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
         beam: prefixes of an utterance that are read on; 1 = greedy.
         num_paths: token sequences of an utterance that are kept, at most.
         tokens_per_second: no hypothesis has more tokens.
@@ -36,6 +37,7 @@ class EndToEndConfig(ShareConfig):
         insertion_penalties: the grid: natural log, each word costs so much when the best of a list is chosen.
     """
 
+    head: int
     beam: int
     num_paths: int
     tokens_per_second: float
@@ -44,6 +46,8 @@ class EndToEndConfig(ShareConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.head < 0:
+            raise ValueError(f"head must be 0 or more, got {self.head}")
         for name in ("beam", "num_paths"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

@@ -102,6 +102,7 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "who was in which shard? ctc",
         "inversion, white_box, ctc teacher_3_1",
         "inversion, white_box, ctc ensemble_3",
+        "decode test, ctc teacher_3_2",
     ):
         assert f"({said})" in done.stdout, said
     tables = done.stdout[done.stdout.index("(the tables)") :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -150,26 +149,47 @@ def test_membership(
     assert "that of the shards" in capsys.readouterr().err
 
 
+def heads_and_wholes(folder: Path, tokens: list[str]) -> tuple[str, ...]:
+    """Three heads in ``heads/``, and the names of the same teachers as whole models."""
+    torch.manual_seed(0)
+    made = model("rnnt")
+    save_model(folder / "heads" / "encoder", made.spec, made.state_dict(), tokens)
+    top = make_top(load_recognizer(folder / "heads" / "encoder"), "output")  # type: ignore[arg-type]
+    weights = load_tensors(folder / "heads" / "encoder" / "model.safetensors")
+    heads = {
+        name: torch.stack([weights[name] + torch.randn(weights[name].shape) for _ in range(3)])
+        for name in top.names
+    }
+    save_tensors(folder / "heads" / "heads.safetensors", heads, {"trained": "output"})
+    for k in range(3):
+        whole = {**weights, **{name: value[k] for name, value in heads.items()}}
+        save_model(folder / f"whole_{k + 1}", made.spec, whole, tokens)
+    return tuple(f"whole_{k}" for k in (1, 2, 3))
+
+
+def test_a_head_decodes_as_a_whole_model_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = heads_and_wholes(folder, ["<blk>", "▁a", "b", "▁c"])[1]
+    found = []
+    given = ["--in-feats", folder / "public", "--device", "cpu", "--config", CONF / "decode_e2e.yaml"]
+    for name, head in (("heads", 2), (whole, 0), ("heads", 1)):
+        out = ("--in-model", folder / name, "--out-hyps", folder / "hyps.jsonl")
+        call(monkeypatch, "decode_e2e", *given, *out, "--set", "role=test", f"head={head}")
+        found.append((folder / "hyps.jsonl").read_text())
+    assert found[0] == found[1] != found[2]
+    with pytest.raises(SystemExit, match="2"):
+        call(monkeypatch, "decode_e2e", *given, *out, "--set", "head=4")
+    assert "expected heads 1 to 3, found 4 asked for" in capsys.readouterr().err
+
+
 def test_heads_of_a_public_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster = {"anna": 1, "bert": 2, "carl": 3}
     told = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": 3, "unit": "speaker", "roster": roster}
     write_json(folder / "shards.json", told)
-    torch.manual_seed(0)
-    top = make_top(load_recognizer(folder / "one"), "output")  # type: ignore[arg-type]
-    weights = load_tensors(folder / "one" / "model.safetensors")
-    heads = {
-        name: torch.stack([weights[name] + torch.randn(weights[name].shape) for _ in range(3)])
-        for name in top.names
-    }
-    save_tensors(folder / "heads" / "heads.safetensors", heads, {"trained": "output"})
-    shutil.copytree(folder / "one", folder / "heads" / "encoder")
-    # The same teachers as whole models.
-    for k in range(3):
-        whole = {**weights, **{name: value[k] for name, value in heads.items()}}
-        save_model(folder / f"whole_{k + 1}", model("rnnt").spec, whole, TOKENS)
-    wholes = tuple(f"whole_{k}" for k in (1, 2, 3))
+    wholes = heads_and_wholes(folder, TOKENS)
     for out, of_heads, models in (("all", (), wholes), ("second", ("heads=[2]",), wholes[1:2])):
         invert(folder, monkeypatch, out, ("heads",), *of_heads)
         invert(folder, monkeypatch, "expected", models)
