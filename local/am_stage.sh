@@ -3,7 +3,7 @@
 if [[ -n $am_model ]]; then
   stage 5 "acoustic model brought along" import_am --raw-model "$am_model" --raw-tokens "$am_tokens" --out-dir "$am"
 else
-  stage 5 "acoustic model, $encoder" train_am $(layers am_ctc) --in-feats "$feats" --in-lang "$lang/spoken" --out-dir "$am" \
+  stage 5 "acoustic model, $encoder" --cmd "$train_cmd" train_am $(layers am_ctc) --in-feats "$feats" --in-lang "$lang/spoken" --out-dir "$am" \
     --set encoder.kind="$encoder" ${max_duration:+max_duration="$max_duration"} ${avg:+avg="$avg"} \
     --device "$device" --num-jobs "$nj"
 fi

@@ -63,7 +63,7 @@ train_setting() {   # SETTING TEXT...: all four from this text
     --out-lm "$out/M1.arpa.gz"
   stage 9 "M2 of $1 text, classes" train_class_lm $(layers class_lm) --in-text "${@:2}" --in-public-names "$public_lists" \
     --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" --out-lm "$out/M2"
-  stage 9 "M4 of $1 text, LSTM" train_lm $(layers lm_lstm) --in-text "${@:2}" --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" \
+  stage 9 "M4 of $1 text, LSTM" --cmd "$train_cmd" train_lm $(layers lm_lstm) --in-text "${@:2}" --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" \
     --out-dir "$out/M4" ${lm_epochs:+--set epochs="$lm_epochs"} --device "$device" --num-jobs "$nj"
   stage 9 "M3 of $1 text, n-grams of M4" approximate_lm $(layers approximate) --in-lm "$out/M4" --in-text "${@:2}" \
     --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" --out-lm "$out/M3.arpa.gz" --device "$device"
@@ -79,7 +79,7 @@ adapt_setting() {   # PERCENT: the models of sanitized text, adapted
     adapt_ngrams "$from/M1.arpa.gz" "$out/M1_eq$equation.arpa.gz" "$given" $equation
     adapt_ngrams "$from/M2" "$out/M2_eq$equation" "$given" $equation
   done
-  stage 10 "M4, its softmax tuned on $1 %" train_lm $(layers lm_lstm) $(layers lm_tune) --in-init "$from/M4" --in-text "$given" \
+  stage 10 "M4, its softmax tuned on $1 %" --cmd "$train_cmd" train_lm $(layers lm_lstm) $(layers lm_tune) --in-init "$from/M4" --in-text "$given" \
     --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" --out-dir "$out/M4" ${tune_epochs:+--set epochs="$tune_epochs"} \
     --device "$device" --num-jobs "$nj"
   stage 10 "M3, n-grams of that" approximate_lm $(layers approximate) --in-lm "$out/M4" --in-text "$sanitized" \

@@ -33,7 +33,7 @@ stage 8 "lang directory of what was released" prepare_lang $(layers lang) --in-m
 class_lm=$exp/lm/classes graph=$exp/graph weights=$exp/first_pass/weights.json
 stage 9 "class LM of sanitized text" train_class_lm $(layers class_lm) --in-text "$sanitized" --in-public-names "$public_lists" \
   --in-dev $text/dev.jsonl.gz --in-lang "$words" --out-lm "$class_lm"
-stage 9 "neural LM of sanitized text, $nnlm" train_lm $(layers "lm_$nnlm") --in-text "$sanitized" --in-dev $text/dev.jsonl.gz \
+stage 9 "neural LM of sanitized text, $nnlm" --cmd "$train_cmd" train_lm $(layers "lm_$nnlm") --in-text "$sanitized" --in-dev $text/dev.jsonl.gz \
   --in-lang "$words" --out-dir "$exp/lm/pretrained" ${lm_epochs:+--set epochs="$lm_epochs"} --device "$device" --num-jobs "$nj"
 stage 10 "decoding graph with names" compile_graph $(layers graph) --in-lang "$words" --in-lm "$class_lm" --out-dir "$graph"
 stage 10 "decode dev over a grid of weights" JOB=1:"$nj" decode $(layers decode) --in-model "$am" --in-graph "$graph" \
@@ -51,7 +51,7 @@ stage 11 "references of dev" make_clients $(layers clients) --in-nbest "$exp/nbe
   --out-text "$exp/dev/text.txt.gz" --set client=speaker text=ref
 private_data=$corpus/adapt unit=speaker
 if [[ $client == zipf ]]; then private_data+=/devices unit=user; fi   # a device is no speaker
-stage 12 "federated and private, noise $noise" train_fedlm $(layers fedlm) --in-private-clients "$exp/clients.jsonl.gz" \
+stage 12 "federated and private, noise $noise" --cmd "$train_cmd" train_fedlm $(layers fedlm) --in-private-clients "$exp/clients.jsonl.gz" \
   --in-public-init "$exp/lm/pretrained" --in-public-dev-text "$exp/dev/text.txt.gz" --out-dir "$exp/lm/federated" \
   --out-privacy "$exp/federated_privacy.json" $(budget) --set data="$private_data" unit=$unit weights.by=uniform privacy.clip="$clip" \
   privacy.noise="$noise" privacy.delta="$delta" rate="$rate" ${rounds:+rounds="$rounds"} ${server_lr:+server.lr="$server_lr"} \

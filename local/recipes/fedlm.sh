@@ -115,7 +115,7 @@ elif [[ $client == zipf ]]; then
 fi
 
 pretrained=$exp/lm/pretrained
-stage 11 "neural LM, $nnlm, pre-trained" train_lm $(layers "lm_$nnlm") --in-manifests "$manifests" --in-lang "$lang" \
+stage 11 "neural LM, $nnlm, pre-trained" --cmd "$train_cmd" train_lm $(layers "lm_$nnlm") --in-manifests "$manifests" --in-lang "$lang" \
   ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$pretrained" ${lm_epochs:+--set epochs="$lm_epochs"} --device "$device" --num-jobs "$nj"
 
 systems=(pretrained) logs=() rates=()
@@ -125,13 +125,13 @@ find_rates() {   # STAGE NAME SETTING...: sets rated, the file with learning rat
   rated=$exp/rates/$2.json
   if [[ " ${rates[*]} " == *" $rated "* ]]; then return; fi
   rates+=("$rated")
-  stage "$1" "learning rates on clients of dev, $2" tune_fedlm $(layers fedlm) $(layers fedlm_tune) --in-clients "$dev_clients" \
+  stage "$1" "learning rates on clients of dev, $2" --cmd "$train_cmd" tune_fedlm $(layers fedlm) $(layers fedlm_tune) --in-clients "$dev_clients" \
     --in-scored "$dev_said" --in-init "$pretrained" --out-rates "$rated" --set by="$tested_group" "${@:3}" \
     --device "$device" --num-jobs "$nj"
 }
 federated() {   # STAGE SYSTEM WAY SETTING...: without a claim
   find_rates "$1" "${2%_"$3"}" confidences.way=all ${rounds:+rounds="$rounds"} ${rate:+rate="$rate"} "${@:4}"
-  stage "$1" "federated, $2" train_fedlm $(layers fedlm) --in-private-clients "$clients" --in-public-init "$pretrained" \
+  stage "$1" "federated, $2" --cmd "$train_cmd" train_fedlm $(layers fedlm) --in-private-clients "$clients" --in-public-init "$pretrained" \
     --in-public-dev-text "$dev_text" ${rated:+--in-public-rates "$rated"} --out-dir "$exp/lm/$2" \
     --set confidences.way="$3" ${threshold:+confidences.threshold="$threshold"} \
     ${rounds:+rounds="$rounds"} ${rate:+rate="$rate"} ${client_lr:+client.lr="$client_lr"} ${server_lr:+server.lr="$server_lr"} "${@:4}" \
@@ -139,7 +139,7 @@ federated() {   # STAGE SYSTEM WAY SETTING...: without a claim
   systems+=("$2") logs+=("$exp/lm/$2")
 }
 on_server() {   # STAGE SYSTEM WAY SETTING...: all text in one place
-  stage "$1" "on the server, $2" finetune_lm $(layers finetune_lm) --in-clients "$clients" --in-init "$pretrained" --in-dev-text "$dev_text" \
+  stage "$1" "on the server, $2" --cmd "$train_cmd" finetune_lm $(layers finetune_lm) --in-clients "$clients" --in-init "$pretrained" --in-dev-text "$dev_text" \
     --out-dir "$exp/lm/$2" --set confidences.way="$3" ${threshold:+confidences.threshold="$threshold"} ${epochs:+epochs="$epochs"} "${@:4}" \
     --device "$device" --num-jobs "$nj"
   systems+=("$2")
@@ -175,7 +175,7 @@ for claim in $(for noise in $noises; do for way in $private_ways; do for scheme 
   IFS=, read -r noise way scheme <<< "$claim"
   system=$(name_of "$way" "$noise" "$scheme")
   find_rates 15 "${system/fl_${way}/private}" $(claim_of all "$noise" "$scheme")
-  stage 15 "federated and private, $way, noise $noise, $scheme" train_fedlm $(layers fedlm) --in-private-clients "$clients" \
+  stage 15 "federated and private, $way, noise $noise, $scheme" --cmd "$train_cmd" train_fedlm $(layers fedlm) --in-private-clients "$clients" \
     --in-public-init "$pretrained" --in-public-dev-text "$dev_text" ${rated:+--in-public-rates "$rated"} --out-dir "$exp/lm/$system" \
     --out-privacy "$exp/${system}_privacy.json" $(budget) --set $(claim_of "$way" "$noise" "$scheme") --device "$device" --num-jobs "$nj"
   systems+=("$system") logs+=("$exp/lm/$system") privacy+=("$exp/${system}_privacy.json")
@@ -184,7 +184,7 @@ if [[ $audit == true && " $noises " == *" $audit_noise "* ]]; then
   way=${private_ways%% *} scheme=${private_sampling%% *}
   system=$(name_of "$way" "$audit_noise" "$scheme") audits=("$exp/${system}_audit.json")
   find_rates 15 "${system/fl_${way}/private}"   # declared above
-  stage 16 "attacks, with and without privacy" audit_fedlm $(layers fedlm) $(layers fedlm_audit) --in-clients "$clients" --in-init "$pretrained" \
+  stage 16 "attacks, with and without privacy" --cmd "$train_cmd" audit_fedlm $(layers fedlm) $(layers fedlm_audit) --in-clients "$clients" --in-init "$pretrained" \
     ${rated:+--in-rates "$rated"} --out-audit "${audits[0]}" --set $(claim_of "$way" "$audit_noise" "$scheme") --device "$device" --num-jobs "$nj"
 fi
 

@@ -32,7 +32,7 @@ fi
 most=${rounds##* }         # the last one is taken for tables 3 and 4
 
 model=$exp/lm/transformer
-stage 9 "neural LM, transformer" train_lm $(layers lm_transformer) --in-manifests "$manifests" --in-lang "$lang" \
+stage 9 "neural LM, transformer" --cmd "$train_cmd" train_lm $(layers lm_transformer) --in-manifests "$manifests" --in-lang "$lang" \
   ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$model" ${lm_epochs:+--set epochs="$lm_epochs"} \
   --device "$device" --num-jobs "$nj"
 

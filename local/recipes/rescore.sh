@@ -29,11 +29,11 @@ for role in dev test; do
 done
 
 for name in $lms; do
-  stage 10 "neural LM, $name" train_lm $(layers "lm_$name") --in-manifests "$manifests" --in-lang "$lang" \
+  stage 10 "neural LM, $name" --cmd "$train_cmd" train_lm $(layers "lm_$name") --in-manifests "$manifests" --in-lang "$lang" \
     ${nnlm_text:+--raw-text "$nnlm_text"} --out-dir "$exp/lm/$name" ${lm_epochs:+--set epochs="$lm_epochs"} \
     --device "$device" --num-jobs "$nj"
   if [[ $finetune -gt 0 ]]; then
-    stage 10 "neural LM, $name, on the transcripts" train_lm $(layers "lm_$name") --in-manifests "$manifests" \
+    stage 10 "neural LM, $name, on the transcripts" --cmd "$train_cmd" train_lm $(layers "lm_$name") --in-manifests "$manifests" \
       --in-lang "$lang" --in-init "$exp/lm/$name" --out-dir "$exp/lm/${name}_tuned" \
       --set text=train epochs="$finetune" --device "$device" --num-jobs "$nj"
   fi

@@ -1,4 +1,7 @@
-"""Run the commands of a stage: as local processes, or as a Slurm job array (``sbatch --wait --array``)."""
+"""Run the commands of a stage: as local processes, or as a Slurm job array (``sbatch --wait --array``).
+
+Either way several processes of ``torchrun`` may share the work of one command.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,11 @@ from privasr_k2.fileio import remove_tree, write_text
 _PR_SET_PDEATHSIG = 1
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GRACE_SECONDS = 10.0
+#: Verbs whose processes share the work when torchrun starts several; any other runs as one.
+SHARING = frozenset({"audit_fedlm", "train_am", "train_fedlm", "train_lm", "train_student", "tune_fedlm"})
+# torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
+_TORCHRUN = ("-m", "torch.distributed.run", "--redirects", "1", "--tee", "1")
+_SRUN = ("srun", "--ntasks-per-node=1")
 _SHARED_FILES_SECONDS = 10.0  # how long a network file system may hide a file that another node has written
 
 
@@ -56,10 +64,39 @@ class Ended:
     seconds: float
 
 
-def argv_of(argv: Sequence[str]) -> tuple[str, ...]:
-    """A bare verb is a module of ``privasr_k2.bin``; anything with a slash is run as it is."""
+def split_launcher(launcher: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, ...] | None]:
+    """Where to run, with which options of ``sbatch``, and under ``torchrun`` with which options, or not.
+
+    >>> split_launcher(["slurm", "--nodes", "2", "torchrun", "--nproc_per_node", "4"])
+    ('slurm', ('--nodes', '2'), ('--nproc_per_node', '4'))
+    >>> split_launcher(["torchrun", "--nproc_per_node", "2"])
+    ('local', (), ('--nproc_per_node', '2'))
+    >>> split_launcher(["local"])
+    ('local', (), None)
+    """
+    words = list(launcher)
+    place = words.index("torchrun") if "torchrun" in words else len(words)
+    kind, *options = words[:place] or ["local"]
+    return kind, tuple(options), tuple(words[place + 1 :]) if place < len(words) else None
+
+
+def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[str, ...]:
+    """A bare verb is a module of ``privasr_k2.bin``; anything with a slash is run as it is.
+
+    Verbs of :data:`SHARING` are started by torchrun where the launcher says so; in Slurm once on each node,
+    where the job's script tells them of each other.
+    """
     verb, *rest = argv
-    return tuple(argv) if "/" in verb else (sys.executable, "-m", f"privasr_k2.bin.{verb}", *rest)
+    if "/" in verb:
+        return tuple(argv)
+    module = ("-m", f"privasr_k2.bin.{verb}", *rest)
+    kind, _, torchrun = split_launcher(launcher)
+    if torchrun is None or verb not in SHARING:
+        return (sys.executable, *module)
+    if kind == "slurm":
+        return (*_SRUN, sys.executable, *_TORCHRUN, *torchrun, *module)
+    alone = () if any(word.startswith("--nnodes") for word in torchrun) else ("--standalone",)
+    return (sys.executable, *_TORCHRUN, *alone, *torchrun, *module)
 
 
 def run_local(
@@ -297,9 +334,17 @@ def _script(commands: Sequence[Command], folder: Path, work_dir: Path) -> str:
     one_thread = (
         "".join(f"export {name}=${{{name}:-1}}\n" for name in _ONE_THREAD) if len(commands) > 1 else ""
     )
+    # torchrun takes its options from these, too.
+    meeting = (
+        'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'
+        "export PET_NNODES=$SLURM_JOB_NUM_NODES PET_RDZV_BACKEND=c10d PET_RDZV_ID=$SLURM_JOB_ID\n"
+        "export PET_RDZV_ENDPOINT=$head:$((20000 + SLURM_JOB_ID % 20000))\n"
+        if any(command.argv[: len(_SRUN)] == _SRUN for command in commands)
+        else ""
+    )
     return (
         "#!/usr/bin/env bash\n"
-        f"job=${{SLURM_ARRAY_TASK_ID:-{only}}}\n{one_thread}"
+        f"job=${{SLURM_ARRAY_TASK_ID:-{only}}}\n{one_thread}{meeting}"
         f"cd {shlex.quote(str(work_dir))} || exit 1\n"
         f"case $job in\n{cases}esac\ncode=$?\n"
         f"codes={shlex.quote(str(folder))}\n"

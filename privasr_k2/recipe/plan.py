@@ -51,7 +51,8 @@ class Stage:
     Attributes:
         index: its place in the recipe, from 0.
         number: what ``--stage`` and ``--stop-stage`` compare with; several stages may share one.
-        launcher: the words that say where it runs, ``("local",)`` or ``("slurm", "--mem", "4G")``.
+        launcher: the words that say where it runs, ``("local",)``, ``("slurm", "--mem", "4G")``; see
+            :func:`privasr_k2.recipe.launch.split_launcher`.
         patterns: its outputs as they were declared, ``JOB`` not replaced: the first names stamps and logs.
         tasks: one, or one for each job of the array.
     """
@@ -183,10 +184,11 @@ def _jobs(place: str, word: str) -> range:
 
 def _launcher(place: str, text: str) -> tuple[str, ...]:
     words = tuple(text.split())
-    if not words or words[0] not in ("local", "slurm") or (words[0] == "local" and len(words) > 1):
+    known = words[:1] in (("local",), ("slurm",), ("torchrun",))
+    if not known or (words[0] == "local" and len(words) > 1):
         raise ConfigError(
             f"{place}: --cmd",
-            "'local', or 'slurm' and options of sbatch",
+            "'local', 'torchrun' with its options, or 'slurm' with those of sbatch (then torchrun's)",
             repr(text),
             "correct it, or local/cmd.sh",
         )

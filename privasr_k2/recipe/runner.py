@@ -190,7 +190,8 @@ class Runner:
             )
             job = task.job if task.job is not None else 1
             commands[job] = task, now
-            queue.append(launch.Command(job, launch.argv_of(task.argv), where[task.job].log, continued))
+            argv = launch.argv_of(task.argv, stage.launcher)
+            queue.append(launch.Command(job, argv, where[task.job].log, continued))
         started = time.monotonic()
         failed: list[launch.Ended] = []
         for ended in self._launch(stage, queue, lock, started):
@@ -209,7 +210,7 @@ class Runner:
     def _launch(
         self, stage: Stage, queue: Sequence[launch.Command], lock: int | None, started: float
     ) -> Iterable[launch.Ended]:
-        kind, *options = stage.launcher
+        kind, options, _ = launch.split_launcher(stage.launcher)
         if kind == "slurm":
             return launch.run_slurm(
                 queue, options, is_array=stage.is_array, work_dir=self._work_dir, say=_say

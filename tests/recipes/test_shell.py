@@ -142,7 +142,7 @@ def test_options_of_both_spellings(root: Path) -> None:
         (["--nj", "0"], ["--nj: expected a whole number above 0"]),
         (["--config", "no/such/file"], ["no/such/file"]),
         (["--config"], ["a value"]),
-        (["--cmd", "qsub"], ["'local', or 'slurm'"]),
+        (["--cmd", "qsub"], ["'local', 'torchrun' with its options, or 'slurm'"]),
         (["--corpus-dir", "no/such/corpus"], ["no/such/corpus", "nothing there"]),
     ],
 )

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.recipes.stage_tools import Tree, kill
+from tests.recipes.test_torchrun_stage import folder as folder  # a fixture
+from tests.recipes.test_torchrun_stage import train
 
 DAEMONS = ("slurmctld", "slurmd", "munged")
 pytestmark = [
@@ -176,3 +179,10 @@ def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
 
 def _queue() -> str:
     return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_training_by_torchrun_on_its_nodes(cluster: Path, folder: Path) -> None:
+    one = train(folder, "one", "local")
+    two = train(folder, "two", "slurm --nodes 1 torchrun --nproc_per_node 2")
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, atol=1e-6, rtol=0)

@@ -69,6 +69,25 @@ def test_verbs_and_programs() -> None:
     assert launch.argv_of(["./own.sh", "--x"]) == ("./own.sh", "--x")
 
 
+def test_torchrun_starts_verbs_that_share_their_work() -> None:
+    verb = ("-m", "privasr_k2.bin.train_lm", "--x")
+    two = ("torchrun", "--nproc_per_node", "2")
+    found = launch.argv_of(["train_lm", "--x"], two)
+    assert found[0] == sys.executable and found[-6:] == ("--standalone", *two[1:], *verb)
+    assert "--standalone" not in launch.argv_of(["train_lm"], ("torchrun", "--nnodes=2"))
+    on_nodes = launch.argv_of(["train_lm", "--x"], ("slurm", "--nodes", "2", *two))
+    assert on_nodes[0] == "srun" and on_nodes[-5:] == (*two[1:], *verb) and "--standalone" not in on_nodes
+    alone = (sys.executable, "-m", "privasr_k2.bin.train_dpsgd")
+    for launcher in (two, ("slurm", *two)):
+        assert launch.argv_of(["train_dpsgd"], launcher) == alone
+        assert launch.argv_of(["./own.sh"], launcher) == ("./own.sh",)
+
+
+def test_verbs_that_share_their_work_are_those_that_join_a_group(repo_root: Path) -> None:
+    verbs = (repo_root / "privasr_k2" / "bin").glob("*.py")
+    assert {verb.stem for verb in verbs if "with join(args.device)" in verb.read_text()} == launch.SHARING
+
+
 def test_an_interrupted_slurm_job_is_cancelled_without_waiting_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
