@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +59,22 @@ done
 if [[ -n ${set[fail]-} ]]; then echo "this went wrong"; exit 3; fi
 exit 0
 """
+
+
+def shell_clone(folder: Path, corpora: dict[str, str]) -> Path:
+    """The repository's shell files, no recipes, the verb ``copy``, and these ``egs/NAME/run.sh``."""
+    shutil.copytree(ROOT / "local", folder / "local", ignore=shutil.ignore_patterns("recipes"))
+    for name in ("run.sh", "path.sh"):
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "local/recipes").mkdir()
+    (folder / "copy").write_text(COPY)
+    (folder / "x").write_text("x\n")
+    for name, text in corpora.items():
+        (folder / "egs" / name).mkdir(parents=True)
+        (folder / "egs" / name / "run.sh").write_text(text)
+        (folder / "egs" / name / "run.sh").chmod(0o755)
+    (folder / "copy").chmod(0o755)
+    return folder
 
 
 @dataclass

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import COPY, ROOT
+from tests.recipes.stage_tools import ROOT, shell_clone
 from tests.recipes.test_shell import CORPUS, run
 
 #: Every recipe of the demonstration, one stage each; all have the options that any of them is given.
@@ -28,21 +32,12 @@ RECIPES = {"mini": ("ctc", "rescore", "classlm", "fmp", "fedlm"), "mini_pate": (
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The shell files of the repository, with toys for recipes; the real one makes the page."""
-    made = tmp_path / "clone"
-    shutil.copytree(ROOT / "local", made / "local", ignore=shutil.ignore_patterns("recipes"))
-    for name in ("run.sh", "path.sh"):
-        shutil.copy(ROOT / name, made / name)
-    (made / "local/recipes").mkdir()
+    corpora = {name: CORPUS.replace("corpus=little", f"corpus={name}") for name in RECIPES}
+    made = shell_clone(tmp_path / "clone", corpora)
     shutil.copy(ROOT / "local/recipes/report.sh", made / "local/recipes")
-    for corpus, recipes in RECIPES.items():
-        (made / "egs" / corpus).mkdir(parents=True)
-        (made / "egs" / corpus / "run.sh").write_text(CORPUS.replace("corpus=little", f"corpus={corpus}"))
-        (made / "egs" / corpus / "run.sh").chmod(0o755)
+    for recipes in RECIPES.values():
         for recipe in recipes:
             (made / f"local/recipes/{recipe}.sh").write_text(TOY)
-    (made / "copy").write_text(COPY)
-    (made / "copy").chmod(0o755)
-    (made / "x").write_text("x\n")
     return made
 
 
@@ -65,6 +60,29 @@ def test_a_recipe_that_fails_stops_no_other(root: Path) -> None:
         r"^mini +fedlm +done", said, re.MULTILINE
     )
     assert "./run.sh mini fmp" not in (root / "egs/mini/exp/RESULTS.md").read_text()
+
+
+def test_an_interrupt_ends_both_chains(root: Path) -> None:
+    slow = root / "slow"
+    slow.write_text('#!/usr/bin/env bash\necho $$ > "$PRIVASR_ROOT/$(basename "$PWD").pid"\nexec sleep 60\n')
+    slow.chmod(0o755)
+    for recipe in ("ctc", "dpsgd"):
+        (root / f"local/recipes/{recipe}.sh").write_text(TOY.replace("/copy", "/slow"))
+    environment = {**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen([root / "run.sh"], env=environment, start_new_session=True)
+    pids = [root / f"{name}.pid" for name in RECIPES]
+    wait_for(lambda: all(pid.exists() and pid.read_text() for pid in pids))
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(30) >= 128
+    wait_for(lambda: not any(Path("/proc", pid.read_text().strip()).exists() for pid in pids))
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    """Give something half a minute."""
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.05)
 
 
 def test_another_folder(root: Path, tmp_path: Path) -> None:

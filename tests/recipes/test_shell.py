@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.recipes.private_tools import VERB
-from tests.recipes.stage_tools import COPY, ROOT
+from tests.recipes.stage_tools import ROOT, shell_clone
 
 TOY = """\
 # A recipe for tests: two stages.
@@ -52,18 +51,9 @@ corpus_dir=corpus users='' corpus_settings=users
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The shell files of the repository, with one corpus and one recipe for tests."""
-    made = tmp_path / "clone"
-    shutil.copytree(ROOT / "local", made / "local", ignore=shutil.ignore_patterns("recipes"))
-    for name in ("run.sh", "path.sh"):
-        shutil.copy(ROOT / name, made / name)
-    (made / "local/recipes").mkdir()
+    made = shell_clone(tmp_path / "clone", {"little": CORPUS})
     (made / "local/recipes/ctc.sh").write_text(TOY)
-    (made / "egs/little/corpus").mkdir(parents=True)
-    (made / "egs/little/run.sh").write_text(CORPUS)
-    (made / "egs/little/run.sh").chmod(0o755)
-    (made / "copy").write_text(COPY)
-    (made / "copy").chmod(0o755)
-    (made / "x").write_text("x\n")
+    (made / "egs/little/corpus").mkdir()
     for name in ("toy", "ctc/toy", "tiny/toy", "paper/toy", "paper/ctc/toy"):
         (made / f"conf/{name}.yaml").parent.mkdir(parents=True, exist_ok=True)
         (made / f"conf/{name}.yaml").write_text(f"{name}\n")
