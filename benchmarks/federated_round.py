@@ -17,6 +17,7 @@ import argparse
 import copy
 import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,19 +64,29 @@ def made_clients(count: int, words: int, utterances: float) -> list[ClientData]:
     return found
 
 
+def padded_batches(client: ClientData) -> Iterator[list[torch.Tensor]]:
+    """Words, next words and lengths of each batch, in our order."""
+    for sentences in local_batches(client, LOCAL, 1, 0):
+        words, lengths = client.text.padded(sentences), client.text.lengths[sentences]
+        yield [torch.from_numpy(part.copy()) for part in (words[:, :-1], words[:, 1:], lengths)]
+
+
+def loss_of(
+    model: NeuralLm, words: torch.Tensor, following: torch.Tensor, lengths: torch.Tensor
+) -> torch.Tensor:
+    """The mean over sentences of the mean over their words."""
+    return -(model(words, following, lengths).sum(dim=1) / lengths).mean()
+
+
 def plain_round(model: NeuralLm, cohort: list[ClientData]) -> torch.Tensor:
     """The sum of words times (theta - theta_i), one client after the other."""
     total = torch.zeros(sum(p.numel() for p in model.parameters()), dtype=torch.float64)
     for client in cohort:
         local = copy.deepcopy(model)
         optimizer = torch.optim.SGD(local.parameters(), lr=LOCAL.lr)
-        for sentences in local_batches(client, LOCAL, 1, 0):
-            padded = torch.from_numpy(client.text.padded(sentences))
-            lengths = torch.from_numpy(client.text.lengths[sentences])
-            log_probs = local(padded[:, :-1].contiguous(), padded[:, 1:].contiguous(), lengths)
-            loss = -(log_probs.sum(dim=1) / lengths).mean()
+        for batch in padded_batches(client):
             optimizer.zero_grad()
-            loss.backward()
+            loss_of(local, *batch).backward()
             optimizer.step()
         start = 0
         for old, new in zip(model.parameters(), local.parameters()):

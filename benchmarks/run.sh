@@ -5,6 +5,7 @@
 #   --quick true        smallest sizes, a few minutes: shows that all of it runs, measures nothing
 #   --out FILE          the table in Markdown (build/benchmarks.md); its rows as JSON lines in FILE.jsonl
 #   --work-dir DIR      of recipes ctc, rescore and classlm of mini, whose outputs some benchmarks need (egs/mini)
+#   --peers PYTHON      of an environment with pfl-research and Flower (.venv-peers/bin/python; docs/benchmarks.md)
 #   --limit MINUTES     for one benchmark (60, quick 10)
 #
 # Run it on a machine that does nothing else. A benchmark whose inputs are missing is left out, and the table says so; one
@@ -16,12 +17,12 @@ stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 names='scoring stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_training
-  teacher_heads teacher_votes dpsgd_step federated_round'
-only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini limit=''
+  teacher_heads teacher_votes dpsgd_step federated_round federated_peers'
+only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
   case $1 in
     -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    --only | --quick | --out | --work-dir | --limit) ;;
+    --only | --quick | --out | --work-dir | --peers | --limit) ;;
     *) stop "the command line" "an option" "'$1'" "--help lists them" ;;
   esac
   [[ -n ${2-} ]] || stop "$1" "a value" "nothing" "write $1 VALUE"
@@ -37,6 +38,7 @@ for name in "${selected[@]}"; do
   [[ " ${names//$'\n'/ } " == *" $name "* ]] || stop "--only" "one of ${names//$'\n' /}" "'$name'" "correct the name"
 done
 out=$(realpath -m -- "$out")
+[[ $peers == /* ]] || peers=$PWD/$peers
 work_dir=$(realpath -m -- "$work_dir")
 # shellcheck source=path.sh
 . "$root/path.sh"
@@ -47,7 +49,7 @@ export PRIVASR_SHARED_DATA="${PRIVASR_SHARED_DATA:-$(dirname "$root")/shared/dat
 # What a benchmark needs beside its defaults, as $arguments; its $sizes when quick; the $inputs without which it is left
 # out, and what makes them.
 settings_of() {
-  arguments=() sizes='' inputs=() maker=''
+  arguments=() sizes='' inputs=() maker='' interpreter=python
   case $1 in
     scoring) sizes='--utterances 500 --repeats 1' ;;
     stage_runner) sizes='--files 500 --stages 5 --jobs 5 --repeat 1' ;;
@@ -80,6 +82,10 @@ settings_of() {
       sizes='--kinds ctc --utterances 2 --frames 100 --repeats 1'
       arguments=(--opacus-lstm true) ;;
     federated_round) sizes='--words 500 --dim 32 --layers 1 --clients 5 --repeats 1' ;;
+    federated_peers)
+      sizes='--words 300 --dim 32 --layers 1 --clients 6'
+      interpreter=$peers inputs=("$peers")
+      maker='docs/benchmarks.md says how to make it' ;;
   esac
 }
 
@@ -103,7 +109,7 @@ for name in "${selected[@]}"; do
   echo "=== [$count/${#selected[@]}] $name (at most $limit min)"
   began=$SECONDS code=0
   # In the background, so that an interrupt ends it at once.
-  timeout --kill-after=30 "${limit}m" python "benchmarks/${name%_mini}.py" "${arguments[@]}" --out-rows "$rows" &
+  timeout --kill-after=30 "${limit}m" "$interpreter" "benchmarks/${name%_mini}.py" "${arguments[@]}" --out-rows "$rows" &
   job=$!
   wait "$job" || code=$?
   job=''

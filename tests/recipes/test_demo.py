@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -69,7 +70,9 @@ def test_an_interrupt_ends_both_chains(root: Path) -> None:
     for recipe in ("ctc", "dpsgd"):
         (root / f"local/recipes/{recipe}.sh").write_text(TOY.replace("/copy", "/slow"))
     environment = {**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)}
-    running = subprocess.Popen([root / "run.sh"], env=environment, start_new_session=True)
+    # What runs in the background inherits that interrupts are ignored.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen([root / "run.sh"], env=environment, start_new_session=True, preexec_fn=heard)
     pids = [root / f"{name}.pid" for name in RECIPES]
     wait_for(lambda: all(pid.exists() and pid.read_text() for pid in pids))
     os.killpg(running.pid, signal.SIGINT)
