@@ -16,7 +16,7 @@ from tests.structure.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in {"__init__", "rows", "table"})
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in {"__init__", "rows", "scaling", "table"})
 
 
 def row(ours: float, peer: float, better: str = "less", what: str = "a sum") -> Row:

@@ -1,0 +1,346 @@
+"""What the stages cost as a function of size: three sizes each, a line through them, a picture, a projection.
+
+    . ./path.sh; python benchmarks/scaling.py --text ../shared/data/books/books.txt.gz --out-dir build/scaling
+
+Verbs run as recipes run them, each a process of its own with one thread. Hours, vocabulary and hypotheses are
+parts of a corpus whose recipe ctc has ended (--work-dir, egs/mini); clients and teachers are synthetic.
+Costs are ``fixed + rate * size``, fitted with the relative error squared; the table says how far off the
+worst of the three sizes is. Writes costs.jsonl, scaling.md (table and projection) and scaling.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from benchmarks import federated_round, teacher_heads
+from benchmarks.rows import command_line
+from benchmarks.table import line, machine, versions
+from privasr_k2.data.manifests import load_cuts, save_cuts
+from privasr_k2.environment import code_version
+from privasr_k2.federated.client import LocalTrainer
+from privasr_k2.fileio import write_jsonl, write_text
+from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
+from privasr_k2.pate.heads_tops import make_top
+from privasr_k2.pate.heads_training import train_group
+from privasr_k2.scoring import curves
+from privasr_k2.training.distributed import Process
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One measurement.
+
+    Args:
+        stage: what was done.
+        axis: what its size counts.
+        size: how many of them.
+        seconds: by the clock.
+        processor: seconds of one core.
+        megabytes: most memory; 0 where it was not measured.
+    """
+
+    stage: str
+    axis: str
+    size: float
+    seconds: float
+    processor: float
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """``fixed + rate * size`` seconds of one core, and the largest relative error at a measured size."""
+
+    fixed: float
+    rate: float
+    off: float
+
+    def __call__(self, size: float) -> float:
+        return self.fixed + self.rate * size
+
+
+def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
+    """The line of the least squared relative error, without a negative fixed part.
+
+    >>> fit([1, 2, 4], [3.0, 5.0, 9.0])
+    Line(fixed=1.0, rate=2.0, off=0.0)
+    """
+    x, y = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
+    (fixed, rate), *_ = np.linalg.lstsq(np.stack([1 / y, x / y], axis=1), np.ones(len(y)), rcond=None)
+    if fixed < 0:
+        fixed, rate = 0.0, float((x / y).sum() / np.square(x / y).sum())
+    off = np.abs((fixed + rate * x) / y - 1).max()
+    return Line(*(round(float(value), 9) for value in (fixed, rate, off)))
+
+
+def run(verb: str, *words: object) -> tuple[float, float, float]:
+    """Seconds, processor seconds and megabytes of a verb with one thread."""
+    command = [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, words)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)}\n{said.decode(errors='replace')[-2000:]}")
+    return time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def part(folder: Path, role: str, hours: float, out: Path, as_role: str | None = None) -> float:
+    """Write the first utterances of a role, so many hours, to another folder; the hours that there are."""
+    total, taken = 0.0, []
+    for cut in load_cuts(folder, role, lazy=True):
+        if total >= 3600 * hours:
+            break
+        total += cut.duration
+        taken.append(cut)
+    save_cuts(taken, out, as_role or role)
+    return total / 3600
+
+
+def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost]:
+    """Features, passes of training and the first pass."""
+    data, exp = work / "data", work / "exp/ctc_tdnn_phone"
+    for hours in sizes:
+        here = scratch / f"hours_{hours}"
+        found = part(data / "manifests", "train", hours, here / "manifests")
+        feats = ("--in-manifests", here / "manifests", "--out-dir", here / "feats")
+        yield Cost(
+            "features", "hours", found, *run("compute_features", *feats, "--config", CONF / "features.yaml")
+        )
+        part(data / "feats_fbank", "dev", 0.02, here / "feats")
+        model = (
+            "--in-feats",
+            here / "feats",
+            "--in-lang",
+            data / "lang_phone/spoken",
+            "--out-dir",
+            here / "am",
+        )
+        layers = ("--config", CONF / "am_ctc.yaml", ROOT / "egs/mini/conf/am_ctc.yaml")
+        trained = run("train_am", *model, *layers, "--device", "cpu", "--set", "epochs=2", "avg=1")
+        yield Cost("two passes of the acoustic model", "hours", found, *trained)
+        tested = part(data / "feats_fbank", "test", hours, here / "test")
+        shared = (
+            "--in-model",
+            exp / "am",
+            "--in-graph",
+            data / "graph_phone",
+            "--in-weights",
+            exp / "weights.json",
+        )
+        given = (*shared, "--in-feats", here / "test", "--config", CONF / "decode.yaml", "--device", "cpu")
+        hyps = ("--out-hyps", here / "hyps.jsonl", "--set", "role=test")
+        yield Cost("first pass", "hours", tested, *run("decode", *given, *hyps))
+
+
+def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float) -> Iterator[Cost]:
+    """N-best lists, and their words by a neural LM."""
+    data, exp = work / "data", work / "exp/ctc_tdnn_phone"
+    part(data / "feats_fbank", "test", hours, scratch / "some")
+    lm = scratch / "lstm"
+    text = ("--in-manifests", data / "manifests", "--in-lang", data / "lang_phone", "--out-dir", lm)
+    run(
+        "train_lm",
+        *text,
+        "--config",
+        CONF / "lm_lstm.yaml",
+        "--device",
+        "cpu",
+        "--set",
+        "max_text_words=20000",
+        "epochs=1",
+    )
+    for most in sizes:
+        lists = scratch / f"nbest_{most}"
+        shared = (
+            "--in-model",
+            exp / "am",
+            "--in-graph",
+            data / "graph_phone",
+            "--in-weights",
+            exp / "weights.json",
+        )
+        given = (*shared, "--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
+        layers = ("--config", CONF / "decode.yaml", CONF / "nbest.yaml")
+        made = run("make_nbest", *given, *layers, "--set", "backend=k2", "role=test", f"num_paths={most}")
+        yield Cost("N-best lists", "hypotheses", most, *made)
+        scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
+        named = ("--config", CONF / "score_nbest.yaml", "--device", "cpu", "--set", "name=lstm")
+        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("score_nbest", *scored, *named))
+
+
+def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Iterator[Cost]:
+    """Lang folder, n-gram and graph."""
+    manifests = scratch / "manifests"
+    part(work / "data/manifests", "train", 0.05, manifests)
+    part(work / "data/manifests", "dev", 0.02, manifests)
+    for words in sizes:
+        here = scratch / f"words_{words}"
+        given = ("--in-manifests", manifests, "--raw-lm-text", text, "--out-dir", here / "lang")
+        made = run("prepare_lang", *given, "--config", CONF / "lang.yaml", "--set", f"max_words={words}")
+        yield Cost("lang folder of a public text", "words", words, *made)
+        lm = here / "lm.arpa.gz"
+        texts = ("--in-text", text, "--in-manifests", manifests, "--in-lang", here / "lang", "--out-lm", lm)
+        yield Cost(
+            "n-gram LM of it", "words", words, *run("train_ngram", *texts, "--config", CONF / "lm_ngram.yaml")
+        )
+        given = ("--in-lang", here / "lang", "--in-lm", lm, "--out-dir", here / "graph")
+        yield Cost("graph", "words", words, *run("compile_graph", *given, "--config", CONF / "graph.yaml"))
+
+
+def of_clients(sizes: Sequence[int]) -> Iterator[Cost]:
+    """A round of federated training, in this process: the char-level LSTM in the size for two cores."""
+    model = federated_round.made_model(10_000, 256, 1)
+    trainer = LocalTrainer(model, list(model.parameters()), federated_round.LOCAL, seed=1)
+    weights, given = trainer.vector.clone(), argparse.Namespace(positions=2048)
+    alone = Process(0, 1, torch.device("cpu"))
+    for clients in sizes:
+        cohort = federated_round.made_clients(clients, model.num_words, 8.0)
+        begun = clock()
+        federated_round.our_round(trainer, weights, cohort, given, alone)
+        yield Cost("round of federated training", "clients", clients, *since(begun), 0.0)
+
+
+def of_teachers(sizes: Sequence[int]) -> Iterator[Cost]:
+    """Heads of one public model and their votes, in this process; sizes of benchmarks/teacher_heads.py."""
+    model = teacher_heads.make_model()
+    top = make_top(model, "output")
+    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
+    for heads in sizes:
+        data = teacher_heads.make_data(heads)
+        config = HeadConfig("output", 60, 8, 0.0003, 5, 0.02, 0.01, 5.0, min(heads, 25), 60.0, 1)
+        begun = clock()
+        utterances = teacher_heads.read(top, data, heads)
+        groups = [range(first, min(first + 25, heads + 1)) for first in range(1, heads + 1, 25)]
+        found = [train_group(top, start, utterances, group, config) for group in groups]
+        yield Cost("teachers as heads", "teachers", heads, *since(begun), 0.0)
+        together = {name: torch.cat([group[name] for group in found]) for name in found[0]}
+        ensemble = HeadEnsemble(model, together, trained="output", per_token=True)
+        asked = data.targets[: teacher_heads.UTTERANCES]
+        hyps = [[one[: len(one) - k].tolist() for k in range(teacher_heads.HYPS)] for one in asked]
+        begun = clock()
+        ensemble.hypothesis_scores(data.features[: len(asked)], data.lengths[: len(asked)], hyps)
+        yield Cost(f"their votes on {len(asked)} utterances", "teachers", heads, *since(begun), 0.0)
+
+
+def clock() -> tuple[float, float]:
+    """Now, by the clock and by the processor."""
+    return time.perf_counter(), time.process_time()
+
+
+def since(begun: tuple[float, float]) -> tuple[float, float]:
+    """Seconds by the clock, and of the processor."""
+    now = clock()
+    return now[0] - begun[0], now[1] - begun[1]
+
+
+def grouped(costs: Sequence[Cost]) -> dict[str, list[Cost]]:
+    """The measurements of each stage."""
+    found: dict[str, list[Cost]] = {}
+    for cost in costs:
+        found.setdefault(cost.stage, []).append(cost)
+    return found
+
+
+def as_page(costs: Sequence[Cost], hours: float, passes: int) -> str:
+    """The table and the projection, in Markdown."""
+    stages = grouped(costs)
+    fitted = {name: fit([c.size for c in one], [c.processor for c in one]) for name, one in stages.items()}
+    head = ("stage", "size", "processor s", "memory, MB", "fixed s", "s for each", "worst of three")
+    rows = [line(head), line(("---", "---", *["---:"] * 5))]
+    for name, of_one in stages.items():
+        of = fitted[name]
+        sizes = ", ".join(f"{c.size:,.0f}" if c.size >= 1 else f"{c.size:.3g}" for c in of_one)
+        cells = (f"{sizes} {of_one[0].axis}", ", ".join(f"{c.processor:.1f}" for c in of_one))
+        memory = ", ".join(f"{c.megabytes:.0f}" for c in of_one if c.megabytes) or "not measured"
+        rows.append(line((name, *cells, memory, f"{of.fixed:.2g}", f"{of.rate:.3g}", f"{of.off:.0%}")))
+    made = f"Made by `{command_line()}` on {machine()}, one thread; {versions()}; {code_version()}"
+    told = "Projected along the lines, far beyond what was measured, for one core like this one:"
+    projected = [f"- {text}." for text in projections(fitted, hours, passes)]
+    return "\n".join([f"{made}; {datetime.now(UTC):%Y-%m-%d}.", "", *rows, "", told, "", *projected, ""])
+
+
+def projections(fitted: Mapping[str, Line], hours: float, passes: int) -> Iterator[str]:
+    """What a large corpus and many clients would cost."""
+    two, client = fitted["two passes of the acoustic model"], fitted["round of federated training"]
+    heads, votes = (fitted[stage] for stage in fitted if stage.startswith(("teachers", "their votes")))
+    pool = 1000 / teacher_heads.UTTERANCES
+    yield f"features of {hours:.0f} h: {fitted['features'](hours) / 3600:.1f} h"
+    yield f"{passes} passes over them, a network of mini's size: {two(hours) / 2 * passes / 3600:.0f} h"
+    for teachers in (15, 250):
+        starts = teachers * two.fixed / 60
+        yield f"{teachers} teachers who share the hours out: as much, and {starts:.0f} min to start them"
+    asked = f"and {votes(250) * pool / 60:.0f} min for their votes on 1,000 utterances"
+    yield f"250 heads of a public model, 30 utterances each: {heads(250) / 60:.0f} min, {asked}"
+    yield f"a round of 10,000 clients: {client(1e4) / 60:.0f} min"
+    yield f"a million clients, each once: {client(1e6) / 3600:.0f} h"
+    yield "a client who is not in a round costs nothing"
+
+
+def picture(costs: Sequence[Cost], path: Path) -> None:
+    """A panel for each axis."""
+    axes: dict[str, list[curves.Line]] = {}
+    for stage, of_one in grouped(costs).items():
+        points = [curves.Point(cost.size, cost.processor) for cost in of_one]
+        axes.setdefault(of_one[0].axis, []).append(curves.Line(stage, points))
+    panels = [curves.Panel(axis, "processor seconds", drawn, "log", "log") for axis, drawn in axes.items()]
+    curves.draw(panels, path)
+
+
+def main() -> None:
+    """Measure, fit, draw and write."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc")
+    made.add_argument("--text", type=Path, required=True, help="public text, a normalized sentence a line")
+    made.add_argument("--out-dir", type=Path, default=ROOT / "build/scaling")
+    made.add_argument("--hours", type=float, nargs="+", default=[0.1, 0.3, 0.7])
+    made.add_argument("--hypotheses", type=int, nargs="+", default=[5, 20, 80])
+    made.add_argument("--words", type=int, nargs="+", default=[5_000, 15_000, 45_000])
+    made.add_argument("--clients", type=int, nargs="+", default=[25, 100, 400])
+    made.add_argument("--teachers", type=int, nargs="+", default=[10, 50, 250])
+    made.add_argument("--projected-hours", type=float, default=960.0, help="of training speech")
+    made.add_argument("--passes", type=int, default=30, help="over it, as in conf/paper/am_ctc.yaml")
+    args = made.parse_args()
+    torch.set_num_threads(1)
+    work, costs = args.work_dir.absolute(), []
+    with TemporaryDirectory(prefix="scaling-") as name:
+        scratch = Path(name)
+        parts = (
+            of_hours(work, scratch, args.hours),
+            of_hypotheses(work, scratch, args.hypotheses, args.hours[0]),
+            of_words(work, scratch, args.words, args.text.absolute()),
+            of_clients(args.clients),
+            of_teachers(args.teachers),
+        )
+        for cost in itertools.chain(*parts):
+            print(
+                f"{cost.stage}, {cost.size:g} {cost.axis}: {cost.processor:.1f} s, {cost.megabytes:.0f} MB",
+                flush=True,
+            )
+            costs.append(cost)
+    write_jsonl(args.out_dir / "costs.jsonl", map(asdict, costs))
+    write_text(args.out_dir / "scaling.md", as_page(costs, args.projected_hours, args.passes))
+    picture(costs, args.out_dir / "scaling.svg")
+    print((args.out_dir / "scaling.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
