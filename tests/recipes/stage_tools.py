@@ -61,6 +61,11 @@ exit 0
 """
 
 
+def hear_interrupts() -> None:
+    """For ``preexec_fn``: whatever is started in the background inherits that interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def shell_clone(folder: Path, corpora: dict[str, str]) -> Path:
     """The repository's shell files, no recipes, the verb ``copy``, and these ``egs/NAME/run.sh``."""
     shutil.copytree(ROOT / "local", folder / "local", ignore=shutil.ignore_patterns("recipes"))
@@ -149,6 +154,7 @@ class Tree:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=hear_interrupts,
         )
 
     def ran(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import ROOT, shell_clone
+from tests.recipes.stage_tools import ROOT, hear_interrupts, shell_clone
 from tests.recipes.test_shell import CORPUS, run
 
 #: Every recipe of the demonstration, one stage each; all have the options that any of them is given.
@@ -70,9 +69,9 @@ def test_an_interrupt_ends_both_chains(root: Path) -> None:
     for recipe in ("ctc", "dpsgd"):
         (root / f"local/recipes/{recipe}.sh").write_text(TOY.replace("/copy", "/slow"))
     environment = {**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)}
-    # What runs in the background inherits that interrupts are ignored.
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    running = subprocess.Popen([root / "run.sh"], env=environment, start_new_session=True, preexec_fn=heard)
+    running = subprocess.Popen(
+        [root / "run.sh"], env=environment, start_new_session=True, preexec_fn=hear_interrupts
+    )
     pids = [root / f"{name}.pid" for name in RECIPES]
     wait_for(lambda: all(pid.exists() and pid.read_text() for pid in pids))
     os.killpg(running.pid, signal.SIGINT)

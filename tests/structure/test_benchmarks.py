@@ -16,7 +16,8 @@ from tests.structure.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in {"__init__", "rows", "scaling", "table"})
+NO_PEER = {"__init__", "rows", "scaling", "table"}
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_PEER)
 
 
 def row(ours: float, peer: float, better: str = "less", what: str = "a sum") -> Row:
