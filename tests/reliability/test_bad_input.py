@@ -50,7 +50,7 @@ def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
         (["--stage"], ["--stage", "a value"]),
         (["--stage", "three"], ["--stage", "a whole number", "three"]),
         (["--dry-run", "maybe"], ["true or false", "maybe"]),
-        (["--size", "large"], ["tiny, small or paper", "large"]),
+        (["--size", "large"], ["tiny, demo, small or paper", "large"]),
         (["extra"], ["extra"]),
     ],
 )
