@@ -115,9 +115,15 @@ def part(folder: Path, role: str, hours: float, out: Path, as_role: str | None =
     return total / 3600
 
 
+def searched(work: Path) -> tuple[str | Path, ...]:
+    """The flags of a first pass."""
+    exp, graph = work / "exp/ctc_tdnn_phone", work / "data/graph_phone"
+    return ("--in-model", exp / "am", "--in-graph", graph, "--in-weights", exp / "weights.json")
+
+
 def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost]:
     """Features, passes of training and the first pass."""
-    data, exp = work / "data", work / "exp/ctc_tdnn_phone"
+    data = work / "data"
     for hours in sizes:
         here = scratch / f"hours_{hours}"
         found = part(data / "manifests", "train", hours, here / "manifests")
@@ -138,22 +144,14 @@ def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost
         trained = run("train_am", *model, *layers, "--device", "cpu", "--set", "epochs=2", "avg=1")
         yield Cost("two passes of the acoustic model", "hours", found, *trained)
         tested = part(data / "feats_fbank", "test", hours, here / "test")
-        shared = (
-            "--in-model",
-            exp / "am",
-            "--in-graph",
-            data / "graph_phone",
-            "--in-weights",
-            exp / "weights.json",
-        )
-        given = (*shared, "--in-feats", here / "test", "--config", CONF / "decode.yaml", "--device", "cpu")
-        hyps = ("--out-hyps", here / "hyps.jsonl", "--set", "role=test")
-        yield Cost("first pass", "hours", tested, *run("decode", *given, *hyps))
+        given = ("--in-feats", here / "test", "--out-hyps", here / "hyps.jsonl", "--device", "cpu")
+        tests = ("--config", CONF / "decode.yaml", "--set", "role=test")
+        yield Cost("first pass", "hours", tested, *run("decode", *searched(work), *given, *tests))
 
 
 def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float) -> Iterator[Cost]:
     """N-best lists, and their words by a neural LM."""
-    data, exp = work / "data", work / "exp/ctc_tdnn_phone"
+    data = work / "data"
     part(data / "feats_fbank", "test", hours, scratch / "some")
     lm = scratch / "lstm"
     text = ("--in-manifests", data / "manifests", "--in-lang", data / "lang_phone", "--out-dir", lm)
@@ -170,17 +168,9 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
     )
     for most in sizes:
         lists = scratch / f"nbest_{most}"
-        shared = (
-            "--in-model",
-            exp / "am",
-            "--in-graph",
-            data / "graph_phone",
-            "--in-weights",
-            exp / "weights.json",
-        )
-        given = (*shared, "--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
-        layers = ("--config", CONF / "decode.yaml", CONF / "nbest.yaml")
-        made = run("make_nbest", *given, *layers, "--set", "backend=k2", "role=test", f"num_paths={most}")
+        given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
+        layers = ("--config", CONF / "decode.yaml", CONF / "nbest.yaml", "--set", "backend=k2", "role=test")
+        made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
         yield Cost("N-best lists", "hypotheses", most, *made)
         scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
         named = ("--config", CONF / "score_nbest.yaml", "--device", "cpu", "--set", "name=lstm")
