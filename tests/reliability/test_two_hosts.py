@@ -35,6 +35,7 @@ def hosts() -> Iterator[tuple[str, str]]:
             _ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
                 _ip("-n", name, "link", "set", device, "up")
+            _ip("netns", "exec", name, "true")
     except (OSError, subprocess.CalledProcessError) as error:
         _forget(made)
         pytest.skip(f"no network namespaces can be made here: {error}")
