@@ -25,7 +25,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.federated_round import LOCAL, loss_of, made_clients, made_model, our_round, padded_batches
+from benchmarks.federated_round import (
+    LOCAL,
+    loss_of,
+    made_clients,
+    made_model,
+    our_round,
+    padded_batches,
+    train_plainly,
+)
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.weighting import ClientData
@@ -166,11 +174,7 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
             local, clients = federated_peers.model_and_clients(*sizes)
             for value, given in zip(local.parameters(), parameters, strict=True):
                 value.data.copy_(torch.from_numpy(given))
-            optimizer = torch.optim.SGD(local.parameters(), lr=LOCAL.lr)
-            for batch in padded_batches(clients[self.number]):
-                optimizer.zero_grad()
-                loss_of(local, *batch).backward()
-                optimizer.step()
+            train_plainly(local, clients[self.number])
             found = [value.detach().numpy() for value in local.parameters()]
             return found, len(clients[self.number].text.lengths), {}
 

@@ -78,16 +78,21 @@ def loss_of(
     return -(model(words, following, lengths).sum(dim=1) / lengths).mean()
 
 
+def train_plainly(model: NeuralLm, client: ClientData) -> None:
+    """One pass of SGD over a client's batches."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=LOCAL.lr)
+    for batch in padded_batches(client):
+        optimizer.zero_grad()
+        loss_of(model, *batch).backward()
+        optimizer.step()
+
+
 def plain_round(model: NeuralLm, cohort: list[ClientData]) -> torch.Tensor:
     """The sum of words times (theta - theta_i), one client after the other."""
     total = torch.zeros(sum(p.numel() for p in model.parameters()), dtype=torch.float64)
     for client in cohort:
         local = copy.deepcopy(model)
-        optimizer = torch.optim.SGD(local.parameters(), lr=LOCAL.lr)
-        for batch in padded_batches(client):
-            optimizer.zero_grad()
-            loss_of(local, *batch).backward()
-            optimizer.step()
+        train_plainly(local, client)
         start = 0
         for old, new in zip(model.parameters(), local.parameters()):
             difference = (old.detach() - new.detach()).reshape(-1)

@@ -28,6 +28,7 @@ import torch
 from benchmarks import federated_round, teacher_heads
 from benchmarks.rows import command_line
 from benchmarks.table import line, machine, versions
+from privasr_k2 import config
 from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.environment import code_version
 from privasr_k2.federated.client import LocalTrainer
@@ -103,7 +104,7 @@ def run(verb: str, *words: object) -> tuple[float, float, float]:
     return time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def part(folder: Path, role: str, hours: float, out: Path, as_role: str | None = None) -> float:
+def part(folder: Path, role: str, hours: float, out: Path) -> float:
     """Write the first utterances of a role, so many hours, to another folder; the hours that there are."""
     total, taken = 0.0, []
     for cut in load_cuts(folder, role, lazy=True):
@@ -111,7 +112,7 @@ def part(folder: Path, role: str, hours: float, out: Path, as_role: str | None =
             break
         total += cut.duration
         taken.append(cut)
-    save_cuts(taken, out, as_role or role)
+    save_cuts(taken, out, role)
     return total / 3600
 
 
@@ -132,14 +133,8 @@ def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost
             "features", "hours", found, *run("compute_features", *feats, "--config", CONF / "features.yaml")
         )
         part(data / "feats_fbank", "dev", 0.02, here / "feats")
-        model = (
-            "--in-feats",
-            here / "feats",
-            "--in-lang",
-            data / "lang_phone/spoken",
-            "--out-dir",
-            here / "am",
-        )
+        lang = data / "lang_phone/spoken"
+        model = ("--in-feats", here / "feats", "--in-lang", lang, "--out-dir", here / "am")
         layers = ("--config", CONF / "am_ctc.yaml", ROOT / "egs/mini/conf/am_ctc.yaml")
         trained = run("train_am", *model, *layers, "--device", "cpu", "--set", "epochs=2", "avg=1")
         yield Cost("two passes of the acoustic model", "hours", found, *trained)
@@ -155,17 +150,8 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
     part(data / "feats_fbank", "test", hours, scratch / "some")
     lm = scratch / "lstm"
     text = ("--in-manifests", data / "manifests", "--in-lang", data / "lang_phone", "--out-dir", lm)
-    run(
-        "train_lm",
-        *text,
-        "--config",
-        CONF / "lm_lstm.yaml",
-        "--device",
-        "cpu",
-        "--set",
-        "max_text_words=20000",
-        "epochs=1",
-    )
+    small = ("--config", CONF / "lm_lstm.yaml", "--set", "max_text_words=20000", "epochs=1")
+    run("train_lm", *text, *small, "--device", "cpu")
     for most in sizes:
         lists = scratch / f"nbest_{most}"
         given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
@@ -214,13 +200,14 @@ def of_teachers(sizes: Sequence[int]) -> Iterator[Cost]:
     model = teacher_heads.make_model()
     top = make_top(model, "output")
     start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
+    settings = config.load(HeadConfig, [CONF / "heads.yaml"], ["trained=output"])
     for heads in sizes:
         data = teacher_heads.make_data(heads)
-        config = HeadConfig("output", 60, 8, 0.0003, 5, 0.02, 0.01, 5.0, min(heads, 25), 60.0, 1)
         begun = clock()
         utterances = teacher_heads.read(top, data, heads)
-        groups = [range(first, min(first + 25, heads + 1)) for first in range(1, heads + 1, 25)]
-        found = [train_group(top, start, utterances, group, config) for group in groups]
+        at_once = settings.heads_at_once
+        groups = [range(first, min(first + at_once, heads + 1)) for first in range(1, heads + 1, at_once)]
+        found = [train_group(top, start, utterances, group, settings) for group in groups]
         yield Cost("teachers as heads", "teachers", heads, *since(begun), 0.0)
         together = {name: torch.cat([group[name] for group in found]) for name in found[0]}
         ensemble = HeadEnsemble(model, together, trained="output", per_token=True)

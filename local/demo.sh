@@ -4,6 +4,7 @@
 # Two chains side by side, with half of the cores each, because most stages are one process: mini (ctc, rescore, classlm,
 # fmp, fedlm) and mini_pate (dpsgd, pate). Work goes to egs/demo/ (or --work-dir), the page to egs/mini/exp (or there).
 # Other options: nj (jobs at once, of both together), size, force, verify, dry_run, wait, device, cmd.
+# shellcheck disable=SC1091
 set -euo pipefail
 caller=$PWD
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -35,6 +36,7 @@ done
 }
 jobs=$(((nj + 1) / 2))
 
+. "$root/path.sh"   # the environment, before two chains want it
 summary=$(mktemp)
 recipe() {   # CORPUS RECIPE OPTION...
   local started=$SECONDS result='done' code=0

@@ -13,7 +13,7 @@
 #   --corpus-dir DIR            the corpus; never written to
 #   --work-dir DIR              where data/ and exp/ go (default: egs/CORPUS, or egs/user/NAME for your own)
 #   --nj N                      jobs at once
-#   --cmd 'slurm OPTIONS'       run everything there, instead of what local/cmd.sh says; or 'local'
+#   --cmd 'slurm OPTIONS'       run everything there, instead of what local/cmd.sh says; or 'local', or 'torchrun OPTIONS'
 #   --device auto|cpu|cuda|cuda:N
 # What is built:
 #   --size tiny|demo|small|paper   tiny for tests, demo for ./run.sh alone, small for two cores, paper for the papers' own numbers

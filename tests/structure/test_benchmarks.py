@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.rows import Row, append_rows, command_line, read_rows
+from benchmarks.scaling import fit
 from benchmarks.table import table
 from tests.structure.shell_files import ROOT
 
@@ -61,6 +62,13 @@ def test_ratio_is_how_many_times_as_good() -> None:
 def test_a_figure_that_has_no_ratio_is_refused(figures: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match="above 0"):
         row(*figures)
+
+
+def test_costs_are_fitted_by_a_line_that_starts_at_no_less_than_nothing() -> None:
+    line = fit([1, 2, 4], [3.0, 5.0, 9.0])
+    assert (line.fixed, line.rate, line.off) == (1.0, 2.0, 0.0) and line(10) == 21.0
+    assert fit([1, 2, 4], [1.0, 4.0, 16.0]).fixed == 0.0
+    assert fit([1, 2, 4], [1.0, 4.0, 16.0]).off > 0.3
 
 
 def test_better_is_less_or_more() -> None:
