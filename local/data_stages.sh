@@ -22,5 +22,5 @@ fi
 
 if [[ ${own_lang:-true} == true ]]; then
   stage 2 "lang directory of $units units" prepare_lang $(layers lang) --in-manifests $manifests --out-dir "$lang" \
-    ${vocabulary_lists:+--in-public-lists "$vocabulary_lists"} "${lang_flags[@]}" --set units="$units"
+    ${vocabulary_lists:+--in-public-lists "$vocabulary_lists"} "${lang_flags[@]}" --set units="$units" $lang_options
 fi

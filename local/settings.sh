@@ -22,6 +22,7 @@
 #   --feature fbank|mfcc|sphinx|given|auto   --speed-perturb true: three speeds of every training utterance
 #   --lm-text FILE              further text for the language model;  --arpa FILE  a language model ready made
 #   --corpus-options 'K=V ...'  options that only your corpus has
+#   --lang-options 'K=V ...'    settings of conf/lang.yaml, such as max_words=20000
 #   --lexicon FILE              a pronunciation lexicon in place of the corpus's own
 #   --allow-pipes true          data: and own corpora: run the commands in a wav.scp (if you trust who wrote them)
 # What may be spent, in recipes that make a privacy claim:
@@ -37,6 +38,7 @@ ledger='' max_epsilon=''
 
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
 corpus_options=''   # NAME=VALUE words for prepare_corpus
+lang_options=''     # the same for prepare_lang
 # Names in the text, for recipe classlm, whose options taggers, gold, public_text and decode a corpus may set, as nnlm_text of fedlm:
 public_lists=''     # folder of public lists of names that comes with the manifests
 vocabulary_lists=''  # the same, where every recipe's vocabulary is to have their words

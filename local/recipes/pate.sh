@@ -6,7 +6,7 @@
 #   ./run.sh an4 pate --public-corpus librispeech --public-dir DIR --words 'stop yes'
 #
 # Options: models (out of ctc, rnnt, ctc_attention, las; quoted), teachers (numbers of them; quoted), epsilons (of a student's labels;
-# quoted; inf: clean votes), mechanisms (out of gnmax, lnmax, confident_gnmax, gaussian_posteriors, laplace_posteriors; quoted),
+# quoted; inf: clean votes), sweep_epsilons (further ones for the first of models alone; quoted), mechanisms (out of gnmax, lnmax, confident_gnmax, gaussian_posteriors, laplace_posteriors; quoted),
 # readings (out of equation, figures: students with the noise that the paper took for epsilon, too; quoted), vote (utterance, token,
 # or frame, with ctc), unit (speaker or utterance), delta.
 # How many answers: answers (so many), noise (in votes; as many as epsilon buys with it), or neither: as many as it buys with noise of
@@ -20,12 +20,13 @@
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
 . e2e_options.sh
-teachers='' heads=${heads:-false} epsilons='8 inf' mechanisms='gnmax lnmax' readings='' vote=utterance answers='' noise='' least=10 threshold=60
+teachers='' heads=${heads:-false} epsilons='8 inf' sweep_epsilons='' mechanisms='gnmax lnmax' readings='' vote=utterance answers='' noise='' least=10 threshold=60
 labelled='' self_trained=false ways=none student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
 . parse_options.sh
 teachers=${teachers:-${default_teachers:-15}}
 above_0 teachers "$whole" "whole numbers above 0" "$teachers"
 above_0 epsilons "inf|$decimal" "numbers above 0, or inf" "$epsilons"
+above_0 sweep-epsilons "inf|$decimal" "numbers above 0, or inf" "$sweep_epsilons"
 above_0 dpsgd-epsilons "inf|$decimal" "numbers above 0, or inf" "$dpsgd_epsilons"
 among mechanisms "gnmax lnmax confident_gnmax gaussian_posteriors laplace_posteriors" "$mechanisms"
 among readings "equation figures" "${readings:-equation}"
@@ -43,8 +44,11 @@ exp=exp/pate_${units}_${unit}_$vote$scratch
 if [[ $heads == true ]]; then exp+=_heads; fi
 own_texts=''
 if [[ $labelled == true || ( -z $labelled && ( $start == scratch || $vote != utterance ) ) ]]; then own_texts=yes; fi
+for e in $sweep_epsilons; do
+  [[ " $epsilons " != *" $e "* ]] || _stop "--sweep-epsilons" "budgets beside those of --epsilons '$epsilons'" "'$e'" "leave it away"
+done
 finite=''
-for e in $epsilons; do if [[ $e != inf ]]; then finite+="${finite:+,}$e"; fi; done
+for e in $epsilons $sweep_epsilons; do if [[ $e != inf ]]; then finite+="${finite:+,}$e"; fi; done
 
 # Shards first, and what the budget buys: what cannot be is said before anything is trained.
 for number in $teachers; do
@@ -114,9 +118,10 @@ of_model=() names=() of_teachers=() settings=()
 release() {   # SYSTEM SETTING...
   of_model+=("$model") names+=("$1") of_teachers+=("$number") settings+=("${*:2}")
 }
+budgets="$epsilons $sweep_epsilons"
 for model in $models; do
   for number in $teachers; do
-    for e in $epsilons; do
+    for e in $budgets; do
       if [[ $e == inf ]]; then release "clean_$number" mechanism=gnmax epsilon=.inf; continue; fi
       for mechanism in $mechanisms; do
         setting="mechanism=$mechanism epsilon=$e data=$private_data delta=$delta${answers:+ answers=$answers}" limit=${noise:+noise=$noise}
@@ -134,6 +139,7 @@ for model in $models; do
       done
     done
   done
+  budgets=$epsilons   # of every model but the first
 done
 for place in "${!names[@]}"; do
   model=${of_model[$place]} number=${of_teachers[$place]} setting=${settings[$place]} name=${names[$place]}

@@ -97,3 +97,14 @@ def test_other_units_reach_a_graph(copied: Path, units: str) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert (copied / f"data/graph_{units}/HLG.safetensors").is_file()
+
+
+def test_the_vocabulary_is_cut_where_the_command_line_says_so(copied: Path) -> None:
+    words = copied / "data/lang_phone/words.txt"
+    before = len(words.read_text().splitlines())
+    options = ("--size", "tiny", "--work-dir", copied, "--stage", "2", "--stop-stage", "2")
+    done = run_recipe("mini", "ctc", *options, "--lang-options", "max_words=1")
+    assert done.returncode == 0, done.stdout
+    assert 5 < len(words.read_text().splitlines()) < before  # train's own words stay
+    done = run_recipe("mini", "ctc", *options, "--lang-options", "most_words=1")
+    assert done.returncode != 0 and "most_words" in done.stdout

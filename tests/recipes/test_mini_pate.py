@@ -82,13 +82,15 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "1 inf",
     )
     every += ("--mechanisms", "gnmax lnmax confident_gnmax gaussian_posteriors", "--readings", "figures")
-    every += ("--dpsgd-epsilons", "8 inf", "--words", "yes", "--attacks", "white_box black_box")
+    every += ("--sweep-epsilons", "100", "--dpsgd-epsilons", "8 inf")
+    every += ("--words", "yes", "--attacks", "white_box black_box")
     done = run_recipe("mini_pate", "pate", *every, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
     for said in ("student, las confident_gnmax_3_1", "student, rnnt lnmax_2_1_figures", "labels, ctc clean_3",
                  "posteriors of 2 teachers, ctc", "DP-SGD, ctc_attention, epsilon inf",
                  "inversion, black_box, las control"):  # fmt: skip
         assert f"({said})" in done.stdout, said
+    assert "(student, ctc gnmax_3_100)" in done.stdout and "(student, rnnt gnmax_3_100)" not in done.stdout
     done = run_recipe(
         "mini_pate", "pate", "--heads", "false", "--vote", "token", *DRY, "--work-dir", tmp_path
     )
@@ -114,6 +116,7 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--epsilons", "0"), "--epsilons: expected numbers above 0, or inf, found '0'"),
+        (("--sweep-epsilons", "1 8"), "expected budgets beside those of --epsilons '8 inf'"),
         (("--teachers", "5 0"), "--teachers: expected whole numbers above 0, found '0'"),
         (("--threshold", "120"), "--threshold: expected 1 to 100 per cent of the teachers"),
         (("--mechanisms", "noise"), "--mechanisms: expected out of gnmax lnmax"),
