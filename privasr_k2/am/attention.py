@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from privasr_k2.am.encoders.common import valid_frames
+from privasr_k2.am.shared_prefixes import SharedPrefixes
 from privasr_k2.am.steps import Prefixes
 
 _MASKED = -1e4  # finite in half precision too, and exp() of it is 0
@@ -184,6 +185,23 @@ class Speller(nn.Module):
             share = self.config.label_smoothing
             losses = (1.0 - share) * losses - share * log_probs.mean(dim=2)
         return (losses * (positions <= target_lengths.unsqueeze(1))).sum(dim=1)
+
+    def log_likelihoods(self, encoded: Tensor, lengths: Tensor, hyps: SharedPrefixes) -> Tensor:
+        """log P of the tokens and the end of M hypotheses: (M,) float64. Each distinct prefix is read once.
+
+        Args:
+            encoded: (N, T, D).
+            lengths: (N,) true frames.
+        """
+        frames, embedded, seen = self.frames(encoded, lengths), self.embedding(hyps.tokens), []
+        state = self.begin(frames.take(hyps.owners[: hyps.levels[1]]))
+        for start, end in hyps.by_length():
+            if start:
+                state = state.take(hyps.parents[start:end])
+            state, here = self.read(state, embedded[start:end], frames.take(hyps.owners[start:end]))
+            seen.append(here)
+        log_probs = self.log_probs(torch.cat(seen))[hyps.edge_nodes, hyps.edge_tokens].double()
+        return (log_probs[hyps.edges] * hyps.inside).sum(dim=1)
 
 
 class SpellerSteps:

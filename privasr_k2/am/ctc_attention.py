@@ -17,6 +17,7 @@ from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.am.encoders import PyramidEncoderConfig
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.shared_prefixes import share_prefixes
 from privasr_k2.am.steps import JointSteps
 
 KIND = "ctc_attention"
@@ -106,8 +107,8 @@ class CtcAttentionModel(SequenceModel):
         self.eval()
         scores = encoded.new_zeros(len(rows), dtype=torch.float64)
         if self.ctc_weight < 1:
-            attention = -self.speller(encoded[rows], lengths[rows], targets, target_lengths).double()
-            scores = scores + (1.0 - self.ctc_weight) * attention
+            hyps = share_prefixes(rows, targets, target_lengths)
+            scores = scores + (1.0 - self.ctc_weight) * self.speller.log_likelihoods(encoded, lengths, hyps)
         if self.ctc_weight > 0:
             log_probs = self.ctc_log_probs(encoded)[rows]
             aligned = -ctc_loss(log_probs, lengths[rows], targets, target_lengths).double()

@@ -10,6 +10,7 @@ from torch import Tensor
 from privasr_k2.am.attention import Speller, SpellerConfig, SpellerSteps
 from privasr_k2.am.encoders import PyramidEncoderConfig
 from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.shared_prefixes import share_prefixes
 
 KIND = "las"
 
@@ -55,7 +56,7 @@ class LasModel(SequenceModel):
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
-        return -self.speller(encoded[rows], lengths[rows], targets, target_lengths).double()
+        return self.speller.log_likelihoods(encoded, lengths, share_prefixes(rows, targets, target_lengths))
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> SpellerSteps:

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from privasr_k2.am.encoders import PyramidEncoderConfig
 from privasr_k2.am.rnnt_loss import boundary, find_k2, log_likelihood
 from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.shared_prefixes import SharedPrefixes, share_prefixes
 from privasr_k2.am.steps import Prefixes, relative, scanned
 from privasr_k2.errors import ConfigError
 
@@ -26,6 +27,7 @@ KIND = "rnnt"
 BACKENDS = ("auto", "k2", "torch")
 _LEAST = -1e4
 _NONE = -float("inf")
+_CACHED = 4e6  # bytes of logits that stay in a CPU's cache from one operation to the next
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,32 @@ class Joint(nn.Module):
         label = logits[:, :, :-1].gather(3, wanted).squeeze(3) - total[:, :, :-1]
         return logits[..., 0] - total, label
 
+    def shared_arcs(self, frames: Tensor, prefixes: Tensor, hyps: SharedPrefixes) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of a blank after each prefix and of each token that follows one; no gradients.
+
+        Args:
+            frames: (N, T, J) projected.
+            prefixes: (K, J) projected.
+
+        Returns:
+            (K, T) and (E, T); what is behind an end is of no meaning.
+        """
+        blanks, labels = [], []
+        limit = self.limit if frames.is_cuda else min(self.limit, _CACHED)
+        step = max(int(limit // (4 * frames.size(1) * max(self.output.weight.shape))), 1)
+        splits = torch.arange(0, len(prefixes) + step, step, device=prefixes.device)
+        edges = torch.searchsorted(hyps.edge_nodes, splits).tolist()
+        for start, first, last in zip(range(0, len(prefixes), step), edges, edges[1:]):
+            end = start + step
+            logits = self.logits(
+                frames[hyps.owners[start:end]], prefixes[start:end].unsqueeze(1)
+            )  # (k, T, C)
+            total = logits.logsumexp(2)
+            blanks.append(logits[..., 0] - total)
+            nodes = hyps.edge_nodes[first:last] - start
+            labels.append(logits[nodes, :, hyps.edge_tokens[first:last]] - total[nodes])
+        return torch.cat(blanks), torch.cat(labels)
+
     def pieces(self, num: int, frames: int, positions: int) -> Iterator[tuple[slice, slice]]:
         """Rows and frames whose outputs at ``positions`` prefixes fit into the limit.
 
@@ -238,7 +266,16 @@ class RnntModel(SequenceModel):
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
-        return -self.losses(encoded[rows], lengths[rows], targets, target_lengths).double()
+        hyps = share_prefixes(rows, targets, target_lengths)
+        outputs, _ = self.predictor(functional.pad(targets, (1, 0)))
+        # Of the hypotheses that begin with a prefix, any one: the network has read the same there.
+        read = outputs.new_zeros(len(hyps.owners), outputs.size(2))
+        read[hyps.edge_nodes[hyps.edges[hyps.inside]]] = outputs[hyps.inside]
+        blank, label = self.joint.shared_arcs(self.joint.frame(encoded), self.joint.prefix(read), hyps)
+        arcs = blank[hyps.edge_nodes[hyps.edges]], label[hyps.edges[:, :-1]]
+        by_frame = [part.transpose(1, 2).contiguous() for part in arcs]
+        backend = self.spec.transducer.backend
+        return log_likelihood(*by_frame, lengths[rows], target_lengths, backend=backend).double()
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> TransducerSteps:
