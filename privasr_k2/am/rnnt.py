@@ -242,7 +242,9 @@ class RnntModel(SequenceModel):
                 "set it to 0, or install k2",
             )
         edges = boundary(lengths, target_lengths)
-        simple, (of_label, of_blank) = k2.rnnt_loss_smoothed(
+        # Not the smoothed loss: it mixes in a unigram of the whole batch, so that utterances would change
+        # each other's gradients.
+        simple, (of_label, of_blank) = k2.rnnt_loss_simple(
             self.simple_prefix(prefixes).float(),
             self.simple_frame(encoded).float(),
             targets,

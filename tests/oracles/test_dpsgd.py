@@ -35,7 +35,15 @@ def losses(made: nn.Module, batch: Batch, kind: str) -> Tensor:
 
 @pytest.mark.parametrize(("kind", "encoder"), ARCHITECTURES)
 def test_gradients_of_examples_are_those_of_one_at_a_time(kind: str, encoder: str) -> None:
-    made = tiny_model(encoder) if kind == "ctc" else model(kind, encoder)
+    compare_with_one_at_a_time(tiny_model(encoder) if kind == "ctc" else model(kind, encoder), kind)
+
+
+@pytest.mark.k2
+def test_gradients_of_examples_with_a_pruned_transducer() -> None:
+    compare_with_one_at_a_time(model("rnnt", prune_range=2), "rnnt")
+
+
+def compare_with_one_at_a_time(made: nn.Module, kind: str) -> None:
     batch = made_batch()
     found = ExampleGradients(made).gradients(lambda twin: losses(twin, batch, kind))
     for row, one in enumerate(batch.split(3)):
