@@ -90,19 +90,25 @@ def train_student(
 ) -> None:
     """Train in every way that the configuration names, keep the one with the fewest errors on dev, write it.
 
+    Where no answer has a text that fits, as when noise or weak teachers end them at once, and there are no
+    public transcripts, the student is the public model that it begins with.
+
     Args:
         folder: gets ``ways/<way>/`` with what the trainer writes, the model and ``student.json``.
         config: of the class that :func:`config_of` makes.
         num_workers: processes that read ahead where features do not fit in memory.
 
     Raises:
-        DataError: features of different sizes, or what :func:`privasr_k2.pate.student_data.student_data`
-            refuses.
+        DataError: features of different sizes, random weights and nothing to learn from, or what
+            :func:`privasr_k2.pate.student_data.student_data` refuses.
     """
     _check_features(given)
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # All that can be wrong with the data of the last way is found before the first one is trained.
     data = [_data(way, given, config, _start(given, spec, config)) for way in config.student.ways]
+    if given.init is None and not all(one.teaches for one in data):
+        told = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
+        raise DataError("--in-labels", "something to learn from", told, "spend more, or add public data")
     found = [
         _train(way, one, given, spec, folder, config, process, num_workers)
         for way, one in zip(config.student.ways, data)
@@ -156,12 +162,24 @@ def _train(
     log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
     model = _start(given, spec, config)
     place = folder / "ways" / way
+    reads = {"max_duration": config.max_duration, "num_workers": num_workers, "memory_gb": config.memory_gb}
+    dev = Batches(*_dev(given, model), seed=None, **reads)
+    losses = HypothesisLosses(model)
+    task = DistillationTask(
+        data.targets,
+        task_of(config),
+        SpecAugment(config.spec_augment),
+        time_stretch=config.time_stretch,
+        unanswered=config.student.unanswered,
+    )
+    if not data.teaches:
+        log.warning("%s: no answer has a text that could be learned: the student is --in-public-init", way)
+        weights = {name: value.clone() for name, value in model.state_dict().items()}
+        return _Trained(way, data.counts, evaluate(losses.to(process.device), task, dev, process), weights)
     # What is trained on stands in the task; a batch's own targets are those of the heaviest hypotheses.
     heaviest = {name: (target.sequences or ((0,),))[0] or (0,) for name, target in data.targets.items()}
-    reads = {"max_duration": config.max_duration, "num_workers": num_workers, "memory_gb": config.memory_gb}
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
-    dev = Batches(*_dev(given, model), seed=None, **reads)
     content = hashlib.sha256()
     for batch in source.everything():
         content.update(batch.features.numpy().tobytes())
@@ -177,14 +195,6 @@ def _train(
     if way == CONSISTENCY:
         told.append(dataclasses.asdict(config.student.unanswered))
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    losses = HypothesisLosses(model)
-    task = DistillationTask(
-        data.targets,
-        task_of(config),
-        SpecAugment(config.spec_augment),
-        time_stretch=config.time_stretch,
-        unanswered=config.student.unanswered,
-    )
     epochs = train(losses, task, source, dev, place, config, process, fingerprint)
     if not process.leads:
         return _Trained(way, data.counts, {}, {})

@@ -124,6 +124,21 @@ def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) ->
     assert torch.equal(found[0]["mean"], start["mean"])
 
 
+def test_with_nothing_to_learn_it_is_the_public_model(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    """As where noise has ended every answer at once; random weights are refused, and nothing written."""
+    given, config = inputs(corpus), quick("ctc", "student.ways=[none,consistency]")
+    train_student(given, tmp_path / "start", quick("ctc", "epochs=1"), ALONE)
+    student = tmp_path / "student"
+    train_student(replace(given, labels={}, init=tmp_path / "start"), student, config, ALONE)
+    found, start = (load_tensors(folder / "model.safetensors") for folder in (student, tmp_path / "start"))
+    assert found.keys() == start.keys() and all(torch.equal(found[name], start[name]) for name in start)
+    about = json.loads((student / "student.json").read_text())
+    assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 0
+    with pytest.raises(DataError, match="none of 10 utterances answered"):
+        train_student(replace(given, labels={}), tmp_path / "other", config, ALONE)
+    assert not (tmp_path / "other").exists()
+
+
 def test_features_of_another_kind_are_refused(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     given = inputs(corpus)
     cut = given.pool[0]

@@ -157,8 +157,8 @@ def test_hypotheses_must_fit_their_frames_while_training(corpus: tuple[Path, Lan
 
 def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
     for way in ("none", "consistency"):
-        with pytest.raises(DataError, match="none of 8 utterances answered"):
-            together(corpus, way, labels={})
+        assert not together(corpus, way, labels={}).teaches
+    assert together(corpus).teaches
     assert together(corpus, "self_training", labels={}).counts["unanswered_used"] == 2
     with pytest.raises(ConfigError, match="--in-public-nbest"):
         together(corpus, "self_training", lists=None)
