@@ -28,7 +28,7 @@ stage 2 "who is private, and who public" split_speech $(layers split_speech) --i
   ${public_feats:+--in-public-train "$public_feats"} --out-dir "$sides"
 private=$sides/private public=$sides/public pool=$sides/pool
 stage 3 "lang directory of $units units, from public text" prepare_lang $(layers lang) --in-public-manifests "$public" --out-dir "$lang" \
-  --set units="$units"
+  --set units="$units" $lang_options
 
 base=exp/e2e_$units                           # models without a claim
 tuned=$base$scratch                           # those that depend on where they begin

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 corpus=data_dir corpus_name=an4    # privasr_k2/corpora/data_dir.py; conf/split_speech.yaml names the pool's speakers
 corpus_dir=corpus/an4              # or --corpus-dir where you have it
-feature=given units=bpe_100         # of LibriSpeech: half as many tokens as characters, and as many steps of a speller
+feature=given units=bpe_100        # of LibriSpeech: fewer tokens than characters, and so steps of a speller
 public_corpus=librispeech public_dir=$PWD/corpus/LibriSpeech   # or --public-dir
 public_feature=sphinx              # the front end that AN4's features were made with
 words='yes stop'                   # said by themselves: what model inversion reconstructs

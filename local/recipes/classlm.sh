@@ -53,7 +53,7 @@ if [[ $decode == true && -z $am_model ]]; then   # the acoustic model's tokens
   if [[ $units == bpe_* ]]; then tokens+=(--in-bpe-model "$lang/bpe.model"); fi
 fi
 stage 8 "lang directory of all words" prepare_lang $(layers lang) --in-manifests $texts --in-further-text "${words_from[@]}" \
-  --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$names_lang" --set units="$units" corpus_words=$corpus_words
+  --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$names_lang" --set units="$units" corpus_words=$corpus_words $lang_options
 
 choices=()
 # Models of a setting are $exp/SETTING/lm/M1.arpa.gz (words), M2 (classes), M4 (LSTM), M3.arpa.gz (n-grams of M4).

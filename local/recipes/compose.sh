@@ -28,7 +28,7 @@ words=${lang}_released tokens=(--in-tokens "$lang/tokens.txt")
 if [[ $units == bpe_* ]]; then tokens+=(--in-bpe-model "$lang/bpe.model"); fi
 if [[ -n $am_model ]]; then tokens=("${lang_flags[@]}"); fi
 stage 8 "lang directory of what was released" prepare_lang $(layers lang) --in-manifests $texts --in-further-text "$sanitized" \
-  --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$words" --set units="$units" corpus_words=false
+  --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$words" --set units="$units" corpus_words=false $lang_options
 
 class_lm=$exp/lm/classes graph=$exp/graph weights=$exp/first_pass/weights.json
 stage 9 "class LM of sanitized text" train_class_lm $(layers class_lm) --in-text "$sanitized" --in-public-names "$public_lists" \

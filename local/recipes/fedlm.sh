@@ -54,7 +54,7 @@ if [[ $decode == false ]]; then
   . data_stages.sh
   if [[ -n $nnlm_text ]]; then   # no word that only clients have
     stage 2 "vocabulary of public text" prepare_lang $(layers lang) $(layers public_lang) --in-manifests "$manifests" \
-      --raw-lm-text "$nnlm_text" --out-dir "$lang"
+      --raw-lm-text "$nnlm_text" --out-dir "$lang" ${lang_options:+--set $lang_options}
   fi
 else
   . first_pass_stages.sh   # stages 0-8: data, lang, LM, graph, acoustic model, decoding

@@ -129,6 +129,11 @@ class Joint(nn.Module):
         self.output = nn.Linear(hidden, num_tokens)
         self.limit = limit
 
+    @property
+    def _cell(self) -> int:
+        """Bytes for one frame and one prefix."""
+        return 4 * max(self.output.out_features, self.output.in_features)
+
     def logits(self, frames: Tensor, prefixes: Tensor) -> Tensor:
         """Projections that broadcast to (..., J) -> (..., C) float32."""
         return self.output(torch.tanh(frames + prefixes)).float()
@@ -180,7 +185,7 @@ class Joint(nn.Module):
         """
         blanks, labels = [], []
         limit = self.limit if frames.is_cuda else min(self.limit, _CACHED)
-        step = max(int(limit // (4 * frames.size(1) * max(self.output.weight.shape))), 1)
+        step = max(int(limit // (self._cell * frames.size(1))), 1)
         splits = torch.arange(0, len(prefixes) + step, step, device=prefixes.device)
         edges = torch.searchsorted(hyps.edge_nodes, splits).tolist()
         for start, first, last in zip(range(0, len(prefixes), step), edges, edges[1:]):
@@ -199,8 +204,7 @@ class Joint(nn.Module):
 
         Of one frame of one utterance they are computed even where they do not.
         """
-        cell = 4 * max(self.output.out_features, self.output.in_features)
-        cells = max(int(self.limit // (cell * positions)), 1)  # pairs of utterance and frame
+        cells = max(int(self.limit // (self._cell * positions)), 1)  # pairs of utterance and frame
         rows = min(max(cells // frames, 1), num) if cells < num * frames else num
         times = min(max(cells // rows, 1), frames)
         for row in range(0, num, rows):
