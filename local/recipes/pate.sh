@@ -10,7 +10,9 @@
 # readings (out of equation, figures: students with the noise that the paper took for epsilon, too; quoted), vote (utterance, token,
 # or frame, with ctc), unit (speaker or utterance), delta.
 # How many answers: answers (so many), noise (in votes; as many as epsilon buys with it), or neither: as many as it buys with noise of
-# 30 per cent of the teachers, lnmax 20; least (but so many in any case); threshold (of confident_gnmax, per cent of the teachers).
+# 30 per cent of the teachers, lnmax 20; least (but so many in any case); sure (of --vote token: what the public model finds so
+# probable, below 1, is taken from it and nobody is asked; half of these shares of noise); candidates (then, of its likeliest tokens so
+# many are voted on); threshold (of confident_gnmax, per cent of the teachers).
 # Students and teachers: heads (true: teachers share the public model's lower layers), labelled (true: students learn public
 # transcripts, too), ways (with unanswered utterances: out of none, self_training, consistency; quoted), self_trained (true: the public
 # model on its own guesses at the pool, without votes, as a control), student_epochs, score_teachers (how many are scored).
@@ -21,7 +23,7 @@
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
 . e2e_options.sh
 teachers='' heads=${heads:-false} epsilons='8 inf' sweep_epsilons='' mechanisms='gnmax lnmax' readings='' vote=utterance answers='' noise='' least=10 threshold=60
-labelled='' self_trained=false ways=none student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
+sure='' candidates='' labelled='' self_trained=false ways=none student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
 . parse_options.sh
 teachers=${teachers:-${default_teachers:-15}}
 above_0 teachers "$whole" "whole numbers above 0" "$teachers"
@@ -35,7 +37,8 @@ among attacks "white_box black_box" "$attacks"
 [[ $threshold -ge 1 && $threshold -le 100 ]] || _stop "--threshold" "1 to 100 per cent of the teachers" "'$threshold'" "correct the value"
 [[ $vote != frame || $models == ctc ]] || _stop "--vote frame" "--models ctc: only CTC has a token a frame" "'$models'" "vote for utterances or tokens"
 [[ $heads == false || $start == public ]] || _stop "--start $start" "whole teachers" "--heads true" "add --heads false"
-[[ $heads == false || $vote != token ]] || _stop "--vote token" "whole teachers" "--heads true" "add --heads false"
+[[ -z $sure || $vote == token ]] || _stop "--sure" "--vote token" "--vote $vote" "leave it away, or vote for tokens"
+[[ -z $candidates || -n $sure ]] || _stop "--candidates" "--sure, which names the public model's part" "none" "add --sure X"
 if [[ $vote == token && " $mechanisms " != " gnmax " && " $mechanisms " != " lnmax " && " $mechanisms " == *[cp]o* ]]; then
   _stop "--vote token" "mechanisms gnmax or lnmax" "'$mechanisms'" "leave the others away"
 fi
@@ -125,9 +128,10 @@ for model in $models; do
       if [[ $e == inf ]]; then release "clean_$number" mechanism=gnmax epsilon=.inf; continue; fi
       for mechanism in $mechanisms; do
         setting="mechanism=$mechanism epsilon=$e data=$private_data delta=$delta${answers:+ answers=$answers}" limit=${noise:+noise=$noise}
-        if [[ $vote == utterance && -z $noise && -z $answers ]]; then
+        if [[ ( $vote == utterance || -n $sure ) && -z $noise && -z $answers ]]; then
           share=30
           if [[ $mechanism == l* ]]; then share=20; fi
+          if [[ $vote == token ]]; then share=$((share / 2)); fi
           limit="least=$least most_noise=$(printf '%d.%02d' $((number * share / 100)) $((number * share % 100)))"
         fi
         if [[ $mechanism == confident_gnmax ]]; then
@@ -148,7 +152,9 @@ for place in "${!names[@]}"; do
   if [[ $setting != *epsilon=.inf* ]]; then claim=(--out-privacy "$out/privacy.json" $(budget)); fi
   if [[ $vote == token ]]; then
     stage 10 "labels, $model $name" vote_tokens $(layers pate) $(layers vote_tokens) --in-private-teachers "$exp/$model/teachers_$number" \
-      --in-private-shards "exp/shards_$unit/$number" --in-public-feats "$pool" --out-dir "$out/labels" "${claim[@]}" --set $setting \
+      --in-private-shards "exp/shards_$unit/$number" --in-public-feats "$pool" ${sure:+--in-public-model "$base/$model/public/am"} \
+      --out-dir "$out/labels" "${claim[@]}" --set $setting ${sure:+sure="$sure"} \
+      ${candidates:+candidates="$candidates"} \
       --device "$device" --num-jobs "$nj"
   else
     stage 10 "labels, $model $name" aggregate_votes $(layers pate) --in-private-votes "$exp/$model/${of}_$number" --in-lang "$lang" \

@@ -5,8 +5,9 @@ r"""Release labels of public utterances token by token: teachers vote for what f
         --ledger privacy/ledger.json --config conf/pate.yaml conf/vote_tokens.yaml \
         --set data=mini/train noise=20 epsilon=8
 
-Every token costs an answer. Each batch is written before the next is drawn, and never drawn again. With
-epsilon=.inf there is no noise and no release: leave out --out-privacy and --ledger.
+Every token costs an answer, but for those that a public model (--in-public-model) is sure of. Each batch is
+written before the next is drawn, and never drawn again. With epsilon=.inf there is no noise and no release:
+leave out --out-privacy and --ledger.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ def main() -> None:
         *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
         help="the public pool",
     )  # fmt: skip
+    made.add_argument(
+        "--in-public-model", type=Path, metavar="DIR", help="whose sure tokens are not asked about"
+    )
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
     made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
@@ -39,8 +43,11 @@ def main() -> None:
 
     import torch
 
+    from privasr_k2.am.checkpoints import load_recognizer
     from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.errors import ConfigError
     from privasr_k2.pate.ensembles import open_ensemble
+    from privasr_k2.pate.proposals import check_public
     from privasr_k2.pate.releases import spending_of
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.tokens import TOKEN, TokenVotesConfig, chosen, release_tokens, settle_tokens
@@ -50,11 +57,22 @@ def main() -> None:
 
     config = cli.load(TokenVotesConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
+    if (args.in_public_model is None) != (config.sure == 1):
+        raise ConfigError(
+            "sure",
+            "below 1 with --in-public-model, else 1",
+            f"{config.sure}",
+            "correct the value, or the flag",
+        )
     torch.set_num_threads(args.num_jobs)
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     cuts = chosen(load_cuts(args.in_feats, config.role), config)
     setting = settle_tokens(cuts, shards, config)
     ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=True)
+    public = None
+    if args.in_public_model is not None:
+        check_public(args.in_public_model)
+        public = load_recognizer(args.in_public_model, device)
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
     who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster), "teachers": shards.teachers}
     with ExitStack() as stack:
@@ -65,12 +83,16 @@ def main() -> None:
                 beside=args.out_privacy,
                 spending=spending_of(config, setting, **who),
                 fingerprint=release.fingerprint_of(
-                    config, [args.in_private_teachers, args.in_shards, args.in_feats]
+                    config,
+                    [
+                        *(args.in_private_teachers, args.in_shards, args.in_feats),
+                        *filter(None, [args.in_public_model]),
+                    ],
                 ),
                 max_epsilon=args.max_epsilon,
             )
             begun = stack.enter_context(made_release)
-        told = release_tokens(args.out_dir, ensemble, cuts, shards, setting, config, device, begun)
+        told = release_tokens(args.out_dir, ensemble, cuts, shards, setting, config, device, begun, public)
         print_result(told, begun)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.files import WEIGHTS
 from privasr_k2.am.sequence import Recognizer
-from privasr_k2.am.steps import Prefixes
+from privasr_k2.am.steps import Prefixes, Stepper
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import Lang, check_same_tokens
 
@@ -119,42 +119,58 @@ class TeacherEnsemble:
 
     def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
         """Votes for the next token, all teachers reading the same tokens."""
-        return TokenVotes(self, features, lengths)
+        steppers = [model.stepper(*model.encode(features, lengths)) for model in self.models]
+        return TokenVotes(steppers, len(features), features.device)
 
 
 class TokenVotes:
     """The I teachers at the same prefixes of N utterances.
 
-    Attributes:
-        counts: (M, C) int64: for each prefix, the votes for every next token; 0 is the end.
+    Args:
+        steppers: each of one teacher or several; those of several read the N utterances teacher by teacher.
+        num: N.
     """
 
-    def __init__(self, ensemble: TeacherEnsemble, features: Tensor, lengths: Tensor) -> None:
-        self._steppers = [model.stepper(*model.encode(features, lengths)) for model in ensemble.models]
-        self._device = features.device
+    def __init__(self, steppers: Sequence[Stepper], num: int, device: torch.device) -> None:
+        self._steppers, self._num, self._device = tuple(steppers), num, device
         with torch.no_grad():
             self._prefixes: list[Prefixes] = [stepper.start() for stepper in self._steppers]
-        self.counts = self._count()
 
-    def extend(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Read one token more after some of the prefixes, and give the counts there.
+    def extend(self, rows: np.ndarray, tokens: np.ndarray) -> None:
+        """Read one token more after some of the prefixes.
 
         Args:
             rows: (M,) which of the prefixes go on.
             tokens: (M,) from 1: what was decided there, the same for all teachers.
         """
-        given = [
+        places, said = (
             torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device) for values in (rows, tokens)
-        ]
+        )
         with torch.no_grad():
-            self._prefixes = [
-                stepper.extend(prefixes, *given) for stepper, prefixes in zip(self._steppers, self._prefixes)
-            ]
-        self.counts = self._count()
-        return self.counts
+            for k, (stepper, prefixes) in enumerate(zip(self._steppers, self._prefixes)):
+                teachers = torch.arange(stepper.num // self._num, device=self._device)
+                before = len(prefixes.scores) // len(teachers)
+                own = (places + before * teachers.unsqueeze(1)).flatten()
+                self._prefixes[k] = stepper.extend(prefixes, own, said.repeat(len(teachers)))
 
-    def _count(self) -> np.ndarray:
-        scores = torch.stack([prefixes.scores.nan_to_num(nan=-np.inf) for prefixes in self._prefixes])
+    def scores(self) -> Tensor:
+        """(I, M, C) float64, natural log: what every teacher gives to each next token."""
+        found = [
+            prefixes.scores.unflatten(0, (stepper.num // self._num, -1))
+            for stepper, prefixes in zip(self._steppers, self._prefixes)
+        ]
+        return torch.cat(found).nan_to_num(nan=-np.inf)
+
+    def counts(self, candidates: Tensor | None = None) -> np.ndarray:
+        """(M, K) int64: for each prefix, the votes for every candidate.
+
+        Args:
+            candidates: (M, K) tokens, 0 = the end, of which each teacher votes for the likeliest, among
+                equals for the first; none: all tokens in their order, K = C.
+        """
+        scores = self.scores()
+        if candidates is not None:
+            scores = scores.gather(2, candidates.expand(len(scores), -1, -1))
         choices = torch.nn.functional.one_hot(scores.argmax(dim=2), scores.size(2)).sum(dim=0)
         return choices.cpu().numpy()
 

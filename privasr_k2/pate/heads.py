@@ -8,7 +8,7 @@ each; what was trained stands in its header), ``encoder/`` (the public model), `
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,18 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.am.checkpoints import load_recognizer
+from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.errors import DataError
-from privasr_k2.pate.ensembles import TeacherEnsemble
-from privasr_k2.pate.heads_tops import TRAINED, Inputs, Top, make_top
+from privasr_k2.pate.ensembles import TeacherEnsemble, TokenVotes
+from privasr_k2.pate.heads_tops import TRAINED, CtcTop, Inputs, Top, make_top
 from privasr_k2.training.weights import load_tensors, read_header
 
 WEIGHTS, ENCODER, CONFIG = "heads.safetensors", "encoder", "heads.yaml"
 _REPAIR = "run train_heads again"
 # Numbers that scores of one call may need, for as many heads at a time as fit.
 _LIMIT = 50_000_000
+# How often a stepper holds its log-probabilities while it reads on, in double precision.
+_READ_COPIES = 8
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,19 @@ class HeadEnsemble(TeacherEnsemble):
         found[:, inside] = np.where(np.isnan(values), -np.inf, values)
         return found
 
+    def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
+        """As :meth:`TeacherEnsemble.token_votes`; heads of CTC read together."""
+        if not isinstance(self._top, CtcTop):
+            return super().token_votes(features, lengths)
+        with torch.no_grad():
+            lower, kept = self._top.lower(features, lengths)
+            numbers = lower.size(0) * lower.size(1) * self.num_tokens
+            steppers = []
+            for heads in self._parts(_READ_COPIES * numbers):
+                log_probs = self._top.log_probs(heads, lower[None], kept[None])
+                steppers.append(CtcSteps(log_probs.flatten(0, 1), kept.repeat(len(log_probs))))
+        return TokenVotes(steppers, len(features), features.device)
+
     def losses(self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
         """Each head's loss of one transcript an utterance, (I, N), as whole models have it.
 
@@ -141,12 +157,14 @@ class HeadEnsemble(TeacherEnsemble):
 
     def _scores(self, inputs: Inputs, *, training: bool) -> Tensor:
         """(I, R), of as many heads at a time as the limit allows."""
-        size = max(self._limit // max(self._top.numbers(inputs), 1), 1)
-        parts = (
-            {name: value[first : first + size] for name, value in self._heads.items()}
-            for first in range(0, self.num_teachers, size)
-        )
+        parts = self._parts(self._top.numbers(inputs))
         return torch.cat([self._top.scores(heads, inputs, training=training) for heads in parts])
+
+    def _parts(self, numbers: int) -> Iterator[dict[str, Tensor]]:
+        """As many heads at a time as the limit allows, where one needs so many numbers."""
+        size = max(self._limit // max(numbers, 1), 1)
+        for first in range(0, self.num_teachers, size):
+            yield {name: value[first : first + size] for name, value in self._heads.items()}
 
     def _inputs(
         self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor

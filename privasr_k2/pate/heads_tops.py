@@ -166,20 +166,21 @@ class CtcTop(_Upper):
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
         """As :meth:`Top.scores`."""
-        return _aligned(
-            self._log_probs(parameters, self._upper(parameters, inputs)), inputs, training=training
-        )
+        log_probs = self.log_probs(parameters, inputs.lower, inputs.lengths)
+        return _aligned(log_probs, inputs, training=training)
+
+    def log_probs(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
+        """(I, N, T, C) natural log, from (H, N, T, D) of the frozen layers and (H, N) true frames."""
+        x = self._upper(parameters, lower, lengths)
+        weight = parameters["output.weight"].squeeze(3)
+        return linear(x, weight, parameters["output.bias"]).float().log_softmax(3)
 
     def numbers(self, inputs: Inputs) -> int:
         """As :meth:`Top.numbers`."""
         return _aligned_numbers(inputs, self._model.num_tokens)
 
-    def _upper(self, parameters: Parameters, inputs: Inputs) -> Tensor:
-        return inputs.lower
-
-    def _log_probs(self, parameters: Parameters, x: Tensor) -> Tensor:
-        weight = parameters["output.weight"].squeeze(3)
-        return linear(x, weight, parameters["output.bias"]).float().log_softmax(3)
+    def _upper(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
+        return lower
 
 
 class CtcBlockTop(CtcTop):
@@ -203,10 +204,10 @@ class CtcBlockTop(CtcTop):
             hook.remove()
         return entering[0].transpose(1, 2), lengths
 
-    def _upper(self, parameters: Parameters, inputs: Inputs) -> Tensor:
-        x = inputs.lower.transpose(2, 3)  # (H, N, D, T)
+    def _upper(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
+        x = lower.transpose(2, 3)  # (H, N, D, T)
         frames = torch.arange(x.size(3), device=x.device)
-        valid = (frames < inputs.lengths.unsqueeze(2)).unsqueeze(2).to(x.dtype)
+        valid = (frames < lengths.unsqueeze(2)).unsqueeze(2).to(x.dtype)
         block = self._model.encoder.blocks[-1]
         found = _called(block, self._last, parameters, (x, valid))
         norm = getattr(self._model.encoder, "norm", None)

@@ -77,7 +77,7 @@ def proposals_of(lists: NbestLists, lang: Lang, max_hyps: int) -> Proposals:
 
 
 def check_public(path: Path) -> bool:
-    """Refuse lists that were made with private data; what a release covers is public.
+    """Refuse lists, and models, that were made with private data; what a release covers is public.
 
     Each stage on the way back must have a release (``--out-privacy``), or read nothing that it calls private
     itself (``--in-private-*``), nor be a training on data that another stage calls private.
@@ -128,9 +128,9 @@ def _behind(path: Path, stamp: dict[str, Any], private: Sequence[str]) -> list[s
     if own or trained_on:
         raise DataError(
             path,
-            "hypotheses that a public model proposed",
+            "a public model, or what one proposed",
             f"stage {stamp['number']} ({stamp['title']}) behind it, which reads private data without a "
             f"release: {(own or trained_on)[0]}",
-            "decode the pool with a public model, or with a student of released labels",
+            "take a public model, or a student of released labels",
         )
     return inputs

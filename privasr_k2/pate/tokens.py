@@ -1,7 +1,8 @@
 """Votes token by token: all teachers read what was answered so far, and vote for what comes next.
 
-No list of hypotheses is needed; every token, and the end, costs an answer. An utterance whose end is not
-reached, because a check fails or the votes are used up, has no label.
+No list of hypotheses is needed. Every token, and the end, costs an answer, but for those that a public model
+is sure of after the same prefix: they are taken from it. An utterance whose end is not reached, because a
+check fails or the votes are used up, has no label.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privasr_k2.am.sequence import Recognizer
 from privasr_k2.decoding.end_to_end import join_tokens
 from privasr_k2.decoding.jobs import ShareConfig, recognized
-from privasr_k2.errors import ConfigError
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.pate.aggregate import AggregateConfig
 from privasr_k2.pate.answers import UNANSWERED, noisy_winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
@@ -47,12 +49,18 @@ class TokenPoolConfig:
         max_duration: seconds of speech that are read at a time.
         tokens_per_second: no label has more tokens.
         utterances: so many of the pool, drawn at random; 0: all.
+        sure: nobody is asked about a token to which a public model gives this probability, in (0, 1], or
+            more; 1 without such a model.
+        candidates: teachers vote for one of so many tokens, those that the public model finds likeliest, 2 or
+            more; 0: of all.
     """
 
     role: str
     max_duration: float
     tokens_per_second: float
     utterances: int
+    sure: float
+    candidates: int
 
     def __post_init__(self) -> None:
         if not self.tokens_per_second > 0 or not self.max_duration > 0:
@@ -62,6 +70,12 @@ class TokenPoolConfig:
             )
         if self.utterances < 0:
             raise ValueError(f"utterances must be 0 or more, got {self.utterances}")
+        if not 0 < self.sure <= 1:
+            raise ValueError(f"sure must be above 0 and at most 1, got {self.sure}")
+        if self.candidates < 0 or self.candidates == 1:
+            raise ValueError(f"candidates must be 2 or more, or 0, got {self.candidates}")
+        if self.candidates and self.sure == 1:
+            raise ValueError(f"candidates must be 0 without a public model (sure=1), got {self.candidates}")
 
 
 @dataclass(frozen=True)
@@ -114,6 +128,7 @@ def release_tokens(
     config: TokenVotesConfig,
     device: str,
     release: Release | None,
+    public: Recognizer | None = None,
 ) -> dict[str, object]:
     """Draw the answers, batch by batch, each written once; write the labels; finish.
 
@@ -121,14 +136,20 @@ def release_tokens(
 
     Args:
         folder: gets ``answers-<n>.safetensors`` and the labels.
+        public: whom ``config.sure`` is about; it has seen nothing private.
 
     Raises:
         ConfigError: tokens that make no words.
+        DataError: a public model of other tokens.
         PrivacyError: the release is finished, and what it has drawn is gone.
     """
     names = ensemble.tokens
     if names is None:
         raise ConfigError("the teachers", "tokens with names", "none", "train them by train_am")
+    if public is not None and public.tokens != names:
+        raise DataError(
+            "the public model", "the teachers' tokens", "others", "give the model that they began at"
+        )
     found: list[tuple[str, np.ndarray]] = []
     used = np.zeros(2, dtype=np.int64)  # asked, answered
     batch = 0
@@ -142,7 +163,7 @@ def release_tokens(
             left = dataclasses.replace(
                 setting, asked=setting.asked - int(used[0]), answers=setting.answers - int(used[1])
             )
-            texts, spent = _stepwise(ensemble, features, lengths, own, left, config, release, ties)
+            texts, spent = _stepwise(ensemble, public, features, lengths, own, left, config, release, ties)
             splits = np.cumsum([0, *map(len, texts)])
             values = {
                 "tokens": np.concatenate([*texts, np.zeros(0, np.int64)]),
@@ -172,6 +193,7 @@ def release_tokens(
 
 def _stepwise(
     ensemble: TeacherEnsemble,
+    public: Recognizer | None,
     features: torch.Tensor,
     lengths: torch.Tensor,
     cuts: Sequence[Cut],
@@ -184,23 +206,33 @@ def _stepwise(
     longest = np.array([config.longest(cut.duration) for cut in cuts])
     texts = np.full((len(cuts), int(longest.max()) + 1), UNANSWERED)
     reading = ensemble.token_votes(features, lengths)
-    alive, counts = np.arange(len(cuts)), reading.counts
-    asked = answered = 0
+    guide = (
+        None if public is None else TeacherEnsemble([public], per_token=True).token_votes(features, lengths)
+    )
+    alive, asked, answered = np.arange(len(cuts)), 0, 0
     for step in range(texts.shape[1]):
+        tokens, candidates = np.full(len(alive), UNANSWERED), None
+        if guide is not None:
+            probs, likeliest = guide.scores()[0].softmax(dim=1).sort(dim=1, descending=True, stable=True)
+            candidates = likeliest[:, : config.candidates or None]
+            sure = (probs[:, 0] >= config.sure).cpu().numpy()
+            tokens[sure] = likeliest[:, 0].cpu().numpy()[sure]
         # As many as may still be asked, and answered.
         now = dataclasses.replace(left, asked=left.asked - asked, answers=left.answers - answered)
-        able = min(len(alive), now.asked if now.answers > 0 else 0)
-        alive, counts = alive[:able], counts[:able]
-        if not able:
-            break
-        sizes = np.full(able, counts.shape[1])
+        asks = np.flatnonzero(tokens == UNANSWERED)[: now.asked if now.answers > 0 else 0]
         broken = release.noise(ties, step) if release is not None else None
-        tokens = noisy_winners(counts.ravel(), sizes, now, broken)
+        counts = reading.counts(candidates)[asks]
+        found = noisy_winners(counts.ravel(), np.full(len(asks), counts.shape[1]), now, broken)
+        if candidates is not None:
+            found = np.where(found < 0, UNANSWERED, candidates.cpu().numpy()[asks, found])
+        tokens[asks] = found
         texts[alive, step] = tokens
-        asked, answered = asked + able, answered + int((tokens != UNANSWERED).sum())
+        asked, answered = asked + len(asks), answered + int((tokens[asks] != UNANSWERED).sum())
         onward = np.flatnonzero((tokens > 0) & (step < longest[alive]))
         alive = alive[onward]
         if not len(alive):
             break
-        counts = reading.extend(onward, tokens[onward])
+        reading.extend(onward, tokens[onward])
+        if guide is not None:
+            guide.extend(onward, tokens[onward])
     return [text[text != UNANSWERED] for text in texts], np.array([asked, answered])

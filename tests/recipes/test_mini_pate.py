@@ -95,6 +95,11 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "mini_pate", "pate", "--heads", "false", "--vote", "token", *DRY, "--work-dir", tmp_path
     )
     assert done.returncode == 0 and "proposes" not in done.stdout and "votes of" not in done.stdout
+    sure = ("--vote", "token", "--sure", "0.8", "--candidates", "4")
+    done = run_recipe("mini_pate", "pate", *sure, *DRY, "--work-dir", tmp_path)
+    assert done.returncode == 0, done.stdout
+    labels = done.stdout[done.stdout.index("(labels, ctc gnmax_250_8)") :]
+    assert "exp/e2e_char/ctc/public/am" in labels[: labels.index("(labels, ctc lnmax_250_8)")]
     done = run_recipe("mini_pate", "pate", *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0 and "(250 teachers as heads, ctc)" in done.stdout
     heads = ("--teachers", "2 3", "--words", "yes", "--per", "true")
@@ -124,6 +129,8 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
         (("--start", "scratch", "--heads", "true"), "add --heads false"),
         (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax or lnmax"),
+        (("--sure", "0.8"), "--vote token"),
+        (("--vote", "token", "--candidates", "4"), "add --sure"),
         (("--units", "phone"), "add --units char"),
     ],
 )

@@ -105,26 +105,15 @@ def test_from_shards_to_labels(
     assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
 
 
-def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cast(monkeypatch, folder, "of=posteriors", "weights=[0.4,0.2,0.2,0.2]")
-    aggregate(monkeypatch, folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4")
-    assert len(read_labels(folder / "labels" / "labels.jsonl")) == 11
-    given = (
-        "--in-private-teachers",
-        folder / "teachers",
-        "--in-shards",
-        folder / "shards",
-        "--in-feats",
-        folder / "feats",
-    )
-    out = (
-        "--out-dir",
-        folder / "tokens",
-        "--out-privacy",
-        folder / "tokens.json",
-        "--ledger",
-        folder / "ledger.json",
-    )
+def vote_tokens(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, *settings: str, public: str | None = None
+) -> None:
+    """Thirty answers at most, about three utterances."""
+    flags = {"private-teachers": folder / "teachers", "shards": folder / "shards", "feats": folder / "feats"}
+    if public is not None:
+        flags["public-model"] = folder / public
+    given = [part for flag, path in flags.items() for part in (f"--in-{flag}", path)]
+    out = ("--out-dir", folder / name, "--out-privacy", folder / f"{name}.json")
     conf = (
         "--config",
         CONF / "pate.yaml",
@@ -133,20 +122,22 @@ def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         "data=tiny/train",
         "noise=0.3",
     )
-    call(
-        monkeypatch,
-        "vote_tokens",
-        *given,
-        *out,
-        *conf,
-        "epsilon=1e5",
-        "delta=1e-3",
-        "utterances=3",
-        "answers=30",
-    )
+    asked = ("epsilon=1e5", "delta=1e-3", "utterances=3", "answers=30")
+    ledger = ("--ledger", folder / "ledger.json")
+    call(monkeypatch, "vote_tokens", *given, *out, *ledger, *conf, *asked, *settings)
+
+
+def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cast(monkeypatch, folder, "of=posteriors", "weights=[0.4,0.2,0.2,0.2]")
+    aggregate(monkeypatch, folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4")
+    assert len(read_labels(folder / "labels" / "labels.jsonl")) == 11
+    vote_tokens(monkeypatch, folder, "tokens")
     about = read_json(folder / "tokens" / "labels.json")
     assert about["vote"] == "token" and about["utterances_asked"] == 3 and about["votes_answered"] <= 30
     assert len(Ledger(folder / "ledger.json").entries()) == 2
+    vote_tokens(monkeypatch, folder, "sure", "sure=0.4", "candidates=3", public="teachers/1")
+    assert read_json(folder / "sure" / "labels.json")["votes_answered"] < about["votes_answered"]
+    assert len(Ledger(folder / "ledger.json").entries()) == 3
 
 
 def test_the_plan_is_printed(
@@ -226,7 +217,13 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
         write_json(folder / ".stages" / f"{number}.json", stamp)
     with pytest.raises(SystemExit) as error:
         cast(monkeypatch, folder)
-    refused(capsys, "hypotheses that a public model proposed", error)
+    refused(capsys, "a public model, or what one proposed", error)
+    with pytest.raises(SystemExit) as error:
+        vote_tokens(monkeypatch, folder, "tokens", "sure=0.6", public="teachers/1")
+    refused(capsys, "a public model, or what one proposed", error)
+    with pytest.raises(SystemExit) as error:
+        vote_tokens(monkeypatch, folder, "tokens", "sure=0.6")
+    refused(capsys, "--in-public-model", error)
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
     conf = ("--config", CONF / "shards.yaml", "--set", "teachers=7")
     with pytest.raises(SystemExit) as error:

@@ -100,11 +100,11 @@ def test_the_next_token_is_voted_for_after_the_same_prefix(kind: str) -> None:
     prefixes = [(), (), ()]
     rows = [0, 1, 2]
     for own, tokens in (([0, 2], [1, 3]), ([0, 1], [2, 2])):
-        check_counts(made, x, lengths, rows, prefixes, reading.counts)
+        check_counts(made, x, lengths, rows, prefixes, reading.counts())
         prefixes = [(*prefixes[k], token) for k, token in zip(own, tokens)]
         rows = [rows[k] for k in own]
         reading.extend(np.array(own), np.array(tokens))
-    check_counts(made, x, lengths, rows, prefixes, reading.counts)
+    check_counts(made, x, lengths, rows, prefixes, reading.counts())
 
 
 def check_counts(
@@ -132,7 +132,7 @@ def test_one_teacher_alone_is_greedy_search() -> None:
     for row in range(3):
         tokens: list[int] = []
         alone = TeacherEnsemble([model], per_token=True).token_votes(x[row : row + 1], lengths[row : row + 1])
-        while len(tokens) < 6 and (token := int(alone.counts[0].argmax())):
+        while len(tokens) < 6 and (token := int(alone.counts()[0].argmax())):
             tokens.append(token)
             alone.extend(np.array([0]), np.array([token]))
         if len(tokens) < 6:  # search keeps the best of all ends, a vote takes the first
@@ -141,7 +141,7 @@ def test_one_teacher_alone_is_greedy_search() -> None:
                 >= float(score_hypotheses(model, x[row : row + 1], lengths[row : row + 1], [[tokens]])[0])
                 - 1e-5
             )
-    assert reading.counts.sum(axis=1).tolist() == [1, 1, 1]
+    assert reading.counts().sum(axis=1).tolist() == [1, 1, 1]
 
 
 def test_folders_must_be_those_of_the_shards(tmp_path: Path) -> None:

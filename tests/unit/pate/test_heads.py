@@ -138,6 +138,15 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     assert [one.tolist() for one in votes] == [v.tolist() for v in whole.hypothesis_votes(x, lengths, hyps)]
     assert all(one.sum() == 5 for one in votes) and np.ptp(expected[:, 0, 0]) > 0.1
     assert ensemble.hypothesis_scores(x, lengths, [[], [], []]).shape == (5, 3, 0)
+    readings = [made.token_votes(x, lengths) for made in (whole, ensemble, few)]
+    for rows, tokens in (([0, 1, 2], [1, 2, 3]), ([2, 0], [3, 3]), ([1], [1])):
+        expected = readings[0].scores()
+        for one in readings[1:]:
+            torch.testing.assert_close(one.scores(), expected, rtol=0, atol=1e-4)
+            np.testing.assert_array_equal(one.counts(), readings[0].counts())
+        for one in readings:
+            one.extend(np.array(rows), np.array(tokens))
+    assert readings[1].counts().shape == (1, model.num_tokens) and readings[1].counts().sum() == 5
 
 
 @pytest.mark.parametrize(("kind", "trained", "encoder"), KINDS)

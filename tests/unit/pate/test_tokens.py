@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def ensemble() -> TeacherEnsemble:
 
 
 def config(**changes: object) -> TokenVotesConfig:
-    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0)
+    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, sure=1.0, candidates=0)
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
 
@@ -52,13 +53,15 @@ def begun(folder: Path, feats: Path, told: TokenVotesConfig) -> Iterator[release
         yield made
 
 
-def run(folder: Path, ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig) -> dict[str, object]:
+def run(
+    folder: Path, ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
+) -> dict[str, object]:
     cuts = load_cuts(feats, "pool")
-    setting = settle_tokens(cuts, SHARDS, told)
+    given = (folder / "labels", ensemble, cuts, SHARDS, settle_tokens(cuts, SHARDS, told), told, "cpu")
     if not told.claims:
-        return release_tokens(folder / "labels", ensemble, cuts, SHARDS, setting, told, "cpu", None)
+        return release_tokens(*given, None, public)
     with begun(folder, feats, told) as made:
-        return release_tokens(folder / "labels", ensemble, cuts, SHARDS, setting, told, "cpu", made)
+        return release_tokens(*given, made, public)
 
 
 def labels(folder: Path) -> dict[str, str]:
@@ -67,27 +70,38 @@ def labels(folder: Path) -> dict[str, str]:
     }
 
 
-def wanted(ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig) -> dict[str, tuple[str, int]]:
-    """Utterance by utterance, with all teachers' probabilities after the prefix computed anew."""
+def wanted(
+    ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
+) -> tuple[dict[str, str], int, int]:
+    """Labels, how often teachers were asked, and how often not: all probabilities after each prefix anew."""
     from privasr_k2.am.sequence import next_log_probs
 
-    found = {}
+    def after(model: Any, x: torch.Tensor, text: list[int]) -> torch.Tensor:
+        return next_log_probs(model, x, torch.tensor([x.size(1)]), [text])[0]
+
+    found, asked, taken = {}, 0, 0
     for cut in load_cuts(feats, "pool"):
         x = torch.from_numpy(cut.load_features())[None]
         text: list[int] = []
         while True:
-            counts = np.zeros(5, int)
-            for model in ensemble.models:
-                counts[int(next_log_probs(model, x, torch.tensor([x.size(1)]), [text]).argmax())] += 1
-            token = int(counts.argmax())
+            own = after(public, x, text).exp() if public is not None else torch.zeros(5)
+            token = int(own.argmax())
+            if own[token] < told.sure:
+                asked += 1
+                allowed = list(range(5))
+                if public is not None:
+                    allowed = own.argsort(descending=True)[: told.candidates or None].tolist()
+                votes = [int(after(model, x, text)[allowed].argmax()) for model in ensemble.models]
+                token = allowed[int(np.bincount(votes).argmax())]
+            else:
+                taken += 1
             if token == 0:
-                words = "".join(TOKENS[k] for k in text).replace("▁", " ").split()
-                found[cut.id] = (" ".join(words), len(text) + 1)
+                found[cut.id] = " ".join("".join(TOKENS[k] for k in text).replace("▁", " ").split())
                 break
             if len(text) == math.ceil(cut.duration * told.tokens_per_second):
                 break
             text.append(token)
-    return found
+    return found, asked, taken
 
 
 def test_without_noise_it_is_the_majority_after_each_prefix(
@@ -95,10 +109,36 @@ def test_without_noise_it_is_the_majority_after_each_prefix(
 ) -> None:
     told = config(epsilon=math.inf, noise=0.0)
     about = run(tmp_path, ensemble, feats, told)
-    oracle = wanted(ensemble, feats, told)
-    assert labels(tmp_path) == {name: text for name, (text, _) in oracle.items()}
-    assert about["utterances_answered"] == len(oracle) and about["vote"] == "token"
-    assert about["votes_answered"] >= sum(number for _, number in oracle.values())  # type: ignore[operator]
+    found, asked, _ = wanted(ensemble, feats, told)
+    assert labels(tmp_path) == found and about["utterances_answered"] == len(found)
+    assert about["vote"] == "token" and about["votes_answered"] == asked
+
+
+@pytest.mark.parametrize(("sure", "candidates"), [(0.5, 0), (0.6, 0), (0.6, 2), (0.6, 4)])
+def test_nobody_is_asked_what_the_public_model_is_sure_of(
+    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, sure: float, candidates: int
+) -> None:
+    public = teacher("las", 9)
+    told = config(epsilon=math.inf, noise=0.0, sure=sure, candidates=candidates)
+    about = run(tmp_path, ensemble, feats, told, public)
+    found, asked, taken = wanted(ensemble, feats, told, public)
+    assert labels(tmp_path) == found and about["votes_answered"] == asked
+    assert asked > 0 and taken > 0
+
+
+def test_what_needs_no_answer_is_labelled_when_none_are_left(
+    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
+) -> None:
+    public = teacher("las", 9)
+    told = config(epsilon=1e4, noise=1.0, answers=1, sure=0.6)
+    about = run(tmp_path, ensemble, feats, told, public)
+    assert about["votes_asked"] == about["votes_answered"] == 1
+    with torch.no_grad():  # one that is always sure that this is the end
+        public.speller.output.weight.zero_()
+        public.speller.output.bias.copy_(torch.tensor([50.0, 0.0, 0.0, 0.0, 0.0]))
+    about = run(tmp_path / "sure", ensemble, feats, told, public)
+    assert about["votes_asked"] == 0 and set(labels(tmp_path / "sure").values()) == {""}
+    assert len(labels(tmp_path / "sure")) == 12
 
 
 @pytest.mark.parametrize("name", ["gnmax", "confident_gnmax"])
@@ -158,6 +198,10 @@ def test_some_of_the_pool_are_chosen(feats: Path) -> None:
         {"tokens_per_second": 0.0},
         {"max_duration": 0.0},
         {"utterances": -1},
+        {"sure": 0.0},
+        {"sure": 1.5},
+        {"candidates": 1},
+        {"candidates": 3},
     ],
 )
 def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
