@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two synthetic corpora for recipes pate and dpsgd: 30 public users in quiet, 350 others in noise and with other accents; no download.
+# Two synthetic corpora for recipes pate and dpsgd: 90 public users in quiet, 350 others in noise and with another accent; no download.
 # recipes: pate dpsgd
 # shellcheck disable=SC1091,SC2034
 set -euo pipefail
