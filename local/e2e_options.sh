@@ -1,5 +1,5 @@
 # Sourced by recipes pate and dpsgd before parse_options.sh: options that both have. A corpus may set start,
-# public_*, default_teachers, heads, per and words.
+# public_*, default_*, vote, self_trained, heads, per and words.
 # shellcheck shell=bash disable=SC2034,SC2154
 models=ctc start=${start:-public} unit=speaker delta=1e-5 audit=true
 public_corpus=${public_corpus-} public_dir=${public_dir-} public_feature=${public_feature-} public_feats=''
@@ -7,7 +7,7 @@ public_conf=${public_conf-}   # folder with the YAML layers of the public corpus
 public_epochs='' private_epochs=''
 per=${per:-false}   # phone error rate of the words beside WER
 path_options+=' public_feats public_dir'
-not_options+=' public_conf default_teachers'
+not_options+=' public_conf default_teachers default_sure default_candidates'
 
 # Values of options, checked before anything runs.
 among() {   # OPTION NAMES VALUES: words, all of them of NAMES

@@ -22,8 +22,8 @@
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
 . e2e_options.sh
-teachers='' heads=${heads:-false} epsilons='8 inf' sweep_epsilons='' mechanisms='gnmax lnmax' readings='' vote=utterance answers='' noise='' least=10 threshold=60
-sure='' candidates='' labelled='' self_trained=false ways=none student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
+teachers='' heads=${heads:-false} epsilons='8 inf' sweep_epsilons='' mechanisms='gnmax lnmax' readings='' vote=${vote:-utterance} answers='' noise='' least=10 threshold=60
+sure='' candidates='' labelled='' self_trained=${self_trained:-false} ways=none student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
 . parse_options.sh
 teachers=${teachers:-${default_teachers:-15}}
 above_0 teachers "$whole" "whole numbers above 0" "$teachers"
@@ -33,6 +33,7 @@ above_0 dpsgd-epsilons "inf|$decimal" "numbers above 0, or inf" "$dpsgd_epsilons
 among mechanisms "gnmax lnmax confident_gnmax gaussian_posteriors laplace_posteriors" "$mechanisms"
 among readings "equation figures" "${readings:-equation}"
 among vote "utterance token frame" "$vote"
+if [[ $vote == token ]]; then sure=${sure:-${default_sure-}} candidates=${candidates:-${default_candidates-}}; fi
 among attacks "white_box black_box" "$attacks"
 [[ $threshold -ge 1 && $threshold -le 100 ]] || _stop "--threshold" "1 to 100 per cent of the teachers" "'$threshold'" "correct the value"
 [[ $vote != frame || $models == ctc ]] || _stop "--vote frame" "--models ctc: only CTC has a token a frame" "'$models'" "vote for utterances or tokens"
@@ -46,7 +47,7 @@ fi
 exp=exp/pate_${units}_${unit}_$vote$scratch
 if [[ $heads == true ]]; then exp+=_heads; fi
 own_texts=''
-if [[ $labelled == true || ( -z $labelled && ( $start == scratch || $vote != utterance ) ) ]]; then own_texts=yes; fi
+if [[ $labelled == true || ( -z $labelled && ( $start == scratch || ( $vote != utterance && -z $sure ) ) ) ]]; then own_texts=yes; fi
 for e in $sweep_epsilons; do
   [[ " $epsilons " != *" $e "* ]] || _stop "--sweep-epsilons" "budgets beside those of --epsilons '$epsilons'" "'$e'" "leave it away"
 done

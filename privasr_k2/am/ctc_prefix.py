@@ -18,6 +18,8 @@ from privasr_k2.am.steps import Prefixes, relative, scanned
 _NONE = -float("inf")
 # No path is so unlikely; sums over frames stay finite.
 _LEAST = -1e4
+# Sums below it, of terms of at most 1, may have lost digits.
+_LOST = 1e-200
 
 
 class _Memory(NamedTuple):
@@ -41,6 +43,7 @@ class CtcSteps:
         self._lengths = lengths.to(log_probs.device)
         frames = torch.arange(log_probs.size(1), device=log_probs.device)
         self._padding = frames >= self._lengths.unsqueeze(1)  # (N, T)
+        self._probs = self._log_probs.exp().masked_fill(self._padding.unsqueeze(2), 0.0)
         self.num = len(log_probs)
 
     def start(self) -> Prefixes:
@@ -54,13 +57,35 @@ class CtcSteps:
     def extend(self, prefixes: Prefixes, rows: Tensor, tokens: Tensor) -> Prefixes:
         """As :meth:`privasr_k2.am.steps.Stepper.extend`."""
         old = _Memory(*(part[rows] for part in prefixes.memory))
-        log_probs = self._log_probs[old.owners]  # (M, T, C)
-        spoken = log_probs.gather(2, tokens.view(-1, 1, 1).expand(-1, log_probs.size(1), 1)).squeeze(2)
         entering = _entering(old, repeated=(tokens == old.last).unsqueeze(1))
-        token = self._recursion(spoken, entering)
-        blank = self._recursion(log_probs[:, :, 0], token)
+        token = self._recursion(self._spoken(old.owners, tokens), entering)
+        blank = self._recursion(self._log_probs[old.owners, :, 0], token)
         total = old.total + prefixes.scores[rows, tokens]
         return self._prefixes(_Memory(old.owners, tokens, token, blank, total))
+
+    def _spoken(self, owners: Tensor, tokens: Tensor) -> Tensor:
+        """(M, T) log-probability of a token of each prefix's utterance at every frame."""
+        return self._log_probs[owners, :, tokens]
+
+    def _summed(self, owners: Tensor, entering: Tensor) -> Tensor:
+        """log of the sum over true frames of exp(entering + log_probs), (M, C).
+
+        A product of matrices with the largest of ``entering`` taken out. What is so unlikely that the product
+        has lost it is summed as logarithms.
+        """
+        largest = entering.amax(1, keepdim=True).clamp(min=torch.finfo(entering.dtype).min)
+        # Each utterance's prefixes side by side, so that its probabilities are not copied for each of them.
+        places = _places(owners)
+        shares = entering.new_zeros(self.num, int(places.amax()) + 1 if len(places) else 0, entering.size(1))
+        shares[owners, places] = (entering - largest).exp()
+        sums = (shares @ self._probs)[owners, places]
+        found = sums.log() + largest
+        lost = (sums < _LOST).any(1).nonzero().squeeze(1)
+        if len(lost):
+            padding = self._padding[owners[lost]].unsqueeze(2)
+            log_probs = self._log_probs[owners[lost]].masked_fill(padding, _NONE)
+            found[lost] = (entering[lost].unsqueeze(2) + log_probs).logsumexp(1)
+        return found
 
     def _recursion(self, weights: Tensor, entering: Tensor) -> Tensor:
         """y(t) = weights(t) + log(exp(y(t - 1)) + exp(entering(t - 1))), (M, T + 1), y(0) = -inf."""
@@ -69,12 +94,10 @@ class CtcSteps:
         return functional.pad(both + weights, (1, 0), value=_NONE)
 
     def _prefixes(self, memory: _Memory) -> Prefixes:
-        padding = self._padding[memory.owners].unsqueeze(2)  # (M, T, 1)
-        log_probs = self._log_probs[memory.owners].masked_fill(padding, _NONE)
         every = _entering(memory, repeated=torch.zeros_like(memory.last, dtype=torch.bool).unsqueeze(1))
-        joint = (every[:, :-1].unsqueeze(2) + log_probs).logsumexp(1)  # (M, C)
-        again = memory.last.view(-1, 1, 1).expand(-1, log_probs.size(1), 1)
-        repeats = (memory.blank[:, :-1] + log_probs.gather(2, again).squeeze(2)).logsumexp(1)
+        joint = self._summed(memory.owners, every[:, :-1])
+        again = self._spoken(memory.owners, memory.last).masked_fill(self._padding[memory.owners], _NONE)
+        repeats = (memory.blank[:, :-1] + again).logsumexp(1)
         joint = joint.scatter(1, memory.last.unsqueeze(1), repeats.unsqueeze(1))
         at_end = self._lengths[memory.owners].unsqueeze(1)
         ended = torch.logaddexp(memory.blank.gather(1, at_end), memory.token.gather(1, at_end))
@@ -84,3 +107,14 @@ class CtcSteps:
 def _entering(memory: _Memory, *, repeated: Tensor) -> Tensor:
     """(M, T + 1) what a further token starts from; after the same token only what ends in a blank."""
     return torch.where(repeated, memory.blank, torch.logaddexp(memory.blank, memory.token))
+
+
+def _places(owners: Tensor) -> Tensor:
+    """(M,) how many earlier ones have the same owner.
+
+    >>> _places(torch.tensor([2, 0, 2, 2, 0])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    ordered, order = owners.sort(stable=True)
+    ranks = torch.arange(len(owners), device=owners.device) - torch.searchsorted(ordered, ordered)
+    return torch.empty_like(ranks).scatter(0, order, ranks)

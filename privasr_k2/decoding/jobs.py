@@ -15,6 +15,7 @@ from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.hyps import Hyp, Record
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from lhotse import CutSet
     from lhotse.cut import Cut
@@ -103,11 +104,13 @@ def recognized(
     cuts: CutSet,
     config: ShareConfig,
     device: str,
+    shuffle: np.random.Generator | None = None,
 ) -> Iterator[tuple[Cut, R | None]]:
     """This job's cuts, the longest first, each with what ``recognize`` finds; progress and speed are logged.
 
     Args:
         recognize: (N, T, F) features, (N,) lengths and the N cuts to N results; ``None`` where there is none.
+        shuffle: puts the batches, each of cuts of about one length, in random order.
     """
     import torch
     from tqdm import tqdm
@@ -119,7 +122,9 @@ def recognized(
     lost, seconds, done = [], 0.0, 0
     # Not inference_mode: k2 needs the version counters of tensors.
     with bar, torch.no_grad():
-        for batch in batches(share, config.max_duration):
+        parts = list(batches(share, config.max_duration))
+        order = range(len(parts)) if shuffle is None else shuffle.permutation(len(parts))
+        for batch in (parts[place] for place in order):
             features, lengths = _features(batch)
             for cut, result in zip(batch, recognize(features.to(device), lengths.to(device), batch)):
                 if result is None:

@@ -177,7 +177,9 @@ def release_tokens(
         return np.split(values["tokens"], values["splits"][1:-1])
 
     share = ShareConfig(role=config.role, job=1, num_jobs=1, max_duration=config.max_duration)
-    for cut, text in recognized(label, cuts, share, device):
+    # The longest first would spend what votes there are on these alone.
+    shuffle = stream(config.seed, "batches of token votes")
+    for cut, text in recognized(label, cuts, share, device, shuffle):
         if text is not None and len(text) and text[-1] == 0:
             found.append((cut.id, text[:-1]))
     labels = [(name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in found]
