@@ -15,8 +15,8 @@ from tests.recipes.recipe_tools import run_recipe
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/pate_char_speaker_utterance/ctc"
 TINY = ("--size", "tiny", "--nj", "1")
-OPTIONS = ("mini_pate", "pate", *TINY, "--teachers", "3", "--heads", "false", "--score-teachers", "1",
-           "--self-trained", "true", "--epsilons", "8", "--mechanisms", "gnmax")  # fmt: skip
+OPTIONS = ("mini_pate", "pate", *TINY, "--teachers", "3", "--heads", "false", "--vote", "utterance",
+           "--score-teachers", "1", "--epsilons", "8", "--mechanisms", "gnmax")  # fmt: skip
 
 
 @pytest.mark.timeout(1500)  # some fifty stages
@@ -81,7 +81,8 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "--epsilons",
         "1 inf",
     )
-    every += ("--mechanisms", "gnmax lnmax confident_gnmax gaussian_posteriors", "--readings", "figures")
+    every += ("--vote", "utterance", "--readings", "figures")
+    every += ("--mechanisms", "gnmax lnmax confident_gnmax gaussian_posteriors")
     every += ("--sweep-epsilons", "100", "--dpsgd-epsilons", "8 inf")
     every += ("--words", "yes", "--attacks", "white_box black_box")
     done = run_recipe("mini_pate", "pate", *every, *DRY, "--work-dir", tmp_path)
@@ -95,13 +96,12 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "mini_pate", "pate", "--heads", "false", "--vote", "token", *DRY, "--work-dir", tmp_path
     )
     assert done.returncode == 0 and "proposes" not in done.stdout and "votes of" not in done.stdout
-    sure = ("--vote", "token", "--sure", "0.8", "--candidates", "4")
-    done = run_recipe("mini_pate", "pate", *sure, *DRY, "--work-dir", tmp_path)
-    assert done.returncode == 0, done.stdout
-    labels = done.stdout[done.stdout.index("(labels, ctc gnmax_250_8)") :]
-    assert "exp/e2e_char/ctc/public/am" in labels[: labels.index("(labels, ctc lnmax_250_8)")]
     done = run_recipe("mini_pate", "pate", *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0 and "(250 teachers as heads, ctc)" in done.stdout
+    labels = done.stdout[done.stdout.index("(labels, ctc gnmax_250_8)") :]
+    labels = labels[: labels.index("(labels, ctc lnmax_250_8)")]
+    assert "exp/e2e_char/ctc/public/am" in labels and "sure=0.8 candidates=4" in labels, labels
+    assert "(student, ctc self_trained)" in done.stdout and "labelled_role" not in done.stdout
     heads = ("--teachers", "2 3", "--words", "yes", "--per", "true")
     done = run_recipe("mini_pate", "pate", *heads, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
@@ -129,8 +129,8 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
         (("--start", "scratch", "--heads", "true"), "add --heads false"),
         (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax or lnmax"),
-        (("--sure", "0.8"), "--vote token"),
-        (("--vote", "token", "--candidates", "4"), "add --sure"),
+        (("--vote", "utterance", "--sure", "0.8"), "--vote token"),
+        (("--vote", "utterance", "--candidates", "4"), "add --sure"),
         (("--units", "phone"), "add --units char"),
     ],
 )

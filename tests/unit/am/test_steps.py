@@ -68,6 +68,28 @@ def test_long_utterances_of_sure_models_stay_exact() -> None:
     assert score + float(found.scores[0, 0]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_prefixes_together_are_each_by_itself() -> None:
+    log_probs, lengths = ctc(6, 9, 4, 7)
+    steps = CtcSteps(log_probs, lengths)
+    rows, tokens = torch.tensor([2, 0, 2, 3, 0, 2]), torch.tensor([1, 2, 3, 1, 2, 1])
+    again, then = torch.tensor([5, 1, 3, 3, 0]), torch.tensor([1, 2, 3, 1, 2])
+    together = steps.extend(steps.extend(steps.start(), rows, tokens), again, then)
+    for place, (row, token) in enumerate(zip(again.tolist(), then.tolist())):
+        own = rows[row : row + 1]
+        alone = CtcSteps(log_probs[own], lengths[own])
+        one = alone.extend(alone.start(), torch.tensor([0]), tokens[row : row + 1])
+        one = alone.extend(one, torch.tensor([0]), torch.tensor([token]))
+        torch.testing.assert_close(together.scores[place], one.scores[0], rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_too_unlikely_for_a_probability_has_a_logarithm() -> None:
+    log_probs = torch.tensor([0.0, -800.0, -900.0, -2000.0]).expand(1, 5, 4)
+    found = CtcSteps(log_probs, torch.tensor([5])).start()
+    expected = torch.tensor([0.0, -800.0, -900.0, -2000.0], dtype=torch.float64)
+    expected[1:] += math.log(5)  # at any of five frames
+    torch.testing.assert_close(found.scores[0], expected, rtol=1e-12, atol=1e-12)
+
+
 PROBS = {(): 0.05, (1,): 0.1, (2,): 0.05, (1, 1): 0.1, (1, 2): 0.2, (2, 1): 0.4, (2, 2): 0.1}
 
 

@@ -11,7 +11,15 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.decoding.hyps import Hyp
-from privasr_k2.decoding.jobs import DecodeConfig, batches, choose_device, decode_cuts, split_by_duration
+from privasr_k2.decoding.jobs import (
+    DecodeConfig,
+    ShareConfig,
+    batches,
+    choose_device,
+    decode_cuts,
+    recognized,
+    split_by_duration,
+)
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
 
@@ -105,6 +113,27 @@ def test_each_job_writes_its_cuts_once(repo_root: Path, caplog: pytest.LogCaptur
         (w, p) for w in (0.4, 0.8, 1.2) for p in (0.0, 1.0)
     }
     assert "no path within the beam for 1 of" in caplog.text and "u2" in caplog.text
+
+
+def test_batches_in_random_order_are_the_same_batches(repo_root: Path) -> None:
+    pytest.importorskip("torch")
+    cuts = [Cut(f"u{n}", 1.0 + n / 10) for n in range(40)]
+    share = ShareConfig(role="pool", job=1, num_jobs=1, max_duration=10.0)
+
+    def seen(shuffle: np.random.Generator | None) -> list[tuple[str, ...]]:
+        found: list[tuple[str, ...]] = []
+
+        def recognize(features: Any, lengths: Any, batch: Any) -> list[str]:
+            found.append(tuple(cut.id for cut in batch))
+            return [cut.id for cut in batch]
+
+        given: Any = cuts
+        assert all(cut.id == name for cut, name in recognized(recognize, given, share, "cpu", shuffle))
+        return found
+
+    ordered, shuffled = seen(None), seen(stream(1, "order"))
+    assert ordered != shuffled == seen(stream(1, "order"))
+    assert sorted(ordered) == sorted(shuffled) and ordered[0] == ("u39", "u38")
 
 
 @pytest.mark.parametrize(
