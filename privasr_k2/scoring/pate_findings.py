@@ -80,12 +80,9 @@ def findings(
         level: of significance.
         target: epsilon and delta of a guarantee that means something.
     """
-    here = [
-        one
-        for one in compared
-        if one.part == part and not any(_is_weak(name, weak) for name in (one.first, one.second))
-    ]
-    yield from _meaningful(here, exact, level, target)
+    of_part = [one for one in compared if one.part == part]
+    here = [one for one in of_part if not any(_is_weak(name, weak) for name in (one.first, one.second))]
+    yield from _meaningful(of_part, exact, weak, level, target)
     for why, claim, paper in (
         (MECHANISM, "GNMax has the lower error rate than LNMax", "so in all of Figure 3"),
         (AGAINST_DPSGD, "PATE has the lower error rate than DP-SGD at the same epsilon", "so at all budgets"),
@@ -109,20 +106,26 @@ def _system(name: Name) -> System:
 
 
 def _meaningful(
-    here: Sequence[Compared], exact: Mapping[Name, Epsilon], level: float, target: tuple[float, float]
+    compared: Sequence[Compared],
+    exact: Mapping[Name, Epsilon],
+    weak: Collection[tuple[str, int]],
+    level: float,
+    target: tuple[float, float],
 ) -> Iterator[str]:
     """Whether a private student within the target beats what public data alone give."""
-    private = [
+    within = [
         one
-        for one in here
+        for one in compared
         if one.why == AGAINST_PUBLIC
         and one.first in exact
         and exact[one.first].value <= target[0]
         and exact[one.first].delta <= target[1]
     ]
+    private = [one for one in within if not _is_weak(one.first, weak)]
     asked = f"exact epsilon at most {target[0]:g} at delta {target[1]:g} or less"
     if not private:
-        yield f"No system with {asked} was compared with the public model."
+        but = " but of teachers that are too weak" if within else ""
+        yield f"No system with {asked}{but} was compared with the public model."
         return
     won = [one for one in private if one.is_lower and _is_significant(one, level)]
     names = "; ".join(f"{one.first.label} (exact {shown(exact[one.first].value)})" for one in won)
