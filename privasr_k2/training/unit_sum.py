@@ -24,7 +24,7 @@ from privasr_k2.privacy.clipping import grid_step
 
 _STEP_WITHOUT_CLIP = 2.0**-32
 # Values of a block, in float64 on the way: they stay in a cache.
-_BLOCK = 1 << 16
+_BLOCK = 1 << 18
 _HALF = 0.5
 # Added and taken away again, it leaves the nearest whole number of anything below 2^51.
 _ROUNDING = 1.5 * 2.0**52
@@ -78,10 +78,7 @@ class UnitSum:
         [1.5, -1.0]
         """
         rows = [one.reshape(len(one), -1) for one in vectors]
-        squares = torch.zeros(len(rows[0]), dtype=torch.float64, device=self.device)
-        for _, part in self._blocks(rows):
-            squares += part.square_().sum(dim=1)
-        norms = squares.sqrt()
+        norms = self._norms(rows)
         finite = torch.isfinite(norms)
         added = int(finite.sum())
         if added < len(norms):
@@ -104,6 +101,18 @@ class UnitSum:
     def values(self) -> Tensor:
         """The sum, (P,) float64; it takes the place of :attr:`steps`: ask once, in the end."""
         return self.steps.mul_(self.step)
+
+    def _norms(self, rows: Sequence[Tensor]) -> Tensor:
+        """(K,) float64."""
+        if self.clip is None:  # nothing is claimed of them: their own precision will do where it suffices
+            parts = [torch.linalg.vector_norm(one, dim=1).double() for one in rows]
+            norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
+            if norms.isfinite().all():
+                return norms
+        squares = torch.zeros(len(rows[0]), dtype=torch.float64, device=self.device)
+        for _, part in self._blocks(rows):
+            squares += part.square_().sum(dim=1)
+        return squares.sqrt()
 
     def _blocks(self, rows: Sequence[Tensor]) -> Iterator[tuple[slice, Tensor]]:
         """Copies (K, B) in float64 of all parameters, piece by piece in one buffer, and where they belong."""
