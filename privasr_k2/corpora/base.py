@@ -122,12 +122,13 @@ class Corpus:
     """How to read a corpus and what is known of it.
 
     Attributes:
-        name: lower case, as in ``egs/<name>``.
+        name: lower case, as in ``egs/<name>``; empty: that of the corpus's folder.
         read: gives the cuts of each role (``train``, ``dev``, ``test``; ``adapt`` and ``pool`` where there
             are any).
-            A cut holds one supervision with ``text`` as found, ``speaker``, and ``cut.custom["part"]``; it
-            has a recording, or features that come with the corpus, or neither where only text is wanted (then
-            ``duration`` is an estimate and ``cut.custom["text_only"]`` is true).
+            A cut holds one supervision with ``text`` as found, ``speaker``, and maybe ``cut.custom["part"]``,
+            the name in tables where that is not the role's; it has a recording, or features that come with
+            the corpus, or neither where only text is wanted (then ``duration`` is an estimate and
+            ``cut.custom["text_only"]`` is true).
         normalize: turns a text as found into words parted by single blanks.
         lexicon: the corpus's own lexicon, if it has one; asked for after ``read``, as ``lm_text``.
         lm_text: files (``.txt`` or ``.txt.gz``) with one sentence a line, if there is more text than the

@@ -43,19 +43,22 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
             folder, "lhotse manifests of train", f"only those of {' '.join(cuts)}", "add cuts_train.jsonl.gz"
         )
     if "test" not in cuts:
-        cuts["train"], cuts["test"] = _split(cuts["train"], test_fraction, seed)
+        cuts["train"], cuts["test"] = _split(cuts["train"], "test", test_fraction, seed)
     if "dev" not in cuts:
-        cuts["train"], cuts["dev"] = _split(cuts["train"], dev_fraction, seed)
+        cuts["train"], cuts["dev"] = _split(cuts["train"], "dev", dev_fraction, seed)
     return cuts
 
 
-def _split(cuts: CutSet, fraction: float, seed: int) -> tuple[CutSet, CutSet]:
+def _split(cuts: CutSet, part: str, fraction: float, seed: int) -> tuple[CutSet, CutSet]:
     seconds: Counter[str] = Counter()
     for cut in cuts:
         seconds[cut.supervisions[0].speaker] += cut.duration
     held = hold_out(seconds, fraction=fraction, at_least=2 if len(seconds) > 4 else 1, seed=seed)
     rest = cuts.filter(lambda cut: cut.supervisions[0].speaker not in held).to_eager()
-    return rest, cuts.filter(lambda cut: cut.supervisions[0].speaker in held).to_eager()
+    taken = cuts.filter(lambda cut: cut.supervisions[0].speaker in held).to_eager()
+    for cut in taken:  # tables name parts: this one was never trained on
+        cut.custom["part"] = part
+    return rest, taken
 
 
 def _kaldi_cuts(folder: Path, given: CorpusInput) -> dict[str, CutSet]:
@@ -138,4 +141,4 @@ def lexicon(given: CorpusInput) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-CORPUS = Corpus(name="data", read=read, lexicon=lexicon)
+CORPUS = Corpus(name="", read=read, lexicon=lexicon)

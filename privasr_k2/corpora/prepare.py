@@ -61,7 +61,7 @@ def prepare(
             )
         drop_empty = given.flag("drop_empty")
         words = {
-            role: _normalized(cuts[role], corpus, drop_empty and role != "pool")
+            role: _normalized(cuts[role], role, corpus, drop_empty and role != "pool")
             for role in ROLES
             if role in cuts
         }
@@ -74,6 +74,8 @@ def prepare(
             num_jobs=given.num_jobs,
             place=given.raw_dir or f"corpus {corpus.name}",
         )
+        if not corpus.name and given.raw_dir is not None:
+            corpus = replace(corpus, name=given.raw_dir.resolve().name)
         about = describe(corpus, words)
         for role, of_role in words.items():
             save_cuts(map(_without_place, of_role), folder, role)
@@ -120,17 +122,17 @@ def not_scored(text: str, normalize: Callable[[str], str]) -> dict[str, str]:
     return units
 
 
-def _normalized(cuts: CutSet, corpus: Corpus, drop_empty: bool) -> CutSet:
+def _normalized(cuts: CutSet, role: str, corpus: Corpus, drop_empty: bool) -> CutSet:
     from lhotse import CutSet
 
-    made = [_normalize_cut(cut, corpus) for cut in cuts]
+    made = [_normalize_cut(cut, role, corpus) for cut in cuts]
     kept = [cut for cut in made if cut.supervisions[0].text] if drop_empty else made
     if len(kept) < len(made):
         log.warning("%d utterances without words were left out", len(made) - len(kept))
     return CutSet.from_cuts(kept)
 
 
-def _normalize_cut(cut: Cut, corpus: Corpus) -> Cut:
+def _normalize_cut(cut: Cut, role: str, corpus: Corpus) -> Cut:
     from lhotse.utils import fastcopy
 
     if len(cut.supervisions) != 1:
@@ -147,7 +149,7 @@ def _normalize_cut(cut: Cut, corpus: Corpus) -> Cut:
         # Upper case only, as LibriSpeech's, tells no more than the normalized text does.
         custom.setdefault("cased", found)
     changed = fastcopy(supervision, text=text, speaker=corpus.user_of(supervision), custom=custom or None)
-    return fastcopy(cut, supervisions=[changed])
+    return fastcopy(cut, supervisions=[changed], custom={"part": role, **(cut.custom or {})})
 
 
 def _without_place(cut: Cut) -> Cut:

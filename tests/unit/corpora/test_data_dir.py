@@ -42,6 +42,8 @@ def test_one_directory_is_split(raw: Path) -> None:
     cuts = read(given(raw / "train"))
     check_cuts(cuts, sampling_rate=16000)
     assert sum(map(len, cuts.values())) == 18
+    for role, of_role in cuts.items():  # what is held out is not called train in tables
+        assert {cut.custom["part"] for cut in of_role} == {role}
 
 
 def test_segments(raw: Path) -> None:

@@ -8,6 +8,8 @@ import logging
 from pathlib import Path
 
 import pytest
+from lhotse import CutSet
+from lhotse.utils import fastcopy
 
 from privasr_k2.corpora import prepare as module
 from privasr_k2.corpora.base import Corpus, CorpusInput, load_corpus
@@ -55,6 +57,18 @@ def test_what_is_written(raw: Path, out: Path) -> None:
     assert cut.supervisions[0].text == "it's a dog"
     assert cut.custom == {"part": "test_other"}
     assert cut.load_audio().shape == (1, cut.num_samples)
+
+
+def test_own_cuts_need_no_part_and_a_corpus_no_name(raw: Path, out: Path) -> None:
+    def read(given: CorpusInput) -> dict[str, CutSet]:
+        found = CORPUS.read(given)
+        return {
+            role: CutSet.from_cuts(fastcopy(c, custom=None) for c in cuts) for role, cuts in found.items()
+        }
+
+    about = prepare(Corpus(name="", read=read), given(raw, out))
+    assert about["name"] == "raw"
+    assert all(of_role["parts"] == {role: of_role["utterances"]} for role, of_role in about["roles"].items())
 
 
 def test_the_same_bytes_twice_and_for_any_number_of_jobs(raw: Path, out: Path) -> None:
