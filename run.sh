@@ -96,7 +96,7 @@ else
   corpus=own_corpus definition=$own corpus_conf=$(dirname "$own")/conf
 fi
 name=$(basename "$own" .py)
-work_dir=$root/egs/user/$name
+work_dir=$root/egs/user/$name own_path=$own
 cd "$root"
 unset -v name own recipes word   # they would be options
 . run_recipe.sh

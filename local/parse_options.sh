@@ -12,7 +12,12 @@ _is_option() {   # NAME: may the command line set it?
 }
 
 _nearest() {   # NAME: what was probably meant
-  local _known=() _candidate
+  local _known=() _candidate _files
+  _files=$(cd "$PRIVASR_ROOT/conf" && grep -lE "^ *$1:" ./*.yaml | sed 's,^./,,' | paste -sd ' ') || true
+  if [[ -n $_files ]]; then
+    echo "it is a key of $_files in conf/: write it into a file of that name in ${corpus_conf#"$PRIVASR_ROOT/"}/"
+    return
+  fi
   for _candidate in $(compgen -v); do
     if _is_option "$_candidate"; then _known+=("$_candidate"); fi
   done
@@ -77,7 +82,7 @@ _read_config() {   # FILE: its lines as options
 }
 
 _parse_options() {   # HEADER_FILE ARGUMENTS...
-  local _header=$1 _at _words _name
+  local _header=$1 _at _words _name _value
   shift
   _words=("$@")
   # First pass: help, and --config wherever it stands.
@@ -97,8 +102,10 @@ _parse_options() {   # HEADER_FILE ARGUMENTS...
       *) _stop "the command line" "--name value" "'$1'" "put lists into quotes; try --help" ;;
     esac
     _is_option "${_name//-/_}" || _stop "the command line" "an option that exists" "$1" "$(_nearest "${_name//-/_}")"
-    [[ $# -ge 2 ]] || _stop "$1" "a value" "nothing" "write $1 VALUE"
-    [[ $2 != --* ]] || _stop "$1" "a value" "the option $2" "write $1 VALUE"
+    _name=${_name//-/_} _value=VALUE
+    if [[ ${!_name} == true || ${!_name} == false ]]; then _value=true; fi
+    [[ $# -ge 2 ]] || _stop "$1" "a value" "nothing" "write $1 $_value"
+    [[ $2 != --* ]] || _stop "$1" "a value" "the option $2" "write $1 $_value"
     [[ $1 == --config ]] || _set_option "the command line" "$_name" "$2"
     shift 2
   done

@@ -34,10 +34,17 @@ esac
 if ! { mkdir -p "$work_dir" && cd "$work_dir"; } 2>/dev/null; then
   _stop "$work_dir" "a folder to work in" "one that cannot be made or entered" "give another: --work-dir DIR"
 fi
+if [[ -n $own_path ]]; then   # another corpus may have a folder or a file of the same name
+  [[ ! -f .corpus || $(<.corpus) == "$own_path" ]] || _stop "$PWD" "the work of $own_path" "that of $(<.corpus)" \
+    "give another folder with --work-dir; if the corpus has moved, remove .corpus there"
+  if [[ $dry_run == false ]]; then printf '%s\n' "$own_path" > .corpus; fi
+fi
+echo "work folder: $PWD"
 python3 -m privasr_k2.recipe.run --plan <(printf '%s\0' "${_plan[@]}") --root "$PRIVASR_ROOT" --first "$stage" \
   --last "$stop_stage" --nj "$nj" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"
 # A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
 if [[ $dry_run == false && $show_report == true && $stop_stage -ge $_last_stage && -f $report ]]; then
   echo
   cat "$report"
+  printf '\n%s\n' "these tables: $PWD/$report"
 fi

@@ -48,10 +48,11 @@ definition=''       # the Python file that exports CORPUS; default: that of priv
 corpus_name=''      # what the user called the corpus, where that is not its own name
 corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ beside its run.sh
 report=''           # set by a recipe: the file that is shown at the end
+own_path=''         # of a user's own corpus: its folder or file
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
 path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that choose nothing of a result (threads change its rounding: docs/results.md), and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait show_report config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.
-not_options='public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'
+not_options='own_path public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'

@@ -20,6 +20,8 @@ from privasr_k2.fileio import atomic_path
 from privasr_k2.recipe.plan import NEUTRAL, Task, without
 from privasr_k2.recipe.wiring import Wiring
 
+REPOSITORY = "{root}/"
+"""What stands in fingerprints for the checkout's own path."""
 _BLOCK = 1 << 20
 # A file that was written this short a time ago may be written again with no other time of change.
 _SETTLED_NS = 1_000_000_000

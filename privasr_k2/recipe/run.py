@@ -16,7 +16,7 @@ from types import FrameType
 
 from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.recipe import lock, plan
-from privasr_k2.recipe.fingerprint import HashCache
+from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Options, Runner
 from privasr_k2.recipe.stamps import remove_temporaries
@@ -42,7 +42,7 @@ def main() -> None:
             f"{args.first} to {args.last}",
             "correct it",
         )
-    shorten = {f"{work_dir}/": "", f"{args.root.resolve()}/": "{root}/"}
+    shorten = {f"{work_dir}/": "", f"{args.root.resolve()}/": REPOSITORY}
     state_dir = work_dir / ".stages"
 
     def make() -> tuple[HashCache, Runner]:

@@ -20,7 +20,7 @@ from typing import Any
 from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree, write_json
-from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
+from privasr_k2.recipe.fingerprint import REPOSITORY, Fingerprint, HashCache
 from privasr_k2.recipe.plan import Stage, Task
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
@@ -300,10 +300,15 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
     after = dict(now.configs)
     if [digest for _, digest in stamp.get("configs", [])] != [digest for _, digest in now.configs]:
         names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
-        found += [f"{path} changed" for path in names] or ["the order of its --config files changed"]
+        found += [
+            f"{path} {'is no longer' if path not in after else 'is now'} among its --config files"
+            if (path in before) != (path in after)
+            else f"{path} changed"
+            for path in names
+        ] or ["the order of its --config files changed"]
     before = {path: digest for path, digest in stamp.get("inputs", [])}
     found += [f"{path} changed" for path, digest in now.inputs if path in before and before[path] != digest]
-    return found
+    return [reason.replace(REPOSITORY, "") for reason in found]
 
 
 def _now() -> str:

@@ -57,6 +57,7 @@ def root(tmp_path: Path) -> Path:
     for name in ("toy", "ctc/toy", "tiny/toy", "paper/toy", "paper/ctc/toy"):
         (made / f"conf/{name}.yaml").parent.mkdir(parents=True, exist_ok=True)
         (made / f"conf/{name}.yaml").write_text(f"{name}\n")
+    (made / "conf/search.yaml").write_text("beam: 3\n")
     return made
 
 
@@ -86,7 +87,9 @@ def report(root: Path, work: str = "egs/little", word: str = "some") -> str:
 
 def test_runs_and_shows_the_report_at_the_end(root: Path) -> None:
     said = run(root, "little", "ctc")
-    assert said.endswith(report(root))
+    work = root / "egs/little"
+    assert said.startswith(f"work folder: {work}\n")
+    assert said.endswith(f"{report(root)}\nthese tables: {work}/exp/toy_some/RESULTS.md\n")
     assert "number=3 scale=0.5 several=1 10 flag=false" in data(root)
     assert run(root, "little", "ctc").count("up to date") == 2
 
@@ -115,7 +118,9 @@ def test_options_of_both_spellings(root: Path) -> None:
     [
         (["--nubmer", "3"], ["--nubmer", "did you mean --number?"]),
         (["--numb er", "3"], ["--numb er"]),
-        (["--number"], ["--number: expected a value"]),
+        (["--beam", "3"], ["it is a key of search.yaml in conf/", "in egs/little/conf/"]),
+        (["--number"], ["--number: expected a value", "write --number VALUE"]),
+        (["--flag"], ["write --flag true"]),
         (["--number", "--flag", "true"], ["--number: expected a value, found the option --flag"]),
         (["--number=3"], ["write --number '3'"]),
         (["number", "3"], ["--name value"]),
@@ -226,6 +231,19 @@ def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "w/data/d").exists()
     assert "nothing" in run(root, "no/such.py", "ctc", code=2)
     assert "no folder" in run(root, "data:", "ctc", code=2)
+
+
+def test_two_own_corpora_of_one_name(root: Path, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        (tmp_path / place / "data").mkdir(parents=True)
+    run(root, "data:two/data", "ctc", "--dry-run", "true", cwd=tmp_path)
+    run(root, "data:one/data", "ctc", cwd=tmp_path)
+    run(root, "data:one/data", "ctc", cwd=tmp_path)
+    before = report(root, "egs/user/data")
+    said = run(root, "data:two/data", "ctc", cwd=tmp_path, code=2)
+    assert f"expected the work of {tmp_path}/two/data, found that of {tmp_path}/one/data" in said
+    assert "--work-dir" in said and report(root, "egs/user/data") == before
+    run(root, "data:two/data", "ctc", "--work-dir", "w", cwd=tmp_path)
 
 
 def test_all_recipes_and_a_summary(root: Path) -> None:
