@@ -308,6 +308,8 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
         ] or ["the order of its --config files changed"]
     before = {path: digest for path, digest in stamp.get("inputs", [])}
     found += [f"{path} changed" for path, digest in now.inputs if path in before and before[path] != digest]
+    found += [f"{path} is now read" for path, _ in now.inputs if path not in before]
+    found += [f"{path} is no longer read" for path in before if path not in dict(now.inputs)]
     return [reason.replace(REPOSITORY, "") for reason in found]
 
 

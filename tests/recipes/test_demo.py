@@ -20,7 +20,7 @@ from tests.recipes.test_shell import CORPUS, run
 TOY = """\
 # A recipe for tests.
 sizes='' rounds='' epsilons='' nnlm='' ways='' private_ways='' noises='' scratch=''
-teachers='' dpsgd_epsilons='' words=''
+teachers='' vote='' self_trained='' dpsgd_epsilons='' words=''
 . parse_options.sh
 report=exp/${recipe}_toy/RESULTS.md
 stage 1 "table" "$PRIVASR_ROOT/copy" --in-x "$PRIVASR_ROOT/x" --out-report "$report" \\

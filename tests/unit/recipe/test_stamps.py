@@ -60,3 +60,25 @@ def test_only_the_temporaries_of_an_output_are_removed(tmp_path: Path) -> None:
     assert all((tmp_path / name).exists() for name in kept)
     assert not any((tmp_path / name).exists() for name in gone)
     assert not inside.exists()
+
+
+def test_every_difference_has_a_reason() -> None:
+    stamp = {
+        "command": ["verb", "--set", "a=1"],
+        "configs": [["{root}/conf/a.yaml", "1"], ["{root}/conf/tiny/a.yaml", "2"]],
+        "inputs": [["x", "1"], ["y", "1"]],
+    }
+    now = Fingerprint(
+        ("verb", "--set", "a=2"),
+        (("{root}/conf/a.yaml", "3"), ("conf/a.yaml", "4")),
+        (("x", "2"), ("z", "1")),
+    )
+    assert stamps._differences(stamp, now) == [
+        "the command changed: a=1 -> a=2",
+        "conf/a.yaml changed",
+        "conf/tiny/a.yaml is no longer among its --config files",
+        "conf/a.yaml is now among its --config files",
+        "x changed",
+        "z is now read",
+        "y is no longer read",
+    ]
