@@ -48,7 +48,7 @@ recipe() {   # CORPUS RECIPE OPTION...
 }
 teachers() {
   recipe mini_pate dpsgd
-  recipe mini_pate pate --teachers 40 --vote utterance --self-trained false --dpsgd-epsilons '8 inf' --words 'play turn'
+  recipe mini_pate pate --teachers 40 --vote utterance --self-trained false --ways none --dpsgd-epsilons '8 inf' --words 'play turn'
 }
 texts() {
   recipe mini ctc

@@ -1,5 +1,5 @@
 # Sourced by recipes pate and dpsgd before parse_options.sh: options that both have. A corpus may set start,
-# public_*, default_*, vote, self_trained, heads, per and words.
+# public_*, default_*, vote, self_trained, ways, heads, per and words.
 # shellcheck shell=bash disable=SC2034,SC2154
 models=ctc start=${start:-public} unit=speaker delta=1e-5 audit=true
 public_corpus=${public_corpus-} public_dir=${public_dir-} public_feature=${public_feature-} public_feats=''

@@ -13,5 +13,5 @@ corpus_name=mini_pate
 units=char
 public_corpus=mini public_conf=$PWD/conf/public
 default_teachers=250 heads=true   # one private user a teacher
-vote=token default_sure=0.8 default_candidates=4 self_trained=true
+vote=token default_sure=0.8 default_candidates=4 self_trained=true ways='none self_training'
 . run_recipe.sh

@@ -23,7 +23,7 @@
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
 . e2e_options.sh
 teachers='' heads=${heads:-false} epsilons='8 inf' sweep_epsilons='' mechanisms='gnmax lnmax' readings='' vote=${vote:-utterance} answers='' noise='' least=10 threshold=60
-sure='' candidates='' labelled='' self_trained=${self_trained:-false} ways=none student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
+sure='' candidates='' labelled='' self_trained=${self_trained:-false} ways=${ways:-none} student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
 . parse_options.sh
 teachers=${teachers:-${default_teachers:-15}}
 above_0 teachers "$whole" "whole numbers above 0" "$teachers"

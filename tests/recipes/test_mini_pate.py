@@ -92,7 +92,7 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
                  "inversion, black_box, las control"):  # fmt: skip
         assert f"({said})" in done.stdout, said
     assert "(student, ctc gnmax_3_100)" in done.stdout and "(student, rnnt gnmax_3_100)" not in done.stdout
-    alone = ("--heads", "false", "--self-trained", "false")
+    alone = ("--heads", "false", "--self-trained", "false", "--ways", "none")
     done = run_recipe("mini_pate", "pate", *alone, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0 and "proposes" not in done.stdout and "votes of" not in done.stdout
     done = run_recipe("mini_pate", "pate", *DRY, "--work-dir", tmp_path)
