@@ -109,10 +109,15 @@ def train_student(
     if given.init is None and not all(one.teaches for one in data):
         told = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
         raise DataError("--in-labels", "something to learn from", told, "spend more, or add public data")
-    found = [
-        _train(way, one, given, spec, folder, config, process, num_workers)
-        for way, one in zip(config.student.ways, data)
-    ]
+    found: list[_Trained] = []
+    for place, (way, one) in enumerate(zip(config.student.ways, data)):
+        # Where all were answered, nothing is left in which ways differ.
+        same = next((k for k in range(place) if data[k].targets == one.targets), None)
+        if same is None:
+            found.append(_train(way, one, given, spec, folder, config, process, num_workers))
+        else:
+            log.info("%s: the same data as %s, not trained again", way, found[same].way)
+            found.append(found[same]._replace(way=way))
     if not process.leads:
         return
     # The first of equals: none stands before what needs more.

@@ -107,6 +107,15 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_
     assert (tmp_path / "s" / "model.safetensors").read_bytes() == before
 
 
+def test_ways_without_a_difference_are_trained_once(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    labels = {cut.id: (Hyp("C", 1.0),) for cut in load_cuts(corpus[0], "train")}
+    config = quick("ctc", "epochs=1", "student.ways=[none,consistency]", "student.unanswered.least=0.0")
+    train_student(inputs(corpus, labels=labels), tmp_path / "s", config, ALONE)
+    about = read_json(tmp_path / "s" / "student.json")
+    assert about["way"] == "none" and about["ways"]["none"] == about["ways"]["consistency"]
+    assert [path.name for path in (tmp_path / "s" / "ways").iterdir()] == ["none"]
+
+
 def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     """Another weight of a hypothesis is another training; one that begins with a model keeps its mean."""
     pool = load_cuts(corpus[0], "train")
