@@ -36,6 +36,10 @@ corpus_dir='' work_dir='' nj=$(nproc) cmd='' device=auto
 size=small units=phone backend='' feature=fbank speed_perturb=false lm_text='' arpa='' lexicon=''
 ledger='' max_epsilon=''
 
+# Recipes' options that a corpus may set: it does so after this file, and the environment does not.
+unset -v decode gold heads lang_name nnlm_text per public_conf public_corpus public_dir public_feature public_text self_trained start \
+  taggers vote ways words default_candidates default_sure default_teachers
+
 corpus_settings=''  # names of settings that only this corpus has: they go to prepare_corpus as NAME=VALUE
 corpus_options=''   # NAME=VALUE words for prepare_corpus
 lang_options=''     # the same for prepare_lang

@@ -277,6 +277,11 @@ def test_the_environment_sets_no_option(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("report", "/etc/passwd")
     assert "root:" not in run(root, "little", "ctc")
     assert "number=3" in data(root)
+    # Nor what a corpus may set before the recipe.
+    (root / "local/recipes/ctc.sh").write_text(TOY.replace("word=some", "word=${vote:-some}"))
+    monkeypatch.setenv("vote", "token")
+    run(root, "little", "ctc")
+    assert not (root / "egs/little/exp/toy_token").exists()
 
 
 def test_every_corpus_has_a_short_run_file() -> None:
