@@ -1,7 +1,8 @@
 """A federated round: seconds for a cohort of clients, ours against a plain PyTorch loop.
 
     . ./path.sh; python benchmarks/federated_round.py
-    . ./path.sh; torchrun --nproc_per_node 2 benchmarks/federated_round.py --plain false
+    . ./path.sh; torchrun --standalone --redirects 1 --tee 1 --nproc_per_node 2 \\
+        benchmarks/federated_round.py --plain false
 
 The model is the paper's: characters of 100 dimensions, LSTM layers of 2 x 512, here with 10,000 words and a
 full softmax. The plain loop does for each client what the equations say: a deep copy of the model,
@@ -9,6 +10,7 @@ full softmax. The plain loop does for each client what the equations say: a deep
 sum in double precision. Ours does the same with ``LocalTrainer`` and ``UnitSum``. Both in turn,
 ``--repeats`` times; the least time counts. The sums must agree within 1e-4 of their norm, or nothing is
 printed. ``--words --dim --layers --clients`` for a smaller try. Threads: OMP_NUM_THREADS.
+Without redirects the torchrun of torch 1.13 fails on Python 3.11.
 """
 
 from __future__ import annotations
