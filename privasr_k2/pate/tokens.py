@@ -172,7 +172,11 @@ def release_tokens(
             }
             drawn = values, {"ids": [cut.id for cut in own]}
             write_answers(path, *drawn, release)
-        values = drawn[0]
+        values, told = drawn
+        if told["ids"] != [cut.id for cut in own]:
+            raise DataError(
+                path, "answers about this batch's utterances", "others", "force the stage: a new release"
+            )
         batch, used = batch + 1, used + values["used"]
         return np.split(values["tokens"], values["splits"][1:-1])
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from privasr_k2.data.manifests import load_cuts
-from privasr_k2.errors import PrivacyError
+from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.pate import tokens
 from privasr_k2.pate.ensembles import TeacherEnsemble
@@ -179,7 +179,12 @@ def test_killed_and_continued_it_keeps_what_was_drawn(
     run(tmp_path, ensemble, feats, told)
     assert (tmp_path / "labels" / "labels.jsonl").read_text() == text
     assert len(read_json(tmp_path / "ledger.json")["entries"]) == 1
-    (tmp_path / "labels" / "answers-1.safetensors").unlink()
+    first, second = (tmp_path / "labels" / f"answers-{k}.safetensors" for k in (0, 1))
+    first.write_bytes(before[second.name])
+    with pytest.raises(DataError, match="answers about this batch's utterances"):
+        run(tmp_path, ensemble, feats, told)
+    first.write_bytes(before[first.name])
+    second.unlink()
     with pytest.raises(PrivacyError, match="force"):
         run(tmp_path, ensemble, feats, told)
 
