@@ -124,6 +124,8 @@ class Runner:
         for task in stage.tasks:
             now = fingerprint(task, self._wiring, self._cache, self._shorten)
             where = stamps.places(stage, task, self._work_dir)
+            if not self._options.force:
+                stamps.take_back(where, task, now, self._work_dir)
             state = stamps.state(where, task, now, self._cache)
             if self._options.force or not state.fresh:
                 found.append((task, now, state.reasons or ("--force true",)))

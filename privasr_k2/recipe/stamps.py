@@ -239,6 +239,23 @@ def give_up(where: Places, task: Task, work_dir: Path) -> None:
         where.attempt.unlink(missing_ok=True)
 
 
+def take_back(where: Places, task: Task, now: Fingerprint, work_dir: Path) -> None:
+    """Put back what a killed attempt at something else had moved aside, where just that is asked for now.
+
+    What the attempt has left waits, as after a failure. One of Slurm may still be at work: it is left alone.
+    """
+    stamp, attempt = read_stamp(where.stamp), read_record(where.attempt)
+    before, _ = _shelves(where)
+    if stamp is None or stamp["fingerprint"] != now.digest or not _holds_any(before):
+        return
+    if attempt is None:
+        _unshelve(
+            [work_dir / output for output in task.outputs], before
+        )  # killed while they were being moved
+    elif attempt["fingerprint"] != now.digest and attempt.get("launcher") != "slurm":
+        give_up(where, task, work_dir)
+
+
 def tidy(where: Places, task: Task, work_dir: Path) -> None:
     """After a stamp was written: remove what was moved aside, and last the record of the attempt.
 

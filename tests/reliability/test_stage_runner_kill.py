@@ -74,6 +74,28 @@ def test_killed_on_the_way_to_another_configuration(tmp_path: Path) -> None:
         assert tree.contents() == whole.contents()
 
 
+def test_killed_on_the_way_to_another_configuration_and_back(tmp_path: Path) -> None:
+    """What stood there is taken back from where it waited, and nothing is made again."""
+    tree = recipe(Tree(tmp_path / "work"))
+    tree.run()
+    made = tree.path / "exp/m/am/first"
+    before, inode = tree.contents(), made.stat().st_ino
+    tree.write("model.yaml", "lr: 3\n")
+    tree.stages[2][-1] = "slowly=30"
+    process = tree.start()
+    shelf = tree.path / "exp/m/.stages/am.before"
+    while not (shelf.exists() and made.exists()):
+        time.sleep(0.02)
+    kill(process)
+    assert next(shelf.glob("*/first")).stat().st_ino == inode
+    tree.write("model.yaml", "lr: 1\n")
+    tree.stages[2][-1] = "slowly=0.05"
+    assert tree.run().count("up to date") == 6
+    assert made.stat().st_ino == inode
+    assert tree.contents() == before
+    assert leftovers(tree) == []
+
+
 def test_no_child_outlives_a_killed_runner(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "work")
     tree.write("endless", "#!/usr/bin/env bash\necho $$ > child\nexec sleep 60\n")
