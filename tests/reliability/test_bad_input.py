@@ -51,6 +51,10 @@ def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
         (["--stage", "three"], ["--stage", "a whole number", "three"]),
         (["--dry-run", "maybe"], ["true or false", "maybe"]),
         (["--size", "large"], ["tiny, demo, small or paper", "large"]),
+        (["--units", "bpe"], ["phone, char or bpe_N", "'bpe'"]),
+        (["--encoder", "lstm"], ["tdnn, blstm or conformer", "'lstm'"]),
+        (["--avg", "-3"], ["--avg", "a whole number above 0", "-3"]),
+        (["--max-duration", "0"], ["--max-duration", "seconds above 0", "'0'"]),
         (["extra"], ["extra"]),
     ],
 )
