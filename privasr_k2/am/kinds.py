@@ -27,14 +27,13 @@ class Kind(NamedTuple):
     spec: type[Any]
     make: Callable[[Any], AcousticModel]
     task: type[AmTask]
-    end_to_end: bool
 
 
 KINDS = {
-    "ctc": Kind(CtcConfig, CtcSpec, CtcModel, CtcTask, False),
-    "rnnt": Kind(RnntConfig, RnntSpec, RnntModel, SequenceTask, True),
-    "ctc_attention": Kind(CtcAttentionConfig, CtcAttentionSpec, CtcAttentionModel, SequenceTask, True),
-    "las": Kind(LasConfig, LasSpec, LasModel, SequenceTask, True),
+    "ctc": Kind(CtcConfig, CtcSpec, CtcModel, CtcTask),
+    "rnnt": Kind(RnntConfig, RnntSpec, RnntModel, SequenceTask),
+    "ctc_attention": Kind(CtcAttentionConfig, CtcAttentionSpec, CtcAttentionModel, SequenceTask),
+    "las": Kind(LasConfig, LasSpec, LasModel, SequenceTask),
 }
 
 
