@@ -63,7 +63,6 @@ if [[ -n $taggers ]]; then
 fi
 in_parts "background, adaptation, dev and test text" "$texts" "$further" $text
 
-# All of a corpus's text that is not dev or test is one private data set for the ledger, whatever part it is in.
 stage 7 "sanitized text" sanitize_text $(layers sanitize) --in-private-text $text/background.jsonl.gz \
   --in-public-lists "$public_lists" --out-dir "$exp/sanitized_text" --out-privacy "$exp/sanitized_text_privacy.json" $(budget) \
   --set data="$corpus/train" ${keep:+keep="$keep"}

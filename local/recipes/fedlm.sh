@@ -109,9 +109,9 @@ else
 fi
 private_data=$corpus/$adapt_role unit=speaker
 if [[ $corpus == earnings21 && $decode == false ]]; then
-  private_data=$corpus/train/$recognizer   # a speaker in a call
+  private_data=$corpus/train   # a speaker in a call
 elif [[ $client == zipf ]]; then
-  private_data+=/devices unit=user   # a device is no speaker
+  private_data+=/devices${devices:+_$devices} unit=user   # a device is no speaker
 fi
 
 pretrained=$exp/lm/pretrained

@@ -147,9 +147,8 @@ def train_dpsgd(
     if not (name and about.exists() and read_json(about)["release"] == name):
         secrets = release if release is not None else Repeatable(config.seed)
         configuration.save(config, folder / "config.yaml")
-        files = StepFiles(
-            folder / "checkpoints", hashlib.sha256(f"{fingerprint} {name}".encode()).hexdigest()
-        )
+        # A release has one configuration and one data set; a hash of them in a file would tell of the data.
+        files = StepFiles(folder / "checkpoints", name or fingerprint)
         average = files.resume(trainer)
         _follow(trainer, average, inputs.dev, folder, secrets, files)
         save_model(folder, model.spec, average.weights(model), inputs.tokens)

@@ -5,13 +5,18 @@
 The paper calls this (epsilon, 0)-private for utterances, with each sensitive word at most once in an
 utterance. But the noise is on the count of *each* word, in *each* round, and counts run over the rounds: an
 utterance whose hypotheses weigh l words (eq. 3) moves the counts by l in L1, in every release after it. With
-n releases that is l n epsilon, and without a clip of l no number holds for all utterances. These functions
-are for showing that beside a mechanism whose guarantee holds (:mod:`privasr_k2.federated.fmp_release`).
+n releases that is l n epsilon, and without a clip of l no number holds for all utterances. What is summed is
+smoothed besides, which the paper leaves open: where the background's mass is the number of a client's
+different words, d new ones move what was counted before, too, and l becomes l + 2 d (:func:`largest_move`).
+These functions are for showing that beside a mechanism whose guarantee holds
+(:mod:`privasr_k2.federated.fmp_release`).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.federated.fmp_release import unit_numbers
@@ -69,24 +74,51 @@ def usable(marginals: np.ndarray) -> np.ndarray:
     return cut / cut.sum(axis=1, keepdims=True)
 
 
-def published_event(epsilon: float, words: float, releases: int) -> events.Event:
-    """What eq. 8 and 9 do to a unit that weighs ``words`` in each of ``releases`` running sums.
+def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.ndarray:
+    """By how much a unit moves c q(w), a client's share of eq. 8's sum, in L1 at most.
+
+    With C words counted, of which c(w) are w, and a background of mass m: c q = C (c + m u) / (C + m). For a
+    constant m adding l words moves that by no more than l. For m = D, the number of different words, write
+    a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move it by a dl, the share of counts by no
+    more than max(a (1 - a) dl, a^2 dd), that of the background by (1 - a)^2 dl + a^2 dd: together at most
+    dl + 2 dd.
+
+    Args:
+        words: l, by which the counts grow. kinds: at least d, the words that were not among them before.
+        prior_words: m; 0: D.
+
+    >>> largest_move([7.0, 3.0], [6, 0], 0.0).tolist(), largest_move(7.0, 6, 4.0).tolist()
+    ([19.0, 3.0], 7.0)
+    """
+    words = np.asarray(words, dtype=np.float64)
+    return words + 2.0 * np.asarray(kinds) if prior_words == 0 else words
+
+
+def published_event(epsilon: float, moved: float, releases: int) -> events.Event:
+    """What eq. 8 and 9 do to a unit that moves each of ``releases`` running sums by ``moved`` in L1.
 
     >>> account(published_event(1.0, 7.0, 10), Relation.ADD_OR_REMOVE_ONE, 1e-12).value <= 70
     True
     """
     checks.number("epsilon", epsilon, above=0)
-    once = events.laplace_vector(1 / (epsilon * checks.number("words", words, above=0)))
+    once = events.laplace_vector(1 / (epsilon * checks.number("moved", moved, above=0)))
     return events.repeated(once, releases)
 
 
-def weights_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
+def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
     """(M,) by how much each unit that is counted moves one running sum at most, in words. Private."""
     counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
-    weights = np.asarray(counts.sum(axis=1)).reshape(-1)
-    weights[rounds_of(spoken, config.rounds) == config.rounds] = 0.0
+    counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
-    found = np.bincount(units, weights, minlength=number)
+    # A speaker may be heard in several meetings: a part of each of these clients.
+    parts, part_of = np.unique(units * len(spoken.client_names) + spoken.clients, return_inverse=True)
+    unit_of, client_of = np.divmod(parts, len(spoken.client_names))
+    of_parts = csr_array(csr_array((counted, (part_of, np.arange(len(units))))) @ counts)
+    of_parts.eliminate_zeros()
+    words = np.asarray(of_parts.sum(axis=1)).reshape(-1)
+    of_clients = np.bincount(client_of, words)[client_of]
+    kinds = np.where(words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0)  # nothing is left to move
+    found = np.bincount(unit_of, largest_move(words, kinds, config.prior_words), minlength=number)
     return found[found > 0]
 
 
@@ -97,21 +129,22 @@ def published_worth(
 
     This looks at the data: for the owner's table, no release.
     """
-    weights = weights_of_units(spoken, config, unit)
-    kinds = {"average": float(weights.mean()), "largest": float(weights.max())}
+    moves = moves_of_units(spoken, config, unit)
+    kinds = {"average": float(moves.mean()), "largest": float(moves.max())}
     return {
-        kind: account(published_event(epsilon, words, config.rounds), Relation.ADD_OR_REMOVE_ONE, delta)
-        for kind, words in kinds.items()
+        kind: account(published_event(epsilon, moved, config.rounds), Relation.ADD_OR_REMOVE_ONE, delta)
+        for kind, moved in kinds.items()
     }
 
 
 def published_spending(
     config: CacheConfig, *, epsilon: float, words: float, data: str, unit: str, units: int, delta: float
 ) -> Spending:
-    """The entry of the ledger, true for units that weigh at most ``words``, a public number.
+    """The entry of the ledger, true for units of at most ``words``, a public number.
 
     Args:
-        words: most words of a unit in a running sum; units beyond it are not covered.
+        words: most words of a unit in a running sum, by weight and by number of different ones; units beyond
+            it are not covered.
     """
     return Spending(
         data=data,
@@ -119,7 +152,7 @@ def published_spending(
         unit=unit,
         units=units,
         relation=Relation.ADD_OR_REMOVE_ONE,
-        event=published_event(epsilon, words, config.rounds),
+        event=published_event(epsilon, float(largest_move(words, words, config.prior_words)), config.rounds),
         sampling="all units in every round",
         delta=delta,
         does_not_cover=(

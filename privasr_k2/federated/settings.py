@@ -19,6 +19,8 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 
 #: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
 KEPT = ("best", "last")
+#: Units that no client of federated training can be.
+FINER_THAN_CLIENTS = ("mention", "utterance")
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,9 @@ class FedLmConfig:
             raise ValueError(f"rate must be above 0 and at most 1, got {self.rate}")
         if self.claims and self.weights.by == "words":
             raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
+        if self.claims and self.unit in FINER_THAN_CLIENTS:
+            # Without one utterance a client sends another update: that moves a sum by up to twice the clip.
+            raise ValueError(f"unit must be what a client is, as user or speaker, got {self.unit}")
         if self.claims and not self.data:
             raise ValueError("data must name a corpus and its part where there is noise")
         if self.privacy.strategy != "increments" and self.sampling not in KNOWN_TURNS:

@@ -107,7 +107,8 @@ def train_fedlm(
     trainer = LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
-        fingerprint = _fingerprint(config, data, dev, init, name)
+        # A release has one configuration and one data set; a hash of them in a file would tell of the data.
+        fingerprint = name or _fingerprint(config, data, dev, init)
         files = RoundFiles(folder / "checkpoints", fingerprint, writes=process.leads)
         secrets = release if release is not None else Drawn(config.seed)
         if process.leads:
@@ -180,12 +181,10 @@ def _about(
     }
 
 
-def _fingerprint(
-    config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, init: Path, release: str
-) -> str:
-    """Of everything that the weights depend on."""
+def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, init: Path) -> str:
+    """Of everything that weights without a claim depend on."""
     chosen_by = [" ".join(sentence) for sentence in dev] if config.keep == "best" else []
-    of_all = [dataclasses.asdict(neutral(config)), release, chosen_by]
+    of_all = [dataclasses.asdict(neutral(config)), chosen_by]
     digest = hashlib.sha256(json.dumps(of_all, sort_keys=True).encode())
     for client in data:
         digest.update(client.name.encode())

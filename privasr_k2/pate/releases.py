@@ -43,6 +43,7 @@ def spending_of(
         f"which {unit}s the roster names, and whose shard is whose: both are public",
         "the teachers, their votes and how far they agree, which are not released",
         "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as public",
+        "float32 rounding that heads share which are trained together (heads_at_once=1: none does)",
     )
     if unit == "utterance":
         outside += (

@@ -35,7 +35,7 @@ class Entry:
 
     Attributes:
         release: its name, 32 hexadecimal digits drawn at random.
-        fingerprint: of the configuration and inputs; another one is another release.
+        fingerprint: of the configuration and inputs, under the ledger's key: another one is another release.
         spending: what it does to private data.
         code: version of the code that did it.
         time: when it began, UTC.

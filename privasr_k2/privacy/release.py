@@ -9,15 +9,16 @@
 
 The order makes every kill harmless. The entry stands in both ledgers before the first noise is drawn. A run
 that is continued finds its key and draws the same noise again where it had not been written yet, so that it
-spends nothing more. Once a release is finished its key is gone, and nobody can draw its noise again to take
-it off. ``--force``, other data or another configuration find no release of theirs in place: fresh noise, and
-an entry more.
+spends nothing more. (Exact discrete noise has no key: what it was added to is written whole, or not seen.)
+Once a release is finished its key is gone, and nobody can draw its noise again to take it off. ``--force``,
+other data or another configuration find no release of theirs in place: fresh noise, and an entry more.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import hmac
 import json
 import os
 import secrets
@@ -33,7 +34,7 @@ from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.events import is_unprotected
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, locked
-from privasr_k2.privacy.spending import Spending, guarantees, shown
+from privasr_k2.privacy.spending import Spending, guarantees, is_related, shown
 from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
 
@@ -105,7 +106,7 @@ def begin(
         ledger: of the corpus's private data; keys lie in ``keys/`` beside it. Both may not exist yet.
         beside: ``privacy.json`` beside what is released.
         spending: what the release does.
-        fingerprint: of configuration and inputs.
+        fingerprint: of configuration and inputs; it is written under the ledger's key.
         max_epsilon: the most that all releases of the same data, unit and relation may come to, this one
             included; ``None``: no limit.
 
@@ -117,7 +118,10 @@ def begin(
     ledger = ledger.resolve()  # of a link the file itself is meant, and locked
     keys = _Keys(ledger)
     with locked(ledger, max_seconds=_MAX_SECONDS):
-        book = Ledger(ledger, keys.seal())
+        sealing = keys.seal()
+        # Whoever sees the entry and guesses the private inputs could test the guess by their plain hash.
+        fingerprint = hmac.new(sealing, fingerprint.encode(), hashlib.sha256).hexdigest()
+        book = Ledger(ledger, sealing)
         copy = Ledger(beside)
         entered, here = book.entries(), copy.entries()
         same = [e for e in here[-1:] if e.fingerprint == fingerprint and e.spending == spending]
@@ -157,7 +161,7 @@ def _check_budget(entered: tuple[Entry, ...], spending: Spending, max_epsilon: f
         e.spending
         for e in entered
         if e.spending.covers == spending.covers
-        or (e.spending.data == spending.data and is_unprotected(e.spending.event))
+        or (is_related(e.spending.data, spending.data) and is_unprotected(e.spending.event))
     ]
     [found] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
     if found.epsilon.value > max_epsilon:

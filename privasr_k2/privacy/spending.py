@@ -24,7 +24,7 @@ class Spending:
 
     Attributes:
         data: which private data, as a corpus and its part: ``mini/train``. Releases with the same name are
-            summed; give two names only to parts that share no unit.
+            summed; give names that are not related (:func:`is_related`) only to parts that share no unit.
         released: what leaves, in words.
         unit: one of :data:`UNITS`.
         units: how many there are, a public number; ``None`` where it is not public.
@@ -197,20 +197,39 @@ def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> 
     ]
 
 
+def is_related(one: str, other: str) -> bool:
+    """Whether two names of data may tell of the same people: one names, or holds, what the other does.
+
+    Names nest at slashes, as those of folders do, and ``and`` joins several.
+
+    >>> is_related("ami/train", "ami/train/calls"), is_related("ami/train and ami/adapt", "ami/adapt/devices")
+    (True, True)
+    >>> is_related("ami/train", "ami/train_clean"), is_related("ami/train", "ami/test")
+    (False, False)
+    """
+    pairs = [(f"{a}/", f"{b}/") for a in one.split(" and ") for b in other.split(" and ")]
+    return any(a.startswith(b) or b.startswith(a) for a, b in pairs)
+
+
 def _bared(key: tuple[str, str, Relation], bare: Iterable[Spending]) -> list[Spending]:
-    """What of the same data was released without protection, stated for another unit or relation."""
-    return [spending for spending in bare if spending.data == key[0] and spending.covers != key]
+    """What was released of these people without protection, stated for another unit, relation or name."""
+    return [spending for spending in bare if is_related(spending.data, key[0]) and spending.covers != key]
 
 
 def _others(
     key: tuple[str, str, Relation], groups: Mapping[tuple[str, str, Relation], Sequence[Spending]]
 ) -> tuple[str, ...]:
-    """What of the same data a guarantee leaves out: somebody who sees that too is not covered by it."""
+    """What of these people a guarantee leaves out: somebody who sees that too is not covered by it."""
     return tuple(
-        f"releases of the same data for another unit or relation, {unit} ({relation.value}): "
+        (
+            "releases of the same data for another unit or relation, "
+            if data == key[0]
+            else f"releases of {data}, which may be of the same people, for each "
+        )
+        + f"{unit} ({relation.value}): "
         + ", ".join(_once(spending.released for spending in protected))
         for (data, unit, relation), group in groups.items()
-        if data == key[0] and (data, unit, relation) != key
+        if is_related(data, key[0]) and (data, unit, relation) != key
         if (protected := [spending for spending in group if not events.is_unprotected(spending.event)])
     )
 

@@ -21,7 +21,7 @@ from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy import release
 from privasr_k2.privacy.noise import standard_normal_vector
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.weights import load_tensors
+from privasr_k2.training.weights import load_tensors, read_header
 from tests.unit.federated.fed_small import (
     PRIVATE,
     VOCABULARY,
@@ -276,6 +276,8 @@ def test_a_release_from_beginning_to_end(
     assert len(entries) == 1 and entries[0]["spending"]["units"] == 12
     assert not [path for path in (tmp_path / "ledger.json.keys").iterdir() if path.name != "seal"]
     assert read_json(tmp_path / "out" / "federated.json")["release"] == entries[0]["release"]
+    header = read_header(tmp_path / "out/checkpoints/latest.safetensors")
+    assert header["fingerprint"] == entries[0]["release"]  # no hash of what the clients have said
     assert [set(r) for r in read_jsonl(tmp_path / "out" / "train_log.jsonl")] == [
         {"epoch", "step", "clip", "dev_ppl"}
     ]

@@ -11,13 +11,14 @@ from scipy.sparse import csr_array
 
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.federated.fmp_published import (
+    largest_move,
+    moves_of_units,
     published_event,
     published_marginals,
     published_spending,
     published_sums,
     published_worth,
     usable,
-    weights_of_units,
 )
 from privasr_k2.federated.fmp_release import (
     FmpMechanism,
@@ -29,8 +30,8 @@ from privasr_k2.federated.fmp_release import (
     write_release,
 )
 from privasr_k2.federated.fmp_simulation import rounds_of
-from privasr_k2.federated.fmp_spoken import WordNumbers
-from privasr_k2.federated.marginals import background_unigrams, utterance_counts
+from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
+from privasr_k2.federated.marginals import background_unigrams, smoothed, utterance_counts
 from privasr_k2.privacy import release
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.strategies import STRATEGIES, Turns
@@ -250,21 +251,46 @@ def test_published_epsilon_of_an_average_utterance_of_ami() -> None:
     event = published_event(1.0, 89_666 / 12_643, 10)
     assert round(account(event, Relation.ADD_OR_REMOVE_ONE, 1e-6).value, 1) == 70.9
     worth = published_worth(SPOKEN, CACHES, 1.0, 1e-6, "user")
-    heaviest = weights_of_units(SPOKEN, CACHES, "user").max()
+    heaviest = moves_of_units(SPOKEN, CACHES, "user").max()
     assert worth["average"].value < worth["largest"].value
     assert abs(worth["largest"].value - 2 * heaviest) < 1e-3
     with pytest.raises(PrivacyError, match="epsilon"):
         published_event(0.0, 7.0, 10)
 
 
-def test_published_noise_moves_as_the_brute_force_says() -> None:
-    """Without one utterance, the sums of eq. 8 move by its weight in every round after it."""
-    config = dataclasses.replace(CACHES, prior_words=4.0)
-    whole = published_sums(SPOKEN, config, U)
-    in_round = rounds_of(SPOKEN, 2)
+def without(gone: np.ndarray) -> Spoken:
+    """``SPOKEN`` with some utterances silent."""
+    hyps = gone[SPOKEN.hyp_utterances]
+    return dataclasses.replace(SPOKEN, tokens=np.where(hyps[SPOKEN.token_hyps], NUMBERS.end, SPOKEN.tokens))
+
+
+@pytest.mark.parametrize("prior_words", [4.0, 0.0])
+@pytest.mark.parametrize("unit", ["utterance", "user", "meeting"])
+def test_published_noise_moves_as_the_brute_force_says(unit: str, prior_words: float) -> None:
+    """Without one unit: by its weight where the smoothing is constant, else by no more than is said."""
+    config = dataclasses.replace(CACHES, prior_words=prior_words)
+    whole, in_round = published_sums(SPOKEN, config, U), rounds_of(SPOKEN, 2)
     weights = np.asarray(utterance_counts(SPOKEN, 1.0, normalized=False).sum(axis=1)).ravel()
-    for one in np.flatnonzero((weights > 0) & (in_round < 2))[:6]:
-        gone = SPOKEN.token_utterances == one
-        silent = dataclasses.replace(SPOKEN, tokens=np.where(gone, NUMBERS.end, SPOKEN.tokens))
-        moved = np.abs(whole - published_sums(silent, config, U)).sum(axis=1)
-        assert np.allclose(moved[in_round[one] :], weights[one]) and not moved[: in_round[one]].any()
+    weights[in_round == 2] = 0.0
+    units, number = unit_numbers(SPOKEN, unit)
+    of_units = np.bincount(units, weights, minlength=number)
+    claimed = np.zeros(number)
+    claimed[of_units > 0] = moves_of_units(SPOKEN, config, unit)
+    for one in np.flatnonzero(of_units > 0):
+        moved = np.abs(whole - published_sums(without(units == one), config, U)).sum(axis=1)
+        assert (moved <= claimed[one] * (1 + 1e-9)).all()
+        if prior_words or unit == "meeting":
+            assert np.isclose(claimed[one], of_units[one]) and np.isclose(moved[1], of_units[one])
+        assert not moved[: in_round[units == one].min()].any()
+
+
+def test_words_that_are_new_move_what_was_counted_before() -> None:
+    """One utterance of seven new words beside sixty: nearly three times its own weight."""
+    background = np.full(1000, 1e-3)
+    before = np.zeros(1000)
+    before[:12] = 20.0
+    after = before.copy()
+    after[500:507] = 1.0
+    sums = [c.sum() * smoothed(c, background, 0.0) for c in (before, after)]
+    moved = np.abs(sums[1] - sums[0]).sum()
+    assert 2.5 * 7 < moved <= float(largest_move(7.0, 7, 0.0)) == 21.0

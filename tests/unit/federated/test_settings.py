@@ -31,6 +31,7 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         ["rate=1.1"],
         [*PRIVATE, "weights.by=words"],
         [*PRIVATE, "data="],
+        [*PRIVATE, "unit=utterance"],
         [*PRIVATE, "privacy.quantile=0.5", "privacy.count_noise=0.5"],
         ["privacy.quantile=0.5"],
         [*PRIVATE, "privacy.strategy=square_root"],  # Poisson

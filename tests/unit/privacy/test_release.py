@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import stat
 
 import numpy as np
@@ -92,6 +93,17 @@ def test_other_data_or_configuration_spend_again_with_other_noise(ledger, tmp_pa
         assert not second.is_continued
         assert noise(second) != before
     assert spent(ledger) == 2
+
+
+def test_nobody_without_the_key_can_test_a_guess_at_the_inputs(ledger, tmp_path):
+    guess = "a" * 64
+    with begin(ledger, tmp_path / "exp", fingerprint=guess) as made:
+        pass
+    with begin(tmp_path / "other" / "ledger.json", tmp_path / "other", fingerprint=guess) as elsewhere:
+        pass
+    assert len({guess, made.entry.fingerprint, elsewhere.entry.fingerprint}) == 3
+    assert guess not in ledger.read_text()
+    assert hashlib.sha256(guess.encode()).hexdigest() not in ledger.read_text()
 
 
 def test_the_same_again_elsewhere_is_a_second_release(ledger, tmp_path):
@@ -197,6 +209,9 @@ def test_no_limit_allows_what_is_unprotected(ledger, tmp_path):
     utterance = dataclasses.replace(COUNTS, unit="utterance", units=None)
     with pytest.raises(PrivacyError, match=r"(?s)each utterance.*infinite.*1 before it"):
         begin(ledger, tmp_path / "two", spending=utterance, max_epsilon=5).__enter__()
+    with pytest.raises(PrivacyError, match=r"(?s)infinite.*1 before it"):
+        devices = dataclasses.replace(COUNTS, data=f"{COUNTS.data}/devices")
+        begin(ledger, tmp_path / "three", spending=devices, max_epsilon=5).__enter__()
     other = dataclasses.replace(COUNTS, data="mini/other")
     with begin(ledger, tmp_path / "three", spending=other, max_epsilon=5):
         pass

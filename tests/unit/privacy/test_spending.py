@@ -113,6 +113,26 @@ def test_an_unprotected_release_bares_every_unit_and_relation_of_its_data():
     assert other.data == "mini/other" and other.epsilon == guarantees([COUNTS])[0].epsilon
 
 
+@pytest.mark.parametrize("data", ["mini", "mini/train/devices", "mini/train and mini/adapt"])
+def test_an_unprotected_release_bares_what_its_data_hold_and_are_part_of(data):
+    bare = spending(data=data, event=events.unprotected(), released="text as it is")
+    found = {g.data: g for g in guarantees([bare, COUNTS, spending(data="mini/training")])}
+    assert found["mini/train"].epsilon.value == math.inf and found["mini/train"].releases == 2
+    told = [sentence for sentence in found["mini/train"].does_not_cover if "same people" in sentence]
+    assert told == [], "it is counted, so that it need not be named"
+    assert (found["mini/training"].epsilon.value == math.inf) == (data == "mini")
+
+
+def test_releases_under_related_names_are_named_and_not_summed():
+    devices = spending(data="mini/train/devices", released="rounds of training")
+    found = guarantees([COUNTS, devices])
+    assert [g.epsilon for g in found] == [guarantees([COUNTS])[0].epsilon] * 2
+    assert any(
+        "mini/train/devices" in sentence and "rounds" in sentence for sentence in found[0].does_not_cover
+    )
+    assert any("word counts" in sentence for sentence in found[1].does_not_cover)
+
+
 @pytest.mark.parametrize("epsilon", [1e-7, 0.00123, 0.9175, 0.99999, 1.0, 7.0499, 9.9999, 228.74, 12345.6])
 def test_what_is_shown_is_never_smaller(epsilon):
     text = shown(epsilon)
