@@ -79,8 +79,8 @@ def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.n
 
     With C words counted, of which c(w) are w, and a background of mass m: c q = C (c + m u) / (C + m). For a
     constant m adding l words moves that by no more than l. For m = D, the number of different words, write
-    a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move it by a dl, the share of counts by no
-    more than max(a (1 - a) dl, a^2 dd), that of the background by (1 - a)^2 dl + a^2 dd: together at most
+    a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move it by a dl, the share of counts by
+    no more than max(a (1 - a) dl, a^2 dd), that of the background by (1 - a)^2 dl + a^2 dd: together at most
     dl + 2 dd.
 
     Args:
