@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./run.sh [CORPUS [RECIPE]] [--option value]...
 #
-#   ./run.sh                                  a demonstration: all recipes on small synthetic corpora, one page of tables
+#   ./run.sh                                  a demonstration: seven recipes on small synthetic corpora, one page of tables
 #   ./run.sh mini ctc                         one recipe
 #   ./run.sh librispeech ctc --corpus-dir D   a corpus that you have
 #   ./run.sh path/to/my_corpus.py ctc         a corpus that you have described in one file (docs/new_corpus.md)
@@ -18,7 +18,7 @@ recipes=()
 for name in ctc rescore; do
   if [[ -f $root/local/recipes/$name.sh ]]; then recipes+=("$name"); fi
 done
-all_recipes=("${recipes[@]}")   # with those that are run by name only: not measured yet, or for a single corpus
+all_recipes=("${recipes[@]}")   # with those that are run by name only: hours long, or for some corpora only
 for name in classlm fmp fedlm compose pate dpsgd confidence report; do
   if [[ -f $root/local/recipes/$name.sh ]]; then all_recipes+=("$name"); fi
 done

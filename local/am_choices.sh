@@ -5,8 +5,8 @@ if [[ -z $encoder ]]; then
   if [[ $size == paper ]]; then encoder=blstm; else encoder=tdnn; fi
 fi
 [[ " tdnn blstm conformer " == *" $encoder "* ]] || _stop "--encoder" "tdnn, blstm or conformer" "'$encoder'" "correct the name"
-[[ -z $avg || $avg =~ ^[1-9][0-9]*$ ]] || _stop "--avg" "a whole number above 0" "'$avg'" "correct the value"
-[[ -z $max_duration || $max_duration =~ ^[0-9]*[1-9][0-9]*(\.[0-9]+)?$ ]] || _stop "--max-duration" "seconds above 0" "'$max_duration'" "correct the value"
+wholes_above_0 avg
+numbers_above_0 max_duration
 if [[ -n $am_model && -z $am_tokens ]]; then
   _stop "--am-model" "--am-tokens with it" "none" "give the tokens.txt that the model was trained with: --am-tokens FILE"
 fi

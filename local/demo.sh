@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./run.sh [--option value]...: every recipe on the synthetic corpora, in the size demo, and one page of all their tables.
+# ./run.sh [--option value]...: seven recipes on the synthetic corpora, in the size demo, and one page of all their tables.
 #
 # Two chains side by side, with half of the cores each, because most stages are one process: mini (ctc, rescore, classlm,
 # fmp, fedlm) and mini_pate (dpsgd, pate). Work goes to egs/demo/ (or --work-dir), the page to egs/mini/exp (or there).
@@ -68,11 +68,13 @@ trap 'kill -TERM -- -$beside 2>/dev/null || true; rm -f "$summary"' EXIT
 texts
 wait "$beside"
 
+code=0
 if [[ $dry_run == false ]]; then
   # The page's own folder is looked through first: what was run there in full size stands above the demonstration.
-  "$root/run.sh" mini report --work-dir "$page" --also "$work/mini $work/mini_pate" --show-report false
+  "$root/run.sh" mini report --work-dir "$page" --also "$work/mini $work/mini_pate" --show-report false || code=$?
 fi
 printf '\n=== demonstration\n'
 cat "$summary"
-if [[ $dry_run == false ]]; then echo "all tables: $page/exp/report.html and RESULTS.md beside it"; fi
+if [[ $dry_run == false && $code == 0 ]]; then echo "all tables: $page/exp/report.html and RESULTS.md beside it"; fi
 if grep -q FAILED "$summary"; then exit 1; fi
+exit "$code"

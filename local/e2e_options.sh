@@ -8,19 +8,3 @@ public_epochs='' private_epochs=''
 per=${per:-false}   # phone error rate of the words beside WER
 path_options+=' public_feats public_dir'
 not_options+=' public_conf default_teachers default_sure default_candidates'
-
-# Values of options, checked before anything runs.
-among() {   # OPTION NAMES VALUES: words, all of them of NAMES
-  local word
-  [[ -n $3 ]] || _stop "--$1" "out of $2" "nothing" "name one"
-  for word in $3; do
-    [[ " $2 " == *" $word "* ]] || _stop "--$1" "out of $2" "'$word'" "correct the name"
-  done
-}
-above_0() {   # OPTION PATTERN WHAT VALUES: words that match, none of them 0
-  local word
-  for word in $4; do
-    [[ $word =~ ^($2)$ && ! $word =~ ^[0.]+$ ]] || _stop "--$1" "$3" "'$word'" "correct the value"
-  done
-}
-decimal='[0-9]+(\.[0-9]+)?' whole='[0-9]+'

@@ -1,10 +1,12 @@
 # Sourced by recipes pate and dpsgd after parse_options.sh: stages 0-6, the same for both and written once: data, the private and
 # the public side, the models before any release. Then functions for what follows.
 # shellcheck shell=bash disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
+[[ $backend != kaldi ]] || _stop "--backend kaldi" "k2, which alone searches for these models" "kaldi" "leave it away"
 among models "ctc rnnt ctc_attention las" "$models"
 among start "public scratch" "$start"
 among unit "speaker utterance" "$unit"
-above_0 delta "$decimal([eE]-?[0-9]+)?" "a number above 0 and below 1" "$delta"
+above_0 delta "0*\.[0-9]+|[0-9.]+[eE]-[0-9]+" "a number above 0 and below 1" "$delta"
+wholes_above_0 public_epochs private_epochs
 if [[ $units == phone ]]; then _stop "--units" "char or bpe_N: no graph joins these models' tokens to words" "phone" "add --units char"; fi
 private_data=$corpus
 if [[ $corpus_name =~ ^[a-z0-9_]+$ ]]; then private_data=$corpus_name; fi   # two corpora may share a definition

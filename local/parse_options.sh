@@ -7,6 +7,33 @@
 # Names here begin with _, so that they hide no option.
 _stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
+# Values of options, checked before anything runs.
+among() {   # OPTION NAMES VALUES: words, all of them of NAMES
+  local word
+  [[ -n $3 ]] || _stop "--$1" "out of $2" "nothing" "name one"
+  for word in $3; do
+    [[ " $2 " == *" $word "* ]] || _stop "--$1" "out of $2" "'$word'" "correct the name"
+  done
+}
+above_0() {   # OPTION PATTERN WHAT VALUES: words that match, none of them 0
+  local word
+  for word in $4; do
+    [[ $word =~ ^($2)$ && ! $word =~ ^[0.]+([eE].*)?$ ]] || _stop "--$1" "$3" "'$word'" "correct the value"
+  done
+}
+wholes_above_0() {   # NAME...: of options that may be empty
+  local name
+  for name in "$@"; do above_0 "${name//_/-}" "$whole" "a whole number above 0" "${!name}"; done
+}
+numbers_above_0() {   # NAME...: of options that may be empty
+  local name
+  for name in "$@"; do above_0 "${name//_/-}" "$decimal" "a number above 0" "${!name}"; done
+}
+share() {   # NAME: of an option that may be empty: 0 to 1
+  [[ -z ${!1} || ${!1} =~ ^(0|1|1\.0*|0?\.[0-9]+)$ ]] || _stop "--${1//_/-}" "a number from 0 to 1" "'${!1}'" "correct the value"
+}
+decimal='([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?' whole='[0-9]+'
+
 _is_option() {   # NAME: may the command line set it?
   [[ $1 =~ ^[a-z][a-z0-9_]*$ && -v $1 && " $not_options " != *" $1 "* ]]
 }

@@ -31,6 +31,7 @@ case $size in
   *) _stop "--size" "tiny, demo, small or paper" "'$size'" "correct the value" ;;
 esac
 [[ $units =~ ^(phone|char|bpe_[1-9][0-9]*)$ ]] || _stop "--units" "phone, char or bpe_N" "'$units'" "name one, for example bpe_500"
+among backend "k2 kaldi" "${backend:-k2}"
 [[ $nj -ge 1 ]] || _stop "--nj" "a whole number above 0" "'$nj'" "correct the value"
 if ! { mkdir -p "$work_dir" && cd "$work_dir"; } 2>/dev/null; then
   _stop "$work_dir" "a folder to work in" "one that cannot be made or entered" "give another: --work-dir DIR"

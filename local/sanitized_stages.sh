@@ -1,6 +1,7 @@
 # Sourced by recipes whose language models read sanitized text, after am_choices.sh: data, acoustic model, tagged text in parts, sanitized
 # text. A recipe sets exp, decode, taggers, gold, public_text, public_names, sizes, keep before.
 # shellcheck shell=bash disable=SC1091,SC2034,SC2046,SC2086,SC2154
+[[ $backend != kaldi ]] || _stop "--backend kaldi" "k2, which alone searches for graphs with names" "kaldi" "leave it away"
 # All text of a corpus that speaks only a part of it.
 texts=data/manifests
 if [[ -n $text_options ]]; then texts+=_text; fi

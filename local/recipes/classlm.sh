@@ -18,6 +18,9 @@
 sizes='12 15 20' original='' keep='' mix=em taggers=${taggers-} gold=${gold:-false} decode=${decode:-true} public_text=${public_text-} public_names='' lm_epochs='' tune_epochs=''
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
+wholes_above_0 lm_epochs tune_epochs
+numbers_above_0 sizes
+share keep
 [[ $mix == em || $mix == preset ]] || _stop "--mix" "em or preset" "'$mix'" "correct the value"
 if [[ -z $original ]]; then
   original=true

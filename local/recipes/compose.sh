@@ -17,6 +17,10 @@ keep='' taggers=${taggers-} gold=${gold:-false} public_text=${public_text-} publ
 client=zipf devices='' noise=0.5 clip=0.5 rate=0.05 rounds='' server_lr='' delta=1e-5 fmp_rounds=10 epsilon=1
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
+among client "zipf speaker" "$client"
+wholes_above_0 lm_epochs devices rounds fmp_rounds
+numbers_above_0 noise clip server_lr delta epsilon
+for name in keep rate; do share $name; done
 [[ " lstm char_lstm transformer " == *" $nnlm "* ]] || _stop "--nnlm" "lstm, char_lstm or transformer" "'$nnlm'" "correct the name"
 decode=true sizes=''
 . am_choices.sh

@@ -25,6 +25,10 @@ client_lr='' server_lr='' epochs='' scratch=true noises='0.2 0.5 1.5' private_wa
 private_lr='' delta=1e-5 audit=true audit_noise=0.5 adapt_role=adapt recognizer=kaldi_librispeech decode=${decode:-true}
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
+among client "zipf speaker" "$client"
+wholes_above_0 lm_epochs devices rounds epochs private_cohort bands private_rounds
+numbers_above_0 client_lr server_lr private_lr noises clip delta
+for name in threshold rate private_rate; do share $name; done
 [[ -f $PRIVASR_ROOT/conf/lm_$nnlm.yaml && $nnlm != ngram ]] || _stop "--nnlm" "char_lstm, lstm or transformer" "'$nnlm'" "correct the name"
 recognized=true   # clients have a recognizer's words, with confidences
 if [[ $decode == false && $corpus != earnings21 ]]; then recognized=false; fi

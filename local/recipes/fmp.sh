@@ -17,13 +17,15 @@ client=speaker rounds='1 2 5 10' nbest=20 mix=dev epsilons='0.1 0.5 1 2' private
 nnlm_text='' lm_epochs='' decode=${decode:-true}
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
-[[ $rounds =~ ^[1-9][0-9]*(\ [1-9][0-9]*)*$ ]] || _stop "--rounds" "whole numbers above 0" "'$rounds'" "correct the value"
-[[ $mix == dev || $mix == preset ]] || _stop "--mix" "dev or preset" "'$mix'" "correct the value"
-for unit in $private_units; do
-  [[ $unit == utterance || $unit == user ]] || _stop "--private-units" "out of utterance, user" "'$unit'" "correct the name"
-done
+among client "speaker recording document part prefix" "$client"
+among mix "dev preset" "$mix"
+among private-units "utterance user" "$private_units"
+[[ -n $rounds ]] || _stop "--rounds" "whole numbers above 0" "nothing" "name one"
+wholes_above_0 rounds nbest lm_epochs
+numbers_above_0 epsilons
 if [[ $decode == true ]]; then
   . first_pass_stages.sh   # stages 0-8: data, lang, LM, graph, acoustic model, decoding
+  first_pass=$exp          # of --backend kaldi, beside that of k2
   exp=exp/fmp_${exp#exp/ctc_}_$client
 else
   . data_stages.sh         # stages 0-2

@@ -17,13 +17,13 @@ for folder in $also; do
 done
 for folder in "${folders[@]}"; do
   for name in ctc rescore classlm fmp fedlm compose pate dpsgd confidence; do
-    for file in "$folder/exp/${name}"_*/RESULTS.md "$folder/exp/${name}"_*/*/RESULTS.md; do
-      if [[ ! -f $file ]]; then continue; fi
+    while IFS= read -r file; do   # that of a recipe before those of its parts: how sure words are, model inversion
       reports+=("${file#"$work_dir"/}")
       for figure in "${file%/*}"/*.svg "${file%/*}"/*.png; do
         if [[ -f $figure ]]; then figures+=("${figure#"$work_dir"/}"); fi
       done
-    done
+    done < <(find "$folder/exp" \( -path "$folder/exp/$name/*" -o -path "$folder/exp/${name}_*" \) -name RESULTS.md \
+      -not -path '*/.stages/*' -printf '%d %p\n' 2> /dev/null | sort -k 1,1n -k 2 | cut -d ' ' -f 2-)
   done
 done
 [[ ${#reports[@]} -gt 0 ]] || _stop "$work_dir/exp" "RESULTS.md of a recipe" "none" "run one first: ./run.sh ${corpus_name:-$corpus} ctc"

@@ -11,6 +11,7 @@
 lms='lstm transformer' nnlm_text='' lm_epochs='' finetune=0 confidence=true
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
+wholes_above_0 lm_epochs
 for name in $lms; do
   [[ -f $PRIVASR_ROOT/conf/lm_$name.yaml && $name != ngram ]] || _stop "--lms" "names out of lstm, char_lstm, transformer" "'$name'" "correct the name"
 done

@@ -16,7 +16,7 @@ rounds takes the place of amplification: --set sampling=ordered privacy.strategy
 one Gaussian mechanism then, which privacy_plan --batches N --strategy square_root plans.
 
 Writes to --out-dir what train_lm writes, and federated.json. For several processes start it with torchrun, as
-train_am; the result is the same. Server training beside it: train_lm --in-init.
+train_am; the result is the same. Server training beside it: finetune_lm.
 """
 
 from __future__ import annotations

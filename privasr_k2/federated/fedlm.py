@@ -53,8 +53,8 @@ class Round:
         number: from 0.
         stand: after it.
         delta: (P,) float32, the average that the server stepped by, noise included; None where nobody took
-        part. figures: for the operator, private: clients, failed, mean_norm. Empty where the round was read
-        back.
+            part.
+        figures: for the operator, private: clients, failed, mean_norm. Empty where the round was read back.
     """
 
     number: int

@@ -196,7 +196,7 @@ def _unshelve(outputs: Sequence[Path], shelf: Path) -> None:
         for number, output in enumerate(outputs):
             if os.path.lexists(shelf / str(number)):
                 (shelf / str(number)).rename(output)
-        shelf.rmdir()
+        remove_tree(shelf)  # what is left is no output of the task any more
 
 
 def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCache, seconds: float) -> None:

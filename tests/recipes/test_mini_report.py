@@ -22,3 +22,16 @@ def test_one_page_of_what_was_run(copied: Path, tmp_path: Path) -> None:
     assert code_version().split()[0] in text
     assert "<h2>Results: mini" in (copied / "exp/report.html").read_text()
     assert run_recipe("mini", "report", "--work-dir", copied).stdout.strip().endswith("up to date")
+
+
+def test_reports_of_parts_of_recipes_are_found(copied: Path) -> None:
+    parts = ("confidence/results", "rescore_x/confidence/results", "pate_x/ctc/inversion_white_box")
+    for part in parts:
+        (copied / "exp" / part).mkdir(parents=True)
+        for name in ("RESULTS.md", "figure7.svg"):
+            (copied / "exp" / part / name).touch()
+    done = run_recipe("mini", "report", "--work-dir", copied, "--dry-run", "true")
+    assert done.returncode == 0, done.stdout
+    [reads] = [line.split() for line in done.stdout.splitlines() if line.startswith("    reads")]
+    for part in parts:
+        assert reads.count(f"exp/{part}/RESULTS.md") == reads.count(f"exp/{part}/figure7.svg") == 1

@@ -47,6 +47,23 @@ def test_killed_when_a_failed_attempt_had_just_been_taken_up_again(tmp_path: Pat
     assert (tmp_path / "exp/.stages/am.partial/0/new").exists()
 
 
+def test_killed_by_a_stage_that_had_more_outputs(tmp_path: Path) -> None:
+    """What waits for an output that the task no longer has does not stand in its way."""
+    words = ["0", "t", "./v", "--out-x", "exp/am"]
+    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(words)), *words)).encode(), str(tmp_path))
+    where = stamps.places(stage, stage.tasks[0], tmp_path)
+    for name in ("exp/.stages/am.before/0/old", "exp/.stages/am.before/1/other"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    where.stamp.write_text("{}")
+    stamps.begin(
+        where, stage.tasks[0], Fingerprint((), (), ()), launcher="local", forced=False, work_dir=tmp_path
+    )
+    assert sorted(path.name for path in (tmp_path / "exp/.stages/am.before").iterdir()) == ["0"]
+    stamps.give_up(where, stage.tasks[0], tmp_path)
+    assert (tmp_path / "exp/am/old").exists()
+
+
 def test_only_the_temporaries_of_an_output_are_removed(tmp_path: Path) -> None:
     kept = [".01234567.tmp.ab", "b.tmp", ".b", ".0123456.tmp.b", ".01234567.new.b", "a/.hidden"]
     gone = [".01234567.tmp.b", ".89abcdef.old.b"]
