@@ -8,30 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-
-def splits(owners: np.ndarray, num: int) -> np.ndarray:
-    """(num + 1,) where the items of each owner start, for ascending ``owners`` (A,).
-
-    >>> splits(np.array([0, 0, 2]), 3).tolist()
-    [0, 2, 2, 3]
-    """
-    return np.searchsorted(owners, np.arange(num + 1))
-
-
-def spread(starts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The items of some rows: (M,) places within ``rows``, and (M,) items.
-
-    Args:
-        starts: (R + 1,) where the items of each row start.
-        rows: which rows; they may repeat.
-
-    >>> [found.tolist() for found in spread(np.array([0, 2, 2, 3]), np.array([2, 0, 1]))]
-    [[0, 1, 1], [2, 0, 1]]
-    """
-    sizes = starts[rows + 1] - starts[rows]
-    owners = np.repeat(np.arange(len(rows)), sizes)
-    ends = np.cumsum(sizes)
-    return owners, np.arange(len(owners)) - np.repeat(ends - sizes, sizes) + starts[rows][owners]
+from privasr_k2.ragged import rows_of, splits_of
 
 
 def grouped(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -62,7 +39,7 @@ class Dag:
     def leaving(self) -> tuple[np.ndarray, np.ndarray]:
         """(S + 1,) and (A,): the arcs that leave state i are ``order[starts[i]:starts[i + 1]]``."""
         order = np.argsort(self.sources, kind="stable")
-        return splits(self.sources[order], self.num_states), order
+        return splits_of(self.sources[order], self.num_states), order
 
     @cached_property
     def levels(self) -> np.ndarray:
@@ -80,7 +57,7 @@ class Dag:
         frontier, level = np.flatnonzero(waiting == 0), 0
         while len(frontier):
             found[frontier] = level
-            reached = self.targets[order[spread(starts, frontier)[1]]]
+            reached = self.targets[order[rows_of(starts, frontier)[1]]]
             np.subtract.at(waiting, reached, 1)
             frontier = np.unique(reached[waiting[reached] == 0])
             level += 1
@@ -92,7 +69,7 @@ class Dag:
         """Arcs grouped by the level of their state among ``states`` (A,), the first level first."""
         of_arc = self.levels[states]
         order = np.argsort(of_arc, kind="stable")
-        return np.split(order, splits(of_arc[order], int(self.levels.max(initial=0)) + 1)[1:-1])
+        return np.split(order, splits_of(of_arc[order], int(self.levels.max(initial=0)) + 1)[1:-1])
 
     def best_from(self, start: int, scores: np.ndarray) -> np.ndarray:
         """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf where there is none."""

@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privasr_k2.decoding.acyclic import Dag, grouped, splits, spread
+from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.nbest import WordLattice
+from privasr_k2.ragged import items_of, splits_of
 
 # Residuals that differ by less are the same; beams are widened by it.
 _DELTA = 2.0**-16
@@ -95,7 +96,7 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     into_final = targets == lattice.final
     if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
         frames[lattice.final] = frames[sources[into_final]].max()  # these arcs consume no frame
-    owners, items = spread(lattice.word_splits, kept)
+    owners, items = items_of(lattice.word_splits, kept)
     spoken = lattice.word_values[items] > 0
     owners, said = owners[spoken], lattice.word_values[items[spoken]].astype(np.int64)
     counts = np.bincount(owners, minlength=len(kept))
@@ -145,7 +146,7 @@ def _without_epsilons(
         num_ways += len(now.targets)
         if max_ways is not None and num_ways > max_ways:
             return None
-        at, leaving = spread(starts, now.targets)
+        at, leaving = items_of(starts, now.targets)
         through = arcs.take(order[leaving]).after(now.sources[at], now.costs[at], now.scores[at])
         through = through.take(come[anchors[through.sources]] + through.costs <= beam)
         silent = np.flatnonzero(through.words == 0)
@@ -165,7 +166,7 @@ def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int
         frames: (R + 1,) of these states.
     """
     final = len(frames) - 1
-    levels, starts = Dag(final + 1, arcs.sources, arcs.targets).levels, splits(arcs.sources, final + 1)
+    levels, starts = Dag(final + 1, arcs.sources, arcs.targets).levels, splits_of(arcs.sources, final + 1)
     # What waits for a level: arcs, the best total up to their ends, and the members of the subsets there.
     waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [[] for _ in range(int(levels.max()) + 1)]
     one = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
@@ -190,7 +191,7 @@ def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int
         ends.append(at_frame)
         if (members.targets == final).any():
             last = num_states + int(subset[members.targets == final][0])
-        at, leaving = spread(starts, members.targets)
+        at, leaving = items_of(starts, members.targets)
         onward = arcs.take(leaving).after(subset[at], members.costs[at], members.scores[at])
         onward = _best(onward.take(come[onward.sources] + onward.costs <= beam))
         out, away = _subsets(onward)

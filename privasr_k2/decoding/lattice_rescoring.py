@@ -29,9 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from privasr_k2.decoding.acyclic import Dag, grouped, splits, spread
+from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattices import END, Lattice
+from privasr_k2.ragged import items_of, splits_of
 from privasr_k2.scoring.hypotheses import Weights
 
 # Numbers in the states of the lattices that are searched together, one history each, and their states.
@@ -156,7 +157,7 @@ class _Together:
             for name in ("words", "am_scores", "lm_scores")
         )
         dag = Dag(int(self.offsets[-1]), self.sources, self.targets)
-        self.levels, self.leaving = dag.levels, splits(self.sources, dag.num_states)
+        self.levels, self.leaving = dag.levels, splits_of(self.sources, dag.num_states)
         self.utterances = np.repeat(np.arange(self.num), sizes)
         self.is_final = np.zeros(dag.num_states, dtype=bool)
         self.is_final[self.offsets[1:] - 1] = True
@@ -206,7 +207,7 @@ class _Search:
         """Score the arcs that leave the states of a level, the first of which is ``base``."""
         whole = self.whole
         on = np.flatnonzero(~whole.is_final[self.at[base:]])  # final states come last
-        rows, along = spread(whole.leaving, self.at[base + on])
+        rows, along = items_of(whole.leaving, self.at[base + on])
         scores = self.lm.score(states, rows, whole.symbols[along])
         totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
         made, later = _Arcs(base + rows, along, scores, totals), whole.levels[whole.targets[along]]

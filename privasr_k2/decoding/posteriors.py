@@ -26,6 +26,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from privasr_k2.ragged import rows_of
+
 if TYPE_CHECKING:
     from privasr_k2.decoding.nbest import WordLattice
 
@@ -65,10 +67,9 @@ class WordPosteriors:
             (W,) posteriors in [0, 1] and (W,) depths.
         """
         levels = self.arc_levels[arcs]
-        starts, counts = self.word_splits[arcs], self.word_splits[arcs + 1] - self.word_splits[arcs]
+        counts, places = rows_of(self.word_splits, arcs)
         before = np.cumsum(counts) - counts
-        num_words = int(counts.sum())
-        said = self.word_values[np.repeat(starts - before, counts) + np.arange(num_words)]
+        said, num_words = self.word_values[places], len(places)
         carried = np.repeat(levels, counts)
         under_way = np.where(counts > 0, before + counts - 1, before)
         here = under_way < num_words

@@ -14,7 +14,7 @@ needs no model again: each point is a few sums over all hypotheses.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from privasr_k2.decoding.tune import TUNING_ROLE
+from privasr_k2.decoding.tune import TUNING_ROLE, edges_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
 
@@ -251,21 +251,6 @@ class Rescoring:
             "edges": list(edges_of(self.point, self.errors)),
             "grid": [{**dataclasses.asdict(p), "errors": e} for p, e in self.errors.items()],
         }
-
-
-def edges_of(chosen: Point, grid: Iterable[Point]) -> tuple[str, ...]:
-    """Which of LM weight and insertion penalty lies at the end of its range: a wider one might do better."""
-    edges = []
-    for name in ("lm_weight", "insertion_penalty"):
-        values = {getattr(point, name) for point in grid}
-        value = getattr(chosen, name)
-        if (
-            len(values) > 1
-            and value in (min(values), max(values))
-            and not (name == "lm_weight" and value == 0)
-        ):
-            edges.append(name)
-    return tuple(edges)
 
 
 def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,11 @@ def grid_counts(decoded: Decoded, scored_units: Mapping[str, str]) -> dict[Weigh
     return grid
 
 
-def edges_of(chosen: Weights, grid: tuple[Weights, ...]) -> tuple[str, ...]:
-    """The names of the weights that lie at the end of their range.
+def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
+    """Which of LM weight and insertion penalty lies at the end of its range: a wider one might do better.
+
+    Args:
+        chosen: of the ``grid``, whose points have both by name.
 
     A range of one value has no edge, and an LM weight of 0 is no edge either: nothing lies below it.
 

@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from privasr_k2.federated.adapted import LogFactors, Mixing, Nbest, log_factors, log_ratios
 from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
+from privasr_k2.ragged import ranges
 from privasr_k2.randomness import stream
 
 REFRESHES = ("round", "utterance")
@@ -189,7 +190,7 @@ def _tokens_of(spoken: Spoken, utterances: np.ndarray) -> np.ndarray:
     """The places of all tokens of some utterances, in their order."""
     starts = np.searchsorted(spoken.token_utterances, utterances)
     counts = np.searchsorted(spoken.token_utterances, utterances, side="right") - starts
-    return np.arange(counts.sum()) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+    return ranges(starts, counts)
 
 
 def _shared(epoch: Epoch, given: np.ndarray | None) -> np.ndarray:

@@ -12,7 +12,8 @@ import itertools
 
 import numpy as np
 
-from privasr_k2.graph.epsilons import WordArcs, rows_of, splits_of
+from privasr_k2.graph.epsilons import WordArcs
+from privasr_k2.ragged import rows_of, splits_of
 
 # Which pairs (q, n) have an arc with label l: all, those with n = l, those with n != l, those with the blank.
 _AT_A_TIME = 400_000  # arcs

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from privasr_k2.graph.openfst import Fst
+from privasr_k2.ragged import rows_of, splits_of
 
 _DEEPEST = 100  # epsilon arcs in a row; more are a circle
 
@@ -48,29 +49,6 @@ class WordArcs:
     def num_arcs(self) -> int:
         """A."""
         return len(self.targets)
-
-
-def rows_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For ragged rows the sizes of some of them, and the places of all their elements in turn.
-
-    >>> rows_of(np.array([0, 2, 2, 5]), np.array([2, 0, 2]))
-    (array([3, 2, 3]), array([2, 3, 4, 0, 1, 2, 3, 4]))
-    """
-    starts = splits[rows]
-    sizes = splits[rows + 1] - starts
-    ends = np.cumsum(sizes)
-    places = np.arange(int(ends[-1]) if len(ends) else 0)
-    places += np.repeat(starts - (ends - sizes), sizes)
-    return sizes, places
-
-
-def splits_of(owners: np.ndarray, count: int) -> np.ndarray:
-    """Where the elements of each of ``count`` owners begin, and behind them the end; owners are sorted.
-
-    >>> splits_of(np.array([0, 0, 2]), 3)
-    array([0, 2, 2, 3])
-    """
-    return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))])
 
 
 class _Strings:

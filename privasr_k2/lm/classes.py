@@ -21,6 +21,7 @@ from privasr_k2.lm.marginals import history_sums
 from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
 from privasr_k2.lm.neural.vocabulary import BOUNDARY, SYMBOLS, UNKNOWN, Vocabulary
 from privasr_k2.lm.sub_lm import JoinedSubLms, SubLm, join_sub_lms
+from privasr_k2.ragged import ranges
 from privasr_k2.text.tags import tag_of
 
 #: Sentences that are scored together.
@@ -48,7 +49,8 @@ class Hidden:
     def select(self, owners: np.ndarray) -> Hidden:
         """The hypotheses of the histories ``owners`` (M,), which may repeat, now numbered 0 to M - 1."""
         starts = np.searchsorted(self.owners, owners)
-        which, rows = _ranges(starts, np.searchsorted(self.owners, owners, side="right") - starts)
+        counts = np.searchsorted(self.owners, owners, side="right") - starts
+        which, rows = np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)
         return Hidden(which, self.nodes[rows], self.states[rows], self.probs[rows])
 
 
@@ -198,7 +200,7 @@ class ClassLm:
     def _entering(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
         first = np.searchsorted(self._names.first_words, words[rows])
         count = np.searchsorted(self._names.first_words, words[rows], side="right") - first
-        which, entries = _ranges(first, count)
+        which, entries = np.repeat(np.arange(len(first)), count), ranges(first, count)
         rows, arcs = rows[which], self._names.first_arcs[entries]
         tags = self._tags[self._names.class_of[self._names.sources[arcs]]]
         probs = before.probs[rows] * self._root_probs(before.nodes[rows], tags) * self._names.probs[arcs]
@@ -263,13 +265,3 @@ def _possible(owners: np.ndarray, nodes: np.ndarray, states: np.ndarray, probs: 
 def _joined(*parts: Hidden) -> Hidden:
     keys = ("owners", "nodes", "states", "probs")
     return Hidden(*(np.concatenate([getattr(part, key) for part in parts]) for key in keys))
-
-
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For ranges ``starts`` to ``starts + counts``, all of their places, and which range each is in.
-
-    >>> [found.tolist() for found in _ranges(np.array([5, 0]), np.array([2, 1]))]
-    [[0, 0, 1], [5, 6, 0]]
-    """
-    which = np.repeat(np.arange(len(starts)), counts)
-    return which, np.arange(len(which)) + (starts - np.cumsum(counts) + counts)[which]

@@ -27,6 +27,7 @@ from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.pate.proposals import Proposals
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.discrete import FixedPointGrid
+from privasr_k2.ragged import ranges
 
 if TYPE_CHECKING:
     import torch
@@ -130,16 +131,6 @@ class Votes:
         starts = np.concatenate(([0], np.cumsum(self.sizes)))[rows]
         sizes = self.sizes[rows]
         return queries, sizes, self.counts[ranges(starts, sizes)]
-
-
-def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """All numbers of the ranges that begin at ``starts``, one after the other.
-
-    >>> ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def cast_votes(

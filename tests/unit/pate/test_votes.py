@@ -18,7 +18,6 @@ from privasr_k2.pate.votes import (
     agreement,
     cast_votes,
     check_weights,
-    ranges,
     read_votes,
     write_votes,
 )
@@ -143,10 +142,6 @@ def test_agreement_is_that_of_the_counts() -> None:
         "unanimous": pytest.approx(1 / 3),
         "first_wins": pytest.approx(2 / 3),
     }
-
-
-def test_ranges_follow_each_other() -> None:
-    assert ranges(np.array([3, 9, 0]), np.array([2, 0, 1])).tolist() == [3, 4, 0]
 
 
 def test_votes_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Rows of different lengths, one after the other in one array, found without a loop over them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """All numbers of the ranges that begin at ``starts``, one range after the other.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+
+
+def splits_of(owners: np.ndarray, count: int) -> np.ndarray:
+    """(count + 1,) where the items of each of ``count`` owners begin once sorted by owner, and the end.
+
+    >>> splits_of(np.array([2, 0, 0]), 3)
+    array([0, 2, 2, 3])
+    """
+    return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))])
+
+
+def rows_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes of some rows, and the places of all their items in turn.
+
+    Args:
+        splits: (R + 1,) where the items of each row begin.
+        rows: which rows; they may repeat.
+
+    >>> rows_of(np.array([0, 2, 2, 5]), np.array([2, 0, 2]))
+    (array([3, 2, 3]), array([2, 3, 4, 0, 1, 2, 3, 4]))
+    """
+    starts = splits[rows]
+    sizes = splits[rows + 1] - starts
+    return sizes, ranges(starts, sizes)
+
+
+def items_of(splits: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As :func:`rows_of`, with the place in ``rows`` of each item in place of sizes.
+
+    >>> items_of(np.array([0, 2, 2, 3]), np.array([2, 0, 1]))
+    (array([0, 1, 1]), array([2, 0, 1]))
+    """
+    sizes, places = rows_of(splits, rows)
+    return np.repeat(np.arange(len(sizes)), sizes), places
