@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privasr_k2.decoding.acyclic import Dag, grouped
-from privasr_k2.decoding.nbest import WordLattice
+from privasr_k2.decoding.word_lattices import WordLattice
 from privasr_k2.ragged import items_of, splits_of
 
 # Residuals that differ by less are the same; beams are widened by it.

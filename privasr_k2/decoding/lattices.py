@@ -17,7 +17,7 @@ import numpy as np
 from privasr_k2.decoding.acyclic import Dag
 from privasr_k2.decoding.compact import Compact, compact
 from privasr_k2.decoding.first_pass import Decoder
-from privasr_k2.decoding.nbest import WordLattice, word_lattices
+from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
 from privasr_k2.scoring.hypotheses import Weights
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ fewer: still exact, but shorter, and :class:`Nbest` says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,13 @@ import numpy as np
 from privasr_k2.decoding.first_pass import Decoder, total_scores
 from privasr_k2.decoding.posteriors import word_posteriors
 from privasr_k2.decoding.sampled import draw_paths
+from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
 from privasr_k2.graph.marks import Marks, Span
+from privasr_k2.graph.openfst import Fst
+from privasr_k2.ragged import items_of
 from privasr_k2.scoring.hypotheses import Weights
 
 if TYPE_CHECKING:
-    import k2
     import kaldifst
     import torch
 
@@ -130,54 +132,6 @@ class Nbest:
     beam: float
 
 
-@dataclass(frozen=True, eq=False)
-class WordLattice:
-    """The arcs of one lattice, from the state 0 to the state ``final``, without cycles.
-
-    Attributes:
-        final: the state in which paths end.
-        sources, targets: (A,) states.
-        labels: (A,) tokens; -1 on the arcs into the last state.
-        word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i + 1]]``.
-        symbol_splits, symbol_values: the same with the marks of a graph with classes between the words.
-        am_scores, lm_scores: (A,) float64, natural log, unweighted.
-        costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of the best
-            way on from the arc's source.
-        excess: (A,) float64, at least 0: how much worse than the best path is the best one through the arc.
-            Both are infinite for an arc on no path.
-    """
-
-    final: int
-    sources: np.ndarray
-    targets: np.ndarray
-    labels: np.ndarray
-    word_splits: np.ndarray
-    word_values: np.ndarray
-    am_scores: np.ndarray
-    lm_scores: np.ndarray
-    costs: np.ndarray
-    excess: np.ndarray
-    symbol_splits: np.ndarray | None = None
-    symbol_values: np.ndarray | None = None
-
-    def words(self, arcs: np.ndarray) -> tuple[int, ...]:
-        """The words of a path's arcs."""
-        return _said(self.word_splits, self.word_values, arcs)
-
-    def symbols(self, arcs: np.ndarray) -> tuple[int, ...]:
-        """The words and marks of a path's arcs."""
-        if self.symbol_splits is None or self.symbol_values is None:
-            raise ValueError("a lattice without marks")
-        return _said(self.symbol_splits, self.symbol_values, arcs)
-
-
-def _said(splits: np.ndarray, values: np.ndarray, arcs: np.ndarray) -> tuple[int, ...]:
-    starts, ends = splits[arcs].tolist(), splits[arcs + 1].tolist()
-    parts = [values[start:end] for start, end in zip(starts, ends) if start < end]
-    found = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-    return tuple(found[found > 0].tolist())
-
-
 class NbestSearch:
     """Finds the N-best lists of a decoder's lattices.
 
@@ -208,51 +162,6 @@ class NbestSearch:
                     found = _with_classes(made, one, self.decoder.graph.marks)
                     results[utterance] = with_posteriors(found, one, self.config.posterior_scale)
         return results
-
-
-def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | None]:
-    """The lattices of :meth:`Decoder.lattice` one by one; ``None`` for an empty one."""
-    lattice.scores = total_scores(lattice, weights)
-    forward = lattice.get_forward_scores(use_double_scores=True, log_semiring=False).cpu().numpy()
-    backward = lattice.get_backward_scores(use_double_scores=True, log_semiring=False).cpu().numpy()
-    shape = lattice.arcs.shape()
-    states = shape.row_splits(1).cpu().numpy()
-    arcs = shape.remove_axis(1).row_splits(1).cpu().numpy()
-    values = lattice.arcs.values()[:, :3].cpu().numpy()
-    scores, am, lm = (
-        s.detach().double().cpu().numpy() for s in (lattice.scores, lattice.am_scores, lattice.lm_scores)
-    )
-    word_splits = lattice.aux_labels.shape.row_splits(1).cpu().numpy()
-    word_values = lattice.aux_labels.values.cpu().numpy()
-    marked = getattr(lattice, "symbols", None)
-    symbol_splits = None if marked is None else marked.shape.row_splits(1).cpu().numpy()
-    symbol_values = None if marked is None else marked.values.cpu().numpy()
-    for n in range(len(arcs) - 1):
-        one, first = slice(arcs[n], arcs[n + 1]), states[n]
-        sources, targets, labels = values[one].T
-        if not len(labels) or not np.isfinite(backward[first]):
-            yield None
-            continue
-        come, go = forward[first + sources], backward[first + targets]
-        alive = np.isfinite(come) & np.isfinite(go)
-        costs, excess = np.full(len(labels), np.inf), np.full(len(labels), np.inf)
-        onward = (scores[one] + go)[alive]
-        costs[alive] = np.maximum(backward[first + sources[alive]] - onward, 0.0)
-        excess[alive] = np.maximum(backward[first] - come[alive] - onward, 0.0)
-        yield WordLattice(
-            int(states[n + 1] - first - 1),
-            sources,
-            targets,
-            labels,
-            word_splits[arcs[n] : arcs[n + 1] + 1],
-            word_values,
-            am[one],
-            lm[one],
-            costs,
-            excess,
-            None if symbol_splits is None else symbol_splits[arcs[n] : arcs[n + 1] + 1],
-            symbol_values,
-        )
 
 
 def _with_classes(found: Nbest, lattice: WordLattice, marks: Marks) -> Nbest:
@@ -357,20 +266,23 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     """
     import kaldifst
 
-    spare, lines = lattice.final, []
     kept = np.flatnonzero(lattice.excess <= beam)
-    starts, ends = lattice.word_splits[kept], lattice.word_splits[kept + 1]
-    columns = (lattice.sources[kept], lattice.targets[kept], lattice.costs[kept], kept, starts, ends)
-    for source, target, cost, number, start, end in zip(*(column.tolist() for column in columns)):
-        words = [int(word) for word in lattice.word_values[start:end] if word > 0] if end > start else []
-        out = "" if acceptor else f" {number + 1}"
-        for word in words[:-1]:
-            spare += 1
-            lines.append(f"{source} {spare} {word}{out} {cost}\n")
-            source, out, cost = spare, out and " 0", 0.0
-        lines.append(f"{source} {target} {words[-1] if words else 0}{out} {cost}\n")
-    lines.append(f"{lattice.final}\n")
-    return kaldifst.compile("".join(lines), acceptor=acceptor)
+    owners, places = items_of(lattice.word_splits, kept)
+    words = lattice.word_values[places]
+    owners, words = owners[words > 0], words[words > 0]
+    counts = np.bincount(owners, minlength=len(kept))
+    of = np.repeat(np.arange(len(kept)), np.maximum(counts, 1))
+    is_first = np.diff(of, prepend=-1) > 0
+    later = np.flatnonzero(~is_first)
+    sources, targets = lattice.sources[kept][of], lattice.targets[kept][of]
+    sources[later] = targets[later - 1] = lattice.final + 1 + np.arange(len(later))
+    labels = np.zeros(len(of), dtype=np.int64)
+    labels[counts[of] > 0] = words
+    numbers, costs = np.where(is_first, kept[of] + 1, 0), np.where(is_first, lattice.costs[kept][of], 0.0)
+    finals = np.full(lattice.final + 1 + len(later), np.inf)
+    finals[lattice.final] = 0.0
+    made = Fst.from_arcs(sources, targets, labels, labels if acceptor else numbers, costs, finals)
+    return kaldifst.StdVectorFst(made.to_kaldifst())
 
 
 def _aligned(

@@ -29,7 +29,7 @@ from scipy.sparse.csgraph import dijkstra
 from privasr_k2.ragged import rows_of
 
 if TYPE_CHECKING:
-    from privasr_k2.decoding.nbest import WordLattice
+    from privasr_k2.decoding.word_lattices import WordLattice
 
 
 @dataclass(frozen=True, eq=False)

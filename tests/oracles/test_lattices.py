@@ -16,8 +16,9 @@ from privasr_k2.decoding.lattices import (
     as_word_lattice,
     widest,
 )
-from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, NbestSearchConfig, nbest, word_lattices
+from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, NbestSearchConfig, nbest
 from privasr_k2.decoding.nbest import Path as SearchPath
+from privasr_k2.decoding.word_lattices import word_lattices
 from privasr_k2.scoring.hypotheses import Weights
 from tests.oracles.test_nbest import (
     WEIGHTS,

@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 
 from privasr_k2.decoding.first_pass import Decoder, SearchConfig, total_scores
-from privasr_k2.decoding.nbest import (
-    Nbest,
-    NbestConfig,
-    NbestSearch,
-    NbestSearchConfig,
-    nbest,
-    of_paths,
-    word_lattices,
-)
+from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, NbestSearchConfig, nbest, of_paths
 from privasr_k2.decoding.sampled import draw_paths
+from privasr_k2.decoding.word_lattices import word_lattices
 from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
 from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate

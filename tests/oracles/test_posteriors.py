@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from privasr_k2.decoding.nbest import NbestConfig, WordLattice, nbest, with_posteriors
+from privasr_k2.decoding.nbest import NbestConfig, nbest, with_posteriors
 from privasr_k2.decoding.posteriors import word_posteriors
+from privasr_k2.decoding.word_lattices import WordLattice
 from privasr_k2.randomness import stream
 
 NONE = -1

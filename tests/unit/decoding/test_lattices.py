@@ -14,7 +14,8 @@ from privasr_k2 import config
 from privasr_k2.decoding.acyclic import Dag
 from privasr_k2.decoding.compact import compact
 from privasr_k2.decoding.lattices import END, Lattice, LatticeConfig, as_word_lattice, widest
-from privasr_k2.decoding.nbest import NbestConfig, WordLattice, nbest
+from privasr_k2.decoding.nbest import NbestConfig, nbest
+from privasr_k2.decoding.word_lattices import WordLattice
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights

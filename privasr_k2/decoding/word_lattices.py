@@ -1,0 +1,107 @@
+"""The lattices of a first pass as arrays: words, scores, and how much worse than the best each arc is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privasr_k2.decoding.first_pass import total_scores
+from privasr_k2.ragged import rows_of
+from privasr_k2.scoring.hypotheses import Weights
+
+if TYPE_CHECKING:
+    import k2
+
+
+@dataclass(frozen=True, eq=False)
+class WordLattice:
+    """The arcs of one lattice, from the state 0 to the state ``final``, without cycles.
+
+    Attributes:
+        final: the state in which paths end.
+        sources, targets: (A,) states.
+        labels: (A,) tokens; -1 on the arcs into the last state.
+        word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i + 1]]``.
+        symbol_splits, symbol_values: the same with the marks of a graph with classes between the words.
+        am_scores, lm_scores: (A,) float64, natural log, unweighted.
+        costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of the best
+            way on from the arc's source.
+        excess: (A,) float64, at least 0: how much worse than the best path is the best one through the arc.
+            Both are infinite for an arc on no path.
+    """
+
+    final: int
+    sources: np.ndarray
+    targets: np.ndarray
+    labels: np.ndarray
+    word_splits: np.ndarray
+    word_values: np.ndarray
+    am_scores: np.ndarray
+    lm_scores: np.ndarray
+    costs: np.ndarray
+    excess: np.ndarray
+    symbol_splits: np.ndarray | None = None
+    symbol_values: np.ndarray | None = None
+
+    def words(self, arcs: np.ndarray) -> tuple[int, ...]:
+        """The words of a path's arcs."""
+        return _said(self.word_splits, self.word_values, arcs)
+
+    def symbols(self, arcs: np.ndarray) -> tuple[int, ...]:
+        """The words and marks of a path's arcs."""
+        if self.symbol_splits is None or self.symbol_values is None:
+            raise ValueError("a lattice without marks")
+        return _said(self.symbol_splits, self.symbol_values, arcs)
+
+
+def _said(splits: np.ndarray, values: np.ndarray, arcs: np.ndarray) -> tuple[int, ...]:
+    found = values[rows_of(splits, arcs)[1]]
+    return tuple(found[found > 0].tolist())
+
+
+def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | None]:
+    """The lattices of :meth:`Decoder.lattice` one by one; ``None`` for an empty one."""
+    lattice.scores = total_scores(lattice, weights)
+    forward = lattice.get_forward_scores(use_double_scores=True, log_semiring=False).cpu().numpy()
+    backward = lattice.get_backward_scores(use_double_scores=True, log_semiring=False).cpu().numpy()
+    shape = lattice.arcs.shape()
+    states = shape.row_splits(1).cpu().numpy()
+    arcs = shape.remove_axis(1).row_splits(1).cpu().numpy()
+    values = lattice.arcs.values()[:, :3].cpu().numpy()
+    scores, am, lm = (
+        s.detach().double().cpu().numpy() for s in (lattice.scores, lattice.am_scores, lattice.lm_scores)
+    )
+    word_splits = lattice.aux_labels.shape.row_splits(1).cpu().numpy()
+    word_values = lattice.aux_labels.values.cpu().numpy()
+    marked = getattr(lattice, "symbols", None)
+    symbol_splits = None if marked is None else marked.shape.row_splits(1).cpu().numpy()
+    symbol_values = None if marked is None else marked.values.cpu().numpy()
+    for n in range(len(arcs) - 1):
+        one, first = slice(arcs[n], arcs[n + 1]), states[n]
+        sources, targets, labels = values[one].T
+        if not len(labels) or not np.isfinite(backward[first]):
+            yield None
+            continue
+        come, go = forward[first + sources], backward[first + targets]
+        alive = np.isfinite(come) & np.isfinite(go)
+        costs, excess = np.full(len(labels), np.inf), np.full(len(labels), np.inf)
+        onward = (scores[one] + go)[alive]
+        costs[alive] = np.maximum(backward[first + sources[alive]] - onward, 0.0)
+        excess[alive] = np.maximum(backward[first] - come[alive] - onward, 0.0)
+        yield WordLattice(
+            int(states[n + 1] - first - 1),
+            sources,
+            targets,
+            labels,
+            word_splits[arcs[n] : arcs[n + 1] + 1],
+            word_values,
+            am[one],
+            lm[one],
+            costs,
+            excess,
+            None if symbol_splits is None else symbol_splits[arcs[n] : arcs[n + 1] + 1],
+            symbol_values,
+        )
