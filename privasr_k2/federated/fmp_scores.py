@@ -33,9 +33,9 @@ from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.fileio import read_json
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.lm.class_files import is_class_lm
-from privasr_k2.lm.neural.files import load_lm
 from privasr_k2.lm.neural.perplexity import open_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.neural.vocabulary import read_vocabulary
 from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
 
 
@@ -58,13 +58,17 @@ class Adaptable:
 
 def numbers_of_lm(path: Path) -> WordNumbers:
     """The numbering of the words of a neural model's folder or an ARPA file."""
-    if path.is_dir() and not is_class_lm(path):
-        return numbers_of_vocabulary(load_lm(path)[1], unknown=True)
-    if path.is_dir() or path.suffix == ".json":
+    _refuse_mixtures(path)
+    if path.is_dir():
+        return numbers_of_vocabulary(read_vocabulary(path / "words.txt"), unknown=True)
+    return numbers_of_arpa(read_arpa(path), unknown=True)
+
+
+def _refuse_mixtures(path: Path) -> None:
+    if is_class_lm(path) or path.suffix == ".json":
         raise DataError(
             path, "a neural LM or an ARPA file", "a class LM or a mixture", "adapt one of its parts"
         )
-    return numbers_of_arpa(read_arpa(path), unknown=True)
 
 
 def open_adaptable(path: Path, device: str) -> Adaptable:
@@ -73,11 +77,14 @@ def open_adaptable(path: Path, device: str) -> Adaptable:
     Raises:
         DataError: another kind of model.
     """
-    numbers, lm = numbers_of_lm(path), open_lm(path, device)
+    _refuse_mixtures(path)
+    lm = open_lm(path, device)
     if isinstance(lm, NeuralScorer):
+        numbers = numbers_of_vocabulary(lm.vocabulary, unknown=True)
         score: AdaptedScores = partial(adapted_log_probs, lm)
     else:
-        score = partial(adapted_arpa_log_probs, read_arpa(path))
+        arpa = read_arpa(path)
+        numbers, score = numbers_of_arpa(arpa, unknown=True), partial(adapted_arpa_log_probs, arpa)
     return Adaptable(path.name.split(".")[0], numbers, lm.nbest_token_log_probs, score)
 
 
