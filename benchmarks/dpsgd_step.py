@@ -27,8 +27,9 @@ from privasr_k2.am.kinds import KINDS, kind_of, new_model, spec_of
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.data.batches import pad_batch
 from privasr_k2.dpsgd.settings import DpSgdConfig
-from privasr_k2.dpsgd.trainer import PrivateData, Repeatable, Trainer
+from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Unit
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
@@ -84,7 +85,7 @@ def private_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> 
     numbers = config.load(DpSgdConfig, [CONF / "dpsgd.yaml"], ["noise=1.0", "data=made/train"])
     units = [Unit(name, ((name,),)) for name in names]
     trainer = Trainer(model, PrivateData(units, speech), numbers, 1.0)  # type: ignore[arg-type]
-    secrets = Repeatable(1)
+    secrets = Drawn("batches", 1)
     return lambda: trainer.step(0, units, secrets.noise(0, "gradient"))
 
 

@@ -20,7 +20,7 @@ from privasr_k2.attack.vote_audit import verdict_to_json
 from privasr_k2.errors import DataError
 from privasr_k2.privacy.audit.bounds import AuditBound, judge
 from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
-from privasr_k2.randomness import NoiseStream, new_secret, noise_stream, stream
+from privasr_k2.randomness import new_secret, noise_stream, stream
 
 #: How marks are called: sorted, they are in the order of their coordinates.
 _NAME = "mark-{:09}"
@@ -60,21 +60,6 @@ class Marks(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return len(self._places)
-
-
-class Secret:
-    """Streams of one training that nobody can draw again."""
-
-    def __init__(self) -> None:
-        self._secret = new_secret()
-
-    def stream(self, *names: str | int) -> NoiseStream:
-        """For who takes part."""
-        return noise_stream(self._secret, *names)
-
-    def noise(self, *names: str | int) -> NoiseStream:
-        """For noise."""
-        return self.stream("noise", *names)
 
 
 def audit_marks(

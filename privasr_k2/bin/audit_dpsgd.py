@@ -41,7 +41,7 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.attack.mark_audit import Marks, Secret, audit_marks
+    from privasr_k2.attack.mark_audit import Marks, audit_marks
     from privasr_k2.attack.settings import MarkAuditConfig
     from privasr_k2.attack.vote_audit import audit_lines
     from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
@@ -50,6 +50,7 @@ def main() -> None:
     from privasr_k2.dpsgd.units import Unit
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.privacy.accounting import account
+    from privasr_k2.privacy.streams import Drawn
     from privasr_k2.training.distributed import choose_device
 
     @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ def main() -> None:
         units = sorted([*real, *(Unit(name, ()) for name in marks)], key=lambda unit: unit.name)
         trainer = trainer_of(PrivateData(units, speech, marks), share)
         places, total = torch.from_numpy(coordinates).to(device), torch.zeros(len(coordinates), device=device)
-        for one in trainer.steps(Secret(), 0):
+        for one in trainer.steps(Drawn("batches", None), 0):
             total += one.gradient[places]
         return total.cpu().numpy()
 

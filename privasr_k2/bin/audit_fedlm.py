@@ -38,13 +38,13 @@ def main() -> None:
     from privasr_k2.federated import fedlm_audit
     from privasr_k2.federated.client import LocalTrainer
     from privasr_k2.federated.clients import read_clients
-    from privasr_k2.federated.cohorts import Drawn
     from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
     from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.train import open_start
     from privasr_k2.federated.weighting import prepare
     from privasr_k2.lm.neural.files import load_lm
     from privasr_k2.lm.neural.scoring import NeuralScorer
+    from privasr_k2.privacy.streams import Drawn
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
@@ -72,7 +72,7 @@ def main() -> None:
         found = {}
         for name, setting in {"without_privacy": bare, "with_privacy": config}.items():
             trainer = make_trainer()
-            for _ in rounds(Federation(planted, trainer), setting, process, Drawn(None), None):
+            for _ in rounds(Federation(planted, trainer), setting, process, Drawn("cohorts", None), None):
                 pass
             after = NeuralScorer(trainer.model, vocabulary)
             found[name] = {

@@ -29,22 +29,24 @@ from privasr_k2.am.registry import read_spec
 from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig
-from privasr_k2.dpsgd.trainer import PrivateData, Repeatable, Trainer
+from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Speech, units_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, remove_tree, write_json
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.privacy.release import Release
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.keeper import LATEST, Place
+from privasr_k2.training.keeper import LATEST, Place, restore_training, training_tensors
 from privasr_k2.training.trainer import evaluate
 from privasr_k2.training.trainlog import TrainLog
-from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
+from privasr_k2.training.weights import read_header, save_tensors
 
 log = logging.getLogger(__name__)
 
 ABOUT = "dpsgd.json"
+_AVERAGE = "average/"
 #: What changes no weights.
 _NEUTRAL = {"save_every": 1, "memory_gb": 0.0}
 
@@ -145,7 +147,7 @@ def train_dpsgd(
     name = release.entry.release if release is not None else ""
     about = folder / ABOUT
     if not (name and about.exists() and read_json(about)["release"] == name):
-        secrets = release if release is not None else Repeatable(config.seed)
+        secrets = release if release is not None else Drawn("batches", config.seed)
         configuration.save(config, folder / "config.yaml")
         # A release has one configuration and one data set; a hash of them in a file would tell of the data.
         files = StepFiles(folder / "checkpoints", name or fingerprint)
@@ -200,29 +202,16 @@ class StepFiles:
                 log.warning("%s: of other data or another configuration; training anew", self._folder)
                 remove_tree(self._folder)
             return Average(0, 0, {})
-        found: dict[str, dict[str, Tensor]] = {}
-        for name, value in load_tensors(latest).items():
-            part, _, rest = name.partition("/")
-            found.setdefault(part, {})[rest] = value
-        fill(trainer.model, found["model"], latest)
-        memory: dict[int, dict[str, Tensor]] = {}
-        for name, value in found.get("optimizer", {}).items():
-            number, _, key = name.partition("/")
-            memory.setdefault(int(number), {})[key] = value
-        optimizer = trainer.optimizer.original_optimizer
-        optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
+        others = restore_training(latest, trainer.model, trainer.optimizer.original_optimizer)
         log.info("continuing after step %d", header["step"])
         device = trainer.model.mean.device
-        means = {name: value.to(device) for name, value in found.get("average", {}).items()}
+        means = {name.removeprefix(_AVERAGE): value.to(device) for name, value in others.items()}
         return Average(header["step"], header["averaged"], means)
 
     def save(self, trainer: Trainer, average: Average) -> None:
         """Write where the training stands."""
-        tensors = {f"model/{name}": value for name, value in trainer.model.state_dict().items()}
-        tensors |= {f"average/{name}": value for name, value in average.means.items()}
-        for number, memory in trainer.optimizer.original_optimizer.state_dict()["state"].items():
-            known = {key: torch.as_tensor(value) for key, value in memory.items() if value is not None}
-            tensors |= {f"optimizer/{number}/{key}": value for key, value in known.items()}
+        tensors = training_tensors(trainer.model, trainer.optimizer.original_optimizer)
+        tensors |= {f"{_AVERAGE}{name}": value for name, value in average.means.items()}
         header = {"fingerprint": self._fingerprint, "step": average.step, "averaged": average.count}
         save_tensors(self._folder / LATEST, tensors, header)
 
@@ -232,7 +221,7 @@ def _follow(
     average: Average,
     dev: Batches,
     folder: Path,
-    secrets: Release | Repeatable,
+    secrets: Release | Drawn,
     files: StepFiles,
 ) -> None:
     config, model = trainer.config, trainer.model

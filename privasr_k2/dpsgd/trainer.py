@@ -7,12 +7,10 @@ there is no dropout, and what is masked or stretched in an utterance is drawn fo
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -28,37 +26,13 @@ from privasr_k2.dpsgd.optimizer import UnitOptimizer, make_optimizer
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.units import Part, Speech, Unit, parts
 from privasr_k2.errors import ConfigError, PrivasrError
-from privasr_k2.randomness import NoiseStream, derive_seed, noise_stream
+from privasr_k2.privacy.streams import Secrets
+from privasr_k2.randomness import NoiseStream, derive_seed
 from privasr_k2.training.trainer import learning_rate
 
 log = logging.getLogger(__name__)
 
 _FRAMES_PER_SECOND = 100
-
-
-class Secrets(Protocol):
-    """Where batches and noise are drawn from: a :class:`privasr_k2.privacy.release.Release`, or its like."""
-
-    def stream(self, *names: str | int) -> NoiseStream:
-        """The stream for the draw of a batch, the same each time."""
-
-    def noise(self, *names: str | int) -> NoiseStream:
-        """The stream for the noise of one value, asked for once."""
-
-
-class Repeatable:
-    """Streams for a training without a claim: anybody who knows the seed can draw them again."""
-
-    def __init__(self, seed: int) -> None:
-        self._secret = hashlib.sha256(f"batches without a claim {seed}".encode()).digest()
-
-    def stream(self, *names: str | int) -> NoiseStream:
-        """As :class:`Secrets` has it."""
-        return noise_stream(self._secret, *names)
-
-    def noise(self, *names: str | int) -> NoiseStream:
-        """As :class:`Secrets` has it."""
-        return self.stream("noise", *names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
-from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
 
 SCHEMES = ("poisson", "fixed", "partitioned", "ordered", "everyone")
 #: Schemes that noise may be correlated over rounds with.
 KNOWN_TURNS = ("partitioned", "ordered", "everyone")
-
-
-class Secrets(Protocol):
-    """Where cohorts and noise are drawn from: a :class:`privasr_k2.privacy.release.Release`, or its like."""
-
-    def stream(self, *names: str | int) -> NoiseStream:
-        """The stream for the draw of a cohort, the same each time."""
-
-    def noise(self, *names: str | int) -> NoiseStream:
-        """The stream for the noise of one value, asked for once."""
-
-
-class Drawn:
-    """Streams for a training whose result is not released with a claim.
-
-    Args:
-        seed: cohorts can be drawn again; None = nobody can guess noise and cohorts, which an audit needs.
-    """
-
-    def __init__(self, seed: int | None) -> None:
-        named = hashlib.sha256(f"cohorts without a claim {seed}".encode()).digest()
-        self._secret = new_secret() if seed is None else named
-
-    def stream(self, *names: str | int) -> NoiseStream:
-        """As :class:`Secrets` has it."""
-        return noise_stream(self._secret, *names)
-
-    def noise(self, *names: str | int) -> NoiseStream:
-        """As :class:`Secrets` has it."""
-        return self.stream("noise", *names)
 
 
 def sampling_of(scheme: str, *, cohort: int, rate: float | None, clients: int) -> Sampling:

@@ -23,7 +23,6 @@ import torch
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
-from privasr_k2.federated.cohorts import Drawn
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.settings import FedLmConfig, spending
 from privasr_k2.federated.weighting import ClientData
@@ -32,6 +31,7 @@ from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.audit import bounds, exposure, membership
 from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import new_secret, noise_stream, stream
 from privasr_k2.training.distributed import Process
 
@@ -234,7 +234,7 @@ def _marked_run(
     everyone = sorted([*clients, *added], key=lambda client: client.name)
     scores = np.zeros(audit.marks)
     federation = Federation(everyone, trainer, replaced)
-    for one in rounds(federation, config, process, Drawn(None), None):
+    for one in rounds(federation, config, process, Drawn("cohorts", None), None):
         if one.delta is not None:
             scores += one.delta.numpy()[coordinates]
     # None is guessed to be out: whoever is in may never have been drawn.

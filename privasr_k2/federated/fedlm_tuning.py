@@ -18,7 +18,6 @@ from typing import Any
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText
-from privasr_k2.federated.cohorts import Drawn
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.federated.weighting import prepare
@@ -26,6 +25,7 @@ from privasr_k2.fileio import read_json
 from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Vocabulary
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process
 
@@ -118,7 +118,7 @@ def tune(
             own, client=replace(own.client, lr=client_lr), server=replace(own.server, lr=server_lr)
         )
         trainer, found = make_trainer(tried), []
-        for one in rounds(Federation(data, trainer), tried, process, Drawn(tried.seed), None):
+        for one in rounds(Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None):
             done = one.number + 1
             if done == tried.rounds or (tried.eval_every and done % tried.eval_every == 0):
                 trainer.load(one.stand.server.weights)

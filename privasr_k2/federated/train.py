@@ -17,7 +17,6 @@ from privasr_k2 import config as configuration
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, table
-from privasr_k2.federated.cohorts import Drawn
 from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
 from privasr_k2.federated.processes import from_leader
 from privasr_k2.federated.round_files import RoundFiles
@@ -32,6 +31,7 @@ from privasr_k2.lm.neural.vocabulary import Vocabulary, read_vocabulary
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.keeper import Place
 from privasr_k2.training.trainlog import TrainLog
@@ -110,7 +110,7 @@ def train_fedlm(
         # A release has one configuration and one data set; a hash of them in a file would tell of the data.
         fingerprint = name or _fingerprint(config, data, dev, init)
         files = RoundFiles(folder / "checkpoints", fingerprint, writes=process.leads)
-        secrets = release if release is not None else Drawn(config.seed)
+        secrets = release if release is not None else Drawn("cohorts", config.seed)
         if process.leads:
             configuration.save(config, folder / "config.yaml")
         _follow(Federation(data, trainer), vocabulary, dev, folder, config, process, secrets, files)

@@ -134,22 +134,24 @@ def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
     """Weights and the optimizer's memory, by names that :func:`restore_training` knows."""
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
     for number, memory in optimizer.state_dict()["state"].items():
-        tensors.update(
-            {f"optimizer/{number}/{name}": torch.as_tensor(value) for name, value in memory.items()}
-        )
+        known = {name: torch.as_tensor(value) for name, value in memory.items() if value is not None}
+        tensors |= {f"optimizer/{number}/{name}": value for name, value in known.items()}
     return tensors
 
 
-def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put back what :func:`training_tensors` took."""
+def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Put back what :func:`training_tensors` took, and return what else is in the file."""
     memory: dict[int, dict[str, Tensor]] = {}
-    weights = {}
+    weights, others = {}, {}
     for name, value in load_tensors(path).items():
         part, _, rest = name.partition("/")
         if part == "model":
             weights[rest] = value
-        else:
+        elif part == "optimizer":
             number, _, key = rest.partition("/")
             memory.setdefault(int(number), {})[key] = value
+        else:
+            others[name] = value
     fill(model, weights, path)
     optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
+    return others

@@ -11,13 +11,13 @@ import torch
 
 from privasr_k2.federated import server
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, local_batches
-from privasr_k2.federated.cohorts import Drawn
 from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
 from privasr_k2.federated.lstm_gradients import backward, forward, input_gradient, pack
 from privasr_k2.federated.server import ServerConfig
 from privasr_k2.federated.server_training import FinetuneConfig, epochs, pooled
 from privasr_k2.federated.weighting import WAYS, ClientData, Weighting, prepare
 from privasr_k2.lm.neural.model import NeuralLm
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process
 from tests.unit.federated.fed_small import VOCABULARY, made_clients, settings, trainer
@@ -129,7 +129,7 @@ def test_rounds_against_algorithm_1() -> None:
     clients = prepare(made_clients(6), VOCABULARY, config.confidences)
     plain = copy.deepcopy(ours.model)
     state = server.begin(ours.vector, config.server)
-    for one in rounds(Federation(clients, ours), config, ALONE, Drawn(1), None):
+    for one in rounds(Federation(clients, ours), config, ALONE, Drawn("cohorts", 1), None):
         total, words = torch.zeros(len(state.weights), dtype=torch.float64), 0
         for client in clients:
             total += client.num_words * twin(plain, "all", client, config.client, one.number).double()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privasr_k2.attack.mark_audit import Marks, Secret, audit_marks
+from privasr_k2.attack.mark_audit import Marks, audit_marks
 from privasr_k2.attack.settings import MarkAuditConfig, VoteAuditConfig
 from privasr_k2.attack.vote_audit import (
     VoteClaim,
@@ -20,6 +20,7 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.pate.gnmax import gnmax_event
 from privasr_k2.privacy.sampling import PoissonSampling
+from privasr_k2.privacy.streams import Drawn
 from tests.unit.attack.attack_small import loaded
 
 DELTA = 1e-5
@@ -140,7 +141,7 @@ def test_marks_are_one_coordinate_each() -> None:
 
 
 def test_secrets_differ_from_run_to_run() -> None:
-    one, two = Secret(), Secret()
+    one, two = Drawn("batches", None), Drawn("batches", None)
     assert one.stream(1).random_bytes(8) == one.stream(1).random_bytes(8) != two.stream(1).random_bytes(8)
     assert one.noise(1).random_bytes(8) != one.stream(1).random_bytes(8)
 

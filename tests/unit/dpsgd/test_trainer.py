@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from privasr_k2.dpsgd import trainer as module
-from privasr_k2.dpsgd.trainer import PrivateData, Repeatable, halves
+from privasr_k2.dpsgd.trainer import PrivateData, halves
 from privasr_k2.dpsgd.units import Part, Unit
 from privasr_k2.errors import ConfigError, PrivasrError
+from privasr_k2.privacy.streams import Drawn
 from tests.unit.dpsgd.private_speech import config, made_data, made_model, trainer
 
 
@@ -107,15 +108,15 @@ def test_a_given_gradient_is_clipped_too(data: PrivateData) -> None:
 
 
 def test_batches_come_from_the_secret(data: PrivateData) -> None:
-    class Watched(Repeatable):
+    class Watched(Drawn):
         def stream(self, *names):  # type: ignore[no-untyped-def]
             asked.append(names)
             return super().stream(*names)
 
     asked: list[tuple[object, ...]] = []
     made = trainer(data, "rate=0.5")
-    drawn = [one.units for one in made.steps(Watched(1), 2)]
-    again = [one.units for one in trainer(data, "rate=0.5").steps(Repeatable(1), 2)]
+    drawn = [one.units for one in made.steps(Watched("batches", 1), 2)]
+    again = [one.units for one in trainer(data, "rate=0.5").steps(Drawn("batches", 1), 2)]
     assert asked == [("cohort", number) for number in range(2, 6)] and drawn == again
 
 

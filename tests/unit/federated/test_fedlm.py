@@ -11,7 +11,6 @@ import torch
 
 from privasr_k2.federated import train
 from privasr_k2.federated.client import Failure
-from privasr_k2.federated.cohorts import Drawn
 from privasr_k2.federated.fedlm import Federation, Round, rounds
 from privasr_k2.federated.round_files import RoundFiles
 from privasr_k2.federated.settings import FedLmConfig, spending
@@ -20,6 +19,7 @@ from privasr_k2.federated.weighting import ClientData, prepare
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.privacy import release
 from privasr_k2.privacy.noise import standard_normal_vector
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.weights import load_tensors, read_header
 from tests.unit.federated.fed_small import (
@@ -49,7 +49,7 @@ def clients_for(config: FedLmConfig, count: int = 12) -> list[ClientData]:
 
 def run(config: FedLmConfig, secrets=None, files: RoundFiles | None = None, **federation) -> list[Round]:
     made = Federation(clients_for(config), trainer(config), **federation)
-    return [*rounds(made, config, ALONE, secrets or Drawn(1), files)]
+    return [*rounds(made, config, ALONE, secrets or Drawn("cohorts", 1), files)]
 
 
 def last(done: list[Round]) -> torch.Tensor:
@@ -59,7 +59,7 @@ def last(done: list[Round]) -> torch.Tensor:
 @pytest.mark.parametrize("more", [[], PRIVATE])
 def test_a_chunk_or_everybody_alone(more: list[str]) -> None:
     """With the noise of the same stream the results agree, too."""
-    secrets = Drawn(3)
+    secrets = Drawn("cohorts", 3)
     together = run(settings(*more, "privacy.alone=false"), secrets)
     apart = run(settings(*more, "positions=1"), secrets)
     torch.testing.assert_close(last(together), last(apart), atol=1e-4, rtol=0)
@@ -72,7 +72,7 @@ def test_a_round_goes_on_without_those_who_fail(more: list[str], caplog: pytest.
     failed = run(config, fail=lambda number, name: "no power" if name in ("client-01", "client-05") else None)
     assert [one.figures["failed"] for one in failed] == [2, 2] and "client-05: no power" in caplog.text
     others = [c for c in clients_for(config) if c.name not in ("client-01", "client-05")]
-    only = [*rounds(Federation(others, trainer(config)), config, ALONE, Drawn(1), None)]
+    only = [*rounds(Federation(others, trainer(config)), config, ALONE, Drawn("cohorts", 1), None)]
     torch.testing.assert_close(last(failed), last(only), atol=1e-5, rtol=0)
 
 
@@ -129,7 +129,7 @@ def test_noise_has_the_size_that_is_entered() -> None:
 def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive: list[str]) -> None:
     """Nobody sends anything: what is released, decoded as it was encoded, is the noise of the streams."""
     config = settings(*CORRELATED, *strategy, *adaptive, "rounds=7", "privacy.noise=3.0")
-    secrets = Drawn(2)
+    secrets = Drawn("cohorts", 2)
     done = run(config, secrets, fail=lambda number, name: "gone")
     clips = [0.5, *(one.stand.clip for one in done[:-1])]
     noise = [one.delta.numpy() * 6 / (clip * config.privacy.sum_noise) for one, clip in zip(done, clips)]
@@ -193,7 +193,7 @@ def test_killed_and_continued_gives_the_same(
 ) -> None:
     """Killed before or while a stand or a round is written; the key is the release's own, and so stays."""
     config = settings(*more, "rounds=6", "save_every=2")
-    secrets = Drawn(5)
+    secrets = Drawn("cohorts", 5)
     expected = run(config, secrets)
     files = RoundFiles(tmp_path / "checkpoints", "one", writes=True)
     calls = []
@@ -223,14 +223,14 @@ def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> N
     config = settings(*PRIVATE, "rounds=3", "save_every=3")
     files = RoundFiles(tmp_path / "checkpoints", "one", writes=True)
     made = Federation(clients_for(config), trainer(config))
-    steps = rounds(made, config, ALONE, Drawn(None), files)
+    steps = rounds(made, config, ALONE, Drawn("cohorts", None), files)
     first, second = next(steps), next(steps)
     steps.close()
-    again = run(config, Drawn(None), files)  # other secrets: what is drawn anew differs
+    again = run(config, Drawn("cohorts", None), files)  # other secrets: what is drawn anew differs
     assert torch.equal(again[0].delta, first.delta) and torch.equal(again[1].delta, second.delta)
     assert not again[0].figures and again[2].figures
     other = RoundFiles(tmp_path / "checkpoints", "two", writes=True)
-    assert run(config, Drawn(None), other)[0].figures  # of another release nothing is read
+    assert run(config, Drawn("cohorts", None), other)[0].figures  # of another release nothing is read
 
 
 def begun(tmp_path: Path, config: FedLmConfig, clients: int):

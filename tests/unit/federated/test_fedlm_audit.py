@@ -9,12 +9,12 @@ import torch
 from privasr_k2 import config as configs
 from privasr_k2.errors import DataError
 from privasr_k2.federated import fedlm_audit
-from privasr_k2.federated.cohorts import Drawn
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.fedlm_audit import AuditConfig
 from privasr_k2.federated.weighting import prepare
 from privasr_k2.lm.neural.files import new_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from tests.unit.federated.fed_small import CONF, PRIVATE, SPEC, VOCABULARY, made_clients, settings, trainer
 
@@ -42,7 +42,7 @@ def test_secrets_and_members_are_found_without_privacy() -> None:
     assert {c.name for c in members} | {c.name for c in others} == {c.name for c in clients}
     trained = trainer(config)
     data = prepare(fedlm_audit.plant(members, canaries, chosen.repeats), VOCABULARY, config.confidences)
-    for _ in rounds(Federation(data, trained), config, ALONE, Drawn(1), None):
+    for _ in rounds(Federation(data, trained), config, ALONE, Drawn("cohorts", 1), None):
         pass
     before = NeuralScorer(new_lm(SPEC, VOCABULARY, seed=1).eval(), VOCABULARY)
     after = NeuralScorer(trained.model, VOCABULARY)
