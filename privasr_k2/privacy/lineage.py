@@ -26,6 +26,7 @@ class Lineage:
 
     Attributes:
         spent: stages with a release, with its ``privacy.json``.
+        covered: inputs whose units these releases protect, as (stage, path); they are not followed further.
         post_processing: stages between the file and those releases.
         public: inputs that a stage declares public, as (stage, path).
         unprotected: stages that read the corpus, with no release between them and the file.
@@ -34,6 +35,7 @@ class Lineage:
     """
 
     spent: dict[str, str] = field(default_factory=dict)
+    covered: list[tuple[str, str]] = field(default_factory=list)
     post_processing: list[str] = field(default_factory=list)
     public: list[tuple[str, str]] = field(default_factory=list)
     unprotected: list[str] = field(default_factory=list)
@@ -49,6 +51,11 @@ class Lineage:
         """For people."""
         for label, privacy in self.spent.items():
             yield f"spent: {label}, {privacy}"
+        for label, path in self.covered:
+            yield (
+                f"covered by {label}: {path}, for the units of that release; whose speech or text made the "
+                "models behind it, such as a recognizer's, is not looked at"
+            )
         for label in self.post_processing:
             yield f"post-processing: {label}"
         for label, path in self.public:
@@ -117,6 +124,8 @@ def _follow(
         _add(found.unprotected, label)
     elif not privacy:
         _add(found.post_processing, label)
+    for path in sorted(covered):
+        _add(found.covered, (label, path))
     for path in sorted(public):
         _add(found.public, (label, path))
     next_stamps = []

@@ -125,6 +125,7 @@ def test_report_tells_the_guarantee_and_the_lineage(tmp_path: Path) -> None:
         assert part in one
     assert "2 releases together" in two
     assert "spent: stage 2 (noisy sums), exp/privacy.json" in one
+    assert "covered by stage 2 (noisy sums): corpus.txt, for the units of that release" in one
     assert "post-processing: stage 3 (mean)" in one
     assert "declared public by stage 2 (noisy sums): words.txt" in one
     assert "does not cover: how many rounds there are" in one
