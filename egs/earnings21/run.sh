@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Earnings-21: recognizers' words with confidences, and gold words with gold entities (--corpus-dir DIR); no audio.
-# recipes: confidence classlm fedlm
+# recipes: confidence classlm fedlm fmp
 # shellcheck disable=SC1091,SC2034
 set -euo pipefail
 caller=$PWD

@@ -36,13 +36,13 @@ def test_from_ctm_to_the_table(tmp_path: Path) -> None:
 
 def test_what_the_corpus_cannot_do(tmp_path: Path) -> None:
     done = run_recipe("earnings21", "ctc", "--work-dir", tmp_path)
-    assert done.returncode == 2 and "enough for: confidence classlm fedlm, found 'ctc'" in done.stdout
+    assert done.returncode == 2 and "enough for: confidence classlm fedlm fmp, found 'ctc'" in done.stdout
     (tmp_path / "books.txt").touch()
     text = ("--public-text", tmp_path, "--nnlm-text", tmp_path / "books.txt")
     options = ("--dry-run", "true", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
     done = run_recipe("earnings21", *options, *text)  # all of its recipes
     shown = " ".join(done.stdout.split())
     assert done.returncode == 0, done.stdout
-    assert all(f"{name} done" in shown for name in ("confidence", "classlm", "fedlm"))
+    assert all(f"{name} done" in shown for name in ("confidence", "classlm", "fedlm", "fmp"))
     done = run_recipe("mini", "confidence", "--work-dir", tmp_path)
     assert done.returncode == 2 and "run recipe rescore" in done.stdout
