@@ -44,7 +44,8 @@ def test_from_text_to_the_five_tables(copied: Path) -> None:
     assert any(hyp["classes"] for one in hyps for hyp in one["hyps"])
 
     entries = Ledger(copied / "privacy/ledger.json").entries()
-    assert sorted(entry.spending.data for entry in entries) == ["mini/train", "mini/train"]
+    data = ["mini/train", "mini/train and mini/adapt"]  # users of either may be among the adaptation text's
+    assert sorted(entry.spending.data for entry in entries) == data
 
     again = run_recipe(*OPTIONS, "--work-dir", copied)
     stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
