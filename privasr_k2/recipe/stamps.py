@@ -249,9 +249,8 @@ def take_back(where: Places, task: Task, now: Fingerprint, work_dir: Path) -> No
     if stamp is None or stamp["fingerprint"] != now.digest or not _holds_any(before):
         return
     if attempt is None:
-        _unshelve(
-            [work_dir / output for output in task.outputs], before
-        )  # killed while they were being moved
+        # Killed while they were being moved there.
+        _unshelve([work_dir / output for output in task.outputs], before)
     elif attempt["fingerprint"] != now.digest and attempt.get("launcher") != "slurm":
         give_up(where, task, work_dir)
 
