@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -17,7 +18,8 @@ def pytest_configure() -> None:
     """Shell scripts that tests start use the interpreter that the tests run in, and install nothing."""
     os.environ["PRIVASR_ENV"] = "current"
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "2") if alone else "1"
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +61,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The work folder of ``./run.sh mini ctc --size tiny``, run to its end; not to be changed."""
     from tests.recipes.recipe_tools import run_recipe
 
-    work = tmp_path_factory.mktemp("tiny") / "work"
-    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", work)
+    of_session = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        of_session = of_session.parent  # all processes': the first makes it, the others find it up to date
+    work = of_session / "tiny" / "work"
+    work.parent.mkdir(exist_ok=True)
+    with open(work.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", work)
     assert done.returncode == 0, done.stdout
     return work
 

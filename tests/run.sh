@@ -4,12 +4,14 @@
 #   --torch2 true|false   test with torch 2.13 in its own environment, without k2   (false)
 #   --lint true|false     ruff, mypy and shellcheck before the tests                (true)
 #   --slow true|false     with the tests marked slow, recipe and reliability        (true)
+#   --nj N                processes that share the files of tests                   (a core each, at most 4)
 #
 # After "--" everything goes to pytest, for example: tests/run.sh --lint false -- tests/unit -k config
 # Tests that need k2, Slurm or the real data are left out, with a reason, where there is none.
 set -euo pipefail
 
-torch2=false lint=true slow=true
+torch2=false lint=true slow=true nj=$(nproc)
+((nj <= 4)) || nj=4
 while [[ $# -gt 0 ]]; do
   case $1 in
     -h | --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
@@ -17,6 +19,10 @@ while [[ $# -gt 0 ]]; do
     --torch2 | --lint | --slow)
       [[ ${2-} == true || ${2-} == false ]] || { echo "run.sh: $1 takes true or false, found '${2-}'" >&2; exit 2; }
       printf -v "${1#--}" %s "$2"
+      shift 2 ;;
+    --nj)
+      [[ ${2-} =~ ^[1-9][0-9]*$ ]] || { echo "run.sh: --nj takes a whole number above 0, found '${2-}'" >&2; exit 2; }
+      nj=$2
       shift 2 ;;
     *) echo "run.sh: unknown option '$1' (--help lists them; pytest's go after --)" >&2; exit 2 ;;
   esac
@@ -53,7 +59,10 @@ if $lint; then
 fi
 selection=()
 $slow || selection=(-m "not slow and not recipe and not reliability")
-timed "pytest" python -m pytest --durations 15 "${selection[@]}" "$@"
+# Whole files at a time: what a file's tests share is made once.
+processes=()
+((nj == 1)) || processes=(-n "$nj" --dist loadfile)
+timed "pytest" python -m pytest --durations 40 "${processes[@]}" "${selection[@]}" "$@"
 
 if [[ ${#failed[@]} -gt 0 ]]; then
   printf 'run.sh: FAILED: %s\n' "${failed[@]}" >&2
