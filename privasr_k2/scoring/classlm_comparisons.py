@@ -38,7 +38,7 @@ from privasr_k2.scoring.classlm_results import (
 )
 from privasr_k2.scoring.comparisons import holm
 from privasr_k2.scoring.entities import ALL
-from privasr_k2.scoring.matched_pairs import MatchedPairs, mapsswe, segments_of_slots
+from privasr_k2.scoring.matched_pairs import MatchedPairs, compare_slots
 
 Pair = tuple[System, System]
 BASE = System(SANITIZED, "M1")
@@ -120,8 +120,7 @@ def compare_rates(systems: Mapping[System, Measured]) -> dict[Pair, Tested]:
     tests = {}
     for first, second in pairs_of(systems):
         ours, theirs = systems[first].slots, systems[second].slots
-        segments = [pair for name in ours for pair in segments_of_slots(ours[name], theirs[name])]
-        tests[first, second] = mapsswe(np.array(segments, dtype=np.int64).reshape(-1, 2))
+        tests[first, second] = compare_slots(ours.values(), (theirs[name] for name in ours))
     adjusted = holm([test.p_value for test in tests.values()])
     return {
         pair: Tested(test, p, *_difference(systems[pair[0]], systems[pair[1]]))

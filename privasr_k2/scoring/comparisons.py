@@ -22,9 +22,9 @@ import numpy as np
 
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
-from privasr_k2.scoring.align import Pair, align
+from privasr_k2.scoring.align import align
 from privasr_k2.scoring.bootstrap import Interval, difference_over_speakers
-from privasr_k2.scoring.matched_pairs import MatchedPairs, mapsswe, segment_errors
+from privasr_k2.scoring.matched_pairs import MatchedPairs, compare_slots, errors_by_slot
 from privasr_k2.scoring.results import PartScore, Score, read_scored_words
 
 Words = tuple[str, ...]
@@ -81,10 +81,9 @@ def compare_all(scores: Sequence[Score]) -> tuple[Comparison, ...]:
         for score, ours in zip(scores[1:], of_part[1:], strict=True):
             check_same_references(score, ours, scores[0], of_part[0], part)
         ids = list(of_part[0])
-        aligned = [[align(*of_system[name]) for name in ids] for of_system in of_part]
+        slots = [[errors_by_slot(align(*of_system[name])) for name in ids] for of_system in of_part]
         for first, second in combinations(range(len(scores)), 2):
-            test = _test(aligned[first], aligned[second])
-            found.append((first, second, part, test))
+            found.append((first, second, part, compare_slots(slots[first], slots[second])))
     adjusted = holm([test.p_value for *_, test in found])
     return tuple(
         Comparison(a, b, part, test, p, *_difference(scores[a], scores[b], part))
@@ -139,13 +138,6 @@ def _check_alike(score: Score, other: Score) -> None:
 
 def _ref_words(result: PartScore) -> dict[str, int]:
     return {name: counts.ref_words for name, counts in result.speakers.items()}
-
-
-def _test(ours: Sequence[Sequence[Pair]], theirs: Sequence[Sequence[Pair]]) -> MatchedPairs:
-    segments: list[tuple[int, int]] = []
-    for pairs_a, pairs_b in zip(ours, theirs, strict=True):
-        segments += segment_errors(pairs_a, pairs_b)
-    return mapsswe(np.array(segments, dtype=np.int64).reshape(-1, 2))
 
 
 def _difference(score: Score, other: Score, part: str) -> tuple[float | None, Interval | None]:

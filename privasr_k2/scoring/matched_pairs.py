@@ -72,10 +72,26 @@ def compare(
     >>> result.segments, result.errors_a, result.errors_b
     (6, 6, 0)
     """
-    pairs: list[tuple[int, int]] = []
-    for ref, hyp_a, hyp_b in zip(refs, hyps_a, hyps_b, strict=True):
-        pairs.extend(segment_errors(align(ref, hyp_a), align(ref, hyp_b)))
-    return mapsswe(np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    refs = list(refs)
+    slots_a, slots_b = (
+        [errors_by_slot(align(*pair)) for pair in zip(refs, hyps, strict=True)] for hyps in (hyps_a, hyps_b)
+    )
+    return compare_slots(slots_a, slots_b)
+
+
+def compare_slots(slots_a: Iterable[Sequence[int]], slots_b: Iterable[Sequence[int]]) -> MatchedPairs:
+    """:func:`compare` where errors have been counted: a system that is compared often is aligned once.
+
+    Args:
+        slots_a: for each of N utterances the (2U + 1,) errors of :func:`errors_by_slot`, the first system's.
+        slots_b: those of the second system, in the same order.
+
+    Raises:
+        ValueError: not as many utterances, or slots in one, as the other.
+    """
+    utterances = zip(slots_a, slots_b, strict=True)
+    segments = [pair for ours, theirs in utterances for pair in _segments(ours, theirs)]
+    return mapsswe(np.array(segments, dtype=np.int64).reshape(-1, 2))
 
 
 def segment_errors(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> list[tuple[int, int]]:
@@ -94,17 +110,10 @@ def segment_errors(pairs_a: Sequence[Pair], pairs_b: Sequence[Pair]) -> list[tup
     >>> segment_errors(align(ref, "x b d".split()), align(ref, "a b c y".split()))
     [(2, 1)]
     """
-    return segments_of_slots(errors_by_slot(pairs_a), errors_by_slot(pairs_b))
+    return _segments(errors_by_slot(pairs_a), errors_by_slot(pairs_b))
 
 
-def segments_of_slots(slots_a: Sequence[int], slots_b: Sequence[int]) -> list[tuple[int, int]]:
-    """:func:`segment_errors` where the errors have been counted: whoever compares a system with many others
-    aligns it once.
-
-    Args:
-        slots_a: (2U + 1,) of :func:`errors_by_slot`, the first system's.
-        slots_b: (2U + 1,), those of the second system.
-    """
+def _segments(slots_a: Sequence[int], slots_b: Sequence[int]) -> list[tuple[int, int]]:
     segments: list[tuple[int, int]] = []
     open_a = open_b = correct_words = 0
     for slot, (errors_a, errors_b) in enumerate(zip(slots_a, slots_b, strict=True)):

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
-import numpy as np
-
 from privasr_k2.scoring.align import align
 from privasr_k2.scoring.comparisons import PartWords, check_same_references, holm
-from privasr_k2.scoring.matched_pairs import MatchedPairs, errors_by_slot, mapsswe, segments_of_slots
+from privasr_k2.scoring.matched_pairs import MatchedPairs, compare_slots, errors_by_slot
 from privasr_k2.scoring.pate_results import (
     CLEAN,
     DPSGD,
@@ -142,7 +140,5 @@ def _test(
 ) -> MatchedPairs:
     ours, theirs = words[first].get(part, {}), words[second].get(part, {})
     check_same_references(scores[first], ours, scores[second], theirs, part)
-    pairs: list[tuple[int, int]] = []
-    for name in ours:
-        pairs += segments_of_slots(slots[first, part][name], slots[second, part][name])
-    return mapsswe(np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    slots_a, slots_b = slots[first, part], slots[second, part]
+    return compare_slots((slots_a[name] for name in ours), (slots_b[name] for name in ours))
