@@ -279,8 +279,11 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     labels = np.zeros(len(of), dtype=np.int64)
     labels[counts[of] > 0] = words
     numbers, costs = np.where(is_first, kept[of] + 1, 0), np.where(is_first, lattice.costs[kept][of], 0.0)
-    finals = np.full(lattice.final + 1 + len(later), np.inf)
-    finals[lattice.final] = 0.0
+    # Few states are left within a beam: they are numbered anew, the first one 0.
+    states, numbered = np.unique(np.concatenate([[0, lattice.final], sources, targets]), return_inverse=True)
+    sources, targets = np.split(numbered[2:], 2)
+    finals = np.full(len(states), np.inf)
+    finals[numbered[1]] = 0.0
     made = Fst.from_arcs(sources, targets, labels, labels if acceptor else numbers, costs, finals)
     return kaldifst.StdVectorFst(made.to_kaldifst())
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import kaldifst
 
 _MAGIC, _EXPANDED = 2125659606, 1
+_ACCEPTOR = 0x10000  # OpenFst's kAcceptor
 # Magic number, kinds of FST and of arc (a length and a text each), version, flags, properties, start, S, A.
 _HEADER = struct.Struct("<ii5si8siiQqqq")
 _STATE = np.dtype(
@@ -108,7 +109,10 @@ class Fst:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "fst"
             self.write(path)
-            return kaldifst.StdConstFst.read(str(path))
+            made = kaldifst.StdConstFst.read(str(path))
+        # What it does not know to be an acceptor, OpenFst determinizes whole before it cuts to a beam.
+        made.properties(_ACCEPTOR, True)
+        return made
 
     def write(self, path: Path) -> None:
         """Write the file; not atomically."""

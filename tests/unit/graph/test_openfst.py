@@ -36,6 +36,20 @@ def test_is_what_kaldifst_has(tmp_path: Path) -> None:
     same(Fst.read(tmp_path / "a.fst"), fst)
 
 
+def test_an_acceptor_is_known_to_be_one() -> None:
+    """OpenFst cuts to a beam while it determinizes what is, and all else after that, if it gets there."""
+    kaldifst = pytest.importorskip("kaldifst")
+    acceptor, ends = 0x10000, np.array([1.0, 0.0])  # kAcceptor
+    labels = np.array([3, 0])
+    fst = Fst.from_arcs(np.array([0, 1]), np.array([1, 2]), labels, labels, np.ones(2), np.array([1.0, 2, 0]))
+    made = kaldifst.StdVectorFst(fst.to_kaldifst())
+    assert made.properties(acceptor, False) == acceptor
+    kaldifst.rmepsilon(made)
+    assert made.properties(acceptor, False) == acceptor
+    other = Fst.from_arcs(np.array([0]), np.array([1]), labels[:1], labels[1:], np.ones(1), ends)
+    assert other.to_kaldifst().properties(acceptor, False) == 0
+
+
 def test_is_the_same_file_as_openfst_writes(tmp_path: Path) -> None:
     kaldifst = pytest.importorskip("kaldifst")
     theirs = kaldifst.StdConstFst(kaldifst.compile(TEXT))
