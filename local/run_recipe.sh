@@ -32,7 +32,7 @@ case $size in
 esac
 [[ $units =~ ^(phone|char|bpe_[1-9][0-9]*)$ ]] || _stop "--units" "phone, char or bpe_N" "'$units'" "name one, for example bpe_500"
 among backend "k2 kaldi" "${backend:-k2}"
-[[ $nj -ge 1 ]] || _stop "--nj" "a whole number above 0" "'$nj'" "correct the value"
+wholes_above_0 nj side_by_side
 if ! { mkdir -p "$work_dir" && cd "$work_dir"; } 2>/dev/null; then
   _stop "$work_dir" "a folder to work in" "one that cannot be made or entered" "give another: --work-dir DIR"
 fi
@@ -43,7 +43,7 @@ if [[ -n $own_path ]]; then   # another corpus may have a folder or a file of th
 fi
 echo "work folder: $PWD"
 python3 -m privasr_k2.recipe.run --plan <(printf '%s\0' "${_plan[@]}") --root "$PRIVASR_ROOT" --first "$stage" \
-  --last "$stop_stage" --nj "$nj" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"
+  --last "$stop_stage" --nj "$nj" --side-by-side "$side_by_side" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"
 # A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
 if [[ $dry_run == false && $show_report == true && $stop_stage -ge $_last_stage && -f $report ]]; then
   echo

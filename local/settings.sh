@@ -13,6 +13,8 @@
 #   --corpus-dir DIR            the corpus; never written to
 #   --work-dir DIR              where data/ and exp/ go (default: egs/CORPUS, or egs/user/NAME for your own)
 #   --nj N                      jobs at once
+#   --side-by-side N            of a stage number's parts, such as models or epsilons, so many at once where none needs another (1);
+#                               they share the nj jobs, and a GPU
 #   --cmd 'slurm OPTIONS'       run everything there, instead of what local/cmd.sh says; or 'local', or 'torchrun OPTIONS'
 #   --device auto|cpu|cuda|cuda:N
 # What is built:
@@ -32,7 +34,7 @@
 # shellcheck shell=bash disable=SC2034
 
 stage=0 stop_stage=9999 dry_run=false force=false verify=false wait=true show_report=true config=''
-corpus_dir='' work_dir='' nj=$(nproc) cmd='' device=auto
+corpus_dir='' work_dir='' nj=$(nproc) side_by_side=1 cmd='' device=auto
 size=small units=phone backend='' feature=fbank speed_perturb=false lm_text='' arpa='' lexicon=''
 ledger='' max_epsilon=''
 
@@ -57,6 +59,6 @@ own_path=''         # of a user's own corpus: its folder or file
 # Options whose values are paths: relative ones mean the folder that the command was given in.
 path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that choose nothing of a result (threads change its rounding: docs/results.md), and so are no part of $command_line.
-run_options='stage stop_stage dry_run force verify wait show_report config work_dir nj device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
+run_options='stage stop_stage dry_run force verify wait show_report config work_dir nj side_by_side device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.
 not_options='own_path public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'

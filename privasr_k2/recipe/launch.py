@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import remove_tree, write_text
 
 _PR_SET_PDEATHSIG = 1
-_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GRACE_SECONDS = 10.0
 #: Verbs whose processes share the work when torchrun starts several; any other runs as one.
 SHARING = frozenset({"audit_fedlm", "train_am", "train_fedlm", "train_lm", "train_student", "tune_fedlm"})
@@ -99,42 +100,52 @@ def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[
     return (sys.executable, *_TORCHRUN, *alone, *torchrun, *module)
 
 
-def run_local(
-    commands: Sequence[Command],
-    *,
-    at_once: int,
-    work_dir: Path,
-    lock: int | None = None,
-    tick: Callable[[int], None] = lambda done: None,
-) -> Iterator[Ended]:
-    """Run commands as processes of this machine, each in a session of its own; yield each as it ends.
+class Pool:
+    """Runs commands as processes of this machine, each in a session of its own.
 
-    The kernel kills them when this process dies, in whatever way. If this generator is left early (an
-    exception, Ctrl-C), they are asked to end and, after ten seconds, made to.
+    The kernel kills them when this process dies, in whatever way. Those that still run when the ``with``
+    block is left are asked to end and, after ten seconds, made to.
 
     Args:
-        at_once: how many run at the same time; with more than one, each is given one thread.
+        at_once: how many run at the same time.
         lock: a descriptor for them to inherit.
-        tick: called now and then with the number of commands that have ended.
     """
-    waiting, running, done = list(reversed(commands)), dict[subprocess.Popen, tuple[Command, float]](), 0
-    environment = dict(os.environ)
-    if at_once > 1 and len(commands) > 1:
-        environment = {**dict.fromkeys(_ONE_THREAD, "1"), **environment}
-    try:
-        while waiting or running:
-            while waiting and len(running) < at_once:
-                command = waiting.pop()
-                process = _start(command, environment, work_dir, lock)
-                running[process] = (command, time.monotonic())
-            process = _next_ended(running, tick, done)
-            command, started = running.pop(process)
-            ended = Ended(command, process.returncode, time.monotonic() - started)
-            _write_last_line(ended)
-            done += 1
-            yield ended
-    finally:
-        _stop(list(running))
+
+    def __init__(self, *, at_once: int, work_dir: Path, lock: int | None = None) -> None:
+        self._at_once, self._work_dir, self._lock = at_once, work_dir, lock
+        self._waiting: deque[tuple[Command, dict[str, str]]] = deque()
+        self._running: dict[subprocess.Popen, tuple[Command, float]] = {}
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stop(list(self._running))
+
+    def add(self, commands: Iterable[Command], *, threads: int | None = None) -> None:
+        """Let commands run after those that were added before.
+
+        Args:
+            threads: of each, where the environment does not say; ``None`` leaves that to the libraries.
+        """
+        theirs = {} if threads is None else dict.fromkeys(_THREADS, str(threads))
+        self._waiting.extend((command, {**theirs, **os.environ}) for command in commands)
+
+    def next_ended(self, tick: Callable[[], None] = lambda: None) -> Ended:
+        """Wait for the next command to end, of at least one that was added and has not ended.
+
+        Args:
+            tick: called now and then.
+        """
+        while self._waiting and len(self._running) < self._at_once:
+            command, environment = self._waiting.popleft()
+            process = _start(command, environment, self._work_dir, self._lock)
+            self._running[process] = (command, time.monotonic())
+        process = _next_ended(self._running, tick)
+        command, started = self._running.pop(process)
+        ended = Ended(command, process.returncode, time.monotonic() - started)
+        _write_last_line(ended)
+        return ended
 
 
 def run_slurm(
@@ -287,15 +298,13 @@ def _tie() -> Callable[[], None] | None:
     return tie
 
 
-def _next_ended(
-    running: dict[subprocess.Popen, tuple[Command, float]], tick: Callable[[int], None], done: int
-) -> subprocess.Popen:
+def _next_ended(running: Iterable[subprocess.Popen], tick: Callable[[], None]) -> subprocess.Popen:
     pause = 0.001
     while True:
         for process in running:
             if process.poll() is not None:
                 return process
-        tick(done)
+        tick()
         time.sleep(pause)
         pause = min(1.3 * pause, 0.2)
 
@@ -331,9 +340,7 @@ def _write_last_line(ended: Ended) -> None:
 def _script(commands: Sequence[Command], folder: Path, work_dir: Path) -> str:
     cases = "".join(f"  {command.job}) {shlex.join(command.argv)} ;;\n" for command in commands)
     only = commands[0].job
-    one_thread = (
-        "".join(f"export {name}=${{{name}:-1}}\n" for name in _ONE_THREAD) if len(commands) > 1 else ""
-    )
+    one_thread = "".join(f"export {name}=${{{name}:-1}}\n" for name in _THREADS) if len(commands) > 1 else ""
     # torchrun takes its options from these, too.
     meeting = (
         'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'

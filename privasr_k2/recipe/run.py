@@ -33,7 +33,7 @@ def main() -> None:
     work_dir = Path.cwd()
     stages = plan.parse(args.plan.read_bytes(), str(work_dir))
     wiring = Wiring(stages, work_dir)
-    options = Options(args.first, args.last, args.force == "true", args.nj)
+    options = Options(args.first, args.last, args.force == "true", args.nj, args.side_by_side)
     if not any(args.first <= stage.number <= args.last for stage in stages):
         known = " ".join(dict.fromkeys(str(stage.number) for stage in stages))
         raise ConfigError(
@@ -72,7 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", type=Path, required=True, help="the repository")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--last", type=int, default=sys.maxsize)
-    parser.add_argument("--nj", type=int, default=1, help="jobs of an array at once on this machine")
+    parser.add_argument("--nj", type=int, default=1, help="processes at once on this machine")
+    parser.add_argument("--side-by-side", type=int, default=1, help="stages of one number at once")
     for name, default in (("dry-run", "false"), ("force", "false"), ("verify", "false"), ("wait", "true")):
         parser.add_argument(f"--{name}", choices=("true", "false"), default=default)
     return parser

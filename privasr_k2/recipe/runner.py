@@ -1,4 +1,4 @@
-"""Bring the stages of a recipe up to date, in order."""
+"""Bring the stages of a recipe up to date: in order, or several of one number side by side."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from privasr_k2.errors import DataError
@@ -21,18 +22,40 @@ _TAIL_LINES = 15
 
 @dataclass(frozen=True)
 class Options:
-    """What ``--stage``, ``--stop-stage``, ``--force`` and ``--nj`` ask for.
+    """What ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side`` ask for.
 
     Attributes:
         first, last: numbers of the stages to bring up to date, both included.
         force: run them although they are up to date.
-        at_once: how many jobs of an array run at the same time on this machine.
+        at_once: how many processes run at the same time on this machine.
+        side_by_side: how many stages of one number are at work at the same time.
     """
 
     first: int
     last: int
     force: bool
     at_once: int
+    side_by_side: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A stage at work.
+
+    Attributes:
+        tasks: what each of its commands brings up to date.
+        started: when it began, by the monotonic clock.
+        ended: those commands that have.
+    """
+
+    stage: Stage
+    tasks: Mapping[launch.Command, tuple[Task, Fingerprint]]
+    started: float
+    ended: list[launch.Ended] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.ended) == len(self.tasks)
 
 
 class Runner:
@@ -84,15 +107,10 @@ class Runner:
         Raises:
             DataError: a stage failed; the last lines of its log have been shown.
         """
-        for stage in self._selected:
-            surplus = stamps.remove_surplus(stage, self._work_dir)
-            if surplus:
-                _say(f"{stage.label} ... removed {', '.join(surplus)}: the array has become smaller")
-            stale = self._stale(stage)
-            if stale:
-                self._run_tasks(stage, stale, lock)
-            else:
-                _say(f"{stage.label} ... up to date")
+        at_once, work_dir = self._options.at_once, self._work_dir
+        with launch.Pool(at_once=at_once, work_dir=work_dir, lock=lock) as pool:
+            for _, stages in groupby(self._selected, key=lambda stage: stage.number):
+                self._bring_up_to_date(list(stages), pool)
 
     def show(self) -> None:
         """Print what each stage reads and writes, and whether it would run; run nothing."""
@@ -118,6 +136,41 @@ class Runner:
                 if reasons:
                     would_run[stage.index] = stage
             _say(f"    {status}" + ("" if stage in self._selected else " (not asked for)"))
+
+    def _bring_up_to_date(self, waiting: list[Stage], pool: launch.Pool) -> None:
+        """Stages of one number. When one has failed no other begins, and those at work come to their end."""
+        begun: list[_Begun] = []
+        failed: list[DataError] = []
+        while begun or (waiting and not failed):
+            stage = None if failed else self._next(waiting, begun)
+            if stage is not None:
+                waiting.remove(stage)
+                begun += self._begin(stage, pool)
+            else:
+                ended = pool.next_ended(_progress(begun))
+                self._take(next(one for one in begun if ended.command in one.tasks), ended)
+            for one in [one for one in begun if one.is_over]:
+                begun.remove(one)
+                failed += self._finish(one)
+        if failed:
+            raise failed[0]
+
+    def _next(self, waiting: Sequence[Stage], begun: Sequence[_Begun]) -> Stage | None:
+        """The first stage that has to wait for none of those that are not over."""
+        if len(begun) == self._options.side_by_side:
+            return None
+        open_stages = [*(one.stage for one in begun), *waiting]
+        for stage in waiting:
+            needed = {writer.index for _, writer in self._wiring.needs(stage)}
+            if _is_slurm(stage):  # of which this process waits for the end
+                needed |= {one.stage.index for one in begun}
+            if _has_limit(stage):  # which of them reaches it must not be a matter of chance
+                needed |= {
+                    other.index for other in open_stages if other.index < stage.index and _has_limit(other)
+                }
+            if not any(other.index in needed for other in open_stages):
+                return stage
+        return None
 
     def _stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
         found = []
@@ -165,9 +218,15 @@ class Runner:
             way_out,
         )
 
-    def _run_tasks(
-        self, stage: Stage, stale: Sequence[tuple[Task, Fingerprint, tuple[str, ...]]], lock: int | None
-    ) -> None:
+    def _begin(self, stage: Stage, pool: launch.Pool) -> list[_Begun]:
+        """Let a stage run, unless it is up to date. Where Slurm runs it, it has ended."""
+        surplus = stamps.remove_surplus(stage, self._work_dir)
+        if surplus:
+            _say(f"{stage.label} ... removed {', '.join(surplus)}: the array has become smaller")
+        stale = self._stale(stage)
+        if not stale:
+            _say(f"{stage.label} ... up to date")
+            return []
         where = {task.job: stamps.places(stage, task, self._work_dir) for task, _, _ in stale}
         log = where[stale[0][0].job].log
         name = self._relative(log.parent if stage.is_array else log)
@@ -176,8 +235,7 @@ class Runner:
         attempts = [stamps.read_record(where[task.job].attempt) for task, _, _ in stale]
         if any(attempt is not None and attempt.get("launcher") == "slurm" for attempt in attempts):
             launch.cancel_slurm(self._work_dir, _say)
-        commands: dict[int, tuple[Task, Fingerprint]] = {}
-        queue = []
+        commands: dict[launch.Command, tuple[Task, Fingerprint]] = {}
         for (task, now, _), attempt in zip(stale, attempts, strict=True):
             continued = (
                 not self._options.force and attempt is not None and attempt["fingerprint"] == now.digest
@@ -191,41 +249,57 @@ class Runner:
                 work_dir=self._work_dir,
             )
             job = task.job if task.job is not None else 1
-            commands[job] = task, now
-            argv = launch.argv_of(task.argv, stage.launcher)
-            queue.append(launch.Command(job, argv, where[task.job].log, continued))
-        started = time.monotonic()
-        failed: list[launch.Ended] = []
-        for ended in self._launch(stage, queue, lock, started):
-            task, now = commands[ended.command.job]
-            if ended.code == 0:
-                stamps.end(where[task.job], stage, task, now, self._cache, ended.seconds)
-                stamps.tidy(where[task.job], task, self._work_dir)
-            else:
-                stamps.give_up(where[task.job], task, self._work_dir)
-                failed.append(ended)
+            argv = launch.argv_of(self._sharing(task.argv), stage.launcher)
+            commands[launch.Command(job, argv, where[task.job].log, continued)] = task, now
+        one = _Begun(stage, commands, time.monotonic())
+        self._launch(one, pool)
+        return [one]
+
+    def _sharing(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """A verb's words with no more threads or jobs than are left to one of several stages."""
+        if self._options.side_by_side == 1 or "--num-jobs" not in argv:
+            return argv
+        place = argv.index("--num-jobs") + 1
+        return (*argv[:place], str(min(int(argv[place]), self._share)), *argv[place + 1 :])
+
+    @property
+    def _share(self) -> int:
+        return max(1, self._options.at_once // self._options.side_by_side)
+
+    def _launch(self, one: _Begun, pool: launch.Pool) -> None:
+        if _is_slurm(one.stage):
+            _, options, _ = launch.split_launcher(one.stage.launcher)
+            is_array = one.stage.is_array
+            for ended in launch.run_slurm(
+                list(one.tasks), options, is_array=is_array, work_dir=self._work_dir, say=_say
+            ):
+                self._take(one, ended)
+        elif len(one.tasks) > 1 and self._options.at_once > 1:
+            pool.add(one.tasks, threads=1)
+        else:
+            pool.add(one.tasks, threads=None if self._options.side_by_side == 1 else self._share)
+
+    def _take(self, one: _Begun, ended: launch.Ended) -> None:
+        task, now = one.tasks[ended.command]
+        where = stamps.places(one.stage, task, self._work_dir)
+        if ended.code == 0:
+            stamps.end(where, one.stage, task, now, self._cache, ended.seconds)
+            stamps.tidy(where, task, self._work_dir)
+        else:
+            stamps.give_up(where, task, self._work_dir)
+        one.ended.append(ended)
+
+    def _finish(self, one: _Begun) -> list[DataError]:
+        """Say how a stage ended."""
         _clear_line()
+        failed = [ended for ended in one.ended if ended.code != 0]
         if failed:
-            self._report(stage, failed)
-        _say(f"{stage.label} ... done in {time.monotonic() - started:.1f} s")
+            return [self._report(one.stage, failed)]
+        _say(f"{one.stage.label} ... done in {time.monotonic() - one.started:.1f} s")
+        return []
 
-    def _launch(
-        self, stage: Stage, queue: Sequence[launch.Command], lock: int | None, started: float
-    ) -> Iterable[launch.Ended]:
-        kind, options, _ = launch.split_launcher(stage.launcher)
-        if kind == "slurm":
-            return launch.run_slurm(
-                queue, options, is_array=stage.is_array, work_dir=self._work_dir, say=_say
-            )
-        return launch.run_local(
-            queue,
-            at_once=self._options.at_once,
-            work_dir=self._work_dir,
-            lock=lock,
-            tick=_progress(queue, started),
-        )
-
-    def _report(self, stage: Stage, failed: Sequence[launch.Ended]) -> None:
+    def _report(self, stage: Stage, failed: Sequence[launch.Ended]) -> DataError:
+        """Show the end of the log, and make the error."""
         first = failed[0]
         lines = first.command.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         print("\n".join(lines), file=sys.stderr)
@@ -235,7 +309,7 @@ class Runner:
             jobs = ", ".join(str(ended.command.job) for ended in failed)
             plural = "job" if len(failed) == 1 else "jobs"
             found = f"{plural} {jobs} of {len(stage.tasks)} failed ({found})"
-        raise DataError(stage.label, "exit code 0", found, f"read {logs}, put it right, and run again")
+        return DataError(stage.label, "exit code 0", found, f"read {logs}, put it right, and run again")
 
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._work_dir))
@@ -259,21 +333,34 @@ def _how(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _progress(queue: Sequence[launch.Command], started: float) -> Callable[[int], None]:
-    """On a terminal: seconds, jobs that have ended and the last line of the first log, in place."""
-    last = [started]
+def _progress(begun: Sequence[_Begun]) -> Callable[[], None]:
+    """On a terminal: the first stage's seconds, ended jobs and last line of its first log, in place."""
+    last = [time.monotonic()]
 
-    def tick(done: int) -> None:
+    def tick() -> None:
         now = time.monotonic()
         if not sys.stdout.isatty() or now - last[0] < 1.0:
             return
         last[0] = now
-        with queue[0].log.open("rb") as log:
+        one = begun[0]
+        with next(iter(one.tasks)).log.open("rb") as log:
             log.seek(max(0, log.seek(0, 2) - 500))
             lines = log.read().decode(errors="replace").replace("\r", "\n").split("\n")
         text = next((line for line in reversed(lines) if line.strip()), "")
-        jobs = f" {done} of {len(queue)} jobs |" if len(queue) > 1 else ""
+        stages = f" {len(begun)} stages |" if len(begun) > 1 else ""
+        jobs = f" {len(one.ended)} of {len(one.tasks)} jobs |" if len(one.tasks) > 1 else ""
         width = shutil.get_terminal_size().columns - 1
-        print(f"  {now - started:.0f} s |{jobs} {text}"[:width].ljust(width), end="\r", flush=True)
+        print(
+            f"  {now - one.started:.0f} s |{stages}{jobs} {text}"[:width].ljust(width), end="\r", flush=True
+        )
 
     return tick
+
+
+def _is_slurm(stage: Stage) -> bool:
+    return launch.split_launcher(stage.launcher)[0] == "slurm"
+
+
+def _has_limit(stage: Stage) -> bool:
+    """Whether what it spends is held against a limit."""
+    return any("--max-epsilon" in task.argv for task in stage.tasks)

@@ -135,6 +135,7 @@ def test_options_of_both_spellings(root: Path) -> None:
         (["--corpus", "other"], ["an option that exists"]),
         (["--size", "huge"], ["tiny, demo, small or paper"]),
         (["--nj", "0"], ["--nj: expected a whole number above 0"]),
+        (["--side-by-side", "0"], ["--side-by-side: expected a whole number above 0"]),
         (["--config", "no/such/file"], ["no/such/file"]),
         (["--config"], ["a value"]),
         (["--cmd", "qsub"], ["'local', 'torchrun' with its options, or 'slurm'"]),

@@ -20,10 +20,10 @@ def recipe(tree: Tree) -> Tree:
     tree.stages[2][-1] = "slowly=0.05"
     tree.stages[3] += ["--set", "pause_after=0.03"]
     tree.stage(
-        *(4, "array", "JOB=1:3", "--in-data", "data/d.txt", "--out-x", "exp/m/part/JOB.txt"),
+        *(3, "array", "JOB=1:3", "--in-data", "data/d.txt", "--out-x", "exp/m/part/JOB.txt"),
         *("--set", "pause_after=0.03", "value=JOB"),
     )
-    tree.stage(5, "all", "--in-parts", "exp/m/part", "--out-all", "exp/m/all")
+    tree.stage(4, "all", "--in-parts", "exp/m/part", "--out-all", "exp/m/all")
     return tree
 
 
@@ -35,21 +35,22 @@ def leftovers(tree: Tree) -> list[str]:
     ]
 
 
-def test_killed_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [("--nj", "2"), ("--nj", "2", "--side-by-side", "2")])
+def test_killed_at_random_moments(tmp_path: Path, options: tuple[str, ...]) -> None:
     whole = recipe(Tree(tmp_path / "whole"))
     began = time.monotonic()
-    whole.run("--nj", "2")
+    whole.run(*options)
     seconds = time.monotonic() - began
     rng = random.Random(20220919)
     survived = 0
     for number in range(8):
         tree = recipe(Tree(tmp_path / f"killed_{number}"))
         for _ in range(3):
-            process = tree.start("--nj", "2")
+            process = tree.start(*options)
             time.sleep(rng.uniform(0.05, seconds))
             survived += process.poll() is not None
             kill(process)
-        tree.run("--nj", "2")
+        tree.run(*options)
         assert tree.contents() == whole.contents()
         assert leftovers(tree) == []
         assert tree.run().count("up to date") == 6

@@ -16,9 +16,17 @@ def command(folder: Path, job: int, script: str) -> launch.Command:
     return launch.Command(job, ("/bin/sh", "-c", script), folder / "log" / f"{job}.log")
 
 
+def run(
+    commands: list[launch.Command], folder: Path, at_once: int, threads: int | None = None
+) -> list[launch.Ended]:
+    with launch.Pool(at_once=at_once, work_dir=folder) as pool:
+        pool.add(commands, threads=threads)
+        return [pool.next_ended() for _ in commands]
+
+
 def test_codes_logs_and_order_of_ending(tmp_path: Path) -> None:
     commands = [command(tmp_path, job, f"echo out; echo err >&2; exit {job}") for job in (0, 1, 2)]
-    ended = list(launch.run_local(commands, at_once=2, work_dir=tmp_path))
+    ended = run(commands, tmp_path, at_once=2)
     assert sorted((each.command.job, each.code) for each in ended) == [(0, 0), (1, 1), (2, 2)]
     lines = (tmp_path / "log/2.log").read_text().splitlines()
     assert lines[1] == "# /bin/sh -c 'echo out; echo err >&2; exit 2'"
@@ -27,36 +35,39 @@ def test_codes_logs_and_order_of_ending(tmp_path: Path) -> None:
 
 
 def test_a_signal_is_minus_its_number(tmp_path: Path) -> None:
-    (ended,) = launch.run_local([command(tmp_path, 1, "kill -9 $$")], at_once=1, work_dir=tmp_path)
+    (ended,) = run([command(tmp_path, 1, "kill -9 $$")], tmp_path, at_once=1)
     assert ended.code == -9
 
 
 def test_the_log_of_a_continued_attempt_is_kept(tmp_path: Path) -> None:
     first = command(tmp_path, 1, "echo first")
-    list(launch.run_local([first], at_once=1, work_dir=tmp_path))
+    run([first], tmp_path, at_once=1)
     again = launch.Command(1, ("/bin/echo", "second"), first.log, keep_log=True)
-    list(launch.run_local([again], at_once=1, work_dir=tmp_path))
+    run([again], tmp_path, at_once=1)
     assert "first\n" in first.log.read_text()
     assert "second\n" in first.log.read_text()
 
 
-@pytest.mark.parametrize(("at_once", "expected"), [(1, "unset"), (2, "1")])
-def test_one_thread_each_where_jobs_run_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, expected: str
+@pytest.mark.parametrize(("threads", "expected"), [(None, "unset"), (2, "2")])
+def test_threads_where_the_environment_does_not_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int | None, expected: str
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    commands = [command(tmp_path, job, "echo threads ${OMP_NUM_THREADS-unset}") for job in (1, 2)]
-    list(launch.run_local(commands, at_once=at_once, work_dir=tmp_path))
-    assert f"threads {expected}\n" in (tmp_path / "log/1.log").read_text()
+    one = command(tmp_path, 1, "echo threads ${OMP_NUM_THREADS-unset}")
+    run([one], tmp_path, at_once=1, threads=threads)
+    assert f"threads {expected}\n" in one.log.read_text()
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    run([one], tmp_path, at_once=1, threads=threads)
+    assert "threads 5\n" in one.log.read_text()
 
 
 def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:
     commands = [command(tmp_path, 1, "true"), command(tmp_path, 2, "sleep 60 & echo $! > child; wait")]
-    running = launch.run_local(commands, at_once=2, work_dir=tmp_path)
-    next(running)
-    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
-        time.sleep(0.01)
-    running.close()
+    with launch.Pool(at_once=2, work_dir=tmp_path) as pool:
+        pool.add(commands)
+        pool.next_ended()
+        while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+            time.sleep(0.01)
     status = Path("/proc") / (tmp_path / "child").read_text().strip() / "status"
     deadline = time.monotonic() + 5
     while status.exists() and "Z (zombie)" not in status.read_text() and time.monotonic() < deadline:
