@@ -28,7 +28,8 @@ def test_beam_of_all_finds_the_best_of_the_enumeration(kind: str) -> None:
         assert [one.score for one in of_one] == pytest.approx(best.values[:7].tolist(), rel=1e-4)
         assert kind == "ctc_attention" or 0.0 < float(expected.exp().sum()) <= 1 + 1e-5
     narrow = nbest(made, x, lengths, limits, beam=1, num_paths=1)
-    assert all(one[0].score <= of_one[0].score + 1e-9 for one, of_one in zip(narrow, found))
+    for one, of_one in zip(narrow, found):  # where they find the same, the scores differ by rounding
+        assert one[0].score <= of_one[0].score + 1e-5 * abs(of_one[0].score)
 
 
 def test_probabilities_of_all_transcripts_of_ctc_sum_to_one() -> None:
