@@ -26,7 +26,7 @@ from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.interpolate import DevText, InterpolationConfig, em_weights
 from privasr_k2.lm.mixtures import interpolate_files, save_mixture
 from privasr_k2.lm.names import read_text
-from privasr_k2.lm.neural.perplexity import open_lm
+from privasr_k2.lm.perplexity import open_lm
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ def main() -> None:
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.lm.names import read_words
-    from privasr_k2.lm.neural.perplexity import TREATMENT, open_lm, perplexity, table
+    from privasr_k2.lm.perplexity import TREATMENT, open_lm, perplexity, table
 
     words = list(load_lang(args.in_lang).word_ids)
     by, groups = {}, None

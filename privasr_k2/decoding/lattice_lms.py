@@ -10,8 +10,8 @@ import numpy as np
 
 from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import EOS
-from privasr_k2.lm.neural.perplexity import KenlmModel, LanguageModel
 from privasr_k2.lm.neural.vocabulary import BOUNDARY
+from privasr_k2.lm.perplexity import KenlmModel, LanguageModel
 
 if TYPE_CHECKING:
     from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -164,7 +164,7 @@ class SteppingNgram:
 
 
 def stepping(lm: LanguageModel) -> SteppingLm[Any]:
-    """What :func:`privasr_k2.lm.neural.perplexity.open_lm` gives, to be read word by word.
+    """What :func:`privasr_k2.lm.perplexity.open_lm` gives, to be read word by word.
 
     Raises:
         DataError: a model of another kind.

@@ -22,9 +22,9 @@ from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.federated.weighting import prepare
 from privasr_k2.fileio import read_json
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Vocabulary
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process

@@ -24,9 +24,9 @@ from privasr_k2.federated.settings import KEPT
 from privasr_k2.federated.train import Sentences, open_start
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.randomness import stream
 
 log = logging.getLogger(__name__)

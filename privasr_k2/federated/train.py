@@ -25,9 +25,9 @@ from privasr_k2.federated.weighting import ClientData, prepare
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.lm.neural.files import SPEC, WEIGHTS, Spec, continue_lm, kind_of, new_lm, save_lm
 from privasr_k2.lm.neural.model import NeuralLm
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Vocabulary, read_vocabulary
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release

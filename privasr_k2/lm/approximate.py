@@ -14,8 +14,8 @@ import numpy as np
 
 from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import UNK, Arpa, encode
-from privasr_k2.lm.neural.perplexity import LanguageModel
 from privasr_k2.lm.ngram import Counts, as_model, count_ngrams
+from privasr_k2.lm.perplexity import LanguageModel
 
 Sentences = Sequence[Sequence[str]]
 

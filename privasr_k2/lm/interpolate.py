@@ -20,7 +20,7 @@ import numpy as np
 
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, UNK, Arpa
-from privasr_k2.lm.neural.perplexity import LanguageModel, Sentences
+from privasr_k2.lm.perplexity import LanguageModel, Sentences
 from privasr_k2.lm.pruning import with_fitting_backoffs
 
 log = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class DevText:
     """Text that a mixture's weights are chosen by, and mixtures are judged by.
 
     Words that a model does not know are left out: they stand in histories, but nobody predicts them, as in
-    ``ppl`` of :mod:`privasr_k2.lm.neural.perplexity`.
+    ``ppl`` of :mod:`privasr_k2.lm.perplexity`.
 
     Args:
         lms: the models to mix.

@@ -19,7 +19,7 @@ from privasr_k2.lm.arpa import Arpa, read_arpa
 from privasr_k2.lm.class_files import is_class_lm, load_class_lm
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.interpolate import Interpolated, checked_weights, interpolate
-from privasr_k2.lm.neural.perplexity import open_lm
+from privasr_k2.lm.perplexity import open_lm
 from privasr_k2.recipe.fingerprint import HashCache
 
 FORMAT = "privasr_k2 mixture 1"

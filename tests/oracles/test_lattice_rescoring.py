@@ -16,8 +16,8 @@ from privasr_k2.decoding.lattice_rescoring import LatticeSearchConfig, Rescored,
 from privasr_k2.decoding.lattices import Lattice, as_word_lattice
 from privasr_k2.decoding.nbest import NbestConfig, nbest
 from privasr_k2.lm.arpa import write_arpa
-from privasr_k2.lm.neural.perplexity import KenlmModel, LanguageModel
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.perplexity import KenlmModel, LanguageModel
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
 from tests.unit.decoding.word_lattices import paths, random_lattice

@@ -13,8 +13,8 @@ from privasr_k2.lm.approximate import approximate
 from privasr_k2.lm.arpa import Arpa, write_arpa
 from privasr_k2.lm.interpolate import Interpolated, em_weights, interpolate
 from privasr_k2.lm.marginals import adapt, history_sums, smoothed_unigrams
-from privasr_k2.lm.neural.perplexity import KenlmModel
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.perplexity import KenlmModel
 from privasr_k2.lm.pruning import prune_to
 from privasr_k2.randomness import stream
 from tests.unit.lm.tiny import VOCABULARY, sentences, slow_prob, table

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from privasr_k2.lm.arpa import read_arpa, write_arpa
 from privasr_k2.lm.neural.char_lstm import CharLstmLm, spell
 from privasr_k2.lm.neural.lstm import LstmLm
-from privasr_k2.lm.neural.perplexity import KenlmModel, perplexity
 from privasr_k2.lm.neural.softmax import AdaptiveSoftmax
 from privasr_k2.lm.neural.transformer import TransformerLm
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.ngram import perplexity as ngram_perplexity
+from privasr_k2.lm.perplexity import KenlmModel, perplexity
 from tests.unit.lm.neural.small import MODELS, WORDS, nbest_lists, random_words, scorer, tiny
 
 

@@ -27,9 +27,9 @@ from privasr_k2.lm.neural.files import (
     save_lm,
     spec_of,
 )
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import UNKNOWN, Text, Vocabulary, order_by_count
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.task import Loss
 from privasr_k2.training.trainer import train

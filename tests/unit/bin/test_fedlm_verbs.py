@@ -14,8 +14,8 @@ import torch
 from privasr_k2.federated.clients import read_clients, write_clients
 from privasr_k2.fileio import read_json, write_jsonl, write_text
 from privasr_k2.lm.neural.files import load_lm
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.training.weights import load_tensors
 from tests.unit.bin.test_language_verbs import call

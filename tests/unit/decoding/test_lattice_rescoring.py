@@ -17,7 +17,7 @@ from privasr_k2.decoding.lattice_lms import stepping
 from privasr_k2.decoding.lattice_rescoring import rescore
 from privasr_k2.decoding.lattices import Lattice
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.lm.neural.perplexity import KenlmModel
+from privasr_k2.lm.perplexity import KenlmModel
 from privasr_k2.scoring.hypotheses import Weights
 from tests.unit.decoding.test_lattice_files import no_path
 from tests.unit.decoding.word_lattices import random_lattice, write_closed_arpa

@@ -11,8 +11,8 @@ from privasr_k2.errors import GraphError
 from privasr_k2.lm import classes
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.classes import ClassLm
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.lm.sub_lm import make_sub_lm
 from tests.unit.lm.tiny import slow_prob, table
 

@@ -23,8 +23,8 @@ from privasr_k2.lm.interpolate import (
     interpolate,
 )
 from privasr_k2.lm.mixtures import interpolate_files, save_mixture
-from privasr_k2.lm.neural.perplexity import open_lm, perplexity
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from privasr_k2.lm.perplexity import open_lm, perplexity
 from privasr_k2.lm.sub_lm import make_sub_lm
 from tests.unit.lm.tiny import table
 

@@ -14,9 +14,9 @@ import torch
 from privasr_k2.errors import DataError
 from privasr_k2.lm.neural.batches import Batches
 from privasr_k2.lm.neural.files import load_lm
-from privasr_k2.lm.neural.perplexity import perplexity
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.train import LmTask, train_lm
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.training.distributed import Process
 from tests.unit.lm.neural.small import (
     GRAMMAR_WORDS,

@@ -11,7 +11,7 @@ import pytest
 
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.lm.neural.files import save_lm, spec_of
-from privasr_k2.lm.neural.perplexity import (
+from privasr_k2.lm.perplexity import (
     TREATMENT,
     KenlmModel,
     Perplexity,
