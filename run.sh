@@ -88,14 +88,16 @@ own=${corpus#data:}
 [[ -n $own ]] || stop "./run.sh $corpus" "data:DIR" "no folder" "name the Kaldi data directory, or the folder of manifests"
 [[ $own == /* ]] || own=$caller/$own
 [[ -e $own ]] || stop "./run.sh $corpus" "a file or folder" "nothing" "correct the path"
+[[ -d $own || $corpus != data:* ]] || stop "./run.sh $corpus" "data: and a folder" "a file" "name the folder that it is in, or run it as FILE.py"
 own=$(realpath "$own")
-corpus_name=$corpus feature=auto allow_pipes=false corpus_settings=allow_pipes
+name=$(basename "$own" .py)
+corpus_name=$corpus people=${name//[^A-Za-z0-9_-]/_} feature=auto allow_pipes=false corpus_settings=allow_pipes
 if [[ $corpus == data:* ]]; then
-  corpus=data_dir corpus_dir=$own definition=$root/privasr_k2/corpora/data_dir.py corpus_conf=$own/conf
+  corpus=data_dir corpus_dir=$own definition=$root/privasr_k2/corpora/data_dir.py corpus_conf=$root/egs/user/$name/conf
+  [[ -d $corpus_conf ]] || corpus_conf=$own/conf   # where the corpus is the user's to write to
 else
   corpus=own_corpus definition=$own corpus_conf=$(dirname "$own")/conf
 fi
-name=$(basename "$own" .py)
 work_dir=$root/egs/user/$name own_path=$own
 cd "$root"
 unset -v name own recipes word   # they would be options

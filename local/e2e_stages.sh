@@ -8,9 +8,7 @@ among unit "speaker utterance" "$unit"
 above_0 delta "0*\.[0-9]+|[0-9.]+[eE]-[0-9]+" "a number above 0 and below 1" "$delta"
 wholes_above_0 public_epochs private_epochs
 if [[ $units == phone ]]; then _stop "--units" "char or bpe_N: no graph joins these models' tokens to words" "phone" "add --units char"; fi
-private_data=$corpus
-if [[ $corpus_name =~ ^[a-z0-9_]+$ ]]; then private_data=$corpus_name; fi   # two corpora may share a definition
-private_data+=/train
+private_data=$people/train
 scratch=''
 if [[ $start == scratch ]]; then scratch=_scratch; fi
 lang_name=${units}_public own_lang=false

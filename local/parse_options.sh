@@ -42,7 +42,7 @@ _nearest() {   # NAME: what was probably meant
   local _known=() _candidate _files
   _files=$(cd "$PRIVASR_ROOT/conf" && grep -lE "^ *$1:" ./*.yaml | sed 's,^./,,' | paste -sd ' ') || true
   if [[ -n $_files ]]; then
-    echo "it is a key of $_files in conf/: write it into a file of that name in ${corpus_conf#"$PRIVASR_ROOT/"}/"
+    echo "it is a key of $_files in conf/: write it into a file of that name in ${corpus_conf#"$PRIVASR_ROOT/"}/ (with --size S in its folder S/)"
     return
   fi
   for _candidate in $(compgen -v); do

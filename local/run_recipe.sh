@@ -21,6 +21,7 @@ for _name in corpus_dir public_text nnlm_text; do
 done
 if [[ -z $definition ]]; then definition=$PRIVASR_ROOT/privasr_k2/corpora/$corpus.py; fi
 command_line="./run.sh ${corpus_name:-$corpus} $recipe"
+if [[ -z $people ]]; then people=${corpus_name:-$corpus}; fi   # two corpora may share a definition
 
 . cmd.sh
 . stage.sh

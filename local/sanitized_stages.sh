@@ -66,7 +66,7 @@ in_parts "background, adaptation, dev and test text" "$texts" "$further" $text
 
 stage 7 "sanitized text" sanitize_text $(layers sanitize) --in-private-text $text/background.jsonl.gz \
   --in-public-lists "$public_lists" --out-dir "$exp/sanitized_text" --out-privacy "$exp/sanitized_text_privacy.json" $(budget) \
-  --set data="$corpus/train" ${keep:+keep="$keep"}
+  --set data="$people/train" ${keep:+keep="$keep"}
 stage 7 "entities that were found and replaced" report_entities --in-text $text/background.jsonl.gz \
   ${by_people:+--in-gold "$by_people"} --in-sanitized "$exp/sanitized_text" --in-privacy "$exp/sanitized_text_privacy.json" --in-public-lists "$public_lists" \
   --out-report "$exp/entities.json" --out-table "$exp/entities.md"

@@ -12,7 +12,7 @@
 # Where and how:
 #   --corpus-dir DIR            the corpus; never written to
 #   --work-dir DIR              where data/ and exp/ go (default: egs/CORPUS, or egs/user/NAME for your own)
-#   --nj N                      jobs at once
+#   --nj N                      jobs at once (all cores); decoding depends on their number, and is done again with another
 #   --side-by-side N            of a stage number's parts, such as models or epsilons, so many at once where none needs another (1);
 #                               they share the nj jobs, and a GPU
 #   --cmd 'slurm OPTIONS'       run everything there, instead of what local/cmd.sh says; or 'local', or 'torchrun OPTIONS'
@@ -55,10 +55,11 @@ corpus_name=''      # what the user called the corpus, where that is not its own
 corpus_conf=''      # folder with this corpus's YAML layers; default: conf/ beside its run.sh
 report=''           # set by a recipe: the file that is shown at the end
 own_path=''         # of a user's own corpus: its folder or file
+people=''           # what a ledger calls the corpus's people; default: the corpus's name
 
 # Options whose values are paths: relative ones mean the folder that the command was given in.
 path_options='public_text public_names background config corpus_dir work_dir lm_text nnlm_text arpa lexicon am_model am_tokens am_bpe ledger'
 # Options that choose nothing of a result (threads change its rounding: docs/results.md), and so are no part of $command_line.
 run_options='stage stop_stage dry_run force verify wait show_report config work_dir nj side_by_side device cmd default_cmd train_cmd decode_cmd ledger max_epsilon'
 # Variables that are not options.
-not_options='own_path public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'
+not_options='own_path people public_lists vocabulary_lists further_text text_options root corpus corpus_name corpus_conf corpus_settings definition caller recipe report path_options run_options not_options command_line lang_name lang_flags'

@@ -43,7 +43,7 @@ for percent in $sizes; do
   stage 7 "adaptation text of $percent %, as it is: no guarantee" declare_unprotected $(layers declare_unprotected) \
     --in-private-text $text/adapt_"$percent".jsonl.gz --out-dir "$exp/adapt_$percent/unprotected" \
     --out-privacy "$exp/adapt_${percent}_privacy.json" $(budget) \
-    --set "data=$corpus/train and $corpus/adapt" "purpose=language models are adapted to it"
+    --set "data=$people/train and $people/adapt" "purpose=language models are adapted to it"
   privacy+=("$exp/adapt_${percent}_privacy.json") words_from+=("$text/adapt_$percent.jsonl.gz")
 done
 

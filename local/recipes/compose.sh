@@ -53,7 +53,7 @@ stage 11 "clients and what was recognized" make_clients $(layers clients) --in-n
   --set client="$client" ${devices:+devices="$devices"}
 stage 11 "references of dev" make_clients $(layers clients) --in-nbest "$exp/nbest_dev" --out-clients "$exp/dev/clients.jsonl.gz" \
   --out-text "$exp/dev/text.txt.gz" --set client=speaker text=ref
-private_data=$corpus/adapt unit=speaker
+private_data=$people/adapt unit=speaker
 if [[ $client == zipf ]]; then private_data+=/devices${devices:+_$devices} unit=user; fi   # a device is no speaker
 stage 12 "federated and private, noise $noise" --cmd "$train_cmd" train_fedlm $(layers fedlm) --in-private-clients "$exp/clients.jsonl.gz" \
   --in-public-init "$exp/lm/pretrained" --in-public-dev-text "$exp/dev/text.txt.gz" --out-dir "$exp/lm/federated" \
@@ -101,7 +101,7 @@ stage 14 "lambda, chosen on the users of dev" tune_fmp $(layers fmp) $(fmp_input
   --set rounds="$fmp_rounds" sigma=0.1 --device "$device"
 stage 15 "releases of unigrams, epsilon $epsilon" release_fmp $(layers fmp_release) --in-private-nbest "$exp/nbest_test" \
   --in-private-timeline "$exp/timeline_test.jsonl" --in-public-lm "$exp/lm/federated" --out-release "$exp/marginals.safetensors" \
-  --out-privacy "$exp/marginals_privacy.json" $(budget) --set data="$corpus/test" unit=user rounds="$fmp_rounds" sigma=0.1 epsilon="$epsilon"
+  --out-privacy "$exp/marginals_privacy.json" $(budget) --set data="$people/test" unit=user rounds="$fmp_rounds" sigma=0.1 epsilon="$epsilon"
 stage 16 "personalized" run_fmp $(layers fmp) $(fmp_inputs test) --in-choice "$exp/lambda.json" --in-release "$exp/marginals.safetensors" \
   --out-scores "$exp/personalized/lm_scores/test.safetensors" --out-run "$exp/personalized/run_test.json" \
   --set rounds="$fmp_rounds" sigma=0.1 --device "$device"

@@ -111,9 +111,9 @@ else
   dev_clients=$texts/recognized_dev.jsonl.gz dev_said=$texts/gold_dev.jsonl.gz
   clients=$texts/recognized_train.jsonl.gz test_clients=$texts/gold_test.jsonl.gz dev_text=$texts/gold_dev.txt.gz
 fi
-private_data=$corpus/$adapt_role unit=speaker
+private_data=$people/$adapt_role unit=speaker
 if [[ $corpus == earnings21 && $decode == false ]]; then
-  private_data=$corpus/train   # a speaker in a call
+  private_data=$people/train   # a speaker in a call
 elif [[ $client == zipf ]]; then
   private_data+=/devices${devices:+_$devices} unit=user   # a device is no speaker
 fi

@@ -105,7 +105,7 @@ private() {   # NAME VERB LAYERS SETTING...: a release of the test clients' marg
   if [[ $2 == release_fmp_published ]]; then public="--in-public-background $u"; fi
   stage 13 "release $1" "$2" $(layers "$3") --in-private-nbest "$exp/nbest_test" --in-private-timeline "$exp/timeline_test.jsonl" \
     --in-public-lm "$model" $public --out-release "$out/marginals.safetensors" --out-privacy "$out/privacy.json" $(budget) \
-    --set data="$corpus/test" rounds="$most" sigma=0.1 "${@:4}"
+    --set data="$people/test" rounds="$most" sigma=0.1 "${@:4}"
   privacy+=("$out/privacy.json")
   system "$1" "$out/marginals.safetensors" rounds="$most" sigma=0.1
 }
@@ -144,7 +144,7 @@ if [[ -n $epsilons ]]; then
   audit=$exp/audit.json
   stage 16 "audit of the release" audit_fmp $(layers fmp_release) $(layers fmp_audit) --in-nbest "$exp/nbest_test" \
     --in-timeline "$exp/timeline_test.jsonl" --in-lm "$model" --out-audit "$audit" \
-    --set data="$corpus/test" rounds="$most" unit="${private_units##* }"
+    --set data="$people/test" rounds="$most" unit="${private_units##* }"
 fi
 
 report=$exp/RESULTS.md

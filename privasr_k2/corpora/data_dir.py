@@ -3,7 +3,8 @@
 Accepted is a folder with
 
 - ``train/``, ``test/`` and perhaps ``dev/``, ``adapt/``, ``pool/``, each a Kaldi data directory;
-- one Kaldi data directory, from which whole speakers become test and dev;
+- one Kaldi data directory, from which whole speakers become test and dev (any other folder without test
+  is split where ``test_fraction`` is given);
 - lhotse manifests: ``cuts_<role>.jsonl.gz``, or ``recordings_<role>.jsonl.gz`` with
   ``supervisions_<role>.jsonl.gz``.
 
@@ -43,6 +44,14 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
             folder, "lhotse manifests of train", f"only those of {' '.join(cuts)}", "add cuts_train.jsonl.gz"
         )
     if "test" not in cuts:
+        # Next to train/ it is missing; a single folder is there to be split.
+        if "test_fraction" not in given.options and not is_kaldi_dir(folder):
+            raise DataError(
+                folder,
+                "test beside train",
+                f"only {' '.join(cuts)} among {_names(folder)}",
+                "name it test, or make speakers of train the test part: --corpus-options test_fraction=0.1",
+            )
         cuts["train"], cuts["test"] = _split(cuts["train"], "test", test_fraction, seed)
     if "dev" not in cuts:
         cuts["train"], cuts["dev"] = _split(cuts["train"], "dev", dev_fraction, seed)
@@ -69,7 +78,7 @@ def _kaldi_cuts(folder: Path, given: CorpusInput) -> dict[str, CutSet]:
         raise DataError(
             folder,
             "train/ with text, utt2spk and wav.scp or feats.scp, or lhotse's cuts_train.jsonl.gz",
-            ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "an empty folder",
+            _names(folder) or "an empty folder",
             "give the folder that holds them",
         )
     rate = int(given.number("sampling_rate", CORPUS.sampling_rate))
@@ -79,6 +88,10 @@ def _kaldi_cuts(folder: Path, given: CorpusInput) -> dict[str, CutSet]:
         utterances = read_kaldi_dir(path, part=role, pipes=pipes, sampling_rate=rate)
         cuts[role] = make_cuts(utterances, given.num_jobs)
     return cuts
+
+
+def _names(folder: Path) -> str:
+    return ", ".join(sorted(path.name for path in folder.iterdir())[:10])
 
 
 def _lhotse_cuts(folder: Path) -> dict[str, CutSet]:

@@ -268,7 +268,7 @@ def _no_audio(cut: Cut) -> DataError:
     if (cut.custom or {}).get("text_only"):
         way_out = "have the text spoken (--set speech=synthetic), or run a recipe that needs text only"
     elif cut.has_features:
-        way_out = "take its own features: --set kind=given speed_perturb=false"
+        way_out = "take its own features: --feature given (of the verb: --set kind=given speed_perturb=false)"
     else:
         way_out = "give a corpus with audio"
     return DataError(cut.id, "audio", "features only" if cut.has_features else "text only", way_out)
@@ -278,7 +278,10 @@ def _values(cut: Cut, kind: str) -> np.ndarray:
     if kind == "given":
         if not cut.has_features:
             raise DataError(
-                cut.id, "features that come with the corpus", "none", "compute them: --set kind=fbank"
+                cut.id,
+                "features that come with the corpus",
+                "none",
+                "compute them: --feature fbank (of the verb: --set kind=fbank)",
             )
         values = load_features(cut)
     else:

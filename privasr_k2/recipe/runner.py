@@ -126,7 +126,7 @@ class Runner:
             ]
             if before:
                 would_run[stage.index] = stage
-                status = f"runs after {before[0].label}"
+                status = f"runs after {', '.join(writer.label for writer in before)}"
             elif self._options.force and stage in self._selected:
                 would_run[stage.index] = stage
                 status = "runs: --force true"
@@ -215,7 +215,7 @@ class Runner:
             self._selected[0].label,
             f"the outputs of {earlier.label} up to date",
             f"that they are not: {reason}",
-            way_out,
+            f"{way_out}, or with the options and numbers that they were made with",
         )
 
     def _begin(self, stage: Stage, pool: launch.Pool) -> list[_Begun]:

@@ -19,6 +19,7 @@ number=3 scale=0.5 several='1 10' flag=false word=some
 am_model='' place='' value='' line=''
 . parse_options.sh
 exp=exp/toy_$word
+if [[ $line == people ]]; then echo "people: $people"; fi
 stage 0 "data of $corpus" "$PRIVASR_ROOT/copy" --in-x "$PRIVASR_ROOT/x" \\
   ${corpus_dir:+--raw-corpus "$corpus_dir"} --out-data data/d \\
   --set "value=number=$number scale=$scale several=$several flag=$flag $corpus_options"
@@ -225,13 +226,26 @@ def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
     (own / "mine.py").write_text("")
     (own / "conf/toy.yaml").write_text("mine\n")
     before = sorted(own.rglob("*"))
-    run(root, "my things/mine.py", "ctc", cwd=tmp_path)
+    assert "people: mine\n" in run(root, "my things/mine.py", "ctc", "--line", "people", cwd=tmp_path)
     assert report(root, "egs/user/mine").splitlines()[2:-1] == ["toy", "ctc/toy", "mine"]
     assert sorted(own.rglob("*")) == before  # nothing is written there
-    run(root, "data:my things", "ctc", "--work-dir", "w", cwd=tmp_path)
+    assert "people: my_things\n" in run(
+        root, "data:my things", "ctc", "--work-dir", "w", "--line", "people", cwd=tmp_path
+    )
     assert (tmp_path / "w/data/d").exists()
+    assert "expected data: and a folder, found a file" in run(
+        root, "data:my things/mine.py", "ctc", code=2, cwd=tmp_path
+    )
     assert "nothing" in run(root, "no/such.py", "ctc", code=2)
     assert "no folder" in run(root, "data:", "ctc", code=2)
+
+
+def test_numbers_for_a_folder_that_is_not_to_be_written_to(root: Path, tmp_path: Path) -> None:
+    for place, text in ((tmp_path / "mine", "theirs"), (root / "egs/user/mine", "ours")):
+        (place / "conf").mkdir(parents=True, exist_ok=True)
+        (place / "conf/toy.yaml").write_text(f"{text}\n")
+        run(root, "data:mine", "ctc", cwd=tmp_path)
+        assert report(root, "egs/user/mine").splitlines()[2:-1] == ["toy", "ctc/toy", text]
 
 
 def test_two_own_corpora_of_one_name(root: Path, tmp_path: Path) -> None:

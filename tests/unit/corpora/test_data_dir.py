@@ -46,6 +46,23 @@ def test_one_directory_is_split(raw: Path) -> None:
         assert {cut.custom["part"] for cut in of_role} == {role}
 
 
+def test_a_missing_test_part_is_cut_only_where_that_is_asked_for(raw: Path) -> None:
+    (raw / "test").rename(raw / "eval")
+    with pytest.raises(DataError, match=r"expected test beside train, found only train among eval, train"):
+        read(given(raw))
+    cuts = read(given(raw, test_fraction="0.3"))
+    assert {role: {cut.custom["part"] for cut in of_role} for role, of_role in cuts.items()} == {
+        role: {role} for role in ("train", "test", "dev")
+    }
+
+
+def test_a_missing_file_is_one_problem(raw: Path) -> None:
+    (raw / "train" / "utt2spk").unlink()
+    with pytest.raises(DataError) as caught:
+        read(given(raw))
+    assert "utt2spk" in str(caught.value) and str(caught.value).count("train") < 4
+
+
 def test_segments(raw: Path) -> None:
     trees.lines(raw / "test" / "wav.scp", "rec wav/t1-0.wav")
     trees.lines(raw / "test" / "segments", "t1-0 rec 0.00 0.40", "t1-1 rec 0.25 1.20")
