@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.data.sides import side_rows
 from privasr_k2.fileio import write_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
 from privasr_k2.scoring.curves import draw
@@ -63,6 +64,7 @@ def main() -> None:
     ):
         made.add_argument(flag, type=Path, nargs="*", default=[], metavar="FILE", help=what)
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
+    made.add_argument("--in-sides", type=Path, metavar="FILE", help="sides.json of split_speech")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     made.add_argument("--out-curves", type=Path, metavar="FILE", help="SVG: error rate against epsilon")
     made.add_argument("--out-teachers", type=Path, metavar="FILE", help="SVG: against the number of teachers")
@@ -79,6 +81,7 @@ def main() -> None:
         corpus=read_corpus_info(args.in_manifests),
         attacks=Attacks(audits, *read_memberships(args.in_membership), inversions),
         phones=_phones(scores, options) if options.phones else {},
+        sides=side_rows(args.in_sides) if args.in_sides else (),
     )
     text = pate_report(given, options)
     exact = exact_epsilons(given.entries)

@@ -85,6 +85,7 @@ class PateInputs:
         agreement: of teachers, by model and number: shares by what they are of. Private; empty: not shown.
         attacks: what they found.
         phones: phone errors of the words, by part; empty: not shown.
+        sides: rows of who is private, public and in the pool; empty: not shown.
     """
 
     scores: Mapping[Name, Score]
@@ -94,6 +95,7 @@ class PateInputs:
     corpus: CorpusInfo
     attacks: Attacks = field(default_factory=Attacks)
     phones: Mapping[Name, Mapping[str, PhoneRate]] = field(default_factory=dict)
+    sides: Sequence[Mapping[str, str]] = ()
 
 
 def exact_epsilons(entries: Mapping[Name, Entry]) -> dict[Name, Epsilon]:
@@ -117,6 +119,8 @@ def pate_report(given: PateInputs, options: PateReportOptions) -> str:
     blocks = [f"# PATE and DP-SGD for end-to-end recognizers{name}\n", *given.corpus.heading]
     if options.command:
         blocks.append(f"Made by\n\n```bash\n{options.command}\n```\n")
+    if given.sides:
+        blocks.append(f"Whose speech it is\n\n{table(list(given.sides))}")
     for model in dict.fromkeys(one.model for one in given.scores):
         blocks.append(f"## {model_label(model)}\n\n{table(list(_rows(model, given, exact, compared, weak)))}")
         blocks += [line + "\n" for line in _verdicts(model, given.scores, weak, options.weak_wer)]

@@ -11,7 +11,7 @@ import yaml
 
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
-from privasr_k2.data.sides import FILE, SidesConfig, deal_sides, split_speech
+from privasr_k2.data.sides import FILE, SidesConfig, deal_sides, side_rows, split_speech
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, write_text
 from tests.unit.am.small import write_corpus
@@ -60,6 +60,16 @@ def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path:
     # The draw is of the names and the seed.
     assert split_speech(feats, tmp_path / "again", DRAWN, public_feats=None) == made
     assert split_speech(feats, tmp_path / "other", replace(DRAWN, seed=2), public_feats=None) != made
+
+
+def test_rows_of_the_sides(feats: Path, tmp_path: Path) -> None:
+    split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
+    rows = side_rows(tmp_path / "sides" / FILE)
+    assert [(row["speakers"], row["utterances"]) for row in rows] == [("4", "8"), ("2", "4"), ("2", "4")]
+    assert rows[0]["side"] == "private"
+    write_text(tmp_path / "other.json", "[]")
+    with pytest.raises(DataError, match=r"sides\.json"):
+        side_rows(tmp_path / "other.json")
 
 
 def test_the_pool_has_no_texts_and_the_others_keep_theirs(feats: Path, tmp_path: Path) -> None:

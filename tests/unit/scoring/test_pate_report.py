@@ -99,6 +99,12 @@ def row_of(text: str, heading: str, beginning: str) -> dict[str, str]:
     return dict(zip(cells[0], next(row for row in cells if row[0].startswith(beginning)), strict=True))
 
 
+def test_whose_speech_it_is(tmp_path: Path) -> None:
+    given = inputs(scores_of(tmp_path, las__public="some"), sides=[{"side": "private", "speakers": "33"}])
+    assert row_of(pate_report(given, OPTIONS), "Whose speech it is", "private")["speakers"] == "33"
+    assert "Whose speech" not in pate_report(inputs(given.scores), OPTIONS)
+
+
 def test_both_epsilons_and_the_test_against_public(tmp_path: Path) -> None:
     found = scores_of(tmp_path, rnnt__public="many", rnnt__gnmax_15_8="few", rnnt__nonprivate="few")
     private, public = Name("rnnt", "gnmax_15_8"), Name("rnnt", "public")
