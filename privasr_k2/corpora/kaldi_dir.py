@@ -69,9 +69,8 @@ def read_kaldi_dir(folder: Path, *, part: str, pipes: Pipes, sampling_rate: int)
     problems: list[Problem] = []
     text = _read(folder / "text", problems)
     speakers = _read(folder / "utt2spk", problems)
-    if not all(
-        (folder / name).is_file() for name in ("text", "utt2spk")
-    ):  # every line would be one more problem
+    if not all((folder / name).is_file() for name in ("text", "utt2spk")):
+        # Each line of the other one would be one more problem.
         report(problems, place=folder, way_out="add the file: fix_data_dir.sh cannot")
     places = {name: folder / name for name in ("wav.scp", "segments", "feats.scp", "utt2dur")}
     tables = {name: _read(path, problems) for name, path in places.items() if path.is_file()}
