@@ -8,12 +8,15 @@ log message must not wait for a week of training again. ``--force true`` runs st
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path
@@ -23,6 +26,8 @@ from privasr_k2.recipe.wiring import Wiring
 REPOSITORY = "{root}/"
 """What stands in fingerprints for the checkout's own path."""
 _BLOCK = 1 << 20
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_OF_EVENTS = ("value", "tag", "anchor", "implicit")
 # A file that was written this short a time ago may be written again with no other time of change.
 _SETTLED_NS = 1_000_000_000
 
@@ -37,7 +42,7 @@ class HashCache:
     """
 
     def __init__(self, file: Path, work_dir: Path, *, verify: bool = False) -> None:
-        self._file, self._work_dir = file, work_dir
+        self._file, self.work_dir = file, work_dir
         self._known: dict[str, list] = {}
         self._seen: set[str] = set()
         self._changed = False
@@ -49,7 +54,7 @@ class HashCache:
 
         Names that start with a dot, and the ``log`` folder that stands beside ``.stages``, do not count.
         """
-        full = os.path.join(self._work_dir, path)
+        full = os.path.join(self.work_dir, path)
         try:
             stat = os.stat(full)
         except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a name with a NUL
@@ -69,14 +74,14 @@ class HashCache:
         kept = {
             path: entry
             for path, entry in self._known.items()
-            if path in self._seen or os.path.exists(os.path.join(self._work_dir, path))
+            if path in self._seen or os.path.exists(os.path.join(self.work_dir, path))
         }
         with atomic_path(self._file) as temporary:
             temporary.write_text(json.dumps(kept))
         self._changed = False
 
     def _folder(self, path: str, above: tuple[tuple[int, int], ...]) -> str:
-        full = os.path.join(self._work_dir, path)
+        full = os.path.join(self.work_dir, path)
         stat = os.stat(full)
         here = (stat.st_dev, stat.st_ino)
         inner: list[tuple[str, str]] = []
@@ -102,7 +107,7 @@ class HashCache:
         entry = self._known.get(path)
         if entry is not None and entry[:3] == state:
             return entry[3]
-        digest = _hash_file(os.path.join(self._work_dir, path))
+        digest = _hash_file(os.path.join(self.work_dir, path))
         if time.time_ns() - stat.st_mtime_ns > _SETTLED_NS:
             self._known[path] = [*state, digest]
             self._changed = True
@@ -116,7 +121,7 @@ class Fingerprint:
     Attributes:
         command: verb and flags without neutral ones and without the names of the configuration files; the
             repository's and the work folder's own paths shortened, so that a moved clone is still up to date.
-        configs: the configuration files with their hashes, in order.
+        configs: the configuration files with hashes of what they say, in order.
         inputs: what is read with its hashes.
     """
 
@@ -126,7 +131,7 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """One hash of all of it. Of a configuration file the content counts, not the name."""
+        """One hash of all of it. Of a configuration file keys and values count, not its name and comments."""
         parts = [self.command, [digest for _, digest in self.configs], self.inputs]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -150,7 +155,28 @@ def fingerprint(task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str,
         return tuple((short(path), _existing(cache, path)) for path in paths)
 
     command = tuple(short(word) for word in without(task.argv, "--config", *NEUTRAL))
-    return Fingerprint(command, hashed(task.configs), hashed((*task.inputs, *wiring.hashed_raws(task))))
+    configs = tuple(
+        (short(path), _said_in(os.path.join(cache.work_dir, path), _existing(cache, path)))
+        for path in task.configs
+    )
+    return Fingerprint(command, configs, hashed((*task.inputs, *wiring.hashed_raws(task))))
+
+
+@functools.cache
+def _said_in(file: str, digest: str) -> str:
+    """Hash of a YAML file but for comments and spaces; ``digest``, that of its bytes, if it is none.
+
+    Who explains a number must not wait for a training again, nor spend a release.
+    """
+    try:
+        with open(file, encoding="utf-8") as text:
+            events = [
+                [type(event).__name__, *(str(getattr(event, name, "")) for name in _OF_EVENTS)]
+                for event in yaml.parse(text, Loader=_LOADER)
+            ]
+    except (yaml.YAMLError, ValueError, RecursionError, OSError):
+        return digest
+    return hashlib.sha256(json.dumps(events).encode()).hexdigest()
 
 
 def _existing(cache: HashCache, path: str) -> str:
