@@ -42,6 +42,12 @@ if [[ -n $own_path ]]; then   # another corpus may have a folder or a file of th
     "give another folder with --work-dir; if the corpus has moved, remove .corpus there"
   if [[ $dry_run == false ]]; then printf '%s\n' "$own_path" > .corpus; fi
 fi
+for _file in "$corpus_conf"/{,"$size"/}*.yaml; do
+  _name=$(basename "$_file")
+  if [[ -f $_file && $_name != "$corpus.yaml" && -z $(find "$PRIVASR_ROOT/conf" -name "$_name" -print -quit) ]]; then
+    echo "note: $_file: no stage reads it, as no file of conf/ has its name"
+  fi
+done >&2
 echo "work folder: $PWD"
 python3 -m privasr_k2.recipe.run --plan <(printf '%s\0' "${_plan[@]}") --root "$PRIVASR_ROOT" --first "$stage" \
   --last "$stop_stage" --nj "$nj" --side-by-side "$side_by_side" --dry-run "$dry_run" --force "$force" --verify "$verify" --wait "$wait"

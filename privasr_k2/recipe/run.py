@@ -19,6 +19,7 @@ from privasr_k2.recipe import lock, plan
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Options, Runner
+from privasr_k2.recipe.settings import check_keys
 from privasr_k2.recipe.stamps import remove_temporaries
 from privasr_k2.recipe.wiring import Wiring
 
@@ -33,6 +34,7 @@ def main() -> None:
     work_dir = Path.cwd()
     stages = plan.parse(args.plan.read_bytes(), str(work_dir))
     wiring = Wiring(stages, work_dir)
+    check_keys(stages, work_dir, args.root.resolve() / "conf")
     options = Options(args.first, args.last, args.force == "true", args.nj, args.side_by_side)
     if not any(args.first <= stage.number <= args.last for stage in stages):
         known = " ".join(dict.fromkeys(str(stage.number) for stage in stages))

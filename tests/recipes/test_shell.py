@@ -57,7 +57,7 @@ def root(tmp_path: Path) -> Path:
     (made / "egs/little/corpus").mkdir()
     for name in ("toy", "ctc/toy", "tiny/toy", "paper/toy", "paper/ctc/toy"):
         (made / f"conf/{name}.yaml").parent.mkdir(parents=True, exist_ok=True)
-        (made / f"conf/{name}.yaml").write_text(f"{name}\n")
+        (made / f"conf/{name}.yaml").write_text(f"value: {name}\n")
     (made / "conf/search.yaml").write_text("beam: 3\n")
     return made
 
@@ -84,6 +84,11 @@ def data(root: Path, work: str = "egs/little") -> str:
 def report(root: Path, work: str = "egs/little", word: str = "some") -> str:
     """What stage 1 has written."""
     return (root / work / f"exp/toy_{word}/RESULTS.md").read_text()
+
+
+def layers(root: Path, work: str = "egs/little") -> list[str]:
+    """The values of the YAML files that stage 1 has read, in order."""
+    return [line.removeprefix("value: ") for line in report(root, work).splitlines()[2:-1]]
 
 
 def test_runs_and_shows_the_report_at_the_end(root: Path) -> None:
@@ -209,10 +214,24 @@ def test_relative_paths_mean_the_callers_folder(root: Path, tmp_path: Path) -> N
 def test_layers(root: Path, size: str, expected: list[str]) -> None:
     for folder, text in (("", "corpus"), ("tiny", "corpus tiny"), ("paper", "corpus paper")):
         (root / "egs/little/conf" / folder).mkdir(parents=True, exist_ok=True)
-        (root / "egs/little/conf" / folder / "toy.yaml").write_text(text + "\n")
+        (root / "egs/little/conf" / folder / "toy.yaml").write_text(f"value: {text}\n")
     run(root, "little", "ctc", "--size", size)
-    layers = report(root).splitlines()
-    assert layers[2:-1] == expected
+    assert layers(root) == expected
+
+
+def test_numbers_that_nothing_would_read(root: Path) -> None:
+    own = root / "egs/little/conf"
+    own.mkdir()
+    (own / "toy.yaml").write_text("value: 1\n")
+    (own / "little.yaml").write_text("users: 3\n")
+    (own / "tyo.yaml").write_text("value: 2\n")
+    said = run(root, "little", "ctc", "--dry-run", "true")
+    assert said.count("note:") == 1
+    assert "egs/little/conf/tyo.yaml: no stage reads it, as no file of conf/ has its name" in said
+    (own / "toy.yaml").write_text("vlaue: 1\n")
+    said = run(root, "little", "ctc", "--dry-run", "true", code=2)
+    assert "conf/toy.yaml: expected a key of conf/toy.yaml, found vlaue" in said
+    assert "did you mean value?" in said
 
 
 def test_the_command_in_the_table_has_what_changes_results(root: Path) -> None:
@@ -224,10 +243,10 @@ def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
     own = tmp_path / "my things"
     (own / "conf").mkdir(parents=True)
     (own / "mine.py").write_text("")
-    (own / "conf/toy.yaml").write_text("mine\n")
+    (own / "conf/toy.yaml").write_text("value: mine\n")
     before = sorted(own.rglob("*"))
     assert "people: mine\n" in run(root, "my things/mine.py", "ctc", "--line", "people", cwd=tmp_path)
-    assert report(root, "egs/user/mine").splitlines()[2:-1] == ["toy", "ctc/toy", "mine"]
+    assert layers(root, "egs/user/mine") == ["toy", "ctc/toy", "mine"]
     assert sorted(own.rglob("*")) == before  # nothing is written there
     assert "people: my_things\n" in run(
         root, "data:my things", "ctc", "--work-dir", "w", "--line", "people", cwd=tmp_path
@@ -243,9 +262,9 @@ def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
 def test_numbers_for_a_folder_that_is_not_to_be_written_to(root: Path, tmp_path: Path) -> None:
     for place, text in ((tmp_path / "mine", "theirs"), (root / "egs/user/mine", "ours")):
         (place / "conf").mkdir(parents=True, exist_ok=True)
-        (place / "conf/toy.yaml").write_text(f"{text}\n")
+        (place / "conf/toy.yaml").write_text(f"value: {text}\n")
         run(root, "data:mine", "ctc", cwd=tmp_path)
-        assert report(root, "egs/user/mine").splitlines()[2:-1] == ["toy", "ctc/toy", text]
+        assert layers(root, "egs/user/mine") == ["toy", "ctc/toy", text]
 
 
 def test_two_own_corpora_of_one_name(root: Path, tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""Keys of configuration files and of ``--set``, checked for the whole recipe before anything runs.
+
+A verb refuses a key that it does not know, but a verb of the last stage does so hours after the first. The
+repository's own ``conf/NAME.yaml`` gives every key that NAME has: what stands above it can only set those.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe.plan import Stage, Task, values_of
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
+    """Refuse keys that the defaults among a stage's ``--config`` lack. Values are their verb's to check.
+
+    Args:
+        defaults: the folder of the files that hold every key.
+
+    Raises:
+        ConfigError: naming the file, the key, and the nearest one that there is; or a file that is no YAML.
+    """
+    seen: set[tuple[tuple[str, ...], str]] = set()
+    for stage in stages:
+        for task in stage.tasks:
+            files = [work_dir / path for path in task.configs]
+            known = [key for file in files if file.parent == defaults for key in _keys(file)]
+            if not known:
+                continue
+            for place, key in _given(task, [file for file in files if file.parent != defaults]):
+                if (task.configs, key) not in seen:
+                    seen.add((task.configs, key))
+                    _check(place, key, known, [file.name for file in files if file.parent == defaults])
+
+
+def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        yield from ((str(file), key) for key in _keys(file))
+    for word in values_of(task.argv, "--set"):
+        yield f"--set {word}", word.partition("=")[0]
+
+
+def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> None:
+    if any(f"{other}.".startswith(f"{key}.") or key.startswith(f"{other}.") for other in known):
+        return  # the key itself, a group of keys, or something in a group that is empty by default
+    near = difflib.get_close_matches(key, known, 1)
+    way_out = f"did you mean {near[0]}?" if near else "correct the key, or take it out"
+    raise ConfigError(place, f"a key of {' or '.join(f'conf/{name}' for name in names)}", key, way_out)
+
+
+@functools.cache
+def _keys(file: Path) -> tuple[str, ...]:
+    """Dotted keys of a YAML file that have values."""
+    try:
+        with open(file, encoding="utf-8") as text:
+            found = yaml.load(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(file, "YAML", " ".join(str(error).split()), "correct it") from error
+    if not isinstance(found, dict | None):
+        raise ConfigError(file, "keys and values", f"a {type(found).__name__}", "write 'key: value' lines")
+    return tuple(_dotted(found or {}))
+
+
+def _dotted(values: dict[Any, Any]) -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from (f"{key}.{inner}" for inner in _dotted(value))
+        else:
+            yield str(key)

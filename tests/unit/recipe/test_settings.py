@@ -1,0 +1,70 @@
+"""Keys that no default has are refused before anything runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe import plan
+from privasr_k2.recipe.settings import check_keys
+
+DEFAULTS = "lr: 0.1\nencoder:\n  dim: 8\n  kinds: [a]\npeople: {}\nlimit: null\n"
+
+
+def check(folder: Path, own: str = "", flags: str = "") -> None:
+    """Check one stage that reads conf/am.yaml and own/am.yaml."""
+    for place, text in (("conf", DEFAULTS), ("own", own)):
+        (folder / place).mkdir()
+        (folder / place / "am.yaml").write_text(text)
+    line = f"4 train ./v --config {folder}/conf/am.yaml {folder}/own/am.yaml --out-x exp/x {flags}".split()
+    stages = plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(folder))
+    check_keys(stages, folder, folder / "conf")
+
+
+@pytest.mark.parametrize(
+    ("own", "flags"),
+    [
+        ("", ""),
+        ("# nothing yet\n", ""),
+        ("lr: 1\nencoder:\n  dim: 9\n", "--set encoder.kinds=[b] lr=2"),
+        ("encoder: {dim: 9}\nlimit: 3\n", ""),
+        ("people: {anna: 1}\nlimit: {of: 2}\n", "--set people.bert=2"),
+    ],
+)
+def test_keys_of_the_defaults_pass(tmp_path: Path, own: str, flags: str) -> None:
+    check(tmp_path, own, flags)
+
+
+@pytest.mark.parametrize(
+    ("own", "flags", "message"),
+    [
+        (
+            "lrr: 1\n",
+            "",
+            r"own/am.yaml: expected a key of conf/am.yaml, found lrr way out: did you mean lr\?",
+        ),
+        ("encoder:\n  dmi: 9\n", "", r"found encoder.dmi way out: did you mean encoder.dim\?"),
+        (
+            "",
+            "--set enocder.dim=9",
+            r"--set enocder.dim=9: .*found enocder.dim way out: did you mean encoder.dim\?",
+        ),
+        ("zzzzzz: 1\n", "", "correct the key, or take it out"),
+        ("lr: [1\n", "", "expected YAML"),
+        ("- lr\n", "", "expected keys and values, found a list"),
+    ],
+)
+def test_others_are_named(tmp_path: Path, own: str, flags: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        check(tmp_path, own, flags)
+    text = " ".join(str(error.value).split())
+    assert re.search(message, text), text
+
+
+def test_a_stage_without_defaults_is_its_verbs_own(tmp_path: Path) -> None:
+    line = ["0", "a", "./v", "--out-x", "exp/x", "--set", "anything=1"]
+    stages = plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(tmp_path))
+    check_keys(stages, tmp_path, tmp_path / "conf")
