@@ -22,7 +22,8 @@
 #   --units phone|char|bpe_N    what the acoustic model predicts
 #   --backend k2|kaldi          what searches in the first pass: k2 (the default), or kaldi_decoder as a cross-check
 #   --feature fbank|mfcc|sphinx|given|auto   --speed-perturb true: three speeds of every training utterance
-#   --lm-text FILE              further text for the language model;  --arpa FILE  a language model ready made
+#   --lm-text FILE              text for the language model, in place of the corpus's own and of its transcripts
+#   --arpa FILE                 a language model ready made
 #   --corpus-options 'K=V ...'  options that only your corpus has
 #   --lang-options 'K=V ...'    settings of conf/lang.yaml, such as max_words=20000
 #   --lexicon FILE              a pronunciation lexicon in place of the corpus's own
