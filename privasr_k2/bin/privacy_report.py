@@ -22,7 +22,7 @@ from privasr_k2.fileio import write_text
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.release import seal_of
-from privasr_k2.privacy.spending import Guarantee, guarantees
+from privasr_k2.privacy.spending import Guarantee, guarantees_for
 from privasr_k2.scoring.report import table
 
 
@@ -61,7 +61,8 @@ def main() -> None:
             "a ledger without it",
             "name the ledger that it was entered in: --ledger FILE",
         )
-    found = guarantees(_concerned(book, releases if origin else book), delta=args.delta)
+    spent_on = {entry.spending.data for entry in (releases if origin else book)}
+    found = guarantees_for(spent_on, (entry.spending for entry in book), delta=args.delta)
     print("\n".join([*notes, *_lines(found, origin)]))
     if args.out_table is not None:
         write_text(args.out_table, table([g.row() for g in found]))
@@ -75,12 +76,6 @@ def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:
     found = lineage(path, work_dir)
     copies = dict.fromkeys(found.spent.values())
     return found, tuple(entry for copy in copies for entry in entries_beside(work_dir / copy))
-
-
-def _concerned(book: Sequence[Entry], releases: Sequence[Entry]) -> list:
-    """Everything in the ledger on the private data that ``releases`` spent on."""
-    data = {entry.spending.data for entry in releases}
-    return [entry.spending for entry in book if entry.spending.data in data]
 
 
 def _lines(found: Sequence[Guarantee], origin: Lineage | None) -> Iterator[str]:

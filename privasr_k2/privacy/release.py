@@ -17,6 +17,7 @@ other data or another configuration find no release of theirs in place: fresh no
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import hmac
 import json
@@ -111,7 +112,8 @@ def begin(
             included; ``None``: no limit.
 
     Raises:
-        PrivacyError: the budget does not allow it, or a ledger cannot be trusted. Nothing was spent then.
+        PrivacyError: the budget does not allow it, a ledger cannot be trusted, or another process makes this
+            release. Nothing was spent then.
     """
     if max_epsilon is not None:
         checks.number("max_epsilon", max_epsilon, above=0)
@@ -151,7 +153,35 @@ def begin(
             copy.append(entry)
             book.append(entry)
     key = keys.of(entry.release)
-    yield Release(entry, bool(same), not key.exists(), key)
+    with _alone(key, entry):
+        yield Release(entry, bool(same), not key.exists(), key)
+
+
+@contextmanager
+def _alone(key: Path, entry: Entry) -> Iterator[None]:
+    """Hold the key of an unfinished release: two processes would draw discrete noise twice for one entry.
+
+    Raises:
+        PrivacyError: another process holds it.
+    """
+    try:
+        descriptor = os.open(key, os.O_RDONLY)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PrivacyError(
+                f"release {entry.release}",
+                "one process that makes it",
+                "another that is at it",
+                "wait for its end and run again: what it has written is read back",
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _check_budget(entered: tuple[Entry, ...], spending: Spending, max_epsilon: float | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
@@ -195,6 +195,26 @@ def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> 
     return [
         _together([*group, *_bared(key, bare)], delta, _others(key, groups)) for key, group in groups.items()
     ]
+
+
+def guarantees_for(
+    data: Collection[str], spendings: Iterable[Spending], *, delta: float | None = None
+) -> list[Guarantee]:
+    """The guarantees for some private data, with all that was spent on them, or on their people elsewhere.
+
+    Args:
+        data: names of data, each of one of ``spendings``.
+        spendings, delta: as of :func:`guarantees`; all that a ledger holds.
+
+    >>> words = Spending(data="mini/train", released="word counts", unit="user", units=48,
+    ...     relation=Relation.ADD_OR_REMOVE_ONE, event=events.pure(1.0), sampling="all units in every round",
+    ...     delta=1e-5, does_not_cover=())
+    >>> text = dataclasses.replace(words, data="mini/train and mini/dev", event=events.unprotected())
+    >>> [g.epsilon.value for g in guarantees_for({"mini/train"}, [words, text])]
+    [inf]
+    """
+    concerned = [s for s in spendings if any(is_related(s.data, name) for name in data)]
+    return [found for found in guarantees(concerned, delta=delta) if found.data in data]
 
 
 def is_related(one: str, other: str) -> bool:

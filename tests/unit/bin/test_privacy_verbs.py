@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
 
 import pytest
+
+from privasr_k2.privacy import events, release
+from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.spending import Spending
 
 PLAN = ("--unit", "speaker", "--units", "74", "--rate", "0.1", "--delta", "1e-5")
 
@@ -62,3 +67,23 @@ def test_bad_plans_end_with_code_2(arguments, message):
 )
 def test_bad_reports_end_with_code_2(arguments, message):
     assert message in call("privacy_report", *arguments, code=2)
+
+
+def test_a_report_on_one_release_counts_what_bares_the_same_people(tmp_path):
+    ledger = tmp_path / "privacy" / "ledger.json"
+    counts = Spending(
+        data="mini/train", released="word counts", unit="user", units=48, relation=Relation.ADD_OR_REMOVE_ONE,
+        event=events.pure(1.0), sampling="all units", delta=1e-5, does_not_cover=(),
+    )  # fmt: skip
+    bare = dataclasses.replace(counts, data="mini/train and mini/adapt", event=events.unprotected())
+    for name, spending in (("counts", counts), ("text", bare)):
+        with release.begin(
+            ledger,
+            beside=tmp_path / name / "privacy.json",
+            spending=spending,
+            fingerprint=name,
+            max_epsilon=None,
+        ) as made:
+            made.finish()
+    said = call("privacy_report", "--in-path", str(tmp_path / "counts/privacy.json"), "--ledger", str(ledger))
+    assert "mini/train: epsilon infinite" in said and "mini/adapt: epsilon" not in said

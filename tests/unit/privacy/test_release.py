@@ -309,3 +309,16 @@ def test_limits_that_are_none(ledger, tmp_path, limit):
     with pytest.raises(PrivacyError, match="max_epsilon"), begin(ledger, tmp_path / "exp", max_epsilon=limit):
         pass
     assert not (tmp_path / "exp").exists()
+
+
+def test_two_processes_cannot_make_one_release(ledger, tmp_path):
+    with begin(ledger, tmp_path / "exp") as first:
+        with pytest.raises(PrivacyError, match="one process that makes it"), begin(ledger, tmp_path / "exp"):
+            pass
+        before = noise(first)
+    with begin(ledger, tmp_path / "exp") as second:  # the first was killed before it ended
+        assert noise(second) == before
+        second.finish()
+    with begin(ledger, tmp_path / "exp") as third, begin(ledger, tmp_path / "exp") as fourth:
+        assert third.is_finished and fourth.is_finished  # they draw nothing
+    assert spent(ledger) == 1
