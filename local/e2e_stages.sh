@@ -104,6 +104,6 @@ tables() {   # STAGE FLAG...: the report of all systems, in $exp
   report=$exp/RESULTS.md
   stage "$1" "the tables" report_pate $(layers pate_report) --in-scores "${scores[@]}" ${releases:+--in-privacy "${releases[@]}"} \
     ${labels:+--in-labels "${labels[@]}"} ${audits:+--in-audits "${audits[@]}"} ${memberships:+--in-membership "${memberships[@]}"} \
-    ${inverted:+--in-inversions "${inverted[@]}"} --in-manifests "$manifests" --in-sides "$sides/sides.json" --out-report "$report" --out-curves "$exp/epsilon.svg" \
+    ${inverted:+--in-inversions "${inverted[@]}"} --in-manifests "$manifests" --in-sides "$sides/sides.json" --out-report "$report" --out-curves "$exp/epsilon.svg" $(book) \
     "${@:2}" --set command="$command_line" phones="$per"
 }

@@ -37,8 +37,11 @@ layers() {
   if [[ ${#found[@]} -gt 0 ]]; then echo "--config ${found[*]}"; fi
 }
 
-# budget: --ledger and, where a limit is set, --max-epsilon: for the stages that spend privacy.
-budget() {
+# book: --ledger, for the tables, which tell all that was spent.
+book() {
   local file=${ledger:-privacy/ledger.json}
-  echo "--ledger ${file// /$_space}${max_epsilon:+ --max-epsilon $max_epsilon}"
+  echo "--ledger ${file// /$_space}"
 }
+
+# budget: the same and, where a limit is set, --max-epsilon: for the stages that spend privacy.
+budget() { echo "$(book)${max_epsilon:+ --max-epsilon $max_epsilon}"; }

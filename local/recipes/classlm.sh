@@ -182,5 +182,5 @@ fi
 report=$exp/RESULTS.md
 stage 16 "the tables" report_classlm --in-texts $text --in-perplexity "$exp/perplexity_test.json" \
   ${scores[0]+--in-scores "${scores[@]}"} ${choices[0]+--in-choices "${choices[@]}"} --in-privacy "${privacy[@]}" \
-  --in-entities "$exp/entities.json" --in-public-lists "$public_lists" --in-manifests $scored --out-report "$report" \
+  --in-entities "$exp/entities.json" --in-public-lists "$public_lists" --in-manifests $scored --out-report "$report" $(book) \
   --set command="$command_line" acoustic_model=CTC tagger="${taggers:-gold}"

@@ -111,5 +111,5 @@ scores+=("$exp/personalized/score_test")
 report=$exp/RESULTS.md acoustic=trained
 if [[ -n $am_model ]]; then acoustic=brought_along; fi
 stage 17 "the table, and a guarantee for each part of the data" report_compose --in-scores "${scores[@]}" --in-weights "${choices[@]}" \
-  --in-baselines "$exp"/{first_pass,pretrained}/score_test --in-privacy "$exp"/{sanitized_text,federated,marginals}_privacy.json --in-manifests $scored --out-report "$report" \
+  --in-baselines "$exp"/{first_pass,pretrained}/score_test --in-privacy "$exp"/{sanitized_text,federated,marginals}_privacy.json --in-manifests $scored --out-report "$report" $(book) \
   --set command="$command_line" corpus="$corpus" acoustic_model="$acoustic"

@@ -231,5 +231,5 @@ report=$exp/RESULTS.md
 stage 20 "the tables" report_fedlm $(layers fedlm_report) --in-perplexity "$exp/perplexity_test.json" ${scores:+--in-scores "${scores[@]}"} \
   --in-clients "$clients" --in-test-clients "$test_clients" ${privacy:+--in-privacy "${privacy[@]}"} ${audits:+--in-audits "${audits[@]}"} \
   ${weights:+--in-weights "${weights[@]}"} ${rates:+--in-rates "${rates[@]}"} --in-logs "${logs[@]}" --in-lang "$lang" \
-  --in-manifests "$manifests" --out-report "$report" \
+  --in-manifests "$manifests" --out-report "$report" $(book) \
   --out-curves "$exp/curves.svg" --set command="$command_line"

@@ -150,5 +150,5 @@ fi
 report=$exp/RESULTS.md
 stage 17 "the tables" report_fmp --in-runs "${runs[@]}" ${scores:+--in-scores "${scores[@]}"} \
   ${privacy:+--in-privacy "${privacy[@]}"} --in-timeline "$exp/timeline_test.jsonl" --in-choice "$choice" --in-manifests "$manifests" \
-  ${audit:+--in-audit "$audit"} --out-report "$report" --out-curves "$exp/curves.svg" \
+  ${audit:+--in-audit "$audit"} --out-report "$report" --out-curves "$exp/curves.svg" $(book) \
   --set command="$command_line"

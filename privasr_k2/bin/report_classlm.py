@@ -25,6 +25,7 @@ from privasr_k2.scoring.classlm_choices import read_choices
 from privasr_k2.scoring.classlm_report import ClassLmInputs, ClassLmReportOptions, classlm_report
 from privasr_k2.scoring.classlm_results import read_perplexities, read_systems, read_texts
 from privasr_k2.scoring.corpus_info import read_corpus_info
+from privasr_k2.scoring.ledger_block import ledger_block
 from privasr_k2.text.name_coverage import name_coverage
 from privasr_k2.text.name_lists import read_name_lists, words_of
 from privasr_k2.text.normalize import normalize_english
@@ -51,6 +52,7 @@ def main() -> None:
         "--in-public-lists", type=Path, metavar="DIR", help="name lists that names were drawn from"
     )
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     cli.add_config(made)
     args = cli.parse(made)
@@ -66,6 +68,7 @@ def main() -> None:
         corpus=read_corpus_info(args.in_manifests),
     )
     text = classlm_report(given, options)
+    text += ledger_block(args.ledger, args.in_privacy)
     write_text(args.out_report, text)
     print(text)
 

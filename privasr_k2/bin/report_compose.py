@@ -15,6 +15,7 @@ from privasr_k2.fileio import read_json, write_text
 from privasr_k2.privacy.ledger import only_entry
 from privasr_k2.scoring.compose_report import ComposeReportOptions, compose_report
 from privasr_k2.scoring.corpus_info import read_corpus_info
+from privasr_k2.scoring.ledger_block import ledger_block
 from privasr_k2.scoring.report import read_chosen
 from privasr_k2.scoring.results import read_score
 
@@ -33,6 +34,7 @@ def main() -> None:
         "--in-privacy", type=Path, nargs="+", required=True, metavar="FILE", help="privacy.json"
     )
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     cli.add_config(made)
     args = cli.parse(made)
@@ -44,6 +46,7 @@ def main() -> None:
         corpus=read_corpus_info(args.in_manifests),
         options=cli.load(ComposeReportOptions, args),
     )
+    text += ledger_block(args.ledger, args.in_privacy)
     write_text(args.out_report, text)
     print(text)
 

@@ -24,6 +24,7 @@ from privasr_k2.scoring import fedlm_results
 from privasr_k2.scoring.corpus_info import read_corpus_info
 from privasr_k2.scoring.fedlm_curves import draw_curves, read_curves
 from privasr_k2.scoring.fedlm_report import FedLmInputs, FedLmReportOptions, fedlm_report
+from privasr_k2.scoring.ledger_block import ledger_block
 from privasr_k2.scoring.report import read_chosen
 
 
@@ -43,6 +44,7 @@ def main() -> None:
     made.add_argument("--in-lang", type=Path, metavar="DIR", help="the vocabulary of all models")
     made.add_argument("--in-rates", type=Path, nargs="*", default=[], metavar="FILE", help="of tune_fedlm")
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     made.add_argument("--out-curves", type=Path, metavar="FILE", help="SVG of perplexities by round")
     cli.add_config(made)
@@ -87,6 +89,7 @@ def main() -> None:
     if args.out_curves is not None:
         draw_curves(read_curves(args.in_logs), args.out_curves)
         text += f"\nPerplexity of dev by round: `{args.out_curves.name}`.\n"
+    text += ledger_block(args.ledger, args.in_privacy)
     write_text(args.out_report, text)
     print(text)
 

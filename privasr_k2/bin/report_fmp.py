@@ -19,6 +19,7 @@ from privasr_k2.federated.fmp_report import FmpReportOptions, fmp_report, read_s
 from privasr_k2.fileio import read_json, write_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
 from privasr_k2.scoring.curves import draw
+from privasr_k2.scoring.ledger_block import ledger_block
 
 
 def main() -> None:
@@ -31,6 +32,7 @@ def main() -> None:
     made.add_argument("--in-choice", type=Path, required=True, metavar="FILE", help="of tune_fmp")
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
     made.add_argument("--in-audit", type=Path, metavar="FILE", help="of audit_fmp")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     made.add_argument("--out-curves", type=Path, metavar="SVG", help="results against rounds and epsilon")
     cli.add_config(made)
@@ -42,6 +44,7 @@ def main() -> None:
     text = fmp_report(systems, args.in_timeline, read_json(args.in_choice), audit, corpus, options)
     if args.out_curves is not None:
         draw(fmp_panels(systems), args.out_curves)
+    text += ledger_block(args.ledger, args.in_privacy)
     write_text(args.out_report, text)
     print(text)
 

@@ -23,6 +23,7 @@ from privasr_k2.data.sides import side_rows
 from privasr_k2.fileio import write_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
 from privasr_k2.scoring.curves import draw
+from privasr_k2.scoring.ledger_block import ledger_block
 from privasr_k2.scoring.pate_attacks import Attacks, read_audits, read_inversions, read_memberships
 from privasr_k2.scoring.pate_curves import epsilon_panels, teacher_panels
 from privasr_k2.scoring.pate_phones import PhoneRate, phone_rates, words_of
@@ -65,6 +66,7 @@ def main() -> None:
         made.add_argument(flag, type=Path, nargs="*", default=[], metavar="FILE", help=what)
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
     made.add_argument("--in-sides", type=Path, metavar="FILE", help="sides.json of split_speech")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
     made.add_argument("--out-curves", type=Path, metavar="FILE", help="SVG: error rate against epsilon")
     made.add_argument("--out-teachers", type=Path, metavar="FILE", help="SVG: against the number of teachers")
@@ -92,6 +94,7 @@ def main() -> None:
         if path is not None:
             draw(panels, path)
             text += f"\nError rates against {what}: `{path.name}`.\n"
+    text += ledger_block(args.ledger, args.in_privacy)
     write_text(args.out_report, text)
     print(text)
 
