@@ -54,7 +54,7 @@ stage 11 "clients and what was recognized" make_clients $(layers clients) --in-n
 stage 11 "references of dev" make_clients $(layers clients) --in-nbest "$exp/nbest_dev" --out-clients "$exp/dev/clients.jsonl.gz" \
   --out-text "$exp/dev/text.txt.gz" --set client=speaker text=ref
 private_data=$people/adapt unit=speaker
-if [[ $client == zipf ]]; then private_data+=/devices${devices:+_$devices} unit=user; fi   # a device is no speaker
+if [[ $client == zipf ]]; then private_data+=/devices${devices:+_$devices} unit=device; fi   # on which several speakers may be, as a speaker on several
 stage 12 "federated and private, noise $noise" --cmd "$train_cmd" train_fedlm $(layers fedlm) --in-private-clients "$exp/clients.jsonl.gz" \
   --in-public-init "$exp/lm/pretrained" --in-public-dev-text "$exp/dev/text.txt.gz" --out-dir "$exp/lm/federated" \
   --out-privacy "$exp/federated_privacy.json" $(budget) --set data="$private_data" unit=$unit weights.by=uniform privacy.clip="$clip" \

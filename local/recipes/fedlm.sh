@@ -50,6 +50,10 @@ if [[ -z $strategy ]]; then strategy=square_root; fi
 [[ $tune == false || -z $client_lr$server_lr$private_lr ]] || _stop "--tune true" "no learning rate beside it" \
   "--client-lr, --server-lr or --private-lr" "leave one of both away"
 [[ -z $bands || $strategy == square_root ]] || _stop "--bands" "--strategy square_root" "'$strategy'" "leave --bands away"
+if [[ -n $noises && ( $adapt_role == dev || $adapt_role == test || ( $adapt_role == train && ( $decode == true || -z $nnlm_text ) && $corpus != earnings21 ) ) ]]; then
+  _stop "--adapt-role" "people of whose words nothing else is made, as --noises claims privacy for them" "$adapt_role, of which models or tables are made" \
+    "name another role; for train add --decode false --nnlm-text FILE; or claim nothing: --noises ''"
+fi
 if [[ " $ways " != *" all "* ]]; then ways="all $ways"; fi   # what the others are compared with
 if [[ $decode == false ]]; then
   [[ -n $nnlm_text || $recognized == false ]] || _stop "recipe fedlm" "public text for the language model and its vocabulary" "none" "give --nnlm-text FILE"
@@ -115,7 +119,7 @@ private_data=$people/$adapt_role unit=speaker
 if [[ $corpus == earnings21 && $decode == false ]]; then
   private_data=$people/train   # a speaker in a call
 elif [[ $client == zipf ]]; then
-  private_data+=/devices${devices:+_$devices} unit=user   # a device is no speaker
+  private_data+=/devices${devices:+_$devices} unit=device   # on which several speakers may be, as a speaker on several
 fi
 
 pretrained=$exp/lm/pretrained

@@ -248,6 +248,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         does_not_cover=(
             "the text that the model was trained on before, and its vocabulary, wherever it is from",
             "how many clients and rounds there are",
+            "that somebody is several clients, in two calls or on two devices: each is hidden alone",
             *rounding,
         ),
     )

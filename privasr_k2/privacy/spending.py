@@ -14,7 +14,7 @@ from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
 
 _MOST_DIGITS = 12
-UNITS = ("mention", "utterance", "call", "document", "meeting", "speaker", "user", "shard")
+UNITS = ("mention", "utterance", "call", "document", "meeting", "device", "speaker", "user", "shard")
 """What a guarantee hides the presence of: one spelling each, as releases of other units are not summed."""
 
 

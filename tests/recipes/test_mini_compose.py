@@ -30,7 +30,7 @@ def test_three_steps_and_a_guarantee_for_each_part(copied: Path) -> None:
     data = {
         entry.spending.data: entry.spending.unit for entry in Ledger(copied / "privacy/ledger.json").entries()
     }
-    assert data == {"mini/train": "utterance", "mini/adapt/devices": "user", "mini/test": "user"}
+    assert data == {"mini/train": "utterance", "mini/adapt/devices": "device", "mini/test": "user"}
     # No word that is not in what was released, or on a public list.
     lines = gzip.decompress((copied / EXP / "sanitized_text/text.txt.gz").read_bytes()).decode().splitlines()
     for path in (copied / "data/manifests/public_lists").glob("*.txt"):
