@@ -17,6 +17,7 @@ from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_json, read_yaml, write_json
 from privasr_k2.randomness import stream
+from privasr_k2.scoring.report import NOTHING
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -138,13 +139,12 @@ def split_speech(
     test = load_cuts(feats, "test", lazy=True) if cuts_path(feats, "test").is_file() else ()
     _check_people(feats, {**cuts, "dev": dev, "test": test})
     told: dict[str, Any] = {
-        side: {
-            "speakers": sorted(set(map(_speaker, of_side))),
-            "utterances": len(of_side),
-            "hours": round(sum(cut.duration for cut in of_side) / 3600, 4),
-        }
-        for side, of_side in cuts.items()
+        side: {"speakers": sorted(set(map(_speaker, of_side)))} for side, of_side in cuts.items()
     }
+    # Whoever knows all others' speech could take it off an exact sum of the private side.
+    for side in (PUBLIC, POOL):
+        seconds = sum(cut.duration for cut in cuts[side])
+        told[side] |= {"utterances": len(cuts[side]), "hours": round(seconds / 3600, 4)}
     with atomic_path(folder) as temporary:
         for side, of_side in cuts.items():
             here, final = temporary / side, folder / side
@@ -170,8 +170,8 @@ def side_rows(path: Path) -> list[dict[str, str]]:
         {
             "side": meant,
             "speakers": f"{len(told[side]['speakers']):,}",
-            "utterances": f"{told[side]['utterances']:,}",
-            "hours": f"{told[side]['hours']:.2f}",
+            "utterances": NOTHING if side == PRIVATE else f"{told[side]['utterances']:,}",
+            "hours": NOTHING if side == PRIVATE else f"{told[side]['hours']:.2f}",
         }
         for side, meant in _MEANT.items()
     ]

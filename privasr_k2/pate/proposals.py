@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,8 @@ def check_public(path: Path) -> bool:
     """Refuse lists, and models, that were made with private data; what a release covers is public.
 
     Each stage on the way back must have a release (``--out-privacy``), or read nothing that it calls private
-    itself (``--in-private-*``), nor be a training on data that another stage calls private.
+    itself (``--in-private-*``), nor be a training on data that another stage calls private, or that these
+    were taken from.
 
     Returns:
         whether it could be checked: lists from elsewhere are taken at their word, and the log says so.
@@ -94,7 +95,8 @@ def check_public(path: Path) -> bool:
         log.warning("%s: not made by a recipe; whether a public model proposed it, nobody has checked", path)
         return False
     stamps = stamps_below(work_dir)
-    private = [p for stamp in stamps for p in values_of(stamp["command"], *_PRIVATE)]
+    private = {p for stamp in stamps for p in values_of(stamp["command"], *_PRIVATE)}
+    private |= _sources(stamps)
     todo = [normal_path(str(path.absolute()), str(work_dir.absolute()))]
     seen: set[str] = set()
     found = False
@@ -114,7 +116,20 @@ def check_public(path: Path) -> bool:
     return found
 
 
-def _behind(path: Path, stamp: dict[str, Any], private: Sequence[str]) -> list[str]:
+def _sources(stamps: list[dict[str, Any]]) -> set[str]:
+    """What private features were made from: the features of a whole corpus hold its private side."""
+    found: set[str] = set()
+    todo = [p for stamp in stamps for p in values_of(stamp["command"], "--in-private-feats")]
+    while todo:
+        for stamp in writers_of(todo.pop(), stamps):
+            read = values_of(stamp["command"], "--in-")
+            new = {p for p in read if p not in values_of(stamp["command"], *_PUBLIC)} - found
+            found |= new
+            todo += new
+    return found
+
+
+def _behind(path: Path, stamp: dict[str, Any], private: Collection[str]) -> list[str]:
     """What a stage reads that is not covered by its release, nor declared public."""
     command: list[str] = stamp["command"]
     own = values_of(command, *_PRIVATE)

@@ -27,13 +27,15 @@ post-processing. For floats:
 
 What is not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic), that
 ChaCha20 cannot be told from randomness, and anything about the time that a call takes. The differences above
-are not part of the event; for D values they add D * 2^-31 to epsilon at worst (0.0005 for a million) and
-D * 2^-105 to delta.
+are not part of the event. For D values, those of all rounds together, they add D * 2^-31 to epsilon at worst
+(0.0005 for a million) and D * 2^-105 to delta; by advanced composition [dwork2010, Theorem III.3], for 2e-10 of
+delta, no more than 2^-31 (sqrt(46.1 D) + D * 2^-32): 0.0005 for 20 million values in each of 1,000 rounds.
 
 The sum must be computed so that one unit moves it by no more than the sensitivity in floating point too: see
 :mod:`privasr_k2.privacy.clipping`. The stream's secret and name must belong to these inputs alone: the same
 noise on two sums cancels in their difference.
 
+[dwork2010] C. Dwork, G. Rothblum, S. Vadhan, Boosting and differential privacy, FOCS 2010.
 [mironov2012] I. Mironov, On significance of the least significant bits for differential privacy, CCS 2012.
 """
 

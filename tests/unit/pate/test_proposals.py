@@ -105,6 +105,15 @@ def test_a_model_of_the_private_data_may_not(work: Path) -> None:
         check_public(decoded(work, "exp/all"))
 
 
+def test_a_model_of_the_whole_corpus_may_not(work: Path) -> None:
+    split = ["split_speech", "--in-feats", "data/feats", "--in-public-train", "data/public"]
+    stage(work, 1, [*split, "--out-dir", "data/private"], "data/private")
+    stage(work, 2, ["train_am", "--in-feats", "data/feats", "--out-dir", "exp/recipe_ctc"], "exp/recipe_ctc")
+    with pytest.raises(DataError, match=r"stage 2 \(train_am\).*data/feats"):
+        check_public(decoded(work, "exp/recipe_ctc"))
+    assert check_public(decoded(work, "exp/public"))
+
+
 def test_a_student_of_released_labels_may(work: Path) -> None:
     votes = ["cast_votes", "--in-private-teachers", "exp/teachers", "--out-votes", "exp/votes/1"]
     stage(work, 5, votes, "exp/votes/1")
