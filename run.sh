@@ -100,5 +100,5 @@ else
 fi
 work_dir=$root/egs/user/$name own_path=$own
 cd "$root"
-unset -v name own recipes word   # they would be options
+unset -v name own recipes all_recipes word   # they would be options
 . run_recipe.sh

@@ -11,9 +11,7 @@ if [[ -n $text_options && ${decode:-true} == false ]]; then   # beside those of 
   manifests+=_text lang+=_text corpus_options+=" $text_options"
 fi
 
-stage 0 "manifests, checked" prepare_corpus --in-definition "$definition" ${corpus_dir:+--raw-corpus "$corpus_dir"} \
-  ${lm_text:+--raw-lm-text "$lm_text"} ${lexicon:+--raw-lexicon "$lexicon"} --out-dir $manifests \
-  $(layers "$corpus") --set $corpus_options --num-jobs "$nj"
+corpus_stage "manifests, checked" $manifests
 
 if [[ ${decode:-true} == true ]]; then
   stage 1 "$feature features" compute_features $(layers features) --in-manifests $manifests --out-dir "$feats" \

@@ -2,6 +2,7 @@
 # the public side, the models before any release. Then functions for what follows.
 # shellcheck shell=bash disable=SC1091,SC2034,SC2046,SC2086,SC2154,SC2207
 [[ $backend != kaldi ]] || _stop "--backend kaldi" "k2, which alone searches for these models" "kaldi" "leave it away"
+ignored "models that need no language model" arpa
 among models "ctc rnnt ctc_attention las" "$models"
 among start "public scratch" "$start"
 among unit "speaker utterance" "$unit"

@@ -5,6 +5,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 
 # Names here begin with _, so that they hide no option.
+_given=''   # names of the options that were given
 _stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
 # Values of options, checked before anything runs.
@@ -23,16 +24,22 @@ above_0() {   # OPTION PATTERN WHAT VALUES: words that match, none of them 0
 }
 wholes_above_0() {   # NAME...: of options that may be empty
   local name
-  for name in "$@"; do above_0 "${name//_/-}" "$whole" "a whole number above 0" "${!name}"; done
+  for name in "$@"; do above_0 "${name//_/-}" "$_count" "a whole number above 0" "${!name}"; done
 }
 numbers_above_0() {   # NAME...: of options that may be empty
   local name
-  for name in "$@"; do above_0 "${name//_/-}" "$decimal" "a number above 0" "${!name}"; done
+  for name in "$@"; do above_0 "${name//_/-}" "$_number" "a number above 0" "${!name}"; done
+}
+ignored() {   # WHY NAME...: refuse options that were given and would change nothing
+  local name
+  for name in "${@:2}"; do
+    [[ " $_given " != *" $name "* ]] || _stop "--${name//_/-}" "options that change something here" "$1" "leave it away"
+  done
 }
 share() {   # NAME: of an option that may be empty: 0 to 1
   [[ -z ${!1} || ${!1} =~ ^(0|1|1\.0*|0?\.[0-9]+)$ ]] || _stop "--${1//_/-}" "a number from 0 to 1" "'${!1}'" "correct the value"
 }
-decimal='([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?' whole='[0-9]+'
+_number='([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?' _count='[0-9]+'   # patterns of values above 0
 
 _is_option() {   # NAME: may the command line set it?
   [[ $1 =~ ^[a-z][a-z0-9_]*$ && -v $1 && " $not_options " != *" $1 "* ]]
@@ -58,7 +65,7 @@ PYTHON
 _set_option() {   # PLACE NAME VALUE
   local _place=$1 _name=${2//-/_} _value=$3 _option=--${2//_/-} _old _kind _word
   _is_option "$_name" || _stop "$_place" "an option that exists" "$_option" "$(_nearest "$_name")"
-  _old=${!_name}
+  _old=${!_name} _given+=" $_name"
   local _whole='^-?[0-9]+$' _decimal='^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$' _pattern
   if [[ $_old == true || $_old == false ]]; then
     [[ $_value == true || $_value == false ]] || _stop "$_place $_option" "true or false" "'$_value'" "correct the value"

@@ -2,12 +2,12 @@
 # text. A recipe sets exp, decode, taggers, gold, public_text, public_names, sizes, keep before.
 # shellcheck shell=bash disable=SC1091,SC2034,SC2046,SC2086,SC2154
 [[ $backend != kaldi ]] || _stop "--backend kaldi" "k2, which alone searches for graphs with names" "kaldi" "leave it away"
+ignored "language models of sanitized text" arpa
 # All text of a corpus that speaks only a part of it.
 texts=data/manifests
 if [[ -n $text_options ]]; then texts+=_text; fi
 if [[ -n $text_options && $decode == true ]]; then   # else data_stages.sh makes them
-  stage 0 "manifests of all text" prepare_corpus --in-definition "$definition" --raw-corpus "$corpus_dir" --out-dir $texts \
-    $(layers "$corpus") --set $corpus_options $text_options --num-jobs "$nj"
+  corpus_stage "manifests of all text" $texts $text_options
 fi
 if [[ -n $public_names ]]; then
   public_lists=$public_names

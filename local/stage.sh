@@ -5,7 +5,7 @@
 #
 # only declares: run_recipe.sh hands all stages to one process (privasr_k2.recipe.run), which checks how they fit
 # together before any of them runs. In an array, JOB stands for the job's number wherever it is written.
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2046,SC2086,SC2154
 
 _plan=()
 _last_stage=0    # number of the last stage declared
@@ -35,6 +35,13 @@ layers() {
     if [[ -f $file ]]; then found+=("${file// /$_space}"); fi
   done
   if [[ ${#found[@]} -gt 0 ]]; then echo "--config ${found[*]}"; fi
+}
+
+# corpus_stage TITLE FOLDER [K=V]...: stage 0 of the corpus.
+corpus_stage() {
+  stage 0 "$1" prepare_corpus --in-definition "$definition" ${corpus_dir:+--raw-corpus "$corpus_dir"} \
+    ${lm_text:+--raw-lm-text "$lm_text"} ${lexicon:+--raw-lexicon "$lexicon"} --out-dir "$2" \
+    $(layers "$corpus") --set $corpus_options "${@:3}" --num-jobs "$nj"
 }
 
 # book: --ledger, for the tables, which tell all that was spent.

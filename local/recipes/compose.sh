@@ -14,7 +14,7 @@
 # Those of every recipe: see ./run.sh --help.
 # shellcheck disable=SC1091,SC2034,SC2046,SC2086,SC2154
 keep='' taggers=${taggers-} gold=${gold:-false} public_text=${public_text-} public_names='' nnlm=lstm lm_epochs=''
-client=zipf devices='' noise=0.5 clip=0.5 rate=0.05 rounds='' server_lr='' delta=1e-5 fmp_rounds=10 epsilon=1
+client=zipf devices='' noise=0.5 clip=0.5 rate=0.05 rounds='' server_lr='' delta=1e-5 fmp_rounds=10 epsilon=1.0
 encoder='' max_duration='' avg='' am_model='' am_tokens='' am_bpe=''
 . parse_options.sh
 among client "zipf speaker" "$client"
@@ -112,4 +112,4 @@ report=$exp/RESULTS.md acoustic=trained
 if [[ -n $am_model ]]; then acoustic=brought_along; fi
 stage 17 "the table, and a guarantee for each part of the data" report_compose --in-scores "${scores[@]}" --in-weights "${choices[@]}" \
   --in-baselines "$exp"/{first_pass,pretrained}/score_test --in-privacy "$exp"/{sanitized_text,federated,marginals}_privacy.json --in-manifests $scored --out-report "$report" $(book) \
-  --set command="$command_line" corpus="$corpus" acoustic_model="$acoustic"
+  --set command="$command_line" corpus="$people" acoustic_model="$acoustic"

@@ -15,7 +15,7 @@
 . e2e_options.sh
 dpsgd_epsilons='8 inf'
 . parse_options.sh
-above_0 dpsgd-epsilons "inf|$decimal" "numbers above 0, or inf" "$dpsgd_epsilons"
+above_0 dpsgd-epsilons "inf|$_number" "numbers above 0, or inf" "$dpsgd_epsilons"
 . e2e_stages.sh
 exp=$dpsgd_exp
 declare_base

@@ -54,9 +54,11 @@ if [[ -n $noises && ( $adapt_role == dev || $adapt_role == test || ( $adapt_role
   _stop "--adapt-role" "people of whose words nothing else is made, as --noises claims privacy for them" "$adapt_role, of which models or tables are made" \
     "name another role; for train add --decode false --nnlm-text FILE; or claim nothing: --noises ''"
 fi
+if [[ $decode == false && $corpus == earnings21 ]]; then ignored "clients that are speakers of calls" client devices adapt_role; else ignored "$corpus, whose words nobody has recognized before" recognizer; fi
 if [[ " $ways " != *" all "* ]]; then ways="all $ways"; fi   # what the others are compared with
 if [[ $decode == false ]]; then
   [[ -n $nnlm_text || $recognized == false ]] || _stop "recipe fedlm" "public text for the language model and its vocabulary" "none" "give --nnlm-text FILE"
+  ignored "--decode false: nothing is recognized" arpa encoder max_duration avg am_model am_tokens am_bpe
   exp=exp/fedlm_text_$nnlm
   if [[ -n $nnlm_text ]]; then lang_name=public own_lang=false; fi
   . data_stages.sh

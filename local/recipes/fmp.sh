@@ -28,6 +28,7 @@ if [[ $decode == true ]]; then
   first_pass=$exp          # of --backend kaldi, beside that of k2
   exp=exp/fmp_${exp#exp/ctc_}_$client
 else
+  ignored "--decode false: nothing is recognized" arpa mix nbest encoder max_duration avg am_model am_tokens am_bpe
   . data_stages.sh         # stages 0-2
   exp=exp/fmp_text_$client
 fi

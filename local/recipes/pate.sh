@@ -26,16 +26,17 @@ teachers='' heads=${heads:-false} epsilons='8 inf' sweep_epsilons='' mechanisms=
 sure='' candidates='' labelled='' self_trained=${self_trained:-false} ways=${ways:-none} student_epochs='' score_teachers=3 dpsgd_epsilons='' words=${words-} attacks=white_box
 . parse_options.sh
 teachers=${teachers:-${default_teachers:-15}}
-above_0 teachers "$whole" "whole numbers above 0" "$teachers"
-above_0 epsilons "inf|$decimal" "numbers above 0, or inf" "$epsilons"
-above_0 sweep-epsilons "inf|$decimal" "numbers above 0, or inf" "$sweep_epsilons"
-above_0 dpsgd-epsilons "inf|$decimal" "numbers above 0, or inf" "$dpsgd_epsilons"
+above_0 teachers "$_count" "whole numbers above 0" "$teachers"
+above_0 epsilons "inf|$_number" "numbers above 0, or inf" "$epsilons"
+above_0 sweep-epsilons "inf|$_number" "numbers above 0, or inf" "$sweep_epsilons"
+above_0 dpsgd-epsilons "inf|$_number" "numbers above 0, or inf" "$dpsgd_epsilons"
 among mechanisms "gnmax lnmax confident_gnmax gaussian_posteriors laplace_posteriors" "$mechanisms"
 among readings "equation figures" "${readings:-equation}"
 among vote "utterance token frame" "$vote"
 if [[ $vote == token ]]; then sure=${sure:-${default_sure-}} candidates=${candidates:-${default_candidates-}}; fi
 among attacks "white_box black_box" "$attacks"
 [[ $threshold -ge 1 && $threshold -le 100 ]] || _stop "--threshold" "1 to 100 per cent of the teachers" "'$threshold'" "correct the value"
+if [[ $mechanisms != *confident_gnmax* ]]; then ignored "mechanisms without a threshold: '$mechanisms'" threshold; fi
 [[ $vote != frame || $models == ctc ]] || _stop "--vote frame" "--models ctc: only CTC has a token a frame" "'$models'" "vote for utterances or tokens"
 [[ $heads == false || $start == public ]] || _stop "--start $start" "whole teachers" "--heads true" "add --heads false"
 [[ -z $sure || $vote == token ]] || _stop "--sure" "--vote token" "--vote $vote" "leave it away, or vote for tokens"

@@ -28,8 +28,8 @@ post-processing. For floats:
 What is not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic), that
 ChaCha20 cannot be told from randomness, and anything about the time that a call takes. The differences above
 are not part of the event. For D values, those of all rounds together, they add D * 2^-31 to epsilon at worst
-(0.0005 for a million) and D * 2^-105 to delta; by advanced composition [dwork2010, Theorem III.3], for 1e-10 of
-delta, no more than 2^-31 (sqrt(46.1 D) + D * 2^-31): 0.0005 for 20 million values in each of 1,000 rounds.
+(0.0005 for a million) and D * 2^-105 to delta; by advanced composition [dwork2010, Theorem III.3], for 1e-10
+of delta, no more than 2^-31 (sqrt(46.1 D) + D * 2^-31): 0.0005 for 20 million values in each of 1,000 rounds.
 
 The sum must be computed so that one unit moves it by no more than the sensitivity in floating point too: see
 :mod:`privasr_k2.privacy.clipping`. The stream's secret and name must belong to these inputs alone: the same

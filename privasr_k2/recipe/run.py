@@ -19,7 +19,7 @@ from privasr_k2.recipe import lock, plan
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Options, Runner
-from privasr_k2.recipe.settings import check_keys
+from privasr_k2.recipe.settings import check_keys, without_effect
 from privasr_k2.recipe.stamps import remove_temporaries
 from privasr_k2.recipe.wiring import Wiring
 
@@ -34,7 +34,10 @@ def main() -> None:
     work_dir = Path.cwd()
     stages = plan.parse(args.plan.read_bytes(), str(work_dir))
     wiring = Wiring(stages, work_dir)
-    check_keys(stages, work_dir, args.root.resolve() / "conf")
+    defaults = args.root.resolve() / "conf"
+    check_keys(stages, work_dir, defaults)
+    for sentence in without_effect(stages, work_dir, defaults):
+        print(f"note: {sentence}", file=sys.stderr, flush=True)
     options = Options(args.first, args.last, args.force == "true", args.nj, args.side_by_side)
     if not any(args.first <= stage.number <= args.last for stage in stages):
         known = " ".join(dict.fromkeys(str(stage.number) for stage in stages))

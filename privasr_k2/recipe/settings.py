@@ -42,6 +42,23 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
                     _check(place, key, known, [file.name for file in files if file.parent == defaults])
 
 
+def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> list[str]:
+    """Sentences on keys of a corpus's own files whose values a recipe's ``--set`` replaces, one for each key.
+
+    >>> without_effect([], Path(), Path())
+    []
+    """
+    found: dict[tuple[Path, str], str] = {}
+    for stage in stages:
+        for task in stage.tasks:
+            words = dict(word.split("=", 1) for word in values_of(task.argv, "--set") if "=" in word)
+            for file in [work_dir / path for path in task.configs]:
+                if words and defaults not in file.parents:
+                    for key in [key for key in _keys(file) if key in words]:
+                        found.setdefault((file, key), f"{stage.label} has {words[key]}, by an option")
+    return [f"{file}: {key} is not used: {why}" for (file, key), why in found.items()]
+
+
 def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
     for file in files:
         yield from ((str(file), key) for key in _keys(file))

@@ -19,6 +19,7 @@ number=3 scale=0.5 several='1 10' flag=false word=some
 am_model='' place='' value='' line=''
 . parse_options.sh
 exp=exp/toy_$word
+if [[ $flag == true ]]; then ignored "--flag true, which has its own" word; fi
 if [[ $line == people ]]; then echo "people: $people"; fi
 stage 0 "data of $corpus" "$PRIVASR_ROOT/copy" --in-x "$PRIVASR_ROOT/x" \\
   ${corpus_dir:+--raw-corpus "$corpus_dir"} --out-data data/d \\
@@ -138,6 +139,8 @@ def test_options_of_both_spellings(root: Path) -> None:
         (["--flag", "yes"], ["true or false", "'yes'"]),
         (["--stage", "two"], ["a whole number"]),
         (["--PATH", "/tmp"], ["an option that exists"]),
+        (["--count", "3"], ["an option that exists"]),
+        (["--word", "x", "--flag", "true"], ["--word: expected options that change", "leave it away"]),
         (["--corpus", "other"], ["an option that exists"]),
         (["--size", "huge"], ["tiny, demo, small or paper"]),
         (["--nj", "0"], ["--nj: expected a whole number above 0"]),
@@ -226,7 +229,8 @@ def test_numbers_that_nothing_would_read(root: Path) -> None:
     (own / "little.yaml").write_text("users: 3\n")
     (own / "tyo.yaml").write_text("value: 2\n")
     said = run(root, "little", "ctc", "--dry-run", "true")
-    assert said.count("note:") == 1
+    assert said.count("note:") == 2
+    assert "egs/little/conf/toy.yaml: value is not used: stage 1 (table) has ./run.sh little ctc" in said
     assert "egs/little/conf/tyo.yaml: no stage reads it, as no file of conf/ has its name" in said
     (own / "toy.yaml").write_text("vlaue: 1\n")
     said = run(root, "little", "ctc", "--dry-run", "true", code=2)

@@ -9,19 +9,24 @@ import pytest
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import plan
-from privasr_k2.recipe.settings import check_keys
+from privasr_k2.recipe.plan import Stage
+from privasr_k2.recipe.settings import check_keys, without_effect
 
 DEFAULTS = "lr: 0.1\nencoder:\n  dim: 8\n  kinds: [a]\npeople: {}\nlimit: null\n"
 
 
-def check(folder: Path, own: str = "", flags: str = "") -> None:
-    """Check one stage that reads conf/am.yaml and own/am.yaml."""
+def declared(folder: Path, own: str = "", flags: str = "") -> list[Stage]:
+    """One stage that reads conf/am.yaml and own/am.yaml."""
     for place, text in (("conf", DEFAULTS), ("own", own)):
         (folder / place).mkdir()
         (folder / place / "am.yaml").write_text(text)
     line = f"4 train ./v --config {folder}/conf/am.yaml {folder}/own/am.yaml --out-x exp/x {flags}".split()
-    stages = plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(folder))
-    check_keys(stages, folder, folder / "conf")
+    return plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(folder))
+
+
+def check(folder: Path, own: str = "", flags: str = "") -> None:
+    """Check its keys."""
+    check_keys(declared(folder, own, flags), folder, folder / "conf")
 
 
 @pytest.mark.parametrize(
@@ -68,3 +73,9 @@ def test_a_stage_without_defaults_is_its_verbs_own(tmp_path: Path) -> None:
     line = ["0", "a", "./v", "--out-x", "exp/x", "--set", "anything=1"]
     stages = plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(tmp_path))
     check_keys(stages, tmp_path, tmp_path / "conf")
+
+
+def test_a_key_that_an_option_replaces_is_named(tmp_path: Path) -> None:
+    stages = declared(tmp_path, "lr: 1\nencoder: {dim: 9}\n", "--set lr=2 limit=1")
+    [said] = without_effect(stages, tmp_path, tmp_path / "conf")
+    assert said == f"{tmp_path}/own/am.yaml: lr is not used: stage 4 (train) has 2, by an option"
