@@ -64,7 +64,7 @@ train_setting() {   # SETTING TEXT...: all four from this text
   local out=$exp/$1/lm
   stage 9 "M1 of $1 text, words" train_ngram $(layers lm_ngram) --in-text "${@:2}" --in-manifests $texts --in-lang "$names_lang" \
     --out-lm "$out/M1.arpa.gz"
-  stage 9 "M2 of $1 text, classes" train_class_lm $(layers class_lm) --in-text "${@:2}" --in-public-names "$public_lists" \
+  stage 9 "M2 of $1 text, classes" train_class_lm $(layers class_lm) --in-text "${@:2}" --in-public-lists "$public_lists" \
     --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" --out-lm "$out/M2"
   stage 9 "M4 of $1 text, LSTM" --cmd "$train_cmd" train_lm $(layers lm_lstm) --in-text "${@:2}" --in-dev $text/dev.jsonl.gz --in-lang "$names_lang" \
     --out-dir "$out/M4" ${lm_epochs:+--set epochs="$lm_epochs"} --device "$device" --num-jobs "$nj"

@@ -35,7 +35,7 @@ stage 8 "lang directory of what was released" prepare_lang $(layers lang) --in-m
   --in-public-lists "$public_lists" "${tokens[@]}" --out-dir "$words" --set units="$units" corpus_words=false $lang_options
 
 class_lm=$exp/lm/classes graph=$exp/graph weights=$exp/first_pass/weights.json
-stage 9 "class LM of sanitized text" train_class_lm $(layers class_lm) --in-text "$sanitized" --in-public-names "$public_lists" \
+stage 9 "class LM of sanitized text" train_class_lm $(layers class_lm) --in-text "$sanitized" --in-public-lists "$public_lists" \
   --in-dev $text/dev.jsonl.gz --in-lang "$words" --out-lm "$class_lm"
 stage 9 "neural LM of sanitized text, $nnlm" --cmd "$train_cmd" train_lm $(layers "lm_$nnlm") --in-text "$sanitized" --in-dev $text/dev.jsonl.gz \
   --in-lang "$words" --out-dir "$exp/lm/pretrained" ${lm_epochs:+--set epochs="$lm_epochs"} --device "$device" --num-jobs "$nj"

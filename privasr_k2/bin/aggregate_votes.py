@@ -12,14 +12,11 @@ noise and no release: leave out --out-privacy and --ledger. The epsilon "as publ
 
 from __future__ import annotations
 
-import logging
 from contextlib import ExitStack
 from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
-
-log = logging.getLogger(__name__)
 
 
 def main() -> None:

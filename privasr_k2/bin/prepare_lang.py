@@ -1,8 +1,9 @@
 """Make a language folder: tokens, words and how they are spelled.
 
 The vocabulary is the words of the training text, of --in-further-text and of the name lists, and the most
-frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false, these alone. Phones come from the
-corpus's own lexicon.txt, then CMUdict, then espeak-ng.
+frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false without those of the training text,
+with corpus_words=false without those of lm_text.txt.gz, too. Phones come from the corpus's own lexicon.txt,
+then CMUdict, then espeak-ng.
 
     python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
         --config conf/lang.yaml --set units=phone

@@ -5,7 +5,7 @@ from the marks and from lists (per.txt, org.txt, ... in one folder; a name a lin
 probability).
 
     python -m privasr_k2.bin.train_class_lm --in-text data/sanitized/train.jsonl.gz \
-        --in-public-names data/manifests/public_lists --in-lang data/lang_phone --out-lm exp/class_lm \
+        --in-public-lists data/manifests/public_lists --in-lang data/lang_phone --out-lm exp/class_lm \
         --config conf/class_lm.yaml --set order=3
 """
 
@@ -32,7 +32,7 @@ def main() -> None:
         help="*.jsonl(.gz), or text with tags",
     )
     made.add_argument(
-        "--in-public-names", type=Path, metavar="DIR", help="lists of names: per.txt, org.txt, ..."
+        "--in-public-lists", type=Path, metavar="DIR", help="lists of names: per.txt, org.txt, ..."
     )
     made.add_argument("--in-dev", type=Path, metavar="FILE", help="text whose perplexity is logged")
     made.add_argument("--in-lang", type=Path, required=True, help="language folder: words.txt")
@@ -43,9 +43,9 @@ def main() -> None:
     texts = read_texts(args.in_text, config.classes)
     dev = read_text(args.in_dev, config.classes) if args.in_dev is not None else []
     lists, places = {}, {}
-    if args.in_public_names is not None:
-        lists = read_lists(args.in_public_names, normalize_english)
-        places = list_places(args.in_public_names, normalize_english)
+    if args.in_public_lists is not None:
+        lists = read_lists(args.in_public_lists, normalize_english)
+        places = list_places(args.in_public_lists, normalize_english)
     words = list(load_lang(args.in_lang).word_ids)
     lm = train_class_lm(texts, words, lists, config, places=places, dev=dev)
     save_class_lm(args.out_lm, lm)

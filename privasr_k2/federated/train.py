@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,6 @@ from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.keeper import Place
 from privasr_k2.training.trainlog import TrainLog
-
-log = logging.getLogger(__name__)
 
 ABOUT = "federated.json"
 Sentences = Sequence[Sequence[str]]

@@ -8,7 +8,6 @@ check fails or the votes are used up, has no label.
 from __future__ import annotations
 
 import dataclasses
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     import torch
     from lhotse import CutSet
     from lhotse.cut import Cut
-
-log = logging.getLogger(__name__)
 
 TOKEN = "token"
 

@@ -111,14 +111,12 @@ class LowFprPoint:
     """True positives at a threshold that only few non-members exceed.
 
     Attributes:
-        asked_fpr: the false-positive rate that was asked for.
         threshold: examples with a score *above* it are called members.
         tpr: interval of the true-positive rate at this threshold.
         fpr_high: upper end of the false-positive rate of the population at this threshold, which errs with
             probability at most 1 - confidence.
     """
 
-    asked_fpr: float
     threshold: float
     true_positives: int
     members: int
@@ -163,7 +161,6 @@ def at_low_fpr(
     threshold = np.partition(others, others.size - 1 - allowed)[others.size - 1 - allowed]
     true_positives = int(np.count_nonzero(members > threshold))
     return LowFprPoint(
-        fpr,
         float(threshold),
         true_positives,
         members.size,

@@ -76,7 +76,7 @@ def conf(repo_root: Path, name: str, *more: str) -> list[object]:
 
 def class_lm(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, *more: str) -> Path:
     flags = ["--in-text", folder / "train.jsonl.gz", "--in-dev", folder / "dev.jsonl.gz"]
-    flags += ["--in-public-names", folder / "names", "--in-lang", folder / "lang"]
+    flags += ["--in-public-lists", folder / "names", "--in-lang", folder / "lang"]
     settings = conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell", *more)
     call(monkeypatch, "train_class_lm", *flags, "--out-lm", folder / "class_lm", *settings)
     return folder / "class_lm"
