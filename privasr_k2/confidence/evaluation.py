@@ -28,7 +28,7 @@ from privasr_k2.scoring.confidence_metrics import (
 )
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
-from privasr_k2.scoring.report import table
+from privasr_k2.scoring.report import NOTHING, table
 
 TITLES = {"nce": "NCE", "ece_width": "ECE", "ece_mass": "ECE (equal mass)", "auc": "AUC"}
 _DIGITS = 4
@@ -238,7 +238,7 @@ def _row(result: SystemResult, measured: Mapping[str, Measured], *, against: str
 def _text(measured: Measured, *, signed: bool) -> str:
     sign = "+" if signed else ""
     if not math.isfinite(measured.value):
-        return "–"
+        return NOTHING
     interval = measured.interval
     if interval is None:
         return f"{measured.value:{sign}.{_DIGITS}f}"

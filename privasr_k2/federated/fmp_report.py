@@ -26,7 +26,7 @@ from privasr_k2.scoring.classlm_results import pooled
 from privasr_k2.scoring.comparisons import check_same_references, holm
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.matched_pairs import compare
-from privasr_k2.scoring.report import interval_text, number, p_text, table
+from privasr_k2.scoring.report import NOTHING, interval_text, number, p_text, table
 from privasr_k2.scoring.results import Score, read_score, read_scored_words
 
 BASELINE = "baseline"
@@ -142,7 +142,7 @@ def _p(system: System, baseline: System) -> float | None:
 
 
 def _change(value: float | None, before: float | None) -> str:
-    return "–" if value is None or not before else f"{100 * (value / before - 1):+.1f} %"
+    return NOTHING if value is None or not before else f"{100 * (value / before - 1):+.1f} %"
 
 
 def row(system: System, baseline: System) -> dict[str, str]:
@@ -189,7 +189,7 @@ def _over_clients(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
         nats, tokens, stream(1, "fmp report"), num_replicates=_REPLICATES, confidence=_CONFIDENCE
     )
     if found is None:
-        return "–"
+        return NOTHING
     low, high = (100 * math.expm1(value) for value in (found.low, found.high))
     return f"{low:+.1f} to {high:+.1f} %"
 

@@ -26,7 +26,7 @@ from privasr_k2.recipe.wiring import Wiring
 REPOSITORY = "{root}/"
 """What stands in fingerprints for the checkout's own path."""
 _BLOCK = 1 << 20
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_EVENTS = ("value", "tag", "anchor", "implicit")
 # A file that was written this short a time ago may be written again with no other time of change.
 _SETTLED_NS = 1_000_000_000
@@ -172,7 +172,7 @@ def _said_in(file: str, digest: str) -> str:
         with open(file, encoding="utf-8") as text:
             events = [
                 [type(event).__name__, *(str(getattr(event, name, "")) for name in _OF_EVENTS)]
-                for event in yaml.parse(text, Loader=_LOADER)
+                for event in yaml.parse(text, Loader=YAML_LOADER)
             ]
     except (yaml.YAMLError, ValueError, RecursionError, OSError):
         return digest

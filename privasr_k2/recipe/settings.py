@@ -15,9 +15,8 @@ from typing import Any
 import yaml
 
 from privasr_k2.errors import ConfigError
+from privasr_k2.recipe.fingerprint import YAML_LOADER
 from privasr_k2.recipe.plan import Stage, Task, values_of
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
@@ -79,7 +78,7 @@ def _keys(file: Path) -> tuple[str, ...]:
     """Dotted keys of a YAML file that have values."""
     try:
         with open(file, encoding="utf-8") as text:
-            found = yaml.load(text, Loader=_LOADER)
+            found = yaml.load(text, Loader=YAML_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(file, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(found, dict | None):

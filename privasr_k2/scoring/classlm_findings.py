@@ -7,7 +7,7 @@ a loss to recover only where a model of original text is better than that of san
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privasr_k2.scoring.bootstrap import Difference
@@ -27,6 +27,7 @@ from privasr_k2.scoring.classlm_results import (
     SANITIZED,
     Measured,
     System,
+    in_order,
     setting_of,
 )
 from privasr_k2.scoring.report import interval_text, number, p_text
@@ -143,7 +144,7 @@ def _recovery(measure: Measure) -> list[str]:
     sizes = sorted({system.size for system in measure.values if system.kind == ADAPT})
     found = []
     for size in sizes:
-        systems = [system for system in _sorted(measure.values) if system.setting == setting_of(ADAPT, size)]
+        systems = [system for system in in_order(measure.values) if system.setting == setting_of(ADAPT, size)]
         cases = [
             (system, System(SANITIZED, system.model))
             for system in systems
@@ -173,7 +174,7 @@ def _against_direct(measure: Measure) -> list[str]:
     size = smallest_size(measure.values)
     how_much = f" to {size:g} %" if size else ""
     title = f"Adapting{how_much} is better than training with the same text at once, by {measure.name}"
-    systems = [system for system in _sorted(measure.values) if system.setting == setting_of(ADAPT, size)]
+    systems = [system for system in in_order(measure.values) if system.setting == setting_of(ADAPT, size)]
     cases = [(system, System(setting_of(DIRECT, size), system.model)) for system in systems]
     return [_grouped(title, measure, cases)]
 
@@ -200,7 +201,7 @@ def _grouped(
 
 def _best(measure: Measure) -> str:
     title = f"M1 + M2 + M4 is best of all that see no more original text, by {measure.name}"
-    others = [system for system in rivals(_sorted(measure.values)) if measure.has(system)]
+    others = [system for system in rivals(in_order(measure.values)) if measure.has(system)]
     if not measure.has(BEST) or not others:
         return f"{title}: not measured."
     own = measure.values[BEST]
@@ -235,7 +236,3 @@ def _recall(measured: Measured) -> float | None:
 
 def _ratio(after: float, before: float) -> float:
     return after / before if before else float("inf")
-
-
-def _sorted(systems: Collection[System]) -> list[System]:
-    return sorted(systems, key=lambda system: system.order)

@@ -32,6 +32,7 @@ from privasr_k2.scoring.classlm_results import (
     Perplexities,
     System,
     TextPart,
+    in_order,
     setting_of,
 )
 from privasr_k2.scoring.corpus_info import CorpusInfo
@@ -165,7 +166,7 @@ def classlm_report(given: ClassLmInputs, options: ClassLmReportOptions) -> str:
 
 def _paper_tables(given: ClassLmInputs, measures: Sequence[Measure]) -> list[str]:
     """Tables 1 to 5, each with the published figures below."""
-    known = _sorted(given.perplexities.ppl)
+    known = in_order(given.perplexities.ppl)
 
     def own(system: System) -> list[str]:
         return [number(m.values[system]) if m.has(system) else NOTHING for m in measures]
@@ -262,7 +263,7 @@ def _text_row(part: TextPart) -> dict[str, str]:
 def _all_systems(given: ClassLmInputs) -> list[str]:
     """A row for each system, and one for each class of entities."""
     rows, of_classes = [], []
-    for system in _sorted(given.perplexities.ppl):
+    for system in in_order(given.perplexities.ppl):
         row = {"system": str(system)}
         if system in given.systems:
             measured = given.systems[system]
@@ -336,7 +337,3 @@ def _comparisons(
         ]
         blocks.append(f"Recall of the words of names:\n\n{table(rows)}")
     return blocks
-
-
-def _sorted(systems: Iterable[System]) -> list[System]:
-    return sorted(systems, key=lambda system: system.order)

@@ -88,6 +88,11 @@ class System(NamedTuple):
         return _ORDER.index(self.kind), self.size, self.one_pass, self.name
 
 
+def in_order(systems: Iterable[System]) -> list[System]:
+    """Systems as tables have them."""
+    return sorted(systems, key=lambda system: system.order)
+
+
 def setting_of(kind: str, size: float) -> str:
     """The setting of an adaptation text's size.
 

@@ -23,6 +23,7 @@ from privasr_k2.scoring.pate_results import (
     Name,
     model_label,
     parse_system,
+    parts_of,
 )
 from privasr_k2.scoring.results import Score
 
@@ -30,7 +31,7 @@ from privasr_k2.scoring.results import Score
 def teacher_panels(scores: Mapping[Name, Score]) -> list[Panel]:
     """Error rate against the number of teachers, a panel a part [yang2022, Figure 2]."""
     panels = []
-    for part in _parts(scores):
+    for part in parts_of(scores):
         lines: dict[str, list[Point]] = {}
         for name, score in scores.items():
             system = parse_system(name.system, score.place)
@@ -48,7 +49,7 @@ def epsilon_panels(scores: Mapping[Name, Score], exact: Mapping[Name, Epsilon]) 
     Systems without a finite epsilon are drawn from edge to edge.
     """
     panels = []
-    for part in _parts(scores):
+    for part in parts_of(scores):
         for model in dict.fromkeys(name.model for name in scores):
             lines: dict[str, list[Point]] = {}
             levels = []
@@ -67,10 +68,6 @@ def epsilon_panels(scores: Mapping[Name, Score], exact: Mapping[Name, Epsilon]) 
             label = f"{model_label(model)}: exact epsilon (smaller is stronger)"
             panels.append(Panel(label, _rate(scores, part), [*_by_x(lines), *levels], xscale="log"))
     return panels
-
-
-def _parts(scores: Mapping[Name, Score]) -> list[str]:
-    return list(dict.fromkeys(part for score in scores.values() for part in score.parts))
 
 
 def _rate(scores: Mapping[Name, Score], part: str) -> str:

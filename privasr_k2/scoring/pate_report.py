@@ -33,6 +33,7 @@ from privasr_k2.scoring.pate_results import (
     Votes,
     model_label,
     parse_system,
+    parts_of,
 )
 from privasr_k2.scoring.report import (
     FEW_SPEAKERS,
@@ -114,7 +115,7 @@ def pate_report(given: PateInputs, options: PateReportOptions) -> str:
         raise DataError("--in-scores", "score_test folders", "none", "name at least one")
     _check_releases(given)
     compared, exact = compare_systems(given.scores), exact_epsilons(given.entries)
-    weak = {part: too_weak(given.scores, part, options.weak_wer) for part in _parts(given.scores)}
+    weak = {part: too_weak(given.scores, part, options.weak_wer) for part in parts_of(given.scores)}
     name = f": {given.corpus.name}" if given.corpus.name else ""
     blocks = [f"# PATE and DP-SGD for end-to-end recognizers{name}\n", *given.corpus.heading]
     if options.command:
@@ -150,10 +151,6 @@ def _check_releases(given: PateInputs) -> None:
             )
 
 
-def _parts(scores: Mapping[Name, Score]) -> list[str]:
-    return list(dict.fromkeys(part for score in scores.values() for part in score.parts))
-
-
 def _rows(
     model: str,
     given: PateInputs,
@@ -162,7 +159,7 @@ def _rows(
     weak: Mapping[str, Mapping[tuple[str, int], float]],
 ) -> Iterator[dict[str, str]]:
     of_model = {name: score for name, score in given.scores.items() if name.model == model}
-    for part in _parts(of_model):
+    for part in parts_of(of_model):
         for name, score in of_model.items():
             result = score.parts.get(part)
             if result is None:

@@ -203,6 +203,11 @@ def read_scores(folders: Iterable[Path]) -> dict[Name, Score]:
     return dict(sorted(found.items(), key=lambda item: _rank(item[0])))
 
 
+def parts_of(scores: Mapping[Name, Score]) -> list[str]:
+    """The parts of the corpus that were scored, in their order."""
+    return list(dict.fromkeys(part for score in scores.values() for part in score.parts))
+
+
 def _rank(name: Name) -> tuple[Any, ...]:
     kinds = [PUBLIC, SELF_TRAINED, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, *MECHANISMS, DPSGD]
     models = list(MODELS)
