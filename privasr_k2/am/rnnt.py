@@ -246,6 +246,8 @@ class RnntModel(SequenceModel):
                 "set it to 0, or install k2",
             )
         edges = boundary(lengths, target_lengths)
+        # k2 wants as many frames as labels; those behind an utterance's end count for nothing.
+        encoded = functional.pad(encoded, (0, 0, 0, max(targets.size(1) - encoded.size(1), 0)))
         # Not the smoothed loss: it mixes in a unigram of the whole batch, so that utterances would change
         # each other's gradients.
         simple, (of_label, of_blank) = k2.rnnt_loss_simple(

@@ -182,6 +182,30 @@ def test_pruning_that_keeps_everything_is_the_full_loss_and_the_choosing_one() -
     assert all(parameter.grad is not None for parameter in narrow.parameters())
 
 
+@pytest.mark.k2
+def test_pruning_where_labels_are_more_than_frames() -> None:
+    x, lengths = features(33, 12)
+    texts = [torch.tensor([1, 2]), torch.tensor([1, 2, 3] * 3)]
+    targets = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
+    target_lengths = torch.tensor([len(one) for one in texts])
+    pruned = model("rnnt", prune_range=10).train()
+    pruned.spec = replace(pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9))
+    full = model("rnnt")
+    full.load_state_dict(pruned.state_dict(), strict=False)
+    frames = pruned.encode(x, lengths)[1]
+    assert int(frames[1]) < 9
+    given = (x, lengths, targets, target_lengths)
+    torch.testing.assert_close(pruned(*given), full(*given), atol=1e-4, rtol=1e-4)
+    narrow = model("rnnt", prune_range=4).train()
+    narrow.load_state_dict(pruned.state_dict())
+    together = narrow(*given)
+    alone = narrow(
+        x[1:, :12], lengths[1:], targets[1:], target_lengths[1:]
+    )  # fewer frames than labels in all of it
+    assert together.isfinite().all()
+    torch.testing.assert_close(alone[0], together[1], atol=1e-5, rtol=1e-5)
+
+
 def test_pruning_without_k2_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rnnt, "find_k2", lambda: None)
     with pytest.raises(ConfigError, match=r"transducer\.prune_range: expected k2"):
