@@ -50,11 +50,13 @@ if [[ -z $strategy ]]; then strategy=square_root; fi
 [[ $tune == false || -z $client_lr$server_lr$private_lr ]] || _stop "--tune true" "no learning rate beside it" \
   "--client-lr, --server-lr or --private-lr" "leave one of both away"
 [[ -z $bands || $strategy == square_root ]] || _stop "--bands" "--strategy square_root" "'$strategy'" "leave --bands away"
-if [[ -n $noises && ( $adapt_role == dev || $adapt_role == test || ( $adapt_role == train && ( $decode == true || -z $nnlm_text ) && $corpus != earnings21 ) ) ]]; then
+if [[ $corpus == earnings21 ]]; then ignored "clients that are speakers of calls" client devices adapt_role
+else ignored "$corpus, whose words nobody has recognized before" recognizer
+fi
+if [[ -n $noises && ( " dev test " == *" $adapt_role "* || ( $adapt_role == train && ( $decode == true || -z $nnlm_text ) ) ) ]]; then
   _stop "--adapt-role" "people of whose words nothing else is made, as --noises claims privacy for them" "$adapt_role, of which models or tables are made" \
     "name another role; for train add --decode false --nnlm-text FILE; or claim nothing: --noises ''"
 fi
-if [[ $decode == false && $corpus == earnings21 ]]; then ignored "clients that are speakers of calls" client devices adapt_role; else ignored "$corpus, whose words nobody has recognized before" recognizer; fi
 if [[ " $ways " != *" all "* ]]; then ways="all $ways"; fi   # what the others are compared with
 if [[ $decode == false ]]; then
   [[ -n $nnlm_text || $recognized == false ]] || _stop "recipe fedlm" "public text for the language model and its vocabulary" "none" "give --nnlm-text FILE"

@@ -199,9 +199,8 @@ def test_pruning_where_labels_are_more_than_frames() -> None:
     narrow = model("rnnt", prune_range=4).train()
     narrow.load_state_dict(pruned.state_dict())
     together = narrow(*given)
-    alone = narrow(
-        x[1:, :12], lengths[1:], targets[1:], target_lengths[1:]
-    )  # fewer frames than labels in all of it
+    # Fewer frames than labels in all of the batch, where there were more in the first utterance.
+    alone = narrow(x[1:, :12], lengths[1:], targets[1:], target_lengths[1:])
     assert together.isfinite().all()
     torch.testing.assert_close(alone[0], together[1], atol=1e-5, rtol=1e-5)
 

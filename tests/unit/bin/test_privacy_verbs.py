@@ -10,8 +10,7 @@ import sys
 import pytest
 
 from privasr_k2.privacy import events, release
-from privasr_k2.privacy.accounting import Relation
-from privasr_k2.privacy.spending import Spending
+from tests.unit.privacy.made_spending import COUNTS
 
 PLAN = ("--unit", "speaker", "--units", "74", "--rate", "0.1", "--delta", "1e-5")
 
@@ -71,12 +70,8 @@ def test_bad_reports_end_with_code_2(arguments, message):
 
 def test_a_report_on_one_release_counts_what_bares_the_same_people(tmp_path):
     ledger = tmp_path / "privacy" / "ledger.json"
-    counts = Spending(
-        data="mini/train", released="word counts", unit="user", units=48, relation=Relation.ADD_OR_REMOVE_ONE,
-        event=events.pure(1.0), sampling="all units", delta=1e-5, does_not_cover=(),
-    )  # fmt: skip
-    bare = dataclasses.replace(counts, data="mini/train and mini/adapt", event=events.unprotected())
-    for name, spending in (("counts", counts), ("text", bare)):
+    bare = dataclasses.replace(COUNTS, data="mini/train and mini/adapt", event=events.unprotected())
+    for name, spending in (("counts", COUNTS), ("text", bare)):
         with release.begin(
             ledger,
             beside=tmp_path / name / "privacy.json",

@@ -11,21 +11,8 @@ import pytest
 
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.privacy import events, release
-from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.ledger import Ledger
-from privasr_k2.privacy.spending import Spending
-
-COUNTS = Spending(
-    data="mini/train",
-    released="word counts",
-    unit="user",
-    units=48,
-    relation=Relation.ADD_OR_REMOVE_ONE,
-    event=events.pure(1.0),
-    sampling="all units in every round",
-    delta=1e-5,
-    does_not_cover=(),
-)
+from tests.unit.privacy.made_spending import COUNTS
 
 
 @pytest.fixture

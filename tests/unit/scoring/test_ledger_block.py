@@ -9,21 +9,10 @@ import pytest
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events, release
-from privasr_k2.privacy.accounting import Relation
-from privasr_k2.privacy.spending import Spending
 from privasr_k2.scoring.ledger_block import ledger_block
+from tests.unit.privacy.made_spending import COUNTS as WORD_COUNTS
 
-COUNTS = Spending(
-    data="mini/train",
-    released="word counts",
-    unit="user",
-    units=48,
-    relation=Relation.ADD_OR_REMOVE_ONE,
-    event=events.pure(1.5),
-    sampling="all units in every round",
-    delta=1e-5,
-    does_not_cover=(),
-)
+COUNTS = dataclasses.replace(WORD_COUNTS, event=events.pure(1.5))
 
 
 def spend(folder: Path, name: str, **changes: object) -> Path:
