@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from privasr_k2.privacy.audit.marks import MarksConfig
+
 ATTACKS = ("white_box", "black_box")
 
 
@@ -127,16 +129,7 @@ class VoteAuditConfig:
 
 
 @dataclass(frozen=True)
-class MarkAuditConfig:
+class MarkAuditConfig(MarksConfig):
     """``conf/audit_dpsgd.yaml``."""
 
-    marks: int
     speech: bool
-    guesses: float
-    broken: float
-    confidence: float
-
-    def __post_init__(self) -> None:
-        _check(self, {"marks": 2})
-        if not 0 < self.guesses <= 1 or not 0 < self.confidence < 1 or self.broken <= 1:
-            raise ValueError("guesses must be in (0, 1], confidence in (0, 1) and broken above 1")

@@ -30,7 +30,7 @@ from privasr_k2.attack.settings import VoteAuditConfig
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.accounting import Relation, account
-from privasr_k2.privacy.audit.bounds import AuditBound, judge
+from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.intervals import bound_from_counts, lower_end, upper_end
 from privasr_k2.privacy.audit.search import largest_rejected
 from privasr_k2.privacy.audit.two_histograms import choose_event
@@ -94,10 +94,15 @@ def audit_votes(
     shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": 0.0}
     found = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
     one, all_of_it = ({name: both[n] for name, both in found.items()} for n in (0, 1))
+
+    def against(bounds: dict[str, AuditBound], event: Event) -> dict[str, Any]:
+        epsilon = account(event, claim.relation, claim.delta).value
+        return judged(bounds, claimed_epsilon=epsilon, claimed_delta=claim.delta)
+
     return {
         "histograms": [pair[0].tolist(), pair[1].tolist()],
-        "one_answer": _judged(one, claim.one, claim),
-        "whole_release": {"answers": claim.answers, **_judged(all_of_it, claim.all, claim)},
+        "one_answer": against(one, claim.one),
+        "whole_release": {"answers": claim.answers, **against(all_of_it, claim.all)},
     }
 
 
@@ -179,29 +184,6 @@ def _hockey_stick(log_p: np.ndarray, log_q: np.ndarray, epsilon: float) -> float
     if not kept.any():
         return 0.0
     return float(np.exp(logsumexp(log_p[kept], b=-np.expm1(log_q[kept] + epsilon - log_p[kept]))))
-
-
-def _judged(found: dict[str, AuditBound], event: Event, claim: VoteClaim) -> dict[str, Any]:
-    claimed = account(event, claim.relation, claim.delta).value
-    verdict = judge(
-        found["sound"], broken=found["broken"], noise_free=found["noise_free"], claimed_epsilon=claimed,
-        claimed_delta=claim.delta,
-    )  # fmt: skip
-    return verdict_to_json(found, claimed, verdict.value)
-
-
-def verdict_to_json(found: dict[str, AuditBound], claimed: float, verdict: str) -> dict[str, Any]:
-    """An audit in plain values: the claim, the bounds beneath it, and what they say."""
-    sound = found["sound"]
-    return {
-        "claimed_epsilon": claimed,
-        "delta": sound.delta,
-        "confidence": sound.confidence,
-        "epsilon_lower": {name: bound.epsilon_lower for name, bound in found.items()},
-        "largest_possible": sound.largest_possible,
-        "trials": sound.trials,
-        "verdict": verdict,
-    }
 
 
 def audit_lines(name: str, told: dict[str, Any]) -> list[str]:

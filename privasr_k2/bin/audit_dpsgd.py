@@ -41,7 +41,6 @@ def main() -> None:
 
     import torch
 
-    from privasr_k2.attack.mark_audit import Marks, audit_marks
     from privasr_k2.attack.settings import MarkAuditConfig
     from privasr_k2.attack.vote_audit import audit_lines
     from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
@@ -50,8 +49,10 @@ def main() -> None:
     from privasr_k2.dpsgd.units import Unit
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.privacy.accounting import account
+    from privasr_k2.privacy.audit.marks import audit_marks
     from privasr_k2.privacy.streams import Drawn
     from privasr_k2.training.distributed import choose_device
+    from privasr_k2.training.marks import Marks
 
     @dataclasses.dataclass(frozen=True)
     class Audited(MarkAuditConfig, DpSgdConfig):

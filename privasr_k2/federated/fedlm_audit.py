@@ -5,42 +5,39 @@ What they need of the training is what is released: the model after each round. 
 - *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by the model's
   loss?
 - *Membership*: do the sentences of clients that took part gain more than those of clients that did not?
-- *Marks*: clients that send one coordinate, as long as the clip allows, are put in by coins. The attack adds
-  up what each round released there. It is the strongest attack on a sum, so that its bound can come near the
-  claim (:mod:`privasr_k2.privacy.audit.one_run`); it is run again with the noise divided, and next to none,
-  since a bound below the claim counts only where the same attack finds what is there.
+- *Marks*: do clients show that send one coordinate, as long as the clip allows? Its bound can come near the
+  claim (:mod:`privasr_k2.privacy.audit.marks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.federated.fedlm import Federation, rounds
+from privasr_k2.federated.processes import indices_from_leader
 from privasr_k2.federated.settings import FedLmConfig, spending
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.privacy.accounting import account
-from privasr_k2.privacy.audit import bounds, exposure, membership
-from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
+from privasr_k2.privacy.audit import exposure, membership
+from privasr_k2.privacy.audit.marks import MarksConfig, audit_marks
 from privasr_k2.privacy.streams import Drawn
-from privasr_k2.randomness import new_secret, noise_stream, stream
+from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process
-
-#: The noise of the run that must show leakage, by that of the claim.
-_HARDLY_ANY = 1e-6
+from privasr_k2.training.marks import Marks
 
 
 @dataclass(frozen=True)
-class AuditConfig:
+class AuditConfig(MarksConfig):
     """``conf/fedlm_audit.yaml``, where every number is explained."""
 
     canaries: int
@@ -48,20 +45,15 @@ class AuditConfig:
     secret_words: int
     repeats: int
     top: int
-    marks: int
-    guesses: float
-    broken: float
-    confidence: float
 
     def __post_init__(self) -> None:
-        least = {"canaries": 1, "candidates": 2, "secret_words": 1, "repeats": 1, "top": 1, "marks": 2}
+        super().__post_init__()
+        least = {"canaries": 1, "candidates": 2, "secret_words": 1, "repeats": 1, "top": 1}
         for name, value in least.items():
             if getattr(self, name) < value:
                 raise ValueError(f"{name} must be at least {value}, got {getattr(self, name)}")
         if self.top >= self.candidates:
             raise ValueError(f"top must be below candidates, got {self.top} of {self.candidates}")
-        if not 0 < self.guesses <= 1 or not 0 < self.confidence < 1 or self.broken <= 1:
-            raise ValueError("guesses must be in (0, 1], confidence in (0, 1) and broken above 1")
 
 
 @dataclass(frozen=True)
@@ -177,29 +169,39 @@ def marks(
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed, and the verdict.
+        the bounds, what is claimed, and the verdict, as :func:`privasr_k2.privacy.audit.marks.audit_marks`
+        gives them; those of the leader count.
 
     Raises:
         DataError: fewer trained parameters than marks.
     """
+    size = len(make_trainer().vector)
+    nothing = Text(np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
+
+    def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
+        replaced = Marks(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
+        added = [
+            ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap) for name in replaced
+        ]
+        everyone = sorted([*clients, *added], key=lambda client: client.name)
+        federation = Federation(everyone, make_trainer(), replaced)
+        scores = np.zeros(len(coordinates))
+        noisy = _with_noise(config, share)
+        for one in rounds(federation, noisy, process, Drawn("cohorts", None), None):
+            if one.delta is not None:
+                scores += one.delta.numpy()[coordinates]
+        return scores
+
     claimed = spending(config, len(clients) + audit.marks)
-    cost = account(claimed.event, claimed.relation, claimed.delta)
-    found = {
-        name: _marked_run(make_trainer(), clients, _with_noise(config, share), audit, process)
-        for name, share in {"sound": 1.0, "broken": 1 / audit.broken, "noise_free": _HARDLY_ANY}.items()
-    }
-    claim = {"claimed_epsilon": cost.value, "claimed_delta": claimed.delta}
-    verdict = bounds.judge(found["sound"], broken=found["broken"], noise_free=found["noise_free"], **claim)
-    return {
-        "epsilon_rdp": cost.rdp,
-        "epsilon_pld": cost.pld,
-        "delta": claimed.delta,
-        "epsilon_lower": {name: bound.epsilon_lower for name, bound in found.items()},
-        "largest_possible": found["sound"].largest_possible,
-        "trials": found["sound"].trials,
-        "confidence": audit.confidence,
-        "verdict": verdict.value,
-    }
+    return audit_marks(
+        run,
+        size=size,
+        claimed_epsilon=account(claimed.event, claimed.relation, claimed.delta).value,
+        delta=claimed.delta,
+        seed=config.seed,
+        config=audit,
+        agree=partial(indices_from_leader, process),
+    )
 
 
 def _with_noise(config: FedLmConfig, share: float) -> FedLmConfig:
@@ -207,39 +209,6 @@ def _with_noise(config: FedLmConfig, share: float) -> FedLmConfig:
         config.privacy, noise=config.privacy.noise * share, count_noise=config.privacy.count_noise * share
     )
     return replace(config, privacy=privacy)
-
-
-def _marked_run(
-    trainer: LocalTrainer,
-    clients: Sequence[ClientData],
-    config: FedLmConfig,
-    audit: AuditConfig,
-    process: Process,
-) -> bounds.AuditBound:
-    size = len(trainer.vector)
-    if size < audit.marks:
-        raise DataError("marks", f"at most {size}, a coordinate each", str(audit.marks), "take fewer")
-    coins = inclusion_coins(noise_stream(new_secret(), "coins"), canaries=audit.marks)
-    names = [f"mark-{number:06}" for number in range(audit.marks)]
-    coordinates = stream(config.seed, "marks").choice(size, size=audit.marks, replace=False)
-    replaced = {}
-    for number in np.flatnonzero(coins).tolist():
-        update = torch.zeros(size)
-        update[coordinates[number]] = 2.0 * (config.privacy.clip or 0.0)
-        replaced[names[number]] = update
-    nothing = Text(np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
-    added = [
-        ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap) for name in replaced
-    ]
-    everyone = sorted([*clients, *added], key=lambda client: client.name)
-    scores = np.zeros(audit.marks)
-    federation = Federation(everyone, trainer, replaced)
-    for one in rounds(federation, config, process, Drawn("cohorts", None), None):
-        if one.delta is not None:
-            scores += one.delta.numpy()[coordinates]
-    # None is guessed to be out: whoever is in may never have been drawn.
-    guesses = guesses_from_scores(scores, guess_in=max(1, round(audit.guesses * audit.marks)), guess_out=0)
-    return one_run_bound(coins, guesses, delta=config.privacy.delta, confidence=audit.confidence)
 
 
 def split_members(clients: Sequence[ClientText], seed: int) -> tuple[list[ClientText], list[ClientText]]:

@@ -284,17 +284,12 @@ def _audits(audits: Mapping[str, Mapping[str, Any]]) -> list[str]:
                 }
             )
     verdicts = "".join(
-        f"- {label_of(name)}: claimed epsilon {shown(_claimed(found['marks']))}, "
+        f"- {label_of(name)}: claimed epsilon {shown(found['marks']['claimed_epsilon'])}, "
         f"{found['marks']['trials']} marks can show at most {found['marks']['largest_possible']:.3g}; "
         f"verdict: {found['marks']['verdict']}.\n"
         for name, found in audits.items()
     )
     return [f"## Audit\n\n{table(rows)}", verdicts]
-
-
-def _claimed(marks: Mapping[str, Any]) -> float:
-    pld = marks["epsilon_pld"]
-    return float(marks["epsilon_rdp"] if pld is None else min(marks["epsilon_rdp"], pld))
 
 
 def _comparisons(ppl: Sequence[Compared], wer: Sequence[Compared]) -> list[str]:

@@ -9,7 +9,9 @@ on purpose (noise divided by ten, or no clip), and show leakage on one without n
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
@@ -140,6 +142,43 @@ def judge(
     if broken.epsilon_lower <= claimed_epsilon or noise_free.epsilon_lower == 0:
         return Verdict.WEAK_ATTACK
     return Verdict.STANDS_UNDER
+
+
+def judged(
+    found: Mapping[str, AuditBound], *, claimed_epsilon: float, claimed_delta: float
+) -> dict[str, Any]:
+    """An audit in plain values: the claim, the bounds beneath it, and what they say.
+
+    Args:
+        found: the bounds ``sound``, ``broken`` and ``noise_free`` of :func:`judge`.
+        claimed_epsilon, claimed_delta: the claim.
+
+    Raises:
+        PrivacyError: as :func:`judge`.
+
+    >>> bounds = {"sound": 0.1, "broken": 3.0, "noise_free": 5.0}
+    >>> found = {name: AuditBound(low, 0.95, 1e-5, 5.0, 300, "one run") for name, low in bounds.items()}
+    >>> told = judged(found, claimed_epsilon=2.0, claimed_delta=1e-5)
+    >>> told["epsilon_lower"] == bounds, told["verdict"]
+    (True, 'stands under the claim')
+    """
+    sound = found["sound"]
+    verdict = judge(
+        sound,
+        broken=found["broken"],
+        noise_free=found["noise_free"],
+        claimed_epsilon=claimed_epsilon,
+        claimed_delta=claimed_delta,
+    )
+    return {
+        "claimed_epsilon": claimed_epsilon,
+        "delta": claimed_delta,
+        "confidence": sound.confidence,
+        "epsilon_lower": {name: bound.epsilon_lower for name, bound in found.items()},
+        "largest_possible": sound.largest_possible,
+        "trials": sound.trials,
+        "verdict": verdict.value,
+    }
 
 
 def _setting(bound: AuditBound) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privasr_k2.attack.mark_audit import Marks, audit_marks
-from privasr_k2.attack.settings import MarkAuditConfig, VoteAuditConfig
+from privasr_k2.attack.settings import VoteAuditConfig
 from privasr_k2.attack.vote_audit import (
     VoteClaim,
     audit_lines,
@@ -15,11 +14,10 @@ from privasr_k2.attack.vote_audit import (
     composed_bound,
     neighbours,
 )
-from privasr_k2.errors import ConfigError, DataError, PrivacyError
+from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.privacy import events
-from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.pate.gnmax import gnmax_event
-from privasr_k2.privacy.sampling import PoissonSampling
 from privasr_k2.privacy.streams import Drawn
 from tests.unit.attack.attack_small import loaded
 
@@ -99,47 +97,6 @@ def test_bounds_of_coins_grow_with_what_was_seen() -> None:
     assert coins_epsilon(0.4, 0.6, 9, DELTA) == 0.0
 
 
-def marks_config(*overrides: str) -> MarkAuditConfig:
-    return loaded(MarkAuditConfig, "audit_dpsgd", *overrides)
-
-
-def run_sums(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
-    """Poisson batches of marks as long as the clip, with noise, as DP-SGD releases them."""
-    rng = np.random.default_rng(len(inside))
-    is_in = np.isin(coordinates, inside)
-    scores = np.zeros(len(coordinates))
-    for _ in range(40):
-        drawn = is_in & (rng.random(len(coordinates)) < 0.2)
-        scores += drawn + share * rng.normal(size=len(coordinates))
-    return scores
-
-
-def test_marks_stand_under_the_claim_and_exceed_it_broken() -> None:
-    event = PoissonSampling(0.2).event(events.gaussian(1.0), 40, Relation.ADD_OR_REMOVE_ONE)
-    epsilon = account(event, Relation.ADD_OR_REMOVE_ONE, DELTA).value
-    given = dict(size=5000, delta=DELTA, seed=1, config=marks_config("marks=2000"))
-    found = audit_marks(run_sums, claimed_epsilon=epsilon, **given)
-    lower = found["epsilon_lower"]
-    assert 0 < lower["sound"] < epsilon and lower["broken"] > lower["sound"]
-    assert (
-        audit_marks(run_sums, claimed_epsilon=lower["sound"] / 2, **given)["verdict"] == "exceeds the claim"
-    )
-    small = audit_marks(
-        run_sums, claimed_epsilon=2.0, **{**given, "config": marks_config("marks=2000", "broken=50")}
-    )
-    assert small["epsilon_lower"]["broken"] > 2.0
-
-
-def test_marks_are_one_coordinate_each() -> None:
-    made = Marks([7, 2], 9, 3.0)
-    assert sorted(made) == ["mark-000000002", "mark-000000007"] and len(made) == 2
-    assert made["mark-000000007"].nonzero().tolist() == [[7]] and made["mark-000000007"].norm() == 3
-    with pytest.raises(KeyError):
-        made["anna"]
-    with pytest.raises(DataError, match="marks"):
-        audit_marks(run_sums, size=10, claimed_epsilon=1.0, delta=DELTA, seed=1, config=marks_config())
-
-
 def test_secrets_differ_from_run_to_run() -> None:
     one, two = Drawn("batches", None), Drawn("batches", None)
     assert one.stream(1).random_bytes(8) == one.stream(1).random_bytes(8) != two.stream(1).random_bytes(8)
@@ -150,6 +107,3 @@ def test_bad_input() -> None:
     for wrong in ("draws=3", "broken=1.0", "confidence=0.0"):
         with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
             audit(wrong)
-    for wrong in ("marks=1", "guesses=0.0"):
-        with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
-            marks_config(wrong)

@@ -35,7 +35,7 @@ from tests.unit.scoring.test_report import _write as write_score
 
 OPTIONS = FedLmReportOptions(command="./run.sh x fedlm", num_replicates=500, confidence=0.95, seed=1)
 MARKS: dict[str, Any] = {
-    "epsilon_rdp": 3.0, "epsilon_pld": 2.5, "delta": 1e-5, "largest_possible": 4.0, "trials": 20,
+    "claimed_epsilon": 2.5, "delta": 1e-5, "largest_possible": 4.0, "trials": 20,
     "epsilon_lower": {"sound": 0.25, "broken": 3.75, "noise_free": 4.0},
     "confidence": 0.95, "verdict": "consistent",
 }  # fmt: skip
