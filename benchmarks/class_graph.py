@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from benchmarks.memory import of_verb
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2.graph.class_pieces import joined, read_pieces
 from privasr_k2.graph.ctc_compose import compose_ctc
@@ -42,13 +40,9 @@ T = TypeVar("T")
 
 
 def verb(name: str, *flags: object) -> dict[str, float]:
-    """Processor seconds of a verb, and the greatest memory of all so far."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", f"privasr_k2.bin.{name}", *map(str, flags)]
-    subprocess.run(command, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"processor_s": round(spent, 4), "memory_gb": round(after.ru_maxrss / 1e6, 2)}
+    """Processor seconds of a verb, and its greatest memory."""
+    taken = of_verb(name, *flags)
+    return {"processor_s": round(taken.processor, 4), "memory_gib": round(taken.peak / 1024, 2)}
 
 
 def by_k2(LG: Fst, num_tokens: int, topology: str) -> k2.Fsa:

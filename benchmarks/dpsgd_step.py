@@ -3,14 +3,13 @@
 Plain: torch's own LSTM, the gradient of the summed loss, its norm clipped, Adam. Private: every utterance a
 unit, with a gradient of its own, clip, exact sum, cryptographic noise, Adam. ``--opacus-lstm true``: the
 gradients of examples alone, with Opacus's ``DPLSTM``. Each runs in a process of its own, which tells the time
-that it has computed, and its peak memory above that before the first step.
+that it has computed, and its peak memory above what it had before the first step.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from types import SimpleNamespace
 
 import torch
 
+from benchmarks.memory import forget_peak, mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2 import config
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
@@ -114,14 +114,14 @@ def measure(args: argparse.Namespace | SimpleNamespace) -> None:
     speech = MadeSpeech(args.utterances, args.frames)
     model = made_model(args.kind, args.encoder, args.set)
     run = WAYS[args.way](model, speech, list(speech.targets))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = forget_peak()
     seconds = []
     for _ in range(args.repeats):
         # The time that this process computes, so that others on the machine do not count.
         start = time.process_time()
         run()
         seconds.append(time.process_time() - start)
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    peak = mebibytes() - before
     size = sum(one.numel() for one in model.parameters())
     print(json.dumps({"seconds": min(seconds), "peak": peak, "size": size}))
 
@@ -154,8 +154,8 @@ def main() -> None:
             found[way] = json.loads(done.stdout.splitlines()[-1])
         plain, private = found["plain"], found["private"]
         print(
-            f"{kind}, {plain['size'] / 1e6:.2f} M: plain {plain['seconds']:.2f} s, {plain['peak']:.0f} MB; "
-            f"private {private['seconds']:.2f} s, {private['peak']:.0f} MB; "
+            f"{kind}, {plain['size'] / 1e6:.2f} M: plain {plain['seconds']:.2f} s, {plain['peak']:.0f} MiB; "
+            f"private {private['seconds']:.2f} s, {private['peak']:.0f} MiB; "
             f"private / plain {private['seconds'] / plain['seconds']:.2f}"
             + (f"; Opacus's LSTM {found['opacus']['seconds']:.2f} s" if "opacus" in found else ""),
             flush=True,

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.memory import forget_peak, mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches
@@ -137,13 +137,13 @@ def main() -> None:
         trainer = LocalTrainer(ours, list(ours.parameters()), LOCAL, seed=1)
         weights = trainer.vector.clone()
         times: dict[str, list[float]] = {"ours": [], "plain": []}
-        begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        begun = forget_peak()
         for _ in range(args.repeats):
             clock = time.perf_counter()
             found = our_round(trainer, weights, cohort, args, process)
             times["ours"].append(time.perf_counter() - clock)
             if _ == 0:
-                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun
+                grown = mebibytes() - begun
             if args.plain == "true" and process.leads:
                 clock = time.perf_counter()
                 expected = plain_round(model, cohort)
@@ -157,9 +157,7 @@ def main() -> None:
                 f"{million:.1f} M parameters, {args.clients} clients, {batches} batches, "
                 f"{process.world_size} processes"
             )
-            print(
-                f"{torch.get_num_threads()} threads a process, memory of the first round {peak / 1024:.0f} MB"
-            )
+            print(f"{torch.get_num_threads()} threads a process, memory of the first round {grown:.0f} MiB")
             for name, seconds in times.items():
                 if seconds:
                     print(

@@ -28,6 +28,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
+from benchmarks.memory import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,10 +90,10 @@ def search(args: argparse.Namespace) -> None:
          f"lm_weights=[{weight}]", "insertion_penalties=[0.0]", "output_beam=1.0",
          *(["max_active_states=1000000"] if args.beam >= WIDE else [])],
     )  # fmt: skip
-    before = memory("VmRSS")
+    before = mebibytes("VmRSS")
     search_config: SearchConfig = settings.search()
     decoder = open_decoder(args.work_dir / args.graph, search_config)
-    loaded = memory("VmRSS")
+    loaded = mebibytes("VmRSS")
     wall, processor = [], []
     for _ in range(1 if args.beam >= WIDE else REPEATS):
         started, used = time.perf_counter(), time.process_time()
@@ -104,7 +105,7 @@ def search(args: argparse.Namespace) -> None:
     for ref, hyps in zip(stored["refs"].tolist(), found, strict=True):
         errors += count_errors(tuple(ref.split()), tuple(hyps[0].words.split()) if hyps else ())
     speech = float(stored["seconds"])
-    peak = memory("VmHWM")
+    peak = mebibytes("VmHWM")
     print(
         json.dumps(
             {
@@ -124,14 +125,6 @@ def search(args: argparse.Namespace) -> None:
             }
         )
     )
-
-
-def memory(name: str) -> float:
-    """MiB of this process: ``VmRSS`` now, ``VmHWM`` at most."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / 1024
-    raise SystemExit(f"no {name} in /proc/self/status: this benchmark needs Linux")
 
 
 def run(*arguments: str) -> str:

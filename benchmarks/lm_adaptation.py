@@ -20,7 +20,6 @@ import argparse
 import json
 import math
 import os
-import resource
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from benchmarks.memory import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.fileio import read_lines
@@ -54,11 +54,6 @@ def timed(function: Callable[[], T]) -> tuple[float, T]:
     return time.perf_counter() - started, found
 
 
-def memory() -> float:
-    """The process's greatest memory so far, in GB (it only grows)."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-
 def ami(folder: Path, split: str) -> Sentences:
     """The words of AMI's turns of one split, without markers."""
     rows = (line.split("\t") for _, line in read_lines(folder / "ami" / "turns.tsv.gz"))
@@ -71,11 +66,11 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
     words = sorted({word for sentence in books for word in sentence})
     estimating, model = timed(lambda: estimate(count_ngrams(books, words, order=3), "modified_kneser_ney"))
     target = smoothed_unigrams(text, model, 0.0)
-    before = memory()
+    before = mebibytes() / 1024
     seconds, adapted = {}, {}
     for equation in (1, 2):
         seconds[equation], adapted[equation] = timed(partial(adapt, model, target, 0.5, equation=equation))
-    after = memory()
+    after = mebibytes() / 1024
     sample = stream(1, "histories").integers(0, len(model.keys) - model.counts[-1], histories)
     known = np.flatnonzero(target > 0)
     looping, direct = timed(lambda: [evaluated(model, target, known, node) for node in sample.tolist()])
@@ -85,8 +80,8 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
         "ngrams": list(model.counts),
         "estimation_s": estimating,
         "adaptation_s": seconds,
-        "memory_before_gb": before,
-        "memory_after_gb": after,
+        "memory_before_gib": before,
+        "memory_after_gib": after,
         "loop_histories": histories,
         "loop_s": looping,
         "loop_s_for_all_histories": looping / (2 * histories) * (len(model.keys) - model.counts[-1]),

@@ -10,7 +10,6 @@ import argparse
 import math
 import os
 import platform
-import resource
 import time
 
 # One core for both: before numpy is imported.
@@ -19,6 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from scipy.special import erfc
 
+from benchmarks.memory import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.privacy.pate.gnmax import gnmax_epsilon
 from privasr_k2.randomness import stream
@@ -85,14 +85,14 @@ def main() -> None:
     add_rows_flag(made)
     args = made.parse_args()
     votes = make_votes(stream(1, "benchmark"), args.queries)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = mebibytes()
     start = time.perf_counter()
     found = gnmax_epsilon(votes, sigma=SIGMA, discrete=False, delta=DELTA, orders=ORDERS)
     ours = time.perf_counter() - start
     start = time.perf_counter()
     searched = gnmax_epsilon(votes, sigma=SIGMA, discrete=False, delta=DELTA)
     ours_searched = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = mebibytes()
     sample = votes[: args.sample]
     start = time.perf_counter()
     direct = direct_epsilon(sample)
@@ -104,9 +104,8 @@ def main() -> None:
     print(f"{len(votes)} histograms of {CLASSES} classes, {len(ORDERS)} orders: privasr_k2 {ours:.2f} s")
     print(f"the same with the order searched: {ours_searched:.2f} s")
     print(f"direct evaluation: {theirs:.0f} s (scaled from {len(sample)} queries), ratio {theirs / ours:.0f}")
-    print(
-        f"largest memory before {before / 1e6:.2f} GB (with the votes), with accounting {peak / 1e6:.2f} GB"
-    )
+    before, peak = before / 1024, peak / 1024
+    print(f"largest memory before {before:.2f} GiB (with the votes), with accounting {peak:.2f} GiB")
     print(f"epsilon {found.epsilon:.6g} at order {found.order:.4g}; searched {searched.epsilon:.6g}")
     print(f"on the sample: {same:.12g} and direct {direct:.12g}")
     what = f"PATE accounting, {len(votes)} votes, {CLASSES} classes, {len(ORDERS)} orders"

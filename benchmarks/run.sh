@@ -16,7 +16,7 @@ set -euo pipefail
 stop() { echo "error: $1: expected $2, found $3"$'\n'"  way out: $4" >&2; exit 2; }
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-names='scoring stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_training
+names='scoring stage_runner pate_accounting lm_adaptation rescoring rescoring_mini fmp first_pass class_graph am_train
   teacher_heads teacher_votes dpsgd_step federated_round federated_peers'
 only=$names quick=false out=$root/build/benchmarks.md work_dir=$root/egs/mini peers=$root/.venv-peers/bin/python limit=''
 while [[ $# -gt 0 ]]; do
@@ -75,13 +75,13 @@ settings_of() {
       inputs=("$work_dir"/{data/lang_phone_names,exp/classlm_tdnn_phone/sanitized/lm/M2,data/manifests/public_lists})
       arguments=(--in-lang "${inputs[0]}" --in-lm "${inputs[1]}" --in-names "${inputs[2]}")
       maker='./run.sh mini classlm makes it' ;;
-    am_training) sizes='--utterances 2 --frames 300 --repeats 1' ;;
+    am_train) sizes='--utterances 2 --frames 300 --repeats 1' ;;
     teacher_heads) sizes='--heads 2 --steps 2 --batch 2' ;;
     teacher_votes) sizes='--kinds ctc --teachers 2 --utterances 4 --hyps 3 --repeats 1' ;;
     dpsgd_step)
       sizes='--kinds ctc --utterances 2 --frames 100 --repeats 1'
       arguments=(--opacus-lstm true) ;;
-    federated_round) sizes='--words 500 --dim 32 --layers 1 --clients 5 --repeats 1' ;;
+    federated_round) sizes='--words 500 --dim 64 --layers 1 --clients 5 --repeats 1' ;;
     federated_peers)
       sizes='--words 300 --dim 32 --layers 1 --clients 6'
       interpreter=$peers inputs=("$peers")

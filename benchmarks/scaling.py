@@ -2,8 +2,9 @@
 
     . ./path.sh; python benchmarks/scaling.py --text ../shared/data/books/books.txt.gz --out-dir build/scaling
 
-Verbs run as recipes run them, each a process of its own with one thread. Hours, vocabulary and hypotheses are
-parts of a corpus whose recipe ctc has ended (--work-dir, egs/mini); clients and teachers are synthetic.
+Verbs run as recipes run them; everything is a process of its own with one thread. Hours, vocabulary and
+hypotheses are parts of a corpus whose recipe ctc has ended (--work-dir, egs/mini); clients and teachers are
+synthetic.
 Costs are ``fixed + rate * size``, fitted with the relative error squared; the table says how far off the
 worst of the three sizes is. Writes costs.jsonl, scaling.md (table and projection) and scaling.svg.
 """
@@ -13,12 +14,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks import federated_round, teacher_heads
+from benchmarks.memory import Usage, measured, of_verb
 from benchmarks.rows import command_line
 from benchmarks.table import line, machine, versions
 from privasr_k2 import config
@@ -53,7 +53,7 @@ class Cost:
         size: how many of them.
         seconds: by the clock.
         processor: seconds of one core.
-        megabytes: most memory; 0 where it was not measured.
+        memory: MiB at most of the process that did it.
     """
 
     stage: str
@@ -61,7 +61,7 @@ class Cost:
     size: float
     seconds: float
     processor: float
-    megabytes: float
+    memory: float
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,13 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
 
 
 def run(verb: str, *words: object) -> tuple[float, float, float]:
-    """Seconds, processor seconds and megabytes of a verb with one thread."""
-    command = [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, words)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    begun = time.perf_counter()
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)}\n{said.decode(errors='replace')[-2000:]}")
-    return time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    """Seconds, processor seconds and MiB of a verb with one thread."""
+    return figures(of_verb(verb, *words, env={**os.environ, "OMP_NUM_THREADS": "1"}))
+
+
+def figures(taken: Usage) -> tuple[float, float, float]:
+    """Of a :class:`Cost`."""
+    return taken.seconds, taken.processor, taken.peak
 
 
 def part(folder: Path, role: str, hours: float, out: Path) -> float:
@@ -182,51 +178,58 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
         yield Cost("graph", "words", words, *run("compile_graph", *given, "--config", CONF / "graph.yaml"))
 
 
-def of_clients(sizes: Sequence[int]) -> Iterator[Cost]:
-    """A round of federated training, in this process: the char-level LSTM in the size for two cores."""
+def a_round(clients: int) -> Callable[[], object]:
+    """A round of federated training: the LSTM on characters in the size for two cores."""
+    torch.set_num_threads(1)
     model = federated_round.made_model(10_000, 256, 1)
     trainer = LocalTrainer(model, list(model.parameters()), federated_round.LOCAL, seed=1)
-    weights, given = trainer.vector.clone(), argparse.Namespace(positions=2048)
-    alone = Process(0, 1, torch.device("cpu"))
+    cohort = federated_round.made_clients(clients, model.num_words, 8.0)
+    given, alone = argparse.Namespace(positions=2048), Process(0, 1, torch.device("cpu"))
+    return partial(federated_round.our_round, trainer, trainer.vector.clone(), cohort, given, alone)
+
+
+def of_clients(sizes: Sequence[int]) -> Iterator[Cost]:
+    """Rounds of federated training."""
     for clients in sizes:
-        cohort = federated_round.made_clients(clients, model.num_words, 8.0)
-        begun = clock()
-        federated_round.our_round(trainer, weights, cohort, given, alone)
-        yield Cost("round of federated training", "clients", clients, *since(begun), 0.0)
+        yield Cost("round of federated training", "clients", clients, *figures(measured(a_round, clients)))
 
 
-def of_teachers(sizes: Sequence[int]) -> Iterator[Cost]:
-    """Heads of one public model and their votes, in this process; sizes of benchmarks/teacher_heads.py."""
+def training_of_heads(heads: int) -> Callable[[], object]:
+    """Heads of one public model on all their shards; sizes of benchmarks/teacher_heads.py."""
+    torch.set_num_threads(1)
     model = teacher_heads.make_model()
     top = make_top(model, "output")
     start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
     settings = config.load(HeadConfig, [CONF / "heads.yaml"], ["trained=output"])
+    data = teacher_heads.make_data(heads)
+
+    def work() -> None:
+        utterances, at_once = teacher_heads.read(top, data, heads), settings.heads_at_once
+        for first in range(1, heads + 1, at_once):
+            train_group(top, start, utterances, range(first, min(first + at_once, heads + 1)), settings)
+
+    return work
+
+
+def votes_of_heads(heads: int) -> Callable[[], object]:
+    """Scores by heads, all of them the public model's own top."""
+    torch.set_num_threads(1)
+    model = teacher_heads.make_model()
+    names = make_top(model, "output").names
+    own = {name: value.detach() for name, value in model.named_parameters() if name in names}
+    together = {name: value.repeat(heads, *(1,) * value.ndim) for name, value in own.items()}
+    ensemble = HeadEnsemble(model, together, trained="output", per_token=True)
+    data = teacher_heads.make_data(1)
+    hyps = [[one[: len(one) - k].tolist() for k in range(teacher_heads.HYPS)] for one in data.targets]
+    return partial(ensemble.hypothesis_scores, data.features, data.lengths, hyps)
+
+
+def of_teachers(sizes: Sequence[int]) -> Iterator[Cost]:
+    """Heads and their votes on a shard's number of utterances."""
+    votes = f"their votes on {teacher_heads.UTTERANCES} utterances"
     for heads in sizes:
-        data = teacher_heads.make_data(heads)
-        begun = clock()
-        utterances = teacher_heads.read(top, data, heads)
-        at_once = settings.heads_at_once
-        groups = [range(first, min(first + at_once, heads + 1)) for first in range(1, heads + 1, at_once)]
-        found = [train_group(top, start, utterances, group, settings) for group in groups]
-        yield Cost("teachers as heads", "teachers", heads, *since(begun), 0.0)
-        together = {name: torch.cat([group[name] for group in found]) for name in found[0]}
-        ensemble = HeadEnsemble(model, together, trained="output", per_token=True)
-        asked = data.targets[: teacher_heads.UTTERANCES]
-        hyps = [[one[: len(one) - k].tolist() for k in range(teacher_heads.HYPS)] for one in asked]
-        begun = clock()
-        ensemble.hypothesis_scores(data.features[: len(asked)], data.lengths[: len(asked)], hyps)
-        yield Cost(f"their votes on {len(asked)} utterances", "teachers", heads, *since(begun), 0.0)
-
-
-def clock() -> tuple[float, float]:
-    """Now, by the clock and by the processor."""
-    return time.perf_counter(), time.process_time()
-
-
-def since(begun: tuple[float, float]) -> tuple[float, float]:
-    """Seconds by the clock, and of the processor."""
-    now = clock()
-    return now[0] - begun[0], now[1] - begun[1]
+        yield Cost("teachers as heads", "teachers", heads, *figures(measured(training_of_heads, heads)))
+        yield Cost(votes, "teachers", heads, *figures(measured(votes_of_heads, heads)))
 
 
 def grouped(costs: Sequence[Cost]) -> dict[str, list[Cost]]:
@@ -241,13 +244,13 @@ def as_page(costs: Sequence[Cost], hours: float, passes: int) -> str:
     """The table and the projection, in Markdown."""
     stages = grouped(costs)
     fitted = {name: fit([c.size for c in one], [c.processor for c in one]) for name, one in stages.items()}
-    head = ("stage", "size", "processor s", "memory, MB", "fixed s", "s for each", "worst of three")
+    head = ("stage", "size", "processor s", "memory, MiB", "fixed s", "s for each", "worst of three")
     rows = [line(head), line(("---", "---", *["---:"] * 5))]
     for name, of_one in stages.items():
         of = fitted[name]
         sizes = ", ".join(f"{c.size:,.0f}" if c.size >= 1 else f"{c.size:.3g}" for c in of_one)
         cells = (f"{sizes} {of_one[0].axis}", ", ".join(f"{c.processor:.1f}" for c in of_one))
-        memory = ", ".join(f"{c.megabytes:.0f}" for c in of_one if c.megabytes) or "not measured"
+        memory = ", ".join(f"{c.memory:,.0f}" for c in of_one)
         rows.append(line((name, *cells, memory, f"{of.fixed:.2g}", f"{of.rate:.3g}", f"{of.off:.0%}")))
     made = f"Made by `{command_line()}` on {machine()}, one thread; {versions()}; {code_version()}"
     told = "Projected along the lines, far beyond what was measured, for one core like this one:"
@@ -296,7 +299,6 @@ def main() -> None:
     made.add_argument("--projected-hours", type=float, default=960.0, help="of training speech")
     made.add_argument("--passes", type=int, default=30, help="over it, as in conf/paper/am_ctc.yaml")
     args = made.parse_args()
-    torch.set_num_threads(1)
     work, costs = args.work_dir.absolute(), []
     with TemporaryDirectory(prefix="scaling-") as name:
         scratch = Path(name)
@@ -309,7 +311,7 @@ def main() -> None:
         )
         for cost in itertools.chain(*parts):
             print(
-                f"{cost.stage}, {cost.size:g} {cost.axis}: {cost.processor:.1f} s, {cost.megabytes:.0f} MB",
+                f"{cost.stage}, {cost.size:g} {cost.axis}: {cost.processor:.1f} s, {cost.memory:.0f} MiB",
                 flush=True,
             )
             costs.append(cost)

@@ -9,7 +9,6 @@ the machine does not lengthen, what they mean for 250 teachers, and peak memory 
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from benchmarks.memory import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
@@ -151,7 +151,7 @@ def main() -> None:
     for trained in TRAINED:
         config = HeadConfig(trained, args.steps, args.batch, 0.0003, 5, 0.02, 0.01, 5.0, args.heads, 60.0, 1)
         append_rows(args.out_rows, measure(trained, data, args.heads, config))
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+    print(f"peak memory {mebibytes() / 1024:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -7,25 +7,26 @@ to 3 seconds, in one run: `TeacherEnsemble.hypothesis_votes` on batches of 60 s,
 utterances. A loop scores each list of hypotheses as a padded batch with the loss that trains the model (not
 CTC's, whose scores are that loss), or with our scores, which read each distinct prefix once, or with these
 each hypothesis alone. Runs alternate, and the least CPU time of each counts.
-Counts must be the same before anything is printed, but for hypotheses whose scores differ by rounding. Peak
-memory is that of the whole process. Then the noisy answers to 100,000 votes, against a loop over them.
+Counts must be the same before anything is printed, but for hypotheses whose scores differ by rounding. Memory
+is what each way, once, adds to the peak of a process of its own that has the teachers already. Then the
+noisy answers to 100,000 votes, against a loop over them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
+from benchmarks.memory import measured
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
@@ -33,6 +34,9 @@ from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.pate.answers import winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
 
+Scores = Callable[[Any, torch.Tensor, list[list[int]]], list[float]]
+Votes = list[np.ndarray]
+T = TypeVar("T")
 CONF = Path(__file__).resolve().parents[1] / "conf"
 FEATURES, TOKENS, BATCH_FRAMES = 80, 30, 6000
 AGAINST = {
@@ -59,11 +63,9 @@ def pool(utterances: int, hyps: int) -> tuple[list[torch.Tensor], list[list[list
     return features, lists
 
 
-def batched(
-    made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]]
-) -> list[np.ndarray]:
+def batched(made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]]) -> Votes:
     """All teachers and hypotheses, batches of utterances."""
-    found: list[np.ndarray] = []
+    found: Votes = []
     start = 0
     while start < len(features):
         end = start + max(1, BATCH_FRAMES // len(features[start]))
@@ -73,9 +75,6 @@ def batched(
         found += made.hypothesis_votes(x, lengths, hyps[start:end])
         start = end
     return found
-
-
-Scores = Callable[[Any, torch.Tensor, list[list[int]]], list[float]]
 
 
 @torch.no_grad()
@@ -106,7 +105,7 @@ def alone(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[flo
 
 def looped(
     made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]], scores: Scores
-) -> list[np.ndarray]:
+) -> Votes:
     """Teacher by teacher, utterance by utterance."""
     found = [np.zeros(len(own), dtype=np.int64) for own in hyps]
     for model in made.models:
@@ -115,12 +114,10 @@ def looped(
     return found
 
 
-def least(
-    functions: dict[str, Callable[[], object]], repeats: int
-) -> tuple[dict[str, float], dict[str, object]]:
+def least(functions: dict[str, Callable[[], T]], repeats: int) -> tuple[dict[str, float], dict[str, T]]:
     """The least CPU seconds of each function, run in turns, and what each gives."""
     times: dict[str, float] = dict.fromkeys(functions, np.inf)
-    found: dict[str, object] = {}
+    found: dict[str, T] = {}
     for _ in range(repeats):
         for name, function in functions.items():
             started = time.process_time()
@@ -129,37 +126,47 @@ def least(
     return times, found
 
 
-def voting(kind: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of each way for one kind of model."""
+def ways_of(kind: str, args: argparse.Namespace) -> dict[str, Callable[[], Votes]]:
+    """Each way to the votes of one kind of model, ours first."""
     files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
     settings = config.load(kind_of(files).config, files, [])
     settings = replace(settings, encoder=replace(settings.encoder, kind=args.encoder))
     spec = spec_of(settings, FEATURES, TOKENS)
     made = TeacherEnsemble([new_model(spec, seed).eval() for seed in range(args.teachers)], per_token=True)
-    ways: dict[str, Scores] = {"padded": padded, "shared": shared, "alone": alone}
-    if kind == "ctc":
-        ways.pop("padded")
     if kind == "ctc_attention":  # scores as the loss weighs its two parts
         for model in made.models:
             model.ctc_weight = model.spec.ctc_share
+    loops: dict[str, Scores] = {"padded": padded, "shared": shared, "alone": alone}
+    if kind == "ctc":
+        loops.pop("padded")
     features, hyps = pool(args.utterances, args.hyps)
-    times, found = least(
-        {
-            "batched": lambda: batched(made, features, hyps),
-            **{name: partial(looped, made, features, hyps, scores) for name, scores in ways.items()},
-        },
-        args.repeats,
-    )
+    return {
+        "batched": partial(batched, made, features, hyps),
+        **{name: partial(looped, made, features, hyps, scores) for name, scores in loops.items()},
+    }
+
+
+def one_way(kind: str, args: argparse.Namespace, name: str) -> Callable[[], Votes]:
+    """A way alone, for a process of its own."""
+    torch.set_num_threads(args.threads)
+    return ways_of(kind, args)[name]
+
+
+def voting(kind: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds and memory of each way for one kind of model."""
+    ways = ways_of(kind, args)
+    times, found = least(ways, args.repeats)
+    loops = [name for name in ways if name != "batched"]
     votes = args.teachers * args.utterances
-    for name in ways:
-        moved = sum(int(np.abs(a - b).sum()) // 2 for a, b in zip(found["batched"], found[name]))  # type: ignore[call-overload]
+    for name in loops:
+        moved = sum(int(np.abs(a - b).sum()) // 2 for a, b in zip(found["batched"], found[name]))
         assert moved <= 0.005 * votes, f"{moved} of {votes} votes differ"
     return {
         "kind": kind,
         "encoder": args.encoder,
         "seconds": {name: round(value, 3) for name, value in times.items()},
-        "times_as_fast": {name: round(times[name] / times["batched"], 1) for name in ways},
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "times_as_fast": {name: round(times[name] / times["batched"], 1) for name in loops},
+        "memory_mib": {name: round(measured(one_way, kind, args, name).grown) for name in ways},
     }
 
 

@@ -6,10 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks.memory import measured, mebibytes, of_verb
 from benchmarks.rows import Row, append_rows, command_line, read_rows
 from benchmarks.scaling import fit
 from benchmarks.table import table
@@ -17,7 +20,7 @@ from tests.structure.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-NO_PEER = {"__init__", "rows", "scaling", "table"}
+NO_PEER = {"__init__", "memory", "rows", "scaling", "table"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_PEER)
 
 
@@ -69,6 +72,36 @@ def test_costs_are_fitted_by_a_line_that_starts_at_no_less_than_nothing() -> Non
     assert (line.fixed, line.rate, line.off) == (1.0, 2.0, 0.0) and line(10) == 21.0
     assert fit([1, 2, 4], [1.0, 4.0, 16.0]).fixed == 0.0
     assert fit([1, 2, 4], [1.0, 4.0, 16.0]).off > 0.3
+
+
+def filled(mebibytes: int) -> int:
+    """Fill so much memory, and leave it."""
+    return len(np.ones(mebibytes << 20, dtype=np.uint8))
+
+
+def filling(ready: int, more: int) -> partial[int]:
+    """Work of a process that has filled some memory before."""
+    filled(ready)
+    return partial(filled, more)
+
+
+def test_memory_is_what_the_work_adds_in_a_process_of_its_own() -> None:
+    here = np.ones(300 << 20, dtype=np.uint8)
+    taken = measured(filling, 0, 64)
+    assert 60 < taken.grown < 90
+    assert taken.peak < mebibytes() - 100, "the memory of the parent counts"
+    assert 60 < measured(filling, 128, 64).grown < 90
+    assert len(here)
+
+
+def test_a_verb_tells_what_it_took() -> None:
+    taken = of_verb("prepare_corpus", "--help")
+    assert taken.seconds > 0 and taken.processor > 0 and 5 < taken.peak < 2000
+
+
+def test_a_verb_that_fails_ends_the_benchmark() -> None:
+    with pytest.raises(SystemExit, match="--nonsense"):
+        of_verb("prepare_corpus", "--nonsense", "1")
 
 
 def test_better_is_less_or_more() -> None:

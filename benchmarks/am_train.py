@@ -1,6 +1,7 @@
-"""A training step of each encoder beside slower twins: ``. ./path.sh; python benchmarks/am_training.py``.
+"""A training step of each encoder beside slower twins: ``. ./path.sh; python benchmarks/am_train.py``.
 
-Prints seconds of speech trained in a second. The TDNN's twin computes the same sums as matrix products over
+Prints seconds of speech trained in a second, and by how much the first step raises the memory of a process of
+its own. The TDNN's twin computes the same sums as matrix products over
 (N, T, D), the plain way; the BLSTM's is torch's bidirectional LSTM over packed sequences.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from benchmarks.memory import measured
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
@@ -95,8 +97,18 @@ def step(model: CtcModel, features: Tensor, lengths: Tensor, targets: Tensor) ->
     return float(loss)
 
 
+def steps_of(kind: str, twin: bool, utterances: int, frames: int) -> Callable[[], float]:
+    """A step of a model, or of its twin, on speech of noise; each call is one."""
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.linspace(frames, 0.8 * frames, utterances).long()
+    features = torch.randn(utterances, frames, FEATURES, generator=generator)
+    targets = torch.randint(1, TOKENS, (utterances, LABELS), generator=generator)
+    model = with_twin(make_model(kind)) if twin else make_model(kind)
+    return lambda: step(model, features, lengths, targets)
+
+
 def main() -> None:
-    """Print speeds and ratios."""
+    """Print speeds, memory and ratios."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in {"utterances": 12, "frames": 500, "repeats": 5}.items():
         made.add_argument(f"--{name}", type=int, default=value)
@@ -104,26 +116,24 @@ def main() -> None:
     args = made.parse_args()
     num, frames, repeats = args.utterances, args.frames, args.repeats
     speech = num * frames / 100
-    generator = torch.Generator().manual_seed(1)
-    lengths = torch.linspace(frames, 0.8 * frames, num).long()
-    features = torch.randn(num, frames, FEATURES, generator=generator)
-    targets = torch.randint(1, TOKENS, (num, LABELS), generator=generator)
     for kind, twin in (("tdnn", "matrix products"), ("blstm", "packed sequences"), ("conformer", None)):
-        ours = make_model(kind)
-        loss = step(ours, features, lengths, targets)
-        seconds = best_seconds(lambda model=ours: step(model, features, lengths, targets), repeats)
-        told = f"{kind}: {speech / seconds:.0f} s of speech a second"
+        ours = steps_of(kind, False, num, frames)
+        loss = ours()
+        seconds = best_seconds(ours, repeats)
+        grown = measured(steps_of, kind, False, num, frames).grown
+        told = f"{kind}: {speech / seconds:.0f} s of speech a second, {grown:.0f} MiB"
         if twin is not None:
-            other = with_twin(make_model(kind))
-            if abs(step(other, features, lengths, targets) - loss) > 1e-3 * loss:
+            other = steps_of(kind, True, num, frames)
+            if abs(other() - loss) > 1e-3 * loss:
                 raise SystemExit(f"{kind} and its twin do not agree")
-            slow = best_seconds(lambda model=other: step(model, features, lengths, targets), repeats)
-            told += f"; as {twin} {speech / slow:.0f}, ratio {slow / seconds:.1f}"
+            slow = best_seconds(other, repeats)
+            grown = measured(steps_of, kind, True, num, frames).grown
+            told += f"; as {twin} {speech / slow:.0f}, {grown:.0f} MiB, ratio {slow / seconds:.1f}"
             what = f"training step, {kind}, {num} utterances of {frames / 100:g} s"
             figures = (speech / seconds, speech / slow, "s of speech/s")
             against = f"the same by {twin}, torch {torch.__version__}"
             append_rows(args.out_rows, [Row(what, *figures, against, "more")])
-        print(told)
+        print(told, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,105 @@
+"""Time and memory of a piece of work, or of a verb, in a process of its own.
+
+A process's peak never falls, so that ways measured one after the other in the same process would all have
+that of the greediest. Nor does ``ru_maxrss`` of a child tell its own: what the process that started it had
+reached until then counts there. ``VmHWM`` of Linux counts from the start of the program.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a piece of work took.
+
+    Args:
+        seconds: by the clock.
+        processor: seconds of all its threads.
+        before: MiB of memory that the process had when the work began.
+        peak: MiB that it had at most until the work ended.
+    """
+
+    seconds: float
+    processor: float
+    before: float
+    peak: float
+
+    @property
+    def grown(self) -> float:
+        """MiB that the work took at most."""
+        return self.peak - self.before
+
+
+def mebibytes(name: str = "VmHWM") -> float:
+    """MiB of this process: ``VmRSS`` now, ``VmHWM`` at most."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    raise SystemExit(f"no {name} in /proc/self/status: this benchmark needs Linux")
+
+
+def forget_peak() -> float:
+    """Let ``VmHWM`` begin again; MiB of this process now, which is what it begins with."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return mebibytes()
+
+
+def measured(prepare: Callable[..., Callable[[], object]], *args: object) -> Usage:
+    """What ``prepare(*args)()`` takes in a new process, without what ``prepare`` does before it returns.
+
+    Args:
+        prepare: a function of a module, which returns the work.
+        args: its arguments; they are pickled.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_run, prepare, *args).result()
+
+
+def _run(prepare: Callable[..., Callable[[], object]], *args: object) -> Usage:
+    work = prepare(*args)
+    before, clock, processor = forget_peak(), time.perf_counter(), time.process_time()
+    work()
+    return Usage(time.perf_counter() - clock, time.process_time() - processor, before, mebibytes())
+
+
+def of_verb(verb: str, *words: object, env: Mapping[str, str] | None = None) -> Usage:
+    """What a verb of ``privasr_k2.bin`` takes; the memory is that of its first process.
+
+    Raises:
+        SystemExit: it failed.
+    """
+    command = [sys.executable, "-m", "benchmarks.memory", verb, *map(str, words)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+    return Usage(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    """Run a verb and print what it took as its last line, with the processor time of those it waited for."""
+    verb, *sys.argv[1:] = sys.argv[1:]
+    clock = time.perf_counter()
+
+    def tell() -> None:
+        taken = Usage(time.perf_counter() - clock, sum(os.times()[:4]), 0.0, mebibytes())
+        print(json.dumps(asdict(taken)), flush=True)
+
+    atexit.register(tell)
+    runpy.run_module(f"privasr_k2.bin.{verb}", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
