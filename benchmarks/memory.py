@@ -52,8 +52,15 @@ def mebibytes(name: str = "VmHWM") -> float:
 
 
 def forget_peak() -> float:
-    """Let ``VmHWM`` begin again; MiB of this process now, which is what it begins with."""
-    Path("/proc/self/clear_refs").write_text("5")
+    """Let ``VmHWM`` begin again; MiB of this process now, which is what it begins with.
+
+    Raises:
+        SystemExit: the system cannot.
+    """
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError as error:
+        raise SystemExit(f"/proc/self/clear_refs: {error.strerror}: this benchmark needs Linux") from error
     return mebibytes()
 
 

@@ -85,6 +85,7 @@ def filling(ready: int, more: int) -> partial[int]:
     return partial(filled, more)
 
 
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no /proc/self/clear_refs")
 def test_memory_is_what_the_work_adds_in_a_process_of_its_own() -> None:
     here = np.ones(300 << 20, dtype=np.uint8)
     taken = measured(filling, 0, 64)
@@ -94,6 +95,7 @@ def test_memory_is_what_the_work_adds_in_a_process_of_its_own() -> None:
     assert len(here)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc/self/status")
 def test_a_verb_tells_what_it_took() -> None:
     taken = of_verb("prepare_corpus", "--help")
     assert taken.seconds > 0 and taken.processor > 0 and 5 < taken.peak < 2000
