@@ -1,20 +1,19 @@
 """A training step of each encoder beside slower twins: ``. ./path.sh; python benchmarks/am_train.py``.
 
 Prints seconds of speech trained in a second, and by how much the first step raises the memory of a process of
-its own. The TDNN's twin computes the same sums as matrix products over
-(N, T, D), the plain way; the BLSTM's is torch's bidirectional LSTM over packed sequences.
+its own. The TDNN's twin computes the same sums as matrix products over (N, T, D), the plain way; the BLSTM's
+is torch's bidirectional LSTM over packed sequences.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.memory import measured
+from benchmarks.measuring import best_seconds, measured
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
@@ -60,16 +59,6 @@ class PackedLayer(nn.Module):
         packed = nn.utils.rnn.pack_padded_sequence(x.permute(2, 0, 1), lengths, enforce_sorted=False)
         y, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])
         return y.permute(1, 2, 0), state
-
-
-def best_seconds(work: Callable[[], object], repeats: int) -> float:
-    """The fastest of several runs."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def make_model(kind: str) -> CtcModel:

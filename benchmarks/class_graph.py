@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from benchmarks.memory import of_verb
+from benchmarks.measuring import of_verb
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2.graph.class_pieces import joined, read_pieces
 from privasr_k2.graph.ctc_compose import compose_ctc

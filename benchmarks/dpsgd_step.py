@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 import torch
 
-from benchmarks.memory import forget_peak, mebibytes
+from benchmarks.measuring import forget_peak, mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2 import config
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.memory import forget_peak, mebibytes
+from benchmarks.measuring import forget_peak, mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.federated.client import ClientConfig, Failure, LocalTrainer, local_batches

@@ -28,7 +28,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from benchmarks.memory import mebibytes
+from benchmarks.measuring import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 
 ROOT = Path(__file__).resolve().parents[1]

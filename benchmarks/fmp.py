@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import tracemalloc
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.measuring import least
 from benchmarks.rescoring import made_lists, read_lists
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
@@ -77,20 +76,6 @@ def chosen(spoken: Spoken, log_probs: np.ndarray) -> np.ndarray:
     totals = np.bincount(spoken.token_hyps, log_probs, minlength=len(spoken.ranks))
     starts = np.flatnonzero(spoken.ranks == 1)
     return np.maximum.reduceat(totals, starts)
-
-
-def least(
-    functions: dict[str, Callable[[], np.ndarray]], repeats: int
-) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """The least seconds of each function, run in turns, and what each gives."""
-    times: dict[str, float] = dict.fromkeys(functions, np.inf)
-    found = {}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            started = time.perf_counter()
-            found[name] = function()
-            times[name] = min(times[name], time.perf_counter() - started)
-    return times, found
 
 
 def rescoring(

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from benchmarks.memory import mebibytes
+from benchmarks.measuring import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.fileio import read_lines

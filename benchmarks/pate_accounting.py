@@ -18,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from scipy.special import erfc
 
-from benchmarks.memory import mebibytes
+from benchmarks.measuring import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.privacy.pate.gnmax import gnmax_epsilon
 from privasr_k2.randomness import stream

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks import federated_round, teacher_heads
-from benchmarks.memory import Usage, measured, of_verb
+from benchmarks.measuring import Usage, measured, of_verb
 from benchmarks.rows import command_line
 from benchmarks.table import line, machine, versions
 from privasr_k2 import config

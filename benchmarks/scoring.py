@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import jiwer
 import numpy as np
 
+from benchmarks.measuring import best_seconds
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.bootstrap import interval_over_speakers
@@ -16,16 +15,6 @@ from privasr_k2.scoring.counts import ErrorCounts, count_errors, total
 from privasr_k2.scoring.matched_pairs import compare
 
 WORDS, VOCABULARY, SPEAKERS = 20, 2000, 50
-
-
-def best_seconds(work: Callable[[], object], repeats: int) -> float:
-    """The fastest of several runs."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def make_texts(rng: np.random.Generator, utterances: int) -> tuple[list[list[str]], list[list[str]]]:

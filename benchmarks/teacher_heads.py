@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from benchmarks.memory import mebibytes
+from benchmarks.measuring import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
 from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig

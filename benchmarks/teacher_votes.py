@@ -21,12 +21,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.memory import measured
+from benchmarks.measuring import least, measured
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
@@ -36,7 +36,6 @@ from privasr_k2.pate.ensembles import TeacherEnsemble
 
 Scores = Callable[[Any, torch.Tensor, list[list[int]]], list[float]]
 Votes = list[np.ndarray]
-T = TypeVar("T")
 CONF = Path(__file__).resolve().parents[1] / "conf"
 FEATURES, TOKENS, BATCH_FRAMES = 80, 30, 6000
 AGAINST = {
@@ -114,18 +113,6 @@ def looped(
     return found
 
 
-def least(functions: dict[str, Callable[[], T]], repeats: int) -> tuple[dict[str, float], dict[str, T]]:
-    """The least CPU seconds of each function, run in turns, and what each gives."""
-    times: dict[str, float] = dict.fromkeys(functions, np.inf)
-    found: dict[str, T] = {}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            started = time.process_time()
-            found[name] = function()
-            times[name] = min(times[name], time.process_time() - started)
-    return times, found
-
-
 def ways_of(kind: str, args: argparse.Namespace) -> dict[str, Callable[[], Votes]]:
     """Each way to the votes of one kind of model, ours first."""
     files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
@@ -155,7 +142,7 @@ def one_way(kind: str, args: argparse.Namespace, name: str) -> Callable[[], Vote
 def voting(kind: str, args: argparse.Namespace) -> dict[str, Any]:
     """Seconds and memory of each way for one kind of model."""
     ways = ways_of(kind, args)
-    times, found = least(ways, args.repeats)
+    times, found = least(ways, args.repeats, time.process_time)
     loops = [name for name in ways if name != "batched"]
     votes = args.teachers * args.utterances
     for name in loops:
@@ -180,6 +167,7 @@ def answering(queries: int, classes: int, repeats: int) -> dict[str, Any]:
             "loop": lambda: np.array([int(np.argmax(row)) for row in rows]),
         },
         repeats,
+        time.process_time,
     )
     assert (np.asarray(found["at_once"]) == np.asarray(found["loop"])).all()
     return {"queries": queries, "seconds": {name: round(value, 4) for name, value in times.items()}}

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.memory import measured, mebibytes, of_verb
+from benchmarks.measuring import measured, mebibytes, of_verb
 from benchmarks.rows import Row, append_rows, command_line, read_rows
 from benchmarks.scaling import fit
 from benchmarks.table import table
@@ -20,7 +20,7 @@ from tests.structure.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"
-NO_PEER = {"__init__", "memory", "rows", "scaling", "table"}
+NO_PEER = {"__init__", "measuring", "rows", "scaling", "table"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_PEER)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import multiprocessing
 import os
 import runpy
@@ -17,8 +18,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,25 @@ def mebibytes(name: str = "VmHWM") -> float:
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) / 1024
     raise SystemExit(f"no {name} in /proc/self/status: this benchmark needs Linux")
+
+
+def best_seconds(work: Callable[[], object], repeats: int) -> float:
+    """The fastest of several runs, by the clock."""
+    return least({"": work}, repeats)[0][""]
+
+
+def least(
+    functions: Mapping[str, Callable[[], T]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> tuple[dict[str, float], dict[str, T]]:
+    """The least seconds of each function, run in turns, and what each gives."""
+    times: dict[str, float] = dict.fromkeys(functions, math.inf)
+    found: dict[str, T] = {}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            started = clock()
+            found[name] = function()
+            times[name] = min(times[name], clock() - started)
+    return times, found
 
 
 def forget_peak() -> float:
@@ -88,21 +111,22 @@ def of_verb(verb: str, *words: object, env: Mapping[str, str] | None = None) -> 
     Raises:
         SystemExit: it failed.
     """
-    command = [sys.executable, "-m", "benchmarks.memory", verb, *map(str, words)]
+    command = [sys.executable, "-m", "benchmarks.measuring", verb, *map(str, words)]
+    clock = time.perf_counter()
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - clock
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
-    return Usage(**json.loads(done.stdout.splitlines()[-1]))
+    return Usage(seconds, **json.loads(done.stdout.splitlines()[-1]))
 
 
 def main() -> None:
     """Run a verb and print what it took as its last line, with the processor time of those it waited for."""
     verb, *sys.argv[1:] = sys.argv[1:]
-    clock = time.perf_counter()
 
     def tell() -> None:
-        taken = Usage(time.perf_counter() - clock, sum(os.times()[:4]), 0.0, mebibytes())
-        print(json.dumps(asdict(taken)), flush=True)
+        processor = time.process_time() + sum(os.times()[2:4])
+        print(json.dumps({"processor": processor, "before": 0.0, "peak": mebibytes()}), flush=True)
 
     atexit.register(tell)
     runpy.run_module(f"privasr_k2.bin.{verb}", run_name="__main__", alter_sys=True)
