@@ -1,4 +1,4 @@
-"""The stages that a recipe file declares, read from the records that ``local/stage.sh`` collects.
+"""The stages that a recipe file declares.
 
 A record is ``NUMBER TITLE [JOB=FIRST:LAST] [--cmd LAUNCHER] VERB FLAGS...``. The flags of a verb are its
 declaration: ``--in-*`` and ``--config`` are read, ``--out-*`` written, ``--raw-*`` is a corpus or a file
@@ -75,26 +75,22 @@ class Stage:
         return self.tasks[0].job is not None
 
 
-def parse(data: bytes, work_dir: str) -> tuple[Stage, ...]:
-    """The stages of a plan: NUL-terminated words, each record led by the number of words in it.
+def parse(records: Sequence[Sequence[str]], work_dir: str) -> tuple[Stage, ...]:
+    """The stages of a recipe, from the words of each declaration.
 
     Args:
-        data: what ``local/stage.sh`` collected.
+        records: what :class:`privasr_k2.recipe.declare.Recipe` collected.
         work_dir: absolute path of the folder in which the recipe runs.
 
     Raises:
         ConfigError: a declaration that is not of the form above.
 
-    >>> plan = b"5" b"\\0" b"3" b"\\0LM\\0train_ngram\\0--out-lm\\0data/lm.gz\\0"
-    >>> parse(plan, "/w")[0].tasks[0].outputs
+    >>> parse([["3", "LM", "train_ngram", "--out-lm", "data/lm.gz"]], "/w")[0].tasks[0].outputs
     ('data/lm.gz',)
     """
-    words = data.decode().split("\0")[:-1]
     stages: list[Stage] = []
-    at = 0
-    while at < len(words):
-        count = int(words[at])
-        stages.append(_stage(len(stages), words[at + 1 : at + 1 + count], work_dir))
+    for words in records:
+        stages.append(_stage(len(stages), words, work_dir))
         if len(stages) > 1 and stages[-1].number < stages[-2].number:
             raise ConfigError(
                 stages[-1].label,
@@ -102,11 +98,8 @@ def parse(data: bytes, work_dir: str) -> tuple[Stage, ...]:
                 str(stages[-1].number),
                 "number the stages in the order in which they run",
             )
-        at += 1 + count
     if not stages:
-        raise ConfigError(
-            "the recipe", "at least one stage", "none", "declare one: stage NUMBER TITLE VERB FLAGS"
-        )
+        raise ConfigError("the recipe", "at least one stage", "none", "declare one with recipe.stage")
     return tuple(stages)
 
 
@@ -150,7 +143,7 @@ def _stage(index: int, words: Sequence[str], work_dir: str) -> Stage:
             f"the declaration 'stage {' '.join(words)}'",
             "NUMBER TITLE VERB FLAGS",
             f"{len(words)} words" if len(words) < 3 else f"the number {words[0]!r}",
-            'write for example: stage 3 "n-gram LM" train_ngram --in-lang data/lang --out-lm data/lm.arpa.gz',
+            'write recipe.stage(3, "n-gram LM", "train_ngram", in_lang="data/lang", out_lm="data/lm.arpa.gz")',
         )
     number, title, rest = int(words[0]), words[1], list(words[2:])
     place = f"stage {number} ({title})"

@@ -1,117 +1,186 @@
-"""Run the stages that a recipe has declared: ``python -m privasr_k2.recipe.run`` (by local/run_recipe.sh).
+"""Run a recipe: ``./run.sh CORPUS RECIPE --option value...`` ends here.
 
 One process checks the wiring of the whole recipe, takes the lock of the work folder, and brings the stages
-of ``--first`` to ``--last`` up to date. Like ``bin/cli.py`` it is a door, so it prints errors and sets exit
-codes; unlike it, it imports nothing that is slow.
+of ``--stage`` to ``--stop-stage`` up to date. Like ``bin/cli.py`` it is a door, so it prints errors and sets
+exit codes; unlike it, it imports nothing that is slow.
 """
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import os
 import signal
+import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from privasr_k2.errors import ConfigError, PrivasrError
-from privasr_k2.recipe import lock, plan
+from privasr_k2.fileio import write_text
+from privasr_k2.recipe import lock
+from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
+from privasr_k2.recipe.front import Declaration, declare, overview
 from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Options, Runner
 from privasr_k2.recipe.settings import check_keys, without_effect
 from privasr_k2.recipe.stamps import remove_temporaries
+from privasr_k2.recipe.systems import write_systems
 from privasr_k2.recipe.wiring import Wiring
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class _Ended(BaseException):
     """A signal asks this process to end."""
 
 
-def main() -> None:
-    """Parse the command line, check the recipe, run it or show it."""
-    args = _parser().parse_args()
-    work_dir = Path.cwd()
-    stages = plan.parse(args.plan.read_bytes(), str(work_dir))
-    wiring = Wiring(stages, work_dir)
-    defaults = args.root.resolve() / "conf"
+def run(words: Sequence[str], *, root: Path = ROOT, caller: Path | None = None) -> int:
+    """Run what the words ask for.
+
+    Returns:
+        The exit status.
+    """
+    caller = caller or Path.cwd()
+    if words and words[0] in ("-h", "--help"):
+        print(overview(root))
+        return 0
+    corpus, *rest = words
+    if not rest or rest[0].startswith("-"):
+        if {"-h", "--help"} & set(rest):
+            print(overview(root))
+            return 0
+        return _all_recipes(corpus, rest, root, caller)
+    run_one(declare(corpus, rest[0], rest[1:], root, caller), root)
+    return 0
+
+
+def run_one(declared: Declaration, root: Path) -> None:
+    """Check a recipe's wiring, then run or show it.
+
+    Raises:
+        PrivasrError: whatever is wrong with the wiring, the inputs, or a stage.
+    """
+    chosen, work_dir = declared.run, declared.work_dir
+    _enter(declared)
+    for file in declared.unused_files:
+        print(f"note: {file}: no stage reads it, as no file of conf/ has its name", file=sys.stderr)
+    print(f"work folder: {work_dir}", flush=True)
+    stages = declared.stages
+    wiring = Wiring(stages, work_dir, written=(declared.systems_file,))
+    defaults = root / "conf"
     check_keys(stages, work_dir, defaults)
     for sentence in without_effect(stages, work_dir, defaults):
         print(f"note: {sentence}", file=sys.stderr, flush=True)
-    options = Options(args.first, args.last, args.force == "true", args.nj, args.side_by_side)
-    if not any(args.first <= stage.number <= args.last for stage in stages):
+    if not any(chosen.stage <= stage.number <= chosen.stop_stage for stage in stages):
         known = " ".join(dict.fromkeys(str(stage.number) for stage in stages))
         raise ConfigError(
-            "--stage, --stop-stage",
-            f"a range that holds one of {known}",
-            f"{args.first} to {args.last}",
-            "correct it",
-        )
-    shorten = {f"{work_dir}/": "", f"{args.root.resolve()}/": REPOSITORY}
+            "--stage, --stop-stage", f"a range that holds one of {known}",
+            f"{chosen.stage} to {chosen.stop_stage}", "correct it",
+        )  # fmt: skip
+    options = Options(chosen.stage, chosen.stop_stage, chosen.force, chosen.nj, chosen.side_by_side)
+    shorten = {f"{work_dir}/": "", f"{root}/": REPOSITORY}
     state_dir = work_dir / ".stages"
 
     def make() -> tuple[HashCache, Runner]:
-        cache = HashCache(state_dir / "hashes.json", work_dir, verify=args.verify == "true")
+        cache = HashCache(state_dir / "hashes.json", work_dir, verify=chosen.verify)
         return cache, Runner(stages, wiring, cache, options=options, work_dir=work_dir, shorten=shorten)
 
-    if args.dry_run == "true":
+    if chosen.dry_run:
         make()[1].show()
         return
     state_dir.mkdir(exist_ok=True)
-    (state_dir / ".gitignore").write_text("*\n")
-    with lock.hold(state_dir, wait=args.wait == "true", say=lambda text: print(text, flush=True)) as held:
+    write_text(state_dir / ".gitignore", "*\n")
+    with lock.hold(state_dir, wait=chosen.wait, say=lambda text: print(text, flush=True)) as held:
         remove_temporaries(state_dir / "hashes.json")
+        if declared.systems_file:
+            write_systems(work_dir / declared.systems_file, declared.systems)
         cache, runner = make()  # under the lock: another run may have written the cache a moment ago
         try:
             runner.check_earlier()
             runner.run(held)
         finally:
             cache.save()
+    # A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
+    if chosen.show_report and declared.report and chosen.stop_stage >= stages[-1].number:
+        print(f"\n{(work_dir / declared.report).read_text(encoding='utf-8')}")
+        print(f"these results: {work_dir / declared.report}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument(
-        "--plan", type=Path, required=True, help="the declared stages, as local/stage.sh collects them"
-    )
-    parser.add_argument("--root", type=Path, required=True, help="the repository")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--last", type=int, default=sys.maxsize)
-    parser.add_argument("--nj", type=int, default=1, help="processes at once on this machine")
-    parser.add_argument("--side-by-side", type=int, default=1, help="stages of one number at once")
-    for name, default in (("dry-run", "false"), ("force", "false"), ("verify", "false"), ("wait", "true")):
-        parser.add_argument(f"--{name}", choices=("true", "false"), default=default)
-    return parser
+def _enter(declared: Declaration) -> None:
+    """Make the work folder and go there; refuse one that belongs to another corpus of the user's."""
+    work_dir, source = declared.work_dir, declared.corpus.source
+    try:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        os.chdir(work_dir)
+    except OSError as error:
+        raise ConfigError(
+            work_dir, "a folder to work in", error.strerror or str(error), "give another: --work-dir DIR"
+        ) from None
+    if source is not None:
+        marker = work_dir / ".corpus"
+        if marker.is_file() and marker.read_text().strip() != str(source):
+            raise ConfigError(
+                work_dir, f"the work of {source}", f"that of {marker.read_text().strip()}",
+                "give another folder with --work-dir; if the corpus has moved, remove .corpus there",
+            )  # fmt: skip
+        if not declared.run.dry_run:
+            write_text(marker, f"{source}\n")
+
+
+def _all_recipes(corpus: str, words: Sequence[str], root: Path, caller: Path) -> int:
+    """Run the recipes of a corpus one after the other; the next one runs although one has failed."""
+    summary, failed = [], False
+    for recipe in find_corpus(corpus, root, caller).recipes:
+        print(f"=== {corpus} {recipe}", flush=True)
+        started = time.monotonic()
+        argv = [sys.executable, "-m", "privasr_k2.recipe.run", corpus, recipe, *words]
+        code = subprocess.run(argv, cwd=caller).returncode
+        if code >= 128 or code < 0:
+            return code if code > 0 else 128 - code
+        failed |= code != 0
+        summary.append(f"{recipe:8} {'FAILED' if code else 'done':6} {time.monotonic() - started:5.0f} s")
+    print("\n".join(["", f"=== {corpus}", *summary]))
+    return int(failed)
 
 
 def _end(number: int, _: FrameType | None) -> None:
     raise _Ended(number)
 
 
-if __name__ == "__main__":
+def door(words: Sequence[str]) -> int:
+    """:func:`run` with errors as one message and the exit codes of a shell program."""
     for which in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(which, _end)
     die_with_parent(signal.SIGTERM)
     try:
-        main()
+        return run(words)
     except PrivasrError as error:
         sys.stdout.flush()
         print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        return 2
     except BrokenPipeError:  # the reader of this output, such as head, has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(128 + signal.SIGPIPE) from None
+        return 128 + signal.SIGPIPE
     except OSError as error:
         if error.filename is None and error.errno is None:
             raise
-        place, found = error.filename or os.getcwd(), error.strerror or str(error)
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
         message = PrivasrError(
-            place, "a place to read and write", found, "free space or change its owner, or give --work-dir"
-        )
+            error.filename or os.getcwd(), "a place to read and write", error.strerror or str(error),
+            "free space or change its owner, or give --work-dir",
+        )  # fmt: skip
         print(f"error: {message}", file=sys.stderr)
-        raise SystemExit(2) from None
+        return 2
     except KeyboardInterrupt:
         print("interrupted: run again to continue", file=sys.stderr)
-        raise SystemExit(130) from None
+        return 130
     except _Ended as error:
-        raise SystemExit(128 + error.args[0]) from None
+        return 128 + int(error.args[0])
+
+
+if __name__ == "__main__":
+    raise SystemExit(door(sys.argv[1:]))

@@ -95,4 +95,6 @@ def _system(place: str, line: str) -> System:
         values = json.loads(line)
         return System(**{**values, "compare_with": tuple(values["compare_with"])})
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(place, "a system as a recipe declares it", repr(error), "run the recipe again") from error
+        raise DataError(
+            place, "a system as a recipe declares it", repr(error), "run the recipe again"
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,14 +16,18 @@ from privasr_k2.recipe.plan import Stage, Task
 class Wiring:
     """The writers of every path of a recipe.
 
+    Args:
+        written: paths that the runner itself writes before the first stage.
+
     Raises:
         ConfigError: two stages write one path or one inside the other; a stage writes outside the work
             folder, reads what it writes itself or what a later stage writes; a verb that does not exist.
         DataError: an input that does not exist and that no stage writes.
     """
 
-    def __init__(self, stages: Sequence[Stage], work_dir: Path) -> None:
+    def __init__(self, stages: Sequence[Stage], work_dir: Path, *, written: Collection[str] = ()) -> None:
         self.stages = stages
+        self._written = written
         self._work_dir = work_dir
         self._writers: dict[str, Stage] = {}
         self._below: defaultdict[str, dict[int, Stage]] = defaultdict(dict)
@@ -79,7 +83,7 @@ class Wiring:
                 f"{path}, which {whose} writes",
                 "reorder the stages",
             )
-        if not writers and not (self._work_dir / path).exists():
+        if not writers and path not in self._written and not (self._work_dir / path).exists():
             way_out = "correct the path"
             if not os.path.isabs(path):
                 way_out += f" (it starts from {self._work_dir})"

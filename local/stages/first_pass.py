@@ -1,0 +1,127 @@
+"""Stages 0 to 8 of every recipe that decodes with a CTC model: data, LM, graph, acoustic model, decoding."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from local.stages.data import Data, prepare_data
+from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, option, path_option
+
+
+def encoder_names() -> tuple[str, ...]:
+    """The encoders that --encoder takes."""
+    return ("tdnn", "blstm", "conformer")
+
+
+@dataclass(frozen=True)
+class AmOptions:
+    """Options of the acoustic model."""
+
+    encoder: Annotated[str, Choices(encoder_names)] | None = option(
+        None, "encoder (default: tdnn, with --preset paper blstm)"
+    )
+    max_duration: Positive | None = from_conf("am_ctc.max_duration", "seconds of speech in a batch")
+    avg: Count | None = from_conf("am_ctc.avg", "checkpoints to average")
+    am_model: Path | None = path_option("a CTC model trained elsewhere: model.pt (TorchScript) or model.onnx")
+    am_tokens: Path | None = path_option("tokens.txt of --am-model")
+    am_bpe: Path | None = path_option("bpe.model of --am-model, with --token-type bpe_N")
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """What stages 0 to 8 write.
+
+    Attributes:
+        exp: the folder of the first pass; weights, decode_dev and decode_test stand in it.
+    """
+
+    data: Data
+    am: str
+    lm: str
+    graph: str
+    exp: str
+
+    @property
+    def weights(self) -> str:
+        """LM weight and insertion penalty, chosen on dev."""
+        return f"{self.exp}/weights.json"
+
+
+@dataclass(frozen=True)
+class Am:
+    """Which acoustic model: the folder of its first pass, and the lang directory it needs."""
+
+    exp: str
+    lang_name: str
+    lang_flags: dict[str, Path | None]
+
+    @property
+    def folder(self) -> str:
+        """Where the model stands."""
+        return f"{self.exp}/am"
+
+
+def choose_am(r: Recipe, o: AmOptions) -> Am:
+    """The acoustic model that the options ask for."""
+    token_type, model = r.data.token_type, o.am_model
+    if model is None:
+        encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
+        return Am(f"exp/ctc_{encoder}_{token_type}", token_type, {})
+    if o.am_tokens is None:
+        r.refuse(
+            "--am-model", "--am-tokens with it", "none", "give the tokens.txt of the model: --am-tokens FILE"
+        )
+    flags = {"raw_tokens": o.am_tokens, "raw_bpe_model": o.am_bpe}
+    return Am(f"exp/ctc_{model.stem}_{token_type}", f"{token_type}_{model.stem}", flags)
+
+
+def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
+    """Stage 5."""
+    if o.am_model is not None:
+        return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model, raw_tokens=o.am_tokens,
+                       out_dir=am.folder)  # fmt: skip
+    encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
+    return r.stage(
+        5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc", in_feats=data.feats,
+        in_lang=f"{data.lang}/spoken", out_dir=am.folder,
+        set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg},
+    )  # fmt: skip
+
+
+def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *, tuned: bool) -> str:
+    """Decode a role with the first pass's graph, over a grid of weights or with the ``tuned`` ones."""
+    backend = None if r.data.backend == "k2" else r.data.backend
+    return r.stage(
+        number, title, "decode", jobs=r.run.nj, device=True, config="decode", in_model=first.am,
+        in_graph=first.graph, in_weights=first.weights if tuned else None, in_feats=first.data.feats,
+        out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend},
+    )  # fmt: skip
+
+
+def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
+    """Stages 0 to 8, the same for all recipes and written once."""
+    am = choose_am(r, o)
+    data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
+    exp = f"{am.exp}_kaldi" if r.data.backend == "kaldi" else am.exp
+    lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests, in_lang=data.lang,
+                 raw_arpa=r.data.arpa, out_lm=f"data/lm/{data.lang_name}.arpa.gz")  # fmt: skip
+    graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang, in_lm=lm,
+                    out_dir=f"data/graph_{data.lang_name}")  # fmt: skip
+    model = train_acoustic_model(r, o, am, data)
+    first = FirstPass(data, model, lm, graph, exp)
+    decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{exp}/decode_dev", tuned=False)
+    r.stage(7, "LM weight and insertion penalty, chosen on dev", "tune_weights", in_hyps=f"{exp}/decode_dev",
+            in_manifests=data.manifests, out_weights=first.weights)  # fmt: skip
+    decode(r, 8, "decode test", first, "test", f"{exp}/decode_test", tuned=True)
+    return first
+
+
+def score(
+    r: Recipe, number: int, title: str, *, hyps: str, out: str, first: FirstPass, weights: str | None = None,
+    role: str = "test", lang: str = "", **flags: str,
+) -> str:  # fmt: skip
+    """Count the errors of a role's hypotheses."""
+    return r.stage(number, title, "score", config="score", in_hyps=hyps, in_weights=weights,
+                   in_manifests=first.data.manifests, in_lang=lang or first.data.lang, out_dir=out,
+                   set={"role": role}, **flags)  # fmt: skip

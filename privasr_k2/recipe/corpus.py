@@ -1,0 +1,164 @@
+"""A corpus as recipes see it: ``egs/<corpus>/corpus.yaml``, a user's own file, or a data directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privasr_k2.errors import ConfigError
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_PATHS = ("corpus_dir", "public_text", "public_dir", "public_conf", "nnlm_text")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a corpus tells recipes.
+
+    Attributes:
+        name: how the command line names it.
+        description: one line.
+        definition: the Python file that exports ``CORPUS``.
+        conf_name: the name of its own section of ``conf/``.
+        conf: the folder of its YAML layers.
+        home: where its work goes by default.
+        recipes: those that a bare ``./run.sh CORPUS`` runs; the only ones where ``only_these``.
+        people: what a ledger calls its people.
+        options: defaults of options, in place of the recipes' own.
+        recipe_options: the same for single recipes.
+        recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition`` for single recipes.
+        own_options: options that only this corpus has, each with its help (``PATH`` before it where the value
+            is one); they go to ``prepare_corpus``.
+        public_lists: name lists that come with its manifests; ``vocabulary_lists``: those whose words every
+            vocabulary has.
+        further_text: tagged text that comes with its manifests.
+        text_options: settings with which ``prepare_corpus`` takes all text, where speech covers a part of it.
+        source: the file or folder of a user's own corpus; None for those of ``egs/``.
+    """
+
+    name: str
+    description: str = ""
+    definition: Path = Path()
+    conf_name: str = ""
+    conf: Path = Path()
+    home: Path = Path()
+    recipes: tuple[str, ...] = ("ctc", "rescore")
+    only_these: bool = False
+    people: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    recipe_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipe_definitions: Mapping[str, str] = field(default_factory=dict)
+    own_options: Mapping[str, str] = field(default_factory=dict)
+    public_lists: str = ""
+    vocabulary_lists: str = ""
+    further_text: str = ""
+    text_options: str = ""
+    source: Path | None = None
+
+    def for_recipe(self, recipe: str, root: Path) -> Corpus:
+        """The corpus as one recipe reads it."""
+        name = self.recipe_definitions.get(recipe)
+        if name is None:
+            return self
+        return dataclasses.replace(self, definition=root / f"privasr_k2/corpora/{name}.py", conf_name=name)
+
+    def defaults(self, recipe: str, known: Collection[str]) -> dict[str, Any]:
+        """Defaults of the options that a recipe has; paths start from the corpus's folder."""
+        values = {name: value for name, value in self.options.items() if name in known}
+        values.update(self.recipe_options.get(recipe, {}))
+        for name in _PATHS:
+            if values.get(name) and not Path(values[name]).is_absolute():
+                values[name] = str(self.home / values[name])
+        return values
+
+
+def find_corpus(name: str, root: Path, caller: Path) -> Corpus:
+    """The corpus that a command line names: a folder of ``egs/``, ``FILE.py``, or ``data:DIR``.
+
+    Raises:
+        ConfigError: there is none of that name, or its file does not have the form above.
+    """
+    if name.startswith("data:") or name.endswith(".py"):
+        return _own(name, root, caller)
+    folder = root / "egs" / name
+    if not _NAME.fullmatch(name) or not (folder / "corpus.yaml").is_file():
+        raise ConfigError(
+            "./run.sh", f"a corpus: {' '.join(corpus_names(root))}, FILE.py, or data:DIR", repr(name),
+            "./run.sh --help",
+        )  # fmt: skip
+    return _read(folder / "corpus.yaml", root)
+
+
+def corpus_names(root: Path) -> list[str]:
+    """The corpora of ``egs/``."""
+    return sorted(path.parent.name for path in (root / "egs").glob("*/corpus.yaml"))
+
+
+def _own(name: str, root: Path, caller: Path) -> Corpus:
+    is_folder = name.startswith("data:")
+    path = caller / name.removeprefix("data:")
+    place = f"./run.sh {name}"
+    if name == "data:":
+        raise ConfigError(
+            place, "data:DIR", "no folder", "name the Kaldi data directory, or the folder of manifests"
+        )
+    if not path.exists():
+        raise ConfigError(place, "a file or folder", f"nothing at {path}", "correct the path")
+    if is_folder and not path.is_dir():
+        raise ConfigError(
+            place, "data: and a folder", "a file", "name the folder that it is in, or run it as FILE.py"
+        )
+    path = path.resolve()
+    stem = path.name.removesuffix(".py")
+    shared: dict[str, Any] = {
+        "name": name,
+        "home": root / "egs/user" / stem,
+        "people": re.sub(r"[^A-Za-z0-9_-]", "_", stem),
+        "own_options": {"allow_pipes": "run the commands of wav.scp; only where you trust who wrote them"},
+        "source": path,
+    }
+    if is_folder:
+        conf = root / "egs/user" / stem / "conf"
+        options = {"feature": "auto", "corpus_dir": str(path)}
+        return Corpus(
+            definition=root / "privasr_k2/corpora/data_dir.py", conf_name="data_dir", options=options,
+            conf=conf if conf.is_dir() else path / "conf", **shared,
+        )  # fmt: skip
+    return Corpus(
+        definition=path,
+        conf_name="own_corpus",
+        options={"feature": "auto"},
+        conf=path.parent / "conf",
+        **shared,
+    )
+
+
+def _read(path: Path, root: Path) -> Corpus:
+    folder = path.parent
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(path, "YAML", " ".join(str(error).split()), "correct it") from error
+    known = {f.name for f in dataclasses.fields(Corpus)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ConfigError(path, f"keys among {', '.join(sorted(known))}", unknown[0], "correct the key")
+    definition = values.pop("definition", folder.name)
+    recipes = values.pop("recipes", None)
+    return Corpus(
+        name=folder.name,
+        definition=root / "privasr_k2/corpora" / f"{definition}.py",
+        conf_name=definition,
+        conf=folder / "conf",
+        home=folder,
+        people=values.pop("people", folder.name),
+        only_these=recipes is not None,
+        **({"recipes": tuple(recipes)} if recipes is not None else {}),
+        **values,
+    )

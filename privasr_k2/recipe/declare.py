@@ -1,0 +1,311 @@
+"""What a recipe file uses to declare its stages and systems.
+
+A recipe is ``local/recipes/<name>.py``: a docstring, a frozen dataclass ``Options``, and one function
+``stages(recipe, o)`` that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is a module of
+``privasr_k2.bin``. Keywords are its flags: ``in_lang=x`` is ``--in-lang x``; None and empty values are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe.corpus import Corpus
+from privasr_k2.recipe.options import Count, Matches, Positive, Words, option, path_option
+from privasr_k2.recipe.systems import Fact, System
+
+Presets = Literal["tiny", "demo", "small", "paper"]
+TokenType = Annotated[str, Matches(r"phone|char|bpe_[1-9][0-9]*", "phone, char or bpe_N")]
+Flag = str | Path | Iterable[str] | None
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of every recipe that choose how it runs, and nothing of its results."""
+
+    stage: int = option(0, "first stage to run; what it needs must be up to date")
+    stop_stage: int = option(9999, "last stage to run")
+    dry_run: bool = option(False, "print what each stage reads, writes and runs; run nothing")
+    force: bool = option(False, "run stages although they are up to date")
+    verify: bool = option(False, "read every file again instead of trusting times and sizes")
+    show_report: bool = option(True, "print the results at the end")
+    wait: bool = option(True, "wait while another run is at work in the same folder")
+    config: Path | None = path_option("file of options, one name=value a line, read before the command line")
+    work_dir: Path | None = path_option("folder for data/ and exp/ (default: that of the corpus in egs/)")
+    nj: Count = option(os.cpu_count() or 1, "jobs at once; decoding depends on their number")
+    side_by_side: Count = option(1, "stages of one number that run at once")
+    cmd: str = option("", "launcher of all stages: local, 'torchrun OPTIONS' or 'slurm OPTIONS'")
+    device: str = option("auto", "auto, cpu, cuda or cuda:N")
+    ledger: Path | None = path_option("privacy ledger (default: privacy/ledger.json in the work folder)")
+    max_epsilon: Positive | None = option(
+        None, "refuse releases that would bring the ledger above this epsilon"
+    )
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Options of every recipe that choose what is built from the corpus."""
+
+    corpus_dir: Path | None = path_option("the corpus; never written to")
+    preset: Presets = option(
+        "small", "sizes: tiny for tests, demo, small for two cores, paper for the papers'"
+    )
+    token_type: TokenType = option("phone", "what acoustic models predict: phone, char or bpe_N")
+    backend: Literal["k2", "kaldi"] = option("k2", "decoder of the first pass; kaldi: kaldi-decoder")
+    feature: str = option("fbank", "fbank, mfcc, sphinx, given or auto")
+    speed_perturb: bool = option(False, "three speeds of every training utterance")
+    lm_text: Path | None = path_option("text of the n-gram LM in place of the corpus's own")
+    arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
+    lexicon: Path | None = path_option("pronunciation lexicon in place of the corpus's own")
+    corpus_options: Words = option((), "K=V settings that only this corpus has")
+    lang_options: Words = option((), "K=V settings of conf/lang.yaml, such as max_words=20000")
+
+
+@dataclass(frozen=True)
+class Launchers:
+    """Where stages run (local/cmd.sh)."""
+
+    default: str = "local"
+    train: str = "local"
+    decode: str = "local"
+
+
+@dataclass
+class Declared:
+    """A system while its stages are declared; :attr:`system` is what reports read."""
+
+    name: str
+    folder: str
+    values: dict[str, Any]
+    artifacts: dict[str, str] = field(default_factory=dict)
+
+    def path(self, kind: str, name: str = "") -> str:
+        """Where an artifact stands, ``FOLDER/NAME``; reports find it by its kind."""
+        self.artifacts[kind] = f"{self.folder}/{name or kind}"
+        return self.artifacts[kind]
+
+    def add(self, kind: str, path: str) -> str:
+        """Declare an artifact that stands elsewhere."""
+        self.artifacts[kind] = path
+        return path
+
+    @property
+    def system(self) -> System:
+        """The declaration, as it is written."""
+        return System(self.name, folder=self.folder, artifacts=dict(self.artifacts), **self.values)
+
+
+class Recipe:
+    """The stages and systems of one recipe on one corpus.
+
+    Attributes:
+        exp: the folder of its experiment; a recipe sets it before it declares systems.
+        records: the words of every stage so far, as :func:`privasr_k2.recipe.plan.parse` takes them.
+    """
+
+    def __init__(
+        self, name: str, *, corpus: Corpus, run: RunOptions, data: DataOptions, own: Mapping[str, str],
+        launchers: Launchers, root: Path, command: str,
+    ) -> None:  # fmt: skip
+        self.name, self.corpus, self.run, self.data, self.own = name, corpus, run, data, own
+        self.root, self.command, self.exp = root, command, ""
+        self._launchers = launchers
+        self.records: list[list[str]] = []
+        self.systems: dict[str, Declared] = {}
+        self.report_path = ""
+        if run.cmd:
+            self._launchers = Launchers(run.cmd, run.cmd, run.cmd)
+
+    @property
+    def people(self) -> str:
+        """What the ledger calls the corpus's people."""
+        return self.corpus.people
+
+    @property
+    def systems_file(self) -> str:
+        """Where the declarations of systems are written."""
+        return f"{self.exp}/systems.jsonl"
+
+    def stage(
+        self,
+        number: int,
+        title: str,
+        verb: str,
+        *,
+        config: str | Sequence[str] = (),
+        set: Mapping[str, Any] | None = None,
+        jobs: int | None = None,
+        array: int | None = None,
+        train: bool = False,
+        device: bool = False,
+        num_jobs: bool = False,
+        spends: bool = False,
+        ledger: bool = False,
+        **flags: Flag,
+    ) -> str:
+        """Declare one stage and return its first output.
+
+        Args:
+            number: stages with one number may run side by side.
+            config: names of sections of ``conf/``; later ones win.
+            set: single values, by key; None is left out, lists and numbers are written as YAML.
+            jobs: run as an array of so many jobs that split the utterances; ``JOB`` in paths is the job.
+            array: run as an array of so many jobs, none of which knows of the others.
+            train: run by the launcher of trainings, with ``--device`` and ``--num-jobs``.
+            device, num_jobs: pass ``--device`` or ``--num-jobs``.
+            spends: the stage makes a release: pass ``--ledger`` and ``--max-epsilon``.
+            ledger: pass ``--ledger`` to read it.
+            flags: ``in_*``, ``out_*`` and ``raw_*``: the files that it reads and writes.
+        """
+        values = dict(set or {})
+        launcher = self._launchers.train if train else self._launchers.default
+        words = [str(number), title]
+        if jobs is not None or array is not None:
+            launcher = self._launchers.train if train else self._launchers.decode
+            words.append(f"JOB=1:{jobs if jobs is not None else array}")
+        if jobs is not None:
+            values |= {"job": "JOB", "num_jobs": jobs}
+        words += ["--cmd", launcher, verb, *self._config_words(config)]
+        for name, value in flags.items():
+            words += _flag(name, value)
+        if spends or ledger:
+            words += ["--ledger", str(self.run.ledger or "privacy/ledger.json")]
+        if spends and self.run.max_epsilon:
+            words += ["--max-epsilon", f"{self.run.max_epsilon:g}"]
+        settings = [f"{key}={_yaml(value)}" for key, value in values.items() if value is not None]
+        if settings:
+            words += ["--set", *settings]
+        if train or device:
+            words += ["--device", self.run.device]
+        if train or num_jobs:
+            words += ["--num-jobs", str(self.run.nj)]
+        self.records.append(words)
+        return next(
+            (_words(value)[0] for name, value in flags.items() if name.startswith("out_") and value), ""
+        )
+
+    def config(self, *names: str) -> list[str]:
+        """The YAML layers of these names that exist, the later ones winning.
+
+        The order is: the repository's, the recipe's, the corpus's; then, with a preset, the preset's, the
+        recipe's and the corpus's for that preset.
+        """
+        return [path for name in names for path in self._layers(name, self.corpus.conf)]
+
+    def corpus_config(self, name: str, folder: Path) -> list[str]:
+        """The layers of another corpus, whose own files stand in ``folder``."""
+        return self._layers(name, folder)
+
+    def system(
+        self,
+        name: str,
+        *,
+        label: str,
+        method: str,
+        compare_with: Iterable[Declared] = (),
+        public: Declared | None = None,
+        not_private: Declared | None = None,
+        protects: str = "",
+        headline: bool = False,
+        **facts: Fact,
+    ) -> Declared:
+        """Declare a system once; its stages write below the folder of the object that comes back.
+
+        Args:
+            name: unique within the recipe; also its folder, below :attr:`exp`.
+            facts: what tables select by and show.
+        """
+        if name in self.systems:
+            raise ConfigError(
+                f"recipe {self.name}", "each system once", f"{name} twice", "correct the recipe"
+            )
+        others = tuple(dict.fromkeys(other.name for other in compare_with))
+        values = {
+            "label": label, "method": method, "facts": facts, "compare_with": others, "protects": protects,
+            "public": public.name if public else "", "not_private": not_private.name if not_private else "",
+            "headline": headline,
+        }  # fmt: skip
+        self.systems[name] = Declared(name, f"{self.exp}/{name}", values)
+        return self.systems[name]
+
+    def whole(self) -> Declared:
+        """The pseudo-system that holds artifacts of the whole recipe."""
+        if "recipe" not in self.systems:
+            self.systems["recipe"] = Declared("recipe", self.exp, {"label": self.name, "method": "recipe"})
+        return self.systems["recipe"]
+
+    def report(self, number: int, *, manifests: str, **values: Any) -> None:
+        """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""
+        paths = (path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values())
+        self.report_path = self.stage(
+            number, "results", "report", config=f"reports/{self.name}", in_systems=self.systems_file,
+            in_artifacts=[*dict.fromkeys(paths)], in_manifests=manifests, out_report=f"{self.exp}/RESULTS.md",
+            out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures", ledger=True,
+            set={"command": self.command, **values},
+        )  # fmt: skip
+
+    def refuse(self, place: str, expected: str, found: object, way_out: str) -> None:
+        """End with an error about options that cannot be together."""
+        raise ConfigError(place, expected, str(found), way_out)
+
+    def _config_words(self, config: str | Sequence[str]) -> list[str]:
+        names = (config,) if isinstance(config, str) else tuple(config)
+        words: list[str] = []
+        for name in names:
+            layers = [name] if name.endswith(".yaml") else self._layers(name, self.corpus.conf)
+            words += layers
+        return ["--config", *words] if words else []
+
+    def _layers(self, name: str, corpus_conf: Path) -> list[str]:
+        conf, preset = self.root / "conf", self.data.preset
+        files = [conf / f"{name}.yaml", conf / self.name / f"{name}.yaml", corpus_conf / f"{name}.yaml"]
+        if preset != "small":
+            files += [
+                conf / preset / f"{name}.yaml",
+                conf / preset / self.name / f"{name}.yaml",
+                corpus_conf / preset / f"{name}.yaml",
+            ]
+        return [str(file) for file in files if file.is_file()]
+
+
+def command_line(corpus: str, recipe: str, given: Mapping[str, str], neutral: Iterable[str]) -> str:
+    """The command that makes the same result, for tables.
+
+    >>> command_line("mini", "ctc", {"nj": "2", "token_type": "char"}, ["nj"])
+    './run.sh mini ctc --token-type char'
+    """
+    words = ["./run.sh", corpus, recipe]
+    for name, value in given.items():
+        if name not in set(neutral):
+            words += [f"--{name.replace('_', '-')}", value]
+    return shlex.join(words)
+
+
+def _flag(name: str, value: Flag) -> list[str]:
+    if not name.startswith(("in_", "out_", "raw_")):
+        raise ConfigError("a stage's declaration", "in_*, out_* or raw_*", name, "correct the recipe")
+    words = _words(value)
+    return [f"--{name.replace('_', '-')}", *words] if words else []
+
+
+def _words(value: Flag) -> list[str]:
+    if value is None or value == "":
+        return []
+    return [str(value)] if isinstance(value, str | Path) else [str(one) for one in value]
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return (
+            ".inf" if value == float("inf") else f"{value:g}" if float(f"{value:g}") == value else repr(value)
+        )
+    if isinstance(value, list | tuple):
+        return f"[{','.join(_yaml(one) for one in value)}]"
+    return str(value)

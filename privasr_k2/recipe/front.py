@@ -1,0 +1,221 @@
+"""From the words of ``./run.sh CORPUS RECIPE --option value...`` to declared stages."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe import options, plan
+from privasr_k2.recipe.corpus import Corpus, corpus_names, find_corpus
+from privasr_k2.recipe.declare import DataOptions, Launchers, Recipe, RunOptions, command_line
+from privasr_k2.recipe.fingerprint import YAML_LOADER
+from privasr_k2.recipe.systems import System
+
+#: Old names of options, with what stands in their place.
+RENAMED = {
+    "units": "--token-type",
+    "unit": "--privacy-unit",
+    "size": "--preset",
+    "sizes": "--adapt-percent",
+    "rate": "--client-fraction",
+    "private-rate": "--private-client-fraction",
+    "keep": "--keep-prob",
+    "sure": "--public-threshold",
+    "candidates": "--top-k",
+    "least": "--min-answers",
+    "answers": "--max-answers",
+    "readings": "--published-scale",
+    "ways": "--unlabeled-data (pate) or --confidence-use (fedlm)",
+    "private-ways": "--private-confidence-use",
+    "labelled": "--labeled-data",
+    "unlabelled-ways": "--unlabeled-data",
+}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A recipe on a corpus, ready to be checked and run.
+
+    Attributes:
+        systems: with the file that they are written to, relative to ``work_dir``; none for some recipes.
+        report: the file that is shown at the end, relative to ``work_dir``.
+        unused_files: YAML files of the corpus that no stage could read.
+    """
+
+    run: RunOptions
+    stages: tuple[plan.Stage, ...]
+    systems: tuple[System, ...]
+    systems_file: str
+    report: str
+    work_dir: Path
+    corpus: Corpus
+    unused_files: tuple[Path, ...]
+
+
+def recipe_names(root: Path) -> list[str]:
+    """The recipes of ``local/recipes``."""
+    return sorted(path.stem for path in (root / "local/recipes").glob("[a-z]*.py"))
+
+
+def overview(root: Path) -> str:
+    """What ``./run.sh --help`` prints."""
+    lines = [
+        "./run.sh [CORPUS [RECIPE]] [--option value]...",
+        "",
+        "  ./run.sh                                  a demonstration on small synthetic corpora",
+        "  ./run.sh mini ctc                         one recipe",
+        "  ./run.sh librispeech ctc --corpus-dir D   a corpus that you have",
+        "  ./run.sh path/to/my_corpus.py ctc         your own corpus, described in one file",
+        "  ./run.sh data:DIR ctc                     a Kaldi data directory, or lhotse manifests",
+        "",
+        "corpora:",
+        *(f"  {name:12} {find_corpus(name, root, root).description}" for name in corpus_names(root)),
+        "",
+        "recipes (./run.sh CORPUS RECIPE --help lists the options):",
+        *(f"  {name:12} {_summary(root / f'local/recipes/{name}.py')}" for name in recipe_names(root)),
+    ]
+    return "\n".join(lines)
+
+
+def declare(
+    corpus_word: str, recipe_word: str, words: Sequence[str], root: Path, caller: Path
+) -> Declaration:
+    """Parse the options of a recipe and collect its stages.
+
+    Raises:
+        ConfigError: an unknown corpus, recipe or option; a value that does not fit; an option without effect.
+    """
+    corpus = find_corpus(corpus_word, root, caller)
+    file = _recipe_file(corpus, recipe_word, root, caller)
+    name = file.stem
+    if corpus.only_these and name not in (*corpus.recipes, "report"):
+        raise ConfigError(
+            f"./run.sh {corpus_word}", f"a recipe that this corpus is for: {' '.join(corpus.recipes)}",
+            repr(recipe_word), f"./run.sh {corpus_word} {corpus.recipes[0]}",
+        )  # fmt: skip
+    corpus = corpus.for_recipe(name, root)
+    module = _load(file, root)
+    own = _own_options(corpus)
+    classes = [module.Options, own, DataOptions, RunOptions]
+    known = {f.name for cls in classes for f in dataclasses.fields(cls)}
+    parsed = options.parse(
+        classes, words, defaults=corpus.defaults(name, known),
+        renamed={old: new for old, new in RENAMED.items() if old.replace("-", "_") not in known},
+        conf_keys=_conf_keys(root), conf_values=_conf_values(root), caller=caller, prog=f"./run.sh {corpus_word} {recipe_word}",
+        help=module.__doc__ or "",
+    )  # fmt: skip
+    run = options.build(RunOptions, parsed)
+    read: set[str] = set()
+    neutral = [f.name for f in dataclasses.fields(RunOptions)]
+    recipe = Recipe(
+        name, corpus=corpus, run=run,
+        data=options.Tracked(options.build(DataOptions, parsed), read),  # type: ignore[arg-type]
+        own=dataclasses.asdict(options.build(own, parsed)), launchers=_launchers(), root=root,
+        command=command_line(corpus_word, recipe_word, parsed.given, neutral),
+    )  # fmt: skip
+    module.stages(recipe, options.Tracked(options.build(module.Options, parsed), read))
+    own_names = {f.name for f in dataclasses.fields(own)}
+    _check_used(parsed.given, read | own_names | set(neutral) | {"preset"}, recipe_word)
+    work_dir = run.work_dir or corpus.home
+    return Declaration(
+        run=run,
+        stages=plan.parse(recipe.records, str(work_dir)),
+        systems=tuple(one.system for one in recipe.systems.values()),
+        systems_file=recipe.systems_file if recipe.systems else "",
+        report=recipe.report_path,
+        work_dir=work_dir,
+        corpus=corpus,
+        unused_files=tuple(_unused_files(corpus, recipe)),
+    )
+
+
+def _recipe_file(corpus: Corpus, word: str, root: Path, caller: Path) -> Path:
+    file = caller / word if word.endswith(".py") else root / f"local/recipes/{word}.py"
+    if not file.is_file():
+        raise ConfigError(
+            f"./run.sh {corpus.name}", f"a recipe: {' '.join(recipe_names(root))}, or FILE.py", repr(word),
+            "./run.sh --help",
+        )  # fmt: skip
+    return file
+
+
+def _load(file: Path, root: Path) -> ModuleType:
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    spec = importlib.util.spec_from_file_location(f"recipe_{file.stem}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    for needed in ("Options", "stages"):
+        if not hasattr(module, needed):
+            raise ConfigError(file, f"a recipe with {needed}", "none", "see local/recipes/ctc.py")
+    return module
+
+
+def _own_options(corpus: Corpus) -> type:
+    fields: list[tuple[str, Any, Any]] = []
+    for name, help in corpus.own_options.items():
+        is_path = help.startswith("PATH ")
+        made = options.path_option(help[5:]) if is_path else options.option("", help)
+        fields.append((name, Path | None if is_path else str, made))
+    return dataclasses.make_dataclass("OwnOptions", fields, frozen=True)
+
+
+def _launchers() -> Launchers:
+    """What local/cmd.sh says; run.sh exports it."""
+    return Launchers(
+        *(os.environ.get(f"PRIVASR_{name}_CMD") or "local" for name in ("DEFAULT", "TRAIN", "DECODE"))
+    )
+
+
+def _check_used(given: Mapping[str, str], used: set[str], recipe: str) -> None:
+    for name in given:
+        if name not in used:
+            raise ConfigError(
+                f"--{name.replace('_', '-')}", "options that change something", f"one that {recipe} does not read here",
+                "remove it, or choose the options that it belongs to",
+            )  # fmt: skip
+
+
+def _unused_files(corpus: Corpus, recipe: Recipe) -> list[Path]:
+    names = {path.name for path in (recipe.root / "conf").rglob("*.yaml")} | {f"{corpus.conf_name}.yaml"}
+    files = [*corpus.conf.glob("*.yaml"), *(corpus.conf / recipe.data.preset).glob("*.yaml")]
+    return [file for file in files if file.name not in names]
+
+
+def _summary(file: Path) -> str:
+    return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n")[0]
+
+
+def _conf_keys(root: Path) -> dict[str, str]:
+    return {key.partition(".")[2]: f"conf/{key.partition('.')[0]}.yaml" for key in _conf_values(root)}
+
+
+@functools.cache
+def _conf_values(root: Path) -> dict[str, str]:
+    """``NAME.KEY`` of every value of ``conf/NAME.yaml``, with the value."""
+    found: dict[str, str] = {}
+
+    def add(key: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                add(f"{key}.{name}", inner)
+        else:
+            found[key] = str(value)
+
+    for path in sorted((root / "conf").glob("*.yaml")):
+        add(path.stem, yaml.load(path.read_text(encoding="utf-8"), Loader=YAML_LOADER) or {})
+    return found
