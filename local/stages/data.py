@@ -24,13 +24,13 @@ def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> No
         0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
         raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests, config=r.corpus.conf_name,
         set={**words, **{name: value or None for name, value in r.own.items()}, **settings}, num_jobs=True,
-    )  # fmt: skip
+    )
 
 
 def prepare_data(
     r: Recipe, *, speech: bool = True, lang_name: str = "", make_lang: bool = True,
     lang_flags: Mapping[str, Any] | None = None,
-) -> Data:  # fmt: skip
+) -> Data:
     """Stages 0 to 2. A recipe about text needs no features, and may make its lang directory itself."""
     d = r.data
     name = lang_name or d.token_type
@@ -42,10 +42,10 @@ def prepare_data(
     feats = f"data/feats_{d.feature}"
     if speech:
         r.stage(1, f"{d.feature} features", "compute_features", in_manifests=manifests, out_dir=feats,
-                config="features", set={"kind": d.feature, "speed_perturb": d.speed_perturb}, num_jobs=True)  # fmt: skip
+                config="features", set={"kind": d.feature, "speed_perturb": d.speed_perturb}, num_jobs=True)
     if make_lang:
         prepare_lang(r, 2, f"lang directory of {d.token_type} tokens", lang, in_manifests=manifests,
-                     in_public_lists=r.corpus.vocabulary_lists, **(lang_flags or {}))  # fmt: skip
+                     in_public_lists=r.corpus.vocabulary_lists, **(lang_flags or {}))
     return Data(manifests, feats, lang, name)
 
 
@@ -53,4 +53,4 @@ def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any =
     """The lang directory of ``--token-type`` tokens."""
     words = dict(word.split("=", 1) for word in r.data.lang_options)
     return r.stage(number, title, "prepare_lang", out_dir=lang, config=config,
-                   set={"units": r.data.token_type, **flags.pop("set", {}), **words}, **flags)  # fmt: skip
+                   set={"units": r.data.token_type, **flags.pop("set", {}), **words}, **flags)

@@ -80,13 +80,13 @@ def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
         return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model, raw_tokens=o.am_tokens,
-                       out_dir=am.folder)  # fmt: skip
+                       out_dir=am.folder)
     encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
     return r.stage(
         5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc", in_feats=data.feats,
         in_lang=f"{data.lang}/spoken", out_dir=am.folder,
         set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg},
-    )  # fmt: skip
+    )
 
 
 def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *, tuned: bool) -> str:
@@ -96,7 +96,7 @@ def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out:
         number, title, "decode", jobs=r.run.nj, device=True, config="decode", in_model=first.am,
         in_graph=first.graph, in_weights=first.weights if tuned else None, in_feats=first.data.feats,
         out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend},
-    )  # fmt: skip
+    )
 
 
 def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
@@ -105,14 +105,14 @@ def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
     exp = f"{am.exp}_kaldi" if r.data.backend == "kaldi" else am.exp
     lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests, in_lang=data.lang,
-                 raw_arpa=r.data.arpa, out_lm=f"data/lm/{data.lang_name}.arpa.gz")  # fmt: skip
+                 raw_arpa=r.data.arpa, out_lm=f"data/lm/{data.lang_name}.arpa.gz")
     graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang, in_lm=lm,
-                    out_dir=f"data/graph_{data.lang_name}")  # fmt: skip
+                    out_dir=f"data/graph_{data.lang_name}")
     model = train_acoustic_model(r, o, am, data)
     first = FirstPass(data, model, lm, graph, exp)
     decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{exp}/decode_dev", tuned=False)
     r.stage(7, "LM weight and insertion penalty, chosen on dev", "tune_weights", in_hyps=f"{exp}/decode_dev",
-            in_manifests=data.manifests, out_weights=first.weights)  # fmt: skip
+            in_manifests=data.manifests, out_weights=first.weights)
     decode(r, 8, "decode test", first, "test", f"{exp}/decode_test", tuned=True)
     return first
 
@@ -120,8 +120,8 @@ def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
 def score(
     r: Recipe, number: int, title: str, *, hyps: str, out: str, first: FirstPass, weights: str | None = None,
     role: str = "test", lang: str = "", **flags: str,
-) -> str:  # fmt: skip
+) -> str:
     """Count the errors of a role's hypotheses."""
     return r.stage(number, title, "score", config="score", in_hyps=hyps, in_weights=weights,
                    in_manifests=first.data.manifests, in_lang=lang or first.data.lang, out_dir=out,
-                   set={"role": role}, **flags)  # fmt: skip
+                   set={"role": role}, **flags)

@@ -106,7 +106,7 @@ def declare(
             repr(recipe_word), f"./run.sh {corpus_word} {corpus.recipes[0]}",
         )  # fmt: skip
     corpus = corpus.for_recipe(name, root)
-    module = _load(file, root)
+    module = _load_recipe(file, root)
     own = _own_options(corpus)
     classes = [module.Options, own, DataOptions, RunOptions]
     known = {f.name for cls in classes for f in dataclasses.fields(cls)}
@@ -151,7 +151,8 @@ def _recipe_file(corpus: Corpus, word: str, root: Path, caller: Path) -> Path:
     return file
 
 
-def _load(file: Path, root: Path) -> ModuleType:
+def load_file(file: Path, root: Path) -> ModuleType:
+    """The module of a Python file; ``local`` can be imported by it."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     spec = importlib.util.spec_from_file_location(f"recipe_{file.stem}", file)
@@ -159,6 +160,11 @@ def _load(file: Path, root: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
+    return module
+
+
+def _load_recipe(file: Path, root: Path) -> ModuleType:
+    module = load_file(file, root)
     for needed in ("Options", "stages"):
         if not hasattr(module, needed):
             raise ConfigError(file, f"a recipe with {needed}", "none", "see local/recipes/ctc.py")

@@ -22,7 +22,7 @@ from privasr_k2.fileio import write_text
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
-from privasr_k2.recipe.front import Declaration, declare, overview
+from privasr_k2.recipe.front import Declaration, declare, load_file, overview
 from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Options, Runner
 from privasr_k2.recipe.settings import check_keys, without_effect
@@ -47,6 +47,8 @@ def run(words: Sequence[str], *, root: Path = ROOT, caller: Path | None = None) 
     if words and words[0] in ("-h", "--help"):
         print(overview(root))
         return 0
+    if not words or words[0].startswith("--"):
+        return load_file(root / "local/demo.py", root).demo(words, root, caller)
     corpus, *rest = words
     if not rest or rest[0].startswith("-"):
         if {"-h", "--help"} & set(rest):

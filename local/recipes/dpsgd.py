@@ -1,0 +1,25 @@
+"""DP-SGD for end-to-end recognizers: clipping, noise, Poisson batches; the baseline of pate (yang2022)."""
+
+from dataclasses import dataclass
+from math import inf
+
+from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
+from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import Positives, option
+
+
+@dataclass(frozen=True)
+class Options(E2eOptions):
+    """Those of both recipes of yang2022, and the budgets."""
+
+    dpsgd_epsilons: Positives = option((8.0, inf), "epsilons of DP-SGD; inf: clipped, without noise or claim")
+
+
+def stages(r: Recipe, o: Options) -> None:
+    """What recipe pate has made of the same corpus is reused, and the other way round."""
+    e = prepare_e2e(r, o)
+    r.exp = e.dpsgd_exp
+    train_references(r, o, e)
+    train_dpsgd(r, o, e, o.dpsgd_epsilons)
+    decode_all(r, e, 7)
+    r.report(8, manifests=e.data.manifests, phones=o.per)

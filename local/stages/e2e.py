@@ -1,0 +1,192 @@
+"""Stages 0 to 6 of recipes pate and dpsgd: data, the private and the public side, models before any release."""
+
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import MinLen
+
+from local.stages.data import Data, prepare_data, prepare_lang
+from privasr_k2.recipe.declare import Declared, Recipe
+from privasr_k2.recipe.options import Count, Delta, Positives, from_conf, option, path_option
+
+Model = Literal["ctc", "rnnt", "ctc_attention", "las"]
+Models = Annotated[tuple[Model, ...], MinLen(1)]
+MODEL_LABELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS", "ctc": "CTC"}
+
+
+@dataclass(frozen=True)
+class E2eOptions:
+    """Options of pate and dpsgd."""
+
+    models: Models = option(("ctc",), "models to train")
+    start: Literal["public", "scratch"] = option("public", "private training starts from the public model, or not")
+    privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
+    delta: Delta = option(1e-5, "delta of the guarantee")
+    audit: bool = option(True, "audit every claim, and test membership")
+    public_corpus: str = option("", "corpus whose train is public with its texts: of egs/, or FILE.py")
+    public_dir: Path | None = path_option("where --public-corpus is")
+    public_feature: str = option("", "features of --public-corpus (default: --feature)")
+    public_conf: Path | None = path_option("YAML layers of --public-corpus (default: this corpus's)")
+    public_feats: Path | None = path_option("public features, ready made, in place of --public-corpus")
+    public_epochs: Count | None = from_conf("am_ctc.epochs", "epochs of the public model")
+    private_epochs: Count | None = from_conf("am_finetune.epochs", "epochs of models of private data")
+    per: bool = option(False, "report the phone error rate of the words, too")
+
+
+@dataclass
+class E2e:
+    """What stages 0 to 6 write.
+
+    Attributes:
+        private, public, pool: features folders; only ``private`` is protected.
+        base: folder of models without a claim; ``tuned``: of those that depend on ``--start``.
+        decoded: systems to decode, each with its model, the model's folder, and settings for ``decode_e2e``.
+        public_model, not_private, dpsgd: systems by model (and by epsilon).
+    """
+
+    data: Data
+    sides: str
+    lang: str
+    base: str
+    tuned: str
+    dpsgd_exp: str
+    protects: str
+    decoded: list[tuple[Declared, str, str, dict[str, str]]] = field(default_factory=list)
+    public_model: dict[str, Declared] = field(default_factory=dict)
+    not_private: dict[str, Declared] = field(default_factory=dict)
+    dpsgd: dict[tuple[str, float], Declared] = field(default_factory=dict)
+
+    @property
+    def private(self) -> str:
+        return f"{self.sides}/private"
+
+    @property
+    def public(self) -> str:
+        return f"{self.sides}/public"
+
+    @property
+    def pool(self) -> str:
+        return f"{self.sides}/pool"
+
+    def public_am(self, model: str) -> str:
+        """The public model of an architecture."""
+        return f"{self.base}/{model}/public/am"
+
+
+def shown(number: float) -> str:
+    """A number as names of folders have it."""
+    return f"{number:g}"
+
+
+def am_config(o: E2eOptions, model: str) -> tuple[str, ...]:
+    """Settings of a training on private data or released labels: shorter where it starts at the public model."""
+    return (f"am_{model}", "am_finetune") if o.start == "public" else (f"am_{model}",)
+
+
+def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
+    """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
+    d = r.data
+    if d.token_type == "phone":
+        r.refuse("--token-type", "char or bpe_N: no graph joins these models' tokens to words", "phone",
+                 "add --token-type char")
+    data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
+    public_feats: Path | str | None = o.public_feats
+    if o.public_corpus and public_feats is None:
+        feature = o.public_feature or d.feature
+        definition = o.public_corpus
+        if "/" not in definition:
+            definition = str(r.root / f"privasr_k2/corpora/{definition}.py")
+        r.stage(1, "manifests of the public corpus", "prepare_corpus", in_definition=definition, raw_corpus=o.public_dir,
+                out_dir="data/public/manifests", num_jobs=True,
+                config=r.corpus_config(o.public_corpus, o.public_conf or r.corpus.conf))
+        public_feats = r.stage(
+            1, f"{feature} features of the public corpus", "compute_features", in_manifests="data/public/manifests",
+            out_dir=f"data/public/feats_{feature}", config="features", num_jobs=True,
+            set={"kind": feature, "speed_perturb": d.speed_perturb},
+        )
+    sides = r.stage(2, "split speakers", "split_speech", config="split_speech", in_feats=data.feats,
+                    in_public_train=public_feats, out_dir=f"data/sides_{d.feature}")
+    prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
+                 in_public_manifests=f"{sides}/public")
+    base = f"exp/e2e_{d.token_type}"
+    scratch = "_scratch" if o.start == "scratch" else ""
+    r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
+    return E2e(
+        data, sides, data.lang, base, base + scratch, f"exp/dpsgd_{d.token_type}_{o.privacy_unit}{scratch}",
+        protects=f"each {o.privacy_unit} of {r.people}/train",
+    )
+
+
+def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
+    """Stages 4 and 5: a model of public data alone, and one of all private data."""
+    for model in o.models:
+        folder = f"{e.base}/{model}/public"
+        e.public_model[model] = public = r.system(
+            f"{model}/public", label="public only", method="public", folder=folder, model=model)
+        am = r.stage(4, f"public model, {model}", "train_am", train=True, config=f"am_{model}", in_feats=e.public,
+                     in_lang=e.lang, out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
+        r.stage(4, f"decode dev, public {model}", "decode_e2e", jobs=r.run.nj, device=True, config="decode_e2e",
+                in_model=am, in_feats=e.data.feats, out_hyps=f"{folder}/decode_dev/JOB.jsonl",
+                set={"role": "dev"})
+        r.stage(4, f"insertion penalty of {model}, chosen on dev", "tune_weights", in_hyps=f"{folder}/decode_dev",
+                in_manifests=e.data.manifests, out_weights=f"{e.base}/{model}/weights.json")
+        e.decoded.append((public, model, am, {}))
+    for model in o.models:
+        e.not_private[model] = system = r.system(
+            f"{model}/nonprivate", label="not private", method="not_private", folder=f"{e.tuned}/{model}/nonprivate",
+            compare_with=[e.public_model[model]], model=model)
+        am = r.stage(5, f"{model} of all private data", "train_am", train=True, config=am_config(o, model),
+                     in_feats=e.private, in_lang=e.lang, in_init=init(o, e, model), out_dir=f"{system.folder}/am",
+                     set={"epochs": o.private_epochs})
+        e.decoded.append((system, model, am, {}))
+
+
+def init(o: E2eOptions, e: E2e, model: str) -> str | None:
+    """Where a private training begins."""
+    return e.public_am(model) if o.start == "public" else None
+
+
+def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
+    """Stage 6: DP-SGD at each epsilon (privasr_k2.dpsgd.train), and the audit of its claim."""
+    scratch = {"start": "scratch"} if o.start == "scratch" else {}
+    for model in o.models:
+        for epsilon in epsilons:
+            name = shown(epsilon)
+            claims = epsilon < inf
+            system = r.system(
+                f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}", method="dpsgd",
+                folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}", compare_with=[e.public_model[model]],
+                public=e.public_model[model], not_private=e.not_private[model],
+                protects=e.protects if claims else "", headline=claims, model=model, epsilon=epsilon,
+            )
+            e.dpsgd[model, epsilon] = system
+            data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
+            data |= {"epsilon": epsilon} if claims else {}
+            am = r.stage(
+                6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True, config="dpsgd", spends=claims,
+                in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
+                in_public_init=e.public_am(model), out_dir=f"{system.folder}/am",
+                out_privacy=system.path("privacy", "privacy.json") if claims else None, set={**data, **scratch},
+            )
+            e.decoded.append((system, model, am, {}))
+            if o.audit and claims:
+                r.stage(
+                    6, f"audit of DP-SGD, {model}, epsilon {name}", "audit_dpsgd", device=True, num_jobs=True,
+                    config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private, in_public_dev=e.public,
+                    in_lang=e.lang, in_init=e.public_am(model), out_audit=system.path("audit", "audit.json"),
+                    set={**data, **scratch},
+                )
+
+
+def decode_all(r: Recipe, e: E2e, number: int) -> None:
+    """Decode test with every system, with the insertion penalty of its architecture, and count errors."""
+    for system, model, am, settings in e.decoded:
+        weights = f"{e.base}/{model}/weights.json"
+        r.stage(number, f"decode test, {system.name}", "decode_e2e", jobs=r.run.nj, device=True, config="decode_e2e",
+                in_model=am, in_feats=e.data.feats, in_weights=weights, out_hyps=f"{system.folder}/decode_test/JOB.jsonl",
+                set={"role": "test", **settings})
+        r.stage(number, f"score {system.name}", "score", config="score", in_hyps=f"{system.folder}/decode_test",
+                in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
+                out_dir=system.path("score_test"), set={"role": "test"})

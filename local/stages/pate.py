@@ -1,0 +1,235 @@
+"""Stages of recipe pate: shards, teachers, votes, releases and students."""
+
+from dataclasses import dataclass, field
+from math import ceil, inf
+from typing import Any
+
+from local.stages.e2e import E2e, am_config, init, shown
+from privasr_k2.recipe.declare import Declared, Recipe
+
+
+def mechanism_names() -> tuple[str, ...]:
+    """The aggregation mechanisms that there are."""
+    return ("gnmax", "lnmax", "confident_gnmax", "gaussian_posteriors", "laplace_posteriors")
+
+
+MECHANISM_LABELS = {
+    "gnmax": "GNMax", "lnmax": "LNMax", "confident_gnmax": "Confident-GNMax",
+    "gaussian_posteriors": "Gaussian noise on posteriors",
+    "laplace_posteriors": "Laplace noise on posteriors",
+}
+
+
+@dataclass
+class Release:
+    """One set of labels and its student."""
+
+    system: Declared
+    model: str
+    teachers: int
+    mechanism: str
+    settings: dict[str, Any]
+    published: str
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon asked for."""
+        return float(self.settings["epsilon"])
+
+    @property
+    def claims(self) -> bool:
+        """Whether noise is added, and a guarantee claimed."""
+        return self.settings["epsilon"] < inf
+
+    @property
+    def labels(self) -> str:
+        """The folder of its labels."""
+        return f"{self.system.folder}/labels"
+
+
+def plan(r: Recipe, o: Any) -> None:
+    """Stage 3: deal the private units to shards; tell how many queries each epsilon allows."""
+    for number in o.teachers:
+        r.stage(3, f"shards of {number} teachers", "make_shards", config="shards",
+                in_private_feats=f"data/sides_{r.data.feature}/private",
+                in_public_dev=f"data/sides_{r.data.feature}/public",
+                out_dir=shards(o, number), set={"teachers": number, "unit": o.privacy_unit})
+    finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
+    for mechanism in ("gnmax", "lnmax"):
+        if finite and mechanism in o.mechanisms:
+            r.stage(3, f"queries per epsilon, {mechanism}", "plan_votes", config="vote_plan",
+                    out_plan=f"{r.exp}/plan_{mechanism}.json",
+                    set={"mechanism": mechanism, "teachers": o.teachers, "epsilon": finite,
+                         "delta": o.delta})
+
+
+def shards(o: Any, number: int) -> str:
+    """The folder of the shards of so many teachers."""
+    return f"exp/shards_{o.privacy_unit}/{number}"
+
+
+def teachers_folder(r: Recipe, model: str, number: int) -> str:
+    """The folder of so many teachers: a model each, or one of heads."""
+    return f"{r.exp}/{model}/teachers_{number}"
+
+
+def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
+    """Stage 7: one teacher for each shard."""
+    out = teachers_folder(r, model, number)
+    if o.heads:
+        r.stage(7, f"{number} teachers as heads, {model}", "train_heads", train=True, config="heads",
+                in_shards=shards(o, number), in_model=e.public_am(model), in_lang=e.lang, out_dir=out)
+    else:
+        r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
+                config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB", in_lang=e.lang,
+                in_init=init(o, e, model), out_dir=f"{out}/JOB", set={"epochs": o.private_epochs})
+    for k in range(1, min(number, o.score_teachers) + 1):
+        system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
+                          method="teacher", compare_with=[e.public_model[model]], model=model,
+                          teachers=number, teacher=k)
+        am, settings = (out, {"head": str(k)}) if o.heads else (f"{out}/{k}", {})
+        e.decoded.append((system, model, am, settings))
+
+
+def propose(r: Recipe, o: Any, e: E2e) -> None:
+    """Stage 8: N-best lists of the pool by the public model."""
+    for model in o.models:
+        folder = f"{e.base}/{model}/public"
+        r.stage(8, f"N-best lists of the pool, public {model}", "decode_e2e", jobs=r.run.nj, device=True,
+                config="decode_e2e", in_model=e.public_am(model), in_feats=e.pool,
+                out_hyps=f"{folder}/decode_pool/JOB.jsonl", out_nbest=f"{nbest(e, model)}/JOB.jsonl",
+                set={"role": "pool"})
+
+
+def nbest(e: E2e, model: str) -> str:
+    """The public model's N-best lists of the pool."""
+    return f"{e.base}/{model}/public/nbest_pool"
+
+
+@dataclass
+class Releases:
+    """The releases of labels: declared first, then labelled, then learned by students."""
+
+    r: Recipe
+    o: Any
+    e: E2e
+    all: list[Release] = field(default_factory=list)
+    self_trained: dict[str, Declared] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for model in self.o.models if self.o.self_trained else ():
+            self.self_trained[model] = self.r.system(
+                f"{model}/self_trained", label="public, self-trained", method="public", model=model,
+                compare_with=[self.e.public_model[model]], self_trained=True)
+
+    def cast_votes(self) -> None:
+        """Stage 9: what every teacher votes, or its posteriors; and how far teachers agree."""
+        r, o, e = self.r, self.o, self.e
+        kinds = ["votes"] + ["posteriors"] * any("posteriors" in name for name in o.mechanisms)
+        for model in o.models:
+            for number in o.teachers:
+                for kind in kinds:
+                    r.stage(9, f"{kind} of {number} teachers, {model}", "cast_votes", jobs=r.run.nj,
+                            device=True, config="votes", in_feats=e.pool, in_lang=e.lang,
+                            in_private_teachers=teachers_folder(r, model, number),
+                            in_shards=shards(o, number),
+                            in_public_nbest=nbest(e, model) if o.vote == "utterance" else None,
+                            out_votes=f"{r.exp}/{model}/{kind}_{number}/JOB.safetensors",
+                            set={"vote": o.vote, "of": kind})
+                about = r.about(f"{model}/agreement_{number}", f"{number} teachers, {model}",
+                                model=model, teachers=number)
+                r.stage(9, f"agreement of {number} teachers, {model}", "report_votes",
+                        in_private_votes=f"{r.exp}/{model}/votes_{number}",
+                        out_report=about.add("agreement", f"{r.exp}/{model}/agreement_{number}.json"))
+
+    def declare(self, model: str, number: int, mechanism: str, epsilon: float, label: str = "",
+                published: str = "") -> None:
+        """A release of labels by a mechanism at an epsilon, and the system of its student."""
+        r, o, e = self.r, self.o, self.e
+        name = f"clean_{number}" if epsilon == inf else f"{mechanism}_{number}_{shown(epsilon)}"
+        claims = epsilon < inf
+        settings: dict[str, Any] = {"mechanism": mechanism, "epsilon": epsilon}
+        if claims:
+            settings |= {"data": f"{r.people}/train", "delta": o.delta, "answers": o.max_answers}
+        if published:
+            name += f"_{published}"
+            settings["epsilon_means"] = f"published_{published}"
+        elif claims:
+            settings |= self._limits(number, mechanism)
+        shown_epsilon = f"epsilon {shown(epsilon)}" + f" as published ({published})" * bool(published)
+        system = r.system(
+            f"{model}/{name}", label=label or f"{MECHANISM_LABELS[mechanism]}, {number} teachers, {shown_epsilon}",
+            method="pate" if claims else "clean", protects=e.protects if claims and not published else "",
+            headline=claims and not published, public=e.public_model[model], not_private=e.not_private[model],
+            model=model, teachers=number, mechanism=mechanism, epsilon=epsilon, vote=o.vote, published_scale=published or None)
+        self.all.append(Release(system, model, number, mechanism, settings, published))
+
+    def label(self) -> None:
+        """Stage 10: labels by noisy votes, each a release; and an audit of each claim."""
+        r, o, e = self.r, self.o, self.e
+        for one in self.all:
+            one.system.compare_with(*self._compared(one))
+            privacy = one.system.path("privacy", "privacy.json") if one.claims else None
+            title, out = f"labels, {one.system.name}", one.system.add("labels", one.labels)
+            if o.vote == "token":
+                public = e.public_am(one.model) if o.public_threshold is not None else None
+                r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True, num_jobs=True,
+                        spends=one.claims, in_private_teachers=teachers_folder(r, one.model, one.teachers),
+                        in_private_shards=shards(o, one.teachers), in_public_feats=e.pool, in_public_model=public,
+                        out_dir=out, out_privacy=privacy,
+                        set={**one.settings, "sure": o.public_threshold, "candidates": o.top_k})
+            else:
+                kind = "posteriors" if "posteriors" in one.mechanism else "votes"
+                r.stage(10, title, "aggregate_votes", config="pate", spends=one.claims, in_lang=e.lang,
+                        in_private_votes=f"{r.exp}/{one.model}/{kind}_{one.teachers}",
+                        in_public_nbest=nbest(e, one.model) if o.vote == "utterance" else None,
+                        out_dir=out, out_privacy=privacy, set=one.settings)
+            if o.audit and one.claims:
+                r.stage(10, f"audit of labels, {one.system.name}", "audit_pate", config="audit_pate",
+                        in_labels=out, out_audit=one.system.path("audit", "audit.json"))
+
+    def train_students(self) -> None:
+        """Stage 11: students of the labels, and the control that has none."""
+        for model, system in self.self_trained.items():
+            self._student(model, system, ("self_training",), None)
+        for one in self.all:
+            self._student(one.model, one.system, self.o.unlabeled_data, f"{one.labels}/labels.jsonl")
+
+    def _student(self, model: str, system: Declared, unlabeled: tuple[str, ...], labels: str | None) -> None:
+        r, o, e = self.r, self.o, self.e
+        learns_public = o.labeled_data
+        if learns_public is None:
+            learns_public = o.start == "scratch" or (o.vote != "utterance" and o.public_threshold is None)
+        am = r.stage(11, f"student, {system.name}", "train_student", train=True,
+                     config=(*am_config(o, model), "student"), in_public_pool=e.pool, in_labels=labels,
+                     in_public_feats=e.public, in_public_lang=e.lang, in_public_init=init(o, e, model),
+                     in_public_nbest=nbest(e, model) if "self_training" in unlabeled else None,
+                     out_dir=f"{system.folder}/am",
+                     set={"student.ways": unlabeled, "epochs": o.student_epochs,
+                          "student.labelled_role": "train" if learns_public else None})
+        e.decoded.append((system, model, am, {}))
+
+    def _limits(self, number: int, mechanism: str) -> dict[str, Any]:
+        """How much noise and how many answers, where no option says so."""
+        o = self.o
+        limits: dict[str, Any] = {"noise": o.noise}
+        if (o.vote == "utterance" or o.public_threshold is not None) and o.noise is None and o.max_answers is None:
+            share = (20 if mechanism.startswith("l") else 30) // (2 if o.vote == "token" else 1)
+            limits = {"least": o.min_answers, "most_noise": f"{number * share / 100:.2f}"}
+        if mechanism == "confident_gnmax":
+            limits["threshold"] = ceil(number * o.threshold / 100)
+        return limits
+
+    def _compared(self, one: Release) -> list[Declared | None]:
+        """The public model and, where noise is added, the controls and the other mechanism."""
+        public = self.e.public_model[one.model]
+        if not one.claims:
+            return [public]
+        same = [other for other in self.all if (other.model, other.teachers) == (one.model, one.teachers)]
+        twins = [other.system for other in same if one.mechanism == "gnmax" and other.mechanism == "lnmax"
+                 and (other.epsilon, other.published) == (one.epsilon, one.published)]
+        clean = [other.system for other in same if not other.claims]
+        dpsgd = None if one.published else self.e.dpsgd.get((one.model, one.epsilon))
+        rnnt = [other.system for other in self.all if (one.model, one.mechanism) == ("rnnt", "gnmax")
+                and other.model != "rnnt" and (other.teachers, other.settings) == (one.teachers, one.settings)]
+        return [public, self.self_trained.get(one.model), dpsgd, *clean, *twins, *rnnt]
