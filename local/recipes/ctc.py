@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from local.stages.first_pass import AmOptions, first_pass, score
+from local.stages.first_pass import AmOptions, backend, first_pass, score
 from privasr_k2.recipe.declare import Recipe
 
 
@@ -24,5 +24,5 @@ def stages(r: Recipe, o: Options) -> None:
     r.stage(10, "recognizer, for privasr transcribe", "assemble_recognizer", config="decode",
             in_model=first.am,
             in_graph=first.graph, in_feats=first.data.feats, in_weights=first.weights,
-            out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": r.data.backend})
+            out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": backend(r)})
     r.report(11, manifests=first.data.manifests)

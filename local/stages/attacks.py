@@ -21,8 +21,8 @@ def _students(o: Any, model: str, releases: Releases) -> list[str]:
 def infer_membership(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
     """Who was in the training of each model, and who is in which teacher's shard."""
     for model in o.models:
-        trained = [f"{e.not_private[model].folder}/am", *_students(o, model, releases)]
-        trained += [f"{system.folder}/am" for (of, _), system in e.dpsgd.items() if of == model]
+        dpsgd = [f"{system.folder}/am" for (of, _), system in e.dpsgd.items() if of == model]
+        trained = [f"{e.not_private[model].folder}/am", *dpsgd, *_students(o, model, releases)]
         common = {"in_lang": e.lang, "device": True, "num_jobs": True, "config": "membership",
                   "set": {"unit": o.privacy_unit}}
         of_models = r.about(f"{model}/membership_models", f"models, {model}", model=model)

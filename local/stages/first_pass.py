@@ -92,15 +92,19 @@ def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     )
 
 
+def backend(r: Recipe) -> str | None:
+    """The decoder, where it is not the default."""
+    return None if r.data.backend == "k2" else r.data.backend
+
+
 def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *,
            tuned: bool) -> str:
     """Decode a role with the first pass's graph: over a grid of weights, or with tuned ones."""
-    backend = None if r.data.backend == "k2" else r.data.backend
     return r.stage(
         number, title, "decode", jobs=r.run.nj, device=True, config="decode", in_model=first.am,
         in_graph=first.graph, in_weights=first.weights if tuned else None,
         in_feats=first.data.feats,
-        out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend},
+        out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend(r)},
     )
 
 

@@ -223,7 +223,7 @@ class Recipe:
         """Declare a system once; its stages write below the folder of the object that comes back.
 
         Args:
-            name: unique within the recipe; also its folder below :attr:`exp`, unless ``folder`` names another.
+            name: unique within the recipe; its folder below :attr:`exp`, unless ``folder`` names another.
             compare_with: systems that it is tested against; None is left out.
             facts: what tables select by and show.
         """
