@@ -242,7 +242,9 @@ class Recipe:
 
     def about(self, name: str, label: str = "", **facts: Fact) -> Declared:
         """Declare artifacts that belong to no system alone: of the whole recipe, or of some of its parts."""
-        return self.system(name, label=label or name, method="recipe", folder=self.exp, **facts)
+        values = {"label": label or name, "method": "recipe", "facts": facts}
+        self.systems[name] = Declared(name, self.exp, values)
+        return self.systems[name]
 
     def report(self, number: int, *, manifests: str, **values: Any) -> None:
         """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""
