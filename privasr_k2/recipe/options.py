@@ -321,7 +321,7 @@ def _check_range(value: Any, constraints: Iterable[Any]) -> None:
                 raise _NotFitting(f"{whole} {said}")
 
 
-def _outside(value: float, bound: Any) -> str:
+def _outside(value: Any, bound: Any) -> str:
     """What ``value`` would have to be to lie within the bound; empty where it does."""
     if isinstance(bound, annotated_types.Gt) and not value > bound.gt:
         return f"above {bound.gt}"
