@@ -39,6 +39,7 @@ Delta = Annotated[float, annotated_types.Interval(gt=0, lt=1)]
 Counts = tuple[Count, ...]
 Positives = tuple[Positive, ...]
 Words = tuple[str, ...]
+Paths = tuple[Path, ...]
 
 
 def option(default: Any, help: str) -> Any:
@@ -53,7 +54,7 @@ def from_conf(key: str, help: str) -> Any:
 
 def path_option(help: str, default: Path | None = None) -> Any:
     """An option whose value is a path; a relative one starts where the command was given."""
-    return dataclasses.field(default=default, metadata={"help": help, "path": True})
+    return dataclasses.field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,10 @@ def parse(
     values: dict[str, Any] = {}
     for name, (f, _) in fields.items():
         value = context.params[name]
-        if f.metadata.get("path") and value is not None:
-            value = Path(value) if Path(value).is_absolute() else caller / value
+        if isinstance(value, Path):
+            value = caller / value
+        elif isinstance(value, tuple):
+            value = tuple(caller / one if isinstance(one, Path) else one for one in value)
         values[name] = value
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             given[name] = _last_word(words, name)
