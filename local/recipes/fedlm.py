@@ -29,7 +29,8 @@ class Options(text.ClientOptions):
     client_lr: Finite | None = from_conf("fedlm.client.lr", "learning rate of clients")
     server_lr: Finite | None = from_conf("fedlm.server.lr", "learning rate of the server")
     tune: bool = option(False, "choose learning rates on clients of dev (conf/fedlm_tune.yaml)")
-    noises: tuple[Finite, ...] = option((0.2, 0.5, 1.5), "noise multipliers of private training; '': none")
+    noises: tuple[Finite, ...] = option(
+        (0.2, 0.5, 1.5), "noise multipliers of private training; '': none")
     private_confidence_use: tuple[fl.ConfidenceUse, ...] = option(
         (), "the same with noise (default: all token)")
     private_sampling: tuple[fl.Sampling, ...] = option(

@@ -1,4 +1,4 @@
-"""Federated marginal personalization: clients' unigrams adapt a neural LM in rescoring (liu2020)."""
+"""Federated marginal personalization: clients' unigrams adapt a neural LM (liu2020)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,8 @@ class Options(AmOptions):
     nbest: Count = option(20, "hypotheses of an utterance, at most: the paper's 20 or 100")
     mix: Literal["dev", "preset"] = option(
         "dev", "weights of n-gram and neural LM: chosen on dev, or the paper's 0.5")
-    epsilons: tuple[Finite, ...] = option((0.1, 0.5, 1.0, 2.0), "epsilons, one release each; '': none")
+    epsilons: tuple[Finite, ...] = option(
+        (0.1, 0.5, 1.0, 2.0), "epsilons, one release each; '': none")
     privacy_unit: Annotated[tuple[Literal["utterance", "user"], ...], MinLen(1)] = option(
         ("utterance", "user"), "what releases protect; the last one is audited")
     background: Path | None = path_option("text of the unigrams u (default: that of the LM)")

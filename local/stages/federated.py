@@ -68,9 +68,8 @@ class Adaptation:
         rounds = {"rounds": self.o.rounds, "rate": self.o.client_fraction}
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
                            {"confidences.way": "all", **rounds, **_start(scratch)})
-        lrs = {} if rates else {"client.lr": self.o.client_lr, "server.lr": self.o.server_lr}
         self._train(number, f"federated, {system.name}", system, rates, None,
-                    {**self._confidences(use), **rounds, **lrs, **_start(scratch)})
+                    {**self._confidences(use), **rounds, **self._lrs(), **_start(scratch)})
 
     def train_private(self, number: int, use: str, noise: float, sampling: Sampling) -> None:
         """Training by clients with a claim: a release that protects all text of a client."""
@@ -134,9 +133,8 @@ class Adaptation:
             cohort = {"sampling": sampling, "rate": "null", "cohort": o.private_cohort,
                       "privacy.strategy": o.strategy,
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
-        lrs = {"client.lr": o.client_lr, "server.lr": o.private_lr or o.server_lr}
         return {"data": self.clients.people, "unit": self.clients.unit, **self._confidences(use),
-                **cohort, "rounds": o.private_rounds or o.rounds, **({} if o.tune else lrs),
+                **cohort, "rounds": o.private_rounds or o.rounds, **self._lrs(private=True),
                 "weights.by": "uniform", "privacy.clip": o.clip, "privacy.delta": o.delta,
                 "privacy.noise": noise}
 
@@ -144,6 +142,13 @@ class Adaptation:
         is_used = "hard" in (*self.uses, *self.private_uses)
         return {"confidences.way": use,
                 "confidences.threshold": self.o.threshold if is_used else None}
+
+    def _lrs(self, *, private: bool = False) -> dict[str, Any]:
+        """Learning rates that options give; with --tune true they are chosen on dev."""
+        if self.o.tune:
+            return {}
+        server_lr = self.o.private_lr if private else None
+        return {"client.lr": self.o.client_lr, "server.lr": server_lr or self.o.server_lr}
 
     def _tune(self, number: int, name: str, settings: Mapping[str, Any]) -> str | None:
         """With --tune true the learning rates of such a training, chosen on clients of dev."""
