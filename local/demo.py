@@ -1,7 +1,10 @@
-"""``./run.sh`` alone: seven recipes on the synthetic corpora in the preset demo, and one page of results.
+"""``./run.sh`` alone: seven recipes on the synthetic corpora in the preset demo, and one page of
+results.
 
-Two chains run side by side, with half of the cores each: mini (ctc, rescore, classlm, fmp, fedlm) and
-mini_pate (dpsgd, pate). Work goes to egs/demo/ (or --work-dir), the page to egs/mini/exp (or there).
+Two chains run side by side, with half of the cores each: mini (ctc, rescore, classlm, fmp, fedlm)
+and
+mini_pate (dpsgd, pate). Work goes to egs/demo/ (or --work-dir), the page to egs/mini/exp (or
+there).
 """
 
 import os
@@ -20,7 +23,9 @@ from privasr_k2.recipe.options import Count, option, path_option
 CHAINS: dict[str, list[tuple[str, list[str]]]] = {
     "mini_pate": [
         ("dpsgd", []),
-        ("pate", ["--teachers", "40", "--vote", "utterance", "--self-trained", "false", "--unlabeled-data", "none",
+        ("pate",
+         ["--teachers", "40", "--vote", "utterance", "--self-trained", "false", "--unlabeled-data",
+          "none",
                   "--dpsgd-epsilons", "8 inf", "--words", "play turn"]),
     ],
     "mini": [
@@ -28,7 +33,8 @@ CHAINS: dict[str, list[tuple[str, list[str]]]] = {
         ("rescore", []),
         ("classlm", ["--adapt-percent", "15"]),
         ("fmp", ["--rounds", "1 2 5", "--epsilons", "1"]),
-        ("fedlm", ["--nnlm", "lstm", "--confidence-use", "all token", "--private-confidence-use", "all",
+        ("fedlm",
+         ["--nnlm", "lstm", "--confidence-use", "all token", "--private-confidence-use", "all",
                    "--noises", "0.5", "--scratch", "false"]),
     ],
 }
@@ -40,7 +46,7 @@ class Options:
 
     nj: Count = option(os.cpu_count() or 1, "jobs at once, of both chains together")
     preset: Presets = option("demo", "sizes")
-    work_dir: Path | None = path_option("folder for everything (default: egs/demo, and egs/mini/exp for the page)")
+    work_dir: Path | None = path_option("folder for all (default: egs/demo; page: egs/mini/exp)")
     dry_run: bool = option(False, "print what each stage would do")
     force: bool = option(False, "run stages although they are up to date")
     verify: bool = option(False, "read every file again")
@@ -51,7 +57,7 @@ class Options:
 
 @dataclass
 class Chain:
-    """One corpus's recipes, one after the other; output lines have a prefix beside another chain."""
+    """One corpus's recipes, in order; output lines have a prefix beside another chain."""
 
     corpus: str
     words: list[str]
@@ -72,13 +78,15 @@ class Chain:
                 return
             self.codes.append(code)
             result = "FAILED" if code else "done"
-            self.summary.append(f"{self.corpus:10} {recipe:8} {result:6} {time.monotonic() - started:5.0f} s")
+            seconds = time.monotonic() - started
+            self.summary.append(f"{self.corpus:10} {recipe:8} {result:6} {seconds:5.0f} s")
 
     def _one(self, words: Sequence[str]) -> int:
         argv = [sys.executable, "-m", "privasr_k2.recipe.run", *words]
         if not self.prefix:
             return subprocess.run(argv, cwd=self.caller).returncode
-        self.process = subprocess.Popen(argv, cwd=self.caller, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        self.process = subprocess.Popen(argv, cwd=self.caller, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT,
                                         text=True)
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -88,7 +96,8 @@ class Chain:
 
 def demo(words: Sequence[str], root: Path, caller: Path) -> int:
     """Run both chains and make the page; returns the exit status."""
-    parsed = options.parse([Options], words, defaults={}, renamed={"size": "--preset"}, conf_keys={}, conf_values={},
+    parsed = options.parse([Options], words, defaults={}, renamed={"size": "--preset"},
+                           conf_keys={}, conf_values={},
                            caller=caller, prog="./run.sh", help=__doc__ or "")
     o = options.build(Options, parsed)
     work, page = o.work_dir or root / "egs/demo", o.work_dir or root / "egs/mini"
@@ -98,7 +107,8 @@ def demo(words: Sequence[str], root: Path, caller: Path) -> int:
         if name in parsed.given:
             shared += [f"--{name.replace('_', '-')}", parsed.given[name]]
     texts = Chain("mini", [*shared, "--work-dir", str(work / "mini")], caller)
-    pate = Chain("mini_pate", [*shared, "--work-dir", str(work / "mini_pate")], caller, "mini_pate | ")
+    pate = Chain("mini_pate", [*shared, "--work-dir", str(work / "mini_pate")], caller,
+                 "mini_pate | ")
     beside = threading.Thread(target=pate.run, daemon=True)
     beside.start()
     try:
@@ -111,8 +121,10 @@ def demo(words: Sequence[str], root: Path, caller: Path) -> int:
     if any(code < 0 or code >= 128 for code in codes):
         return 130
     if not o.dry_run:
-        # The page's own folder comes first: what was run there in full size stands above the demonstration.
-        argv = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", "report", "--work-dir", str(page),
+        # The page's own folder comes first: what was run there in full size stands above the
+        # demonstration.
+        argv = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", "report", "--work-dir",
+                str(page),
                 "--also", f"{work / 'mini'} {work / 'mini_pate'}", "--show-report", "false"]
         codes.append(subprocess.run(argv, cwd=caller).returncode)
     print("\n".join(["", "=== demonstration", *texts.summary, *pate.summary]))

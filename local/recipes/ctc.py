@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from local.stages.first_pass import AmOptions, first_pass, score
+from local.stages.first_pass import AmOptions, backend, first_pass, score
 from privasr_k2.recipe.declare import Recipe
 
 
@@ -17,10 +17,12 @@ def stages(r: Recipe, o: Options) -> None:
     r.exp = first.exp
     ctc = r.system("ctc", label="CTC, one pass", method="not_private", token_type=r.data.token_type)
     for role in ("dev", "test"):
-        score(r, 9, f"score {role}", hyps=f"{r.exp}/decode_{role}", weights=first.weights, role=role, first=first,
+        score(r, 9, f"score {role}", hyps=f"{r.exp}/decode_{role}", weights=first.weights,
+              role=role, first=first,
               out=ctc.add(f"score_{role}", f"{r.exp}/score_{role}"))
     ctc.add("weights", first.weights)
-    r.stage(10, "recognizer, for privasr transcribe", "assemble_recognizer", config="decode", in_model=first.am,
+    r.stage(10, "recognizer, for privasr transcribe", "assemble_recognizer", config="decode",
+            in_model=first.am,
             in_graph=first.graph, in_feats=first.data.feats, in_weights=first.weights,
-            out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": r.data.backend})
+            out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": backend(r)})
     r.report(11, manifests=first.data.manifests)

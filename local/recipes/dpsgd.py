@@ -1,4 +1,4 @@
-"""DP-SGD for end-to-end recognizers: clipping, noise, Poisson batches; the baseline of pate (yang2022)."""
+"""DP-SGD for end-to-end recognizers, the baseline of pate (yang2022)."""
 
 from dataclasses import dataclass
 from math import inf
@@ -12,7 +12,8 @@ from privasr_k2.recipe.options import Positives, option
 class Options(E2eOptions):
     """Those of both recipes of yang2022, and the budgets."""
 
-    dpsgd_epsilons: Positives = option((8.0, inf), "epsilons of DP-SGD; inf: clipped, without noise or claim")
+    dpsgd_epsilons: Positives = option((8.0, inf),
+                                       "epsilons of DP-SGD; inf: clipped, without noise or claim")
 
 
 def stages(r: Recipe, o: Options) -> None:

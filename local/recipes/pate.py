@@ -1,18 +1,30 @@
-"""PATE for end-to-end recognizers: private teachers label a public pool by noisy votes (yang2022)."""
+"""PATE for end-to-end recognizers: teachers label a public pool by noisy votes (yang2022)."""
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 from typing import Annotated, Literal
 
 from annotated_types import Interval
 
 from local.stages import attacks
-from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, shown, train_dpsgd, train_references
-from local.stages.pate import Releases, mechanism_names, plan, propose, train_teachers
+from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
+from local.stages.pate import Releases, check, mechanism_names, plan, propose, train_teachers
 from privasr_k2.recipe.declare import Recipe
-from privasr_k2.recipe.options import Choices, Count, Counts, Positive, Positives, Share, Words, from_conf, option
+from privasr_k2.recipe.options import (
+    Choices,
+    Count,
+    Counts,
+    Positive,
+    Positives,
+    Share,
+    Words,
+    from_conf,
+    option,
+)
 
 Unlabeled = Literal["none", "self_training", "consistency"]
+Percent = Annotated[int, Interval(ge=1, le=100)]
+Mechanisms = tuple[Annotated[str, Choices(mechanism_names)], ...]
 
 
 @dataclass(frozen=True)
@@ -22,23 +34,21 @@ class Options(E2eOptions):
     teachers: Counts = option((15,), "numbers of teachers")
     heads: bool = option(False, "teachers are heads on the public model's frozen lower layers")
     score_teachers: int = option(3, "teachers of each number that are decoded alone")
-    epsilons: Positives = option((8.0, inf), "epsilons of a student's labels; inf: votes without noise")
+    epsilons: Positives = option((8.0, inf), "epsilons of the labels; inf: votes without noise")
     sweep_epsilons: Positives = option((), "further epsilons, for the first of --models")
-    mechanisms: tuple[Annotated[str, Choices(mechanism_names)], ...] = option(
-        ("gnmax", "lnmax"), "aggregation mechanisms")
+    mechanisms: Mechanisms = option(("gnmax", "lnmax"), "aggregation mechanisms")
     published_scale: tuple[Literal["equation", "figures"], ...] = option(
         (), "students with the noise that the paper took for epsilon, too; no guarantee")
     vote: Literal["utterance", "token", "frame"] = option("utterance", "what teachers vote on")
-    max_answers: Count | None = option(None, "votes that are answered, at most (default: by epsilon)")
+    max_answers: Count | None = option(None, "answers, at most (default: by epsilon)")
     noise: Positive | None = option(None, "noise in votes (default: by epsilon and --max-answers)")
-    min_answers: Count = option(10, "votes that are answered, whatever noise that takes")
-    threshold: Annotated[int, Interval(ge=1, le=100)] = option(
-        60, "confident_gnmax: per cent of the teachers that the largest count must reach")
+    min_answers: Count = option(10, "answers, whatever noise they take")
+    threshold: Percent = option(60, "confident_gnmax: teachers that the largest count needs, in %")
     public_threshold: Share | None = option(
         None, "--vote token: tokens that the public model finds so probable are its own")
-    top_k: Count | None = option(None, "--vote token: tokens of the public model that are voted on")
-    labeled_data: bool | None = option(None, "students learn public transcripts, too (default: by --vote)")
-    unlabeled_data: tuple[Unlabeled, ...] = option(("none",), "uses of unanswered utterances to try")
+    top_k: Count | None = option(None, "--vote token: likeliest tokens that are voted on")
+    labeled_data: bool | None = option(None, "students learn public transcripts, too")
+    unlabeled_data: tuple[Unlabeled, ...] = option(("none",), "uses of unanswered utterances")
     self_trained: bool = option(False, "control: the public model on its own guesses at the pool")
     student_epochs: Count | None = from_conf("am_finetune.epochs", "epochs of a student")
     dpsgd_epsilons: Positives = option((), "epsilons of DP-SGD beside PATE")
@@ -58,7 +68,7 @@ def stages(r: Recipe, o: Options) -> None:
     releases = Releases(r, o, e)
     for model in o.models:
         for number in o.teachers:
-            train_teachers(r, o, e, model, number)              # 7: one model or head for each shard
+            train_teachers(r, o, e, model, number)              # 7: a model or head for each shard
     if o.vote == "utterance" or o.self_trained or "self_training" in o.unlabeled_data:
         propose(r, o, e)                        # 8: hypotheses of the public model
     if o.vote != "token":
@@ -72,7 +82,7 @@ def stages(r: Recipe, o: Options) -> None:
                     releases.declare(model, number, mechanism, epsilon)
                     for scale in o.published_scale if mechanism != "confident_gnmax" else ():
                         releases.declare(model, number, mechanism, epsilon, published=scale)
-    releases.label()                            # 10: the mechanism: privasr_k2.pate.aggregate, .tokens
+    releases.label()                            # 10: the mechanism: privasr_k2.pate.aggregate
     releases.train_students()                   # 11: the loss: privasr_k2.pate.distillation
     decode_all(r, e, 12)
     if o.audit:
@@ -80,19 +90,3 @@ def stages(r: Recipe, o: Options) -> None:
     if o.words:
         attacks.invert_models(r, o, e, releases)                # 13
     r.report(14, manifests=e.data.manifests, phones=o.per)
-
-
-def check(r: Recipe, o: Options) -> None:
-    """Refuse options that contradict each other, before anything is declared."""
-    if o.vote == "frame" and o.models != ("ctc",):
-        r.refuse("--vote frame", "--models ctc: only CTC has a token a frame", " ".join(o.models),
-                 "vote for utterances or tokens")
-    if o.heads and o.start == "scratch":
-        r.refuse("--start scratch", "whole teachers", "--heads true", "add --heads false")
-    if o.vote == "token" and set(o.mechanisms) - {"gnmax", "lnmax"}:
-        r.refuse("--vote token", "mechanisms gnmax or lnmax", " ".join(o.mechanisms), "remove the others")
-    if o.vote == "token" and o.top_k and o.public_threshold is None:
-        r.refuse("--top-k", "--public-threshold, which names the public model's part", "none",
-                 "add --public-threshold X")
-    if both := set(o.epsilons) & set(o.sweep_epsilons):
-        r.refuse("--sweep-epsilons", "epsilons that --epsilons lacks", shown(min(both)), "remove it")

@@ -21,18 +21,21 @@ def _students(o: Any, model: str, releases: Releases) -> list[str]:
 def infer_membership(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
     """Who was in the training of each model, and who is in which teacher's shard."""
     for model in o.models:
-        trained = [f"{e.not_private[model].folder}/am", *_students(o, model, releases)]
-        trained += [f"{system.folder}/am" for (of, _), system in e.dpsgd.items() if of == model]
+        dpsgd = [f"{system.folder}/am" for (of, _), system in e.dpsgd.items() if of == model]
+        trained = [f"{e.not_private[model].folder}/am", *dpsgd, *_students(o, model, releases)]
         common = {"in_lang": e.lang, "device": True, "num_jobs": True, "config": "membership",
                   "set": {"unit": o.privacy_unit}}
         of_models = r.about(f"{model}/membership_models", f"models, {model}", model=model)
         r.stage(13, f"membership in the training, {model}", "infer_membership", in_models=trained,
                 in_reference=e.public_am(model), in_feats=e.private, in_others=e.data.feats,
-                out_membership=of_models.add("membership", f"{r.exp}/{model}/membership_models.json"), **common)
+                out_membership=of_models.add("membership",
+                                             f"{r.exp}/{model}/membership_models.json"), **common)
         of_shards = r.about(f"{model}/membership_teachers", f"shards, {model}", model=model)
-        r.stage(13, f"membership in shards, {model}", "infer_membership", in_models=_teachers(r, o, model),
+        r.stage(13, f"membership in shards, {model}", "infer_membership",
+                in_models=_teachers(r, o, model),
                 in_shards=f"{shards(o, o.teachers[-1])}/shards.json", in_feats=e.private,
-                out_membership=of_shards.add("membership", f"{r.exp}/{model}/membership_teachers.json"), **common)
+                out_membership=of_shards.add("membership",
+                                             f"{r.exp}/{model}/membership_teachers.json"), **common)
 
 
 def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
@@ -49,15 +52,21 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
         ]
         for attack in o.attacks:
             out = f"{r.exp}/{model}/inversion_{attack}"
-            found = [r.stage(13, f"inversion, {attack}, {model} {name}", "invert_model", device=True, num_jobs=True,
-                             config="inversion", in_models=models, in_background=e.public, in_lang=e.lang,
+            found = [r.stage(13, f"inversion, {attack}, {model} {name}", "invert_model",
+                             device=True, num_jobs=True,
+                             config="inversion", in_models=models, in_background=e.public,
+                             in_lang=e.lang,
                              out_inversion=f"{out}/{name}.safetensors",
                              set={"words": o.words, "attack": attack, **settings})
                      for name, _, settings, models in targets]
-            about = r.about(f"{model}/inversion_{attack}", f"{attack}, {model}", model=model, attack=attack)
-            r.stage(13, f"results of inversion, {attack}, {model}", "report_inversion", config="report_inversion",
+            about = r.about(f"{model}/inversion_{attack}", f"{attack}, {model}", model=model,
+                            attack=attack)
+            r.stage(13, f"results of inversion, {attack}, {model}", "report_inversion",
+                    config="report_inversion",
                     in_inversions=found, in_members=[members for _, members, _, _ in targets],
                     in_others=e.data.feats, in_lang=e.lang,
-                    in_aligner=e.public_am("ctc") if "ctc" in o.models else None, out_report=f"{out}/RESULTS.md",
-                    out_values=about.add("inversion", f"{out}/inversion.json"), out_picture=f"{out}/figure7.svg",
+                    in_aligner=e.public_am("ctc") if "ctc" in o.models else None,
+                    out_report=f"{out}/RESULTS.md",
+                    out_values=about.add("inversion", f"{out}/inversion.json"),
+                    out_picture=f"{out}/figure7.svg",
                     set={"command": r.command})

@@ -1,4 +1,4 @@
-"""Stages 0 to 2 of every recipe: manifests, features, and the lang directory. They write to data/."""
+"""Stages 0 to 2 of every recipe: manifests, features, lang directory. They write to data/."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ def prepare_corpus(r: Recipe, title: str, manifests: str, **settings: str) -> No
     r.stage(
         0, title, "prepare_corpus", in_definition=r.corpus.definition, raw_corpus=d.corpus_dir,
         raw_lm_text=d.lm_text, raw_lexicon=d.lexicon, out_dir=manifests, config=r.corpus.conf_name,
-        set={**words, **{name: value or None for name, value in r.own.items()}, **settings}, num_jobs=True,
+        set={**words, **{name: value or None for name, value in r.own.items()}, **settings},
+        num_jobs=True,
     )
 
 
@@ -31,7 +32,7 @@ def prepare_data(
     r: Recipe, *, speech: bool = True, lang_name: str = "", make_lang: bool = True,
     lang_flags: Mapping[str, Any] | None = None,
 ) -> Data:
-    """Stages 0 to 2. A recipe about text needs no features, and may make its lang directory itself."""
+    """Stages 0 to 2. A recipe about text needs no features; it may make its own lang directory."""
     d = r.data
     name = lang_name or d.token_type
     manifests, lang, settings = "data/manifests", f"data/lang_{name}", {}
@@ -41,15 +42,18 @@ def prepare_data(
     prepare_corpus(r, "manifests", manifests, **settings)
     feats = f"data/feats_{d.feature}"
     if speech:
-        r.stage(1, f"{d.feature} features", "compute_features", in_manifests=manifests, out_dir=feats,
-                config="features", set={"kind": d.feature, "speed_perturb": d.speed_perturb}, num_jobs=True)
+        r.stage(1, f"{d.feature} features", "compute_features", in_manifests=manifests,
+                out_dir=feats,
+                config="features", set={"kind": d.feature, "speed_perturb": d.speed_perturb},
+                num_jobs=True)
     if make_lang:
         prepare_lang(r, 2, f"lang directory of {d.token_type} tokens", lang, in_manifests=manifests,
                      in_public_lists=r.corpus.vocabulary_lists, **(lang_flags or {}))
     return Data(manifests, feats, lang, name)
 
 
-def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any = "lang", **flags: Any) -> str:
+def prepare_lang(r: Recipe, number: int, title: str, lang: str, *, config: Any = "lang",
+                 **flags: Any) -> str:
     """The lang directory of ``--token-type`` tokens."""
     words = dict(word.split("=", 1) for word in r.data.lang_options)
     return r.stage(number, title, "prepare_lang", out_dir=lang, config=config,

@@ -1,4 +1,4 @@
-"""Stages 0 to 6 of recipes pate and dpsgd: data, the private and the public side, models before any release."""
+"""Stages 0 to 6 of recipes pate and dpsgd: data, public and private speakers, reference models."""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -21,17 +21,20 @@ class E2eOptions:
     """Options of pate and dpsgd."""
 
     models: Models = option(("ctc",), "models to train")
-    start: Literal["public", "scratch"] = option("public", "private training starts from the public model, or not")
+    start: Literal["public", "scratch"] = option("public",
+                                                 "where private training starts")
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
     delta: Delta = option(1e-5, "delta of the guarantee")
     audit: bool = option(True, "audit every claim, and test membership")
-    public_corpus: str = option("", "corpus whose train is public with its texts: of egs/, or FILE.py")
+    public_corpus: str = option("",
+                                "corpus whose train is public with its texts: of egs/, or FILE.py")
     public_dir: Path | None = path_option("where --public-corpus is")
     public_feature: str = option("", "features of --public-corpus (default: --feature)")
-    public_conf: Path | None = path_option("YAML layers of --public-corpus (default: this corpus's)")
-    public_feats: Path | None = path_option("public features, ready made, in place of --public-corpus")
+    public_conf: Path | None = path_option("conf of --public-corpus (default: this corpus's)")
+    public_feats: Path | None = path_option("public features in place of --public-corpus")
     public_epochs: Count | None = from_conf("am_ctc.epochs", "epochs of the public model")
-    private_epochs: Count | None = from_conf("am_finetune.epochs", "epochs of models of private data")
+    private_epochs: Count | None = from_conf("am_finetune.epochs",
+                                             "epochs of models of private data")
     per: bool = option(False, "report the phone error rate of the words, too")
 
 
@@ -42,7 +45,8 @@ class E2e:
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.
         base: folder of models without a claim; ``tuned``: of those that depend on ``--start``.
-        decoded: systems to decode, each with its model, the model's folder, and settings for ``decode_e2e``.
+        decoded: systems to decode, each with its model, the model's folder, and settings for
+        ``decode_e2e``.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
     """
 
@@ -81,7 +85,7 @@ def shown(number: float) -> str:
 
 
 def am_config(o: E2eOptions, model: str) -> tuple[str, ...]:
-    """Settings of a training on private data or released labels: shorter where it starts at the public model."""
+    """Settings of a private training: shorter where it starts at the public model."""
     return (f"am_{model}", "am_finetune") if o.start == "public" else (f"am_{model}",)
 
 
@@ -89,7 +93,8 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     """Stages 0 to 3: data, who is private and who public, and a lang directory of public text."""
     d = r.data
     if d.token_type == "phone":
-        r.refuse("--token-type", "char or bpe_N: no graph joins these models' tokens to words", "phone",
+        r.refuse("--token-type", "char or bpe_N: no graph joins these models' tokens to words",
+                 "phone",
                  "add --token-type char")
     data = prepare_data(r, lang_name=f"{d.token_type}_public", make_lang=False)
     public_feats: Path | str | None = o.public_feats
@@ -98,11 +103,13 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
         definition = o.public_corpus
         if "/" not in definition:
             definition = str(r.root / f"privasr_k2/corpora/{definition}.py")
-        r.stage(1, "manifests of the public corpus", "prepare_corpus", in_definition=definition, raw_corpus=o.public_dir,
+        r.stage(1, "manifests of the public corpus", "prepare_corpus", in_definition=definition,
+                raw_corpus=o.public_dir,
                 out_dir="data/public/manifests", num_jobs=True,
                 config=r.corpus_config(o.public_corpus, o.public_conf or r.corpus.conf))
         public_feats = r.stage(
-            1, f"{feature} features of the public corpus", "compute_features", in_manifests="data/public/manifests",
+            1, f"{feature} features of the public corpus", "compute_features",
+            in_manifests="data/public/manifests",
             out_dir=f"data/public/feats_{feature}", config="features", num_jobs=True,
             set={"kind": feature, "speed_perturb": d.speed_perturb},
         )
@@ -114,7 +121,8 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     scratch = "_scratch" if o.start == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
     return E2e(
-        data, sides, data.lang, base, base + scratch, f"exp/dpsgd_{d.token_type}_{o.privacy_unit}{scratch}",
+        data, sides, data.lang, base, base + scratch,
+        f"exp/dpsgd_{d.token_type}_{o.privacy_unit}{scratch}",
         protects=f"each {o.privacy_unit} of {r.people}/train",
     )
 
@@ -125,20 +133,26 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         folder = f"{e.base}/{model}/public"
         e.public_model[model] = public = r.system(
             f"{model}/public", label="public only", method="public", folder=folder, model=model)
-        am = r.stage(4, f"public model, {model}", "train_am", train=True, config=f"am_{model}", in_feats=e.public,
+        am = r.stage(4, f"public model, {model}", "train_am", train=True, config=f"am_{model}",
+                     in_feats=e.public,
                      in_lang=e.lang, out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
-        r.stage(4, f"decode dev, public {model}", "decode_e2e", jobs=r.run.nj, device=True, config="decode_e2e",
+        r.stage(4, f"decode dev, public {model}", "decode_e2e", jobs=r.run.nj, device=True,
+                config="decode_e2e",
                 in_model=am, in_feats=e.data.feats, out_hyps=f"{folder}/decode_dev/JOB.jsonl",
                 set={"role": "dev"})
-        r.stage(4, f"insertion penalty of {model}, chosen on dev", "tune_weights", in_hyps=f"{folder}/decode_dev",
+        r.stage(4, f"insertion penalty of {model}, chosen on dev", "tune_weights",
+                in_hyps=f"{folder}/decode_dev",
                 in_manifests=e.data.manifests, out_weights=f"{e.base}/{model}/weights.json")
         e.decoded.append((public, model, am, {}))
     for model in o.models:
         e.not_private[model] = system = r.system(
-            f"{model}/nonprivate", label="not private", method="not_private", folder=f"{e.tuned}/{model}/nonprivate",
+            f"{model}/nonprivate", label="not private", method="not_private",
+            folder=f"{e.tuned}/{model}/nonprivate",
             compare_with=[e.public_model[model]], model=model)
-        am = r.stage(5, f"{model} of all private data", "train_am", train=True, config=am_config(o, model),
-                     in_feats=e.private, in_lang=e.lang, in_init=init(o, e, model), out_dir=f"{system.folder}/am",
+        am = r.stage(5, f"{model} of all private data", "train_am", train=True,
+                     config=am_config(o, model),
+                     in_feats=e.private, in_lang=e.lang, in_init=init(o, e, model),
+                     out_dir=f"{system.folder}/am",
                      set={"epochs": o.private_epochs})
         e.decoded.append((system, model, am, {}))
 
@@ -159,34 +173,43 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
                 f"{model}/dpsgd_{name}", label=f"DP-SGD, epsilon {name}", method="dpsgd",
                 folder=f"{e.dpsgd_exp}/{model}/dpsgd_{name}", compare_with=[e.public_model[model]],
                 public=e.public_model[model], not_private=e.not_private[model],
-                protects=e.protects if claims else "", headline=claims, model=model, epsilon=epsilon,
+                protects=e.protects if claims else "", headline=claims, model=model,
+                epsilon=epsilon,
             )
             e.dpsgd[model, epsilon] = system
             data = {"data": f"{r.people}/train", "unit": o.privacy_unit, "delta": o.delta}
             data |= {"epsilon": epsilon} if claims else {}
             am = r.stage(
-                6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True, config="dpsgd", spends=claims,
+                6, f"DP-SGD, {model}, epsilon {name}", "train_dpsgd", train=True, config="dpsgd",
+                spends=claims,
                 in_private_feats=e.private, in_public_dev=e.public, in_lang=e.lang,
                 in_public_init=e.public_am(model), out_dir=f"{system.folder}/am",
-                out_privacy=system.path("privacy", "privacy.json") if claims else None, set={**data, **scratch},
+                out_privacy=system.path("privacy", "privacy.json") if claims else None,
+                set={**data, **scratch},
             )
             e.decoded.append((system, model, am, {}))
             if o.audit and claims:
                 r.stage(
-                    6, f"audit of DP-SGD, {model}, epsilon {name}", "audit_dpsgd", device=True, num_jobs=True,
-                    config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private, in_public_dev=e.public,
-                    in_lang=e.lang, in_init=e.public_am(model), out_audit=system.path("audit", "audit.json"),
+                    6, f"audit of DP-SGD, {model}, epsilon {name}", "audit_dpsgd", device=True,
+                    num_jobs=True,
+                    config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private,
+                    in_public_dev=e.public,
+                    in_lang=e.lang, in_init=e.public_am(model),
+                    out_audit=system.path("audit", "audit.json"),
                     set={**data, **scratch},
                 )
 
 
 def decode_all(r: Recipe, e: E2e, number: int) -> None:
-    """Decode test with every system, with the insertion penalty of its architecture, and count errors."""
+    """Decode test with every system and its architecture's insertion penalty; count errors."""
     for system, model, am, settings in e.decoded:
         weights = f"{e.base}/{model}/weights.json"
-        r.stage(number, f"decode test, {system.name}", "decode_e2e", jobs=r.run.nj, device=True, config="decode_e2e",
-                in_model=am, in_feats=e.data.feats, in_weights=weights, out_hyps=f"{system.folder}/decode_test/JOB.jsonl",
+        r.stage(number, f"decode test, {system.name}", "decode_e2e", jobs=r.run.nj, device=True,
+                config="decode_e2e",
+                in_model=am, in_feats=e.data.feats, in_weights=weights,
+                out_hyps=f"{system.folder}/decode_test/JOB.jsonl",
                 set={"role": "test", **settings})
-        r.stage(number, f"score {system.name}", "score", config="score", in_hyps=f"{system.folder}/decode_test",
+        r.stage(number, f"score {system.name}", "score", config="score",
+                in_hyps=f"{system.folder}/decode_test",
                 in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
                 out_dir=system.path("score_test"), set={"role": "test"})

@@ -1,4 +1,4 @@
-"""Stages 0 to 8 of every recipe that decodes with a CTC model: data, LM, graph, acoustic model, decoding."""
+"""Stages 0 to 8 of recipes with a CTC first pass: data, LM, graph, acoustic model, decoding."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ class AmOptions:
     )
     max_duration: Positive | None = from_conf("am_ctc.max_duration", "seconds of speech in a batch")
     avg: Count | None = from_conf("am_ctc.avg", "checkpoints to average")
-    am_model: Path | None = path_option("a CTC model trained elsewhere: model.pt (TorchScript) or model.onnx")
+    am_model: Path | None = path_option("a CTC model trained elsewhere: TorchScript or ONNX")
     am_tokens: Path | None = path_option("tokens.txt of --am-model")
     am_bpe: Path | None = path_option("bpe.model of --am-model, with --token-type bpe_N")
 
@@ -70,7 +70,8 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
         return Am(f"exp/ctc_{encoder}_{token_type}", token_type, {})
     if o.am_tokens is None:
         r.refuse(
-            "--am-model", "--am-tokens with it", "none", "give the tokens.txt of the model: --am-tokens FILE"
+            "--am-model", "--am-tokens with it", "none",
+            "give the tokens.txt of the model: --am-tokens FILE"
         )
     flags = {"raw_tokens": o.am_tokens, "raw_bpe_model": o.am_bpe}
     return Am(f"exp/ctc_{model.stem}_{token_type}", f"{token_type}_{model.stem}", flags)
@@ -79,23 +80,31 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
 def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
-        return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model, raw_tokens=o.am_tokens,
+        return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model,
+                       raw_tokens=o.am_tokens,
                        out_dir=am.folder)
     encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
     return r.stage(
-        5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc", in_feats=data.feats,
+        5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc",
+        in_feats=data.feats,
         in_lang=f"{data.lang}/spoken", out_dir=am.folder,
         set={"encoder.kind": encoder, "max_duration": o.max_duration, "avg": o.avg},
     )
 
 
-def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *, tuned: bool) -> str:
-    """Decode a role with the first pass's graph, over a grid of weights or with the ``tuned`` ones."""
-    backend = None if r.data.backend == "k2" else r.data.backend
+def backend(r: Recipe) -> str | None:
+    """The decoder, where it is not the default."""
+    return None if r.data.backend == "k2" else r.data.backend
+
+
+def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, *,
+           tuned: bool) -> str:
+    """Decode a role with the first pass's graph: over a grid of weights, or with tuned ones."""
     return r.stage(
         number, title, "decode", jobs=r.run.nj, device=True, config="decode", in_model=first.am,
-        in_graph=first.graph, in_weights=first.weights if tuned else None, in_feats=first.data.feats,
-        out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend},
+        in_graph=first.graph, in_weights=first.weights if tuned else None,
+        in_feats=first.data.feats,
+        out_hyps=f"{out}/JOB.jsonl", set={"role": role, "backend": backend(r)},
     )
 
 
@@ -104,21 +113,26 @@ def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
     am = choose_am(r, o)
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
     exp = f"{am.exp}_kaldi" if r.data.backend == "kaldi" else am.exp
-    lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests, in_lang=data.lang,
+    lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests,
+                 in_lang=data.lang,
                  raw_arpa=r.data.arpa, out_lm=f"data/lm/{data.lang_name}.arpa.gz")
-    graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang, in_lm=lm,
+    graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
+                    in_lm=lm,
                     out_dir=f"data/graph_{data.lang_name}")
     model = train_acoustic_model(r, o, am, data)
     first = FirstPass(data, model, lm, graph, exp)
-    decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{exp}/decode_dev", tuned=False)
-    r.stage(7, "LM weight and insertion penalty, chosen on dev", "tune_weights", in_hyps=f"{exp}/decode_dev",
+    decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{exp}/decode_dev",
+           tuned=False)
+    r.stage(7, "LM weight and insertion penalty, chosen on dev", "tune_weights",
+            in_hyps=f"{exp}/decode_dev",
             in_manifests=data.manifests, out_weights=first.weights)
     decode(r, 8, "decode test", first, "test", f"{exp}/decode_test", tuned=True)
     return first
 
 
 def score(
-    r: Recipe, number: int, title: str, *, hyps: str, out: str, first: FirstPass, weights: str | None = None,
+    r: Recipe, number: int, title: str, *, hyps: str, out: str, first: FirstPass,
+    weights: str | None = None,
     role: str = "test", lang: str = "", **flags: str,
 ) -> str:
     """Count the errors of a role's hypotheses."""

@@ -47,6 +47,24 @@ class Release:
         return f"{self.system.folder}/labels"
 
 
+def check(r: Recipe, o: Any) -> None:
+    """Refuse options that contradict each other, before anything is declared."""
+    if o.vote == "frame" and o.models != ("ctc",):
+        r.refuse("--vote frame", "--models ctc: only CTC has a token a frame", " ".join(o.models),
+                 "vote for utterances or tokens")
+    if o.heads and o.start == "scratch":
+        r.refuse("--start scratch", "whole teachers", "--heads true", "add --heads false")
+    if o.vote == "token" and set(o.mechanisms) - {"gnmax", "lnmax"}:
+        r.refuse("--vote token", "mechanisms gnmax or lnmax", " ".join(o.mechanisms),
+                 "remove the others")
+    if o.vote == "token" and o.top_k and o.public_threshold is None:
+        r.refuse("--top-k", "--public-threshold, which names the public model's part", "none",
+                 "add --public-threshold X")
+    if both := set(o.epsilons) & set(o.sweep_epsilons):
+        r.refuse("--sweep-epsilons", "epsilons that --epsilons lacks", shown(min(both)),
+                 "remove it")
+
+
 def plan(r: Recipe, o: Any) -> None:
     """Stage 3: deal the private units to shards; tell how many queries each epsilon allows."""
     for number in o.teachers:
@@ -77,11 +95,14 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
     """Stage 7: one teacher for each shard."""
     out = teachers_folder(r, model, number)
     if o.heads:
-        r.stage(7, f"{number} teachers as heads, {model}", "train_heads", train=True, config="heads",
-                in_shards=shards(o, number), in_model=e.public_am(model), in_lang=e.lang, out_dir=out)
+        r.stage(7, f"{number} teachers as heads, {model}", "train_heads", train=True,
+                config="heads",
+                in_shards=shards(o, number), in_model=e.public_am(model), in_lang=e.lang,
+                out_dir=out)
     else:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
-                config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB", in_lang=e.lang,
+                config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB",
+                in_lang=e.lang,
                 in_init=init(o, e, model), out_dir=f"{out}/JOB", set={"epochs": o.private_epochs})
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
@@ -95,9 +116,11 @@ def propose(r: Recipe, o: Any, e: E2e) -> None:
     """Stage 8: N-best lists of the pool by the public model."""
     for model in o.models:
         folder = f"{e.base}/{model}/public"
-        r.stage(8, f"N-best lists of the pool, public {model}", "decode_e2e", jobs=r.run.nj, device=True,
+        r.stage(8, f"N-best lists of the pool, public {model}", "decode_e2e", jobs=r.run.nj,
+                device=True,
                 config="decode_e2e", in_model=e.public_am(model), in_feats=e.pool,
-                out_hyps=f"{folder}/decode_pool/JOB.jsonl", out_nbest=f"{nbest(e, model)}/JOB.jsonl",
+                out_hyps=f"{folder}/decode_pool/JOB.jsonl",
+                out_nbest=f"{nbest(e, model)}/JOB.jsonl",
                 set={"role": "pool"})
 
 
@@ -140,7 +163,8 @@ class Releases:
                                 model=model, teachers=number)
                 r.stage(9, f"agreement of {number} teachers, {model}", "report_votes",
                         in_private_votes=f"{r.exp}/{model}/votes_{number}",
-                        out_report=about.add("agreement", f"{r.exp}/{model}/agreement_{number}.json"))
+                        out_report=about.add("agreement",
+                                             f"{r.exp}/{model}/agreement_{number}.json"))
 
     def declare(self, model: str, number: int, mechanism: str, epsilon: float, label: str = "",
                 published: str = "") -> None:
@@ -156,12 +180,17 @@ class Releases:
             settings["epsilon_means"] = f"published_{published}"
         elif claims:
             settings |= self._limits(number, mechanism)
-        shown_epsilon = f"epsilon {shown(epsilon)}" + f" as published ({published})" * bool(published)
+        shown_epsilon = f"epsilon {shown(epsilon)}"
+        shown_epsilon += f" as published ({published})" if published else ""
         system = r.system(
-            f"{model}/{name}", label=label or f"{MECHANISM_LABELS[mechanism]}, {number} teachers, {shown_epsilon}",
-            method="pate" if claims else "clean", protects=e.protects if claims and not published else "",
-            headline=claims and not published, public=e.public_model[model], not_private=e.not_private[model],
-            model=model, teachers=number, mechanism=mechanism, epsilon=epsilon, vote=o.vote, published_scale=published or None)
+            f"{model}/{name}",
+            label=label or f"{MECHANISM_LABELS[mechanism]}, {number} teachers, {shown_epsilon}",
+            method="pate" if claims else "clean",
+            protects=e.protects if claims and not published else "",
+            headline=claims and not published, public=e.public_model[model],
+            not_private=e.not_private[model],
+            model=model, teachers=number, mechanism=mechanism, epsilon=epsilon, vote=o.vote,
+            published_scale=published or None)
         self.all.append(Release(system, model, number, mechanism, settings, published))
 
     def label(self) -> None:
@@ -173,19 +202,24 @@ class Releases:
             title, out = f"labels, {one.system.name}", one.system.add("labels", one.labels)
             if o.vote == "token":
                 public = e.public_am(one.model) if o.public_threshold is not None else None
-                r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True, num_jobs=True,
-                        spends=one.claims, in_private_teachers=teachers_folder(r, one.model, one.teachers),
-                        in_private_shards=shards(o, one.teachers), in_public_feats=e.pool, in_public_model=public,
+                r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True,
+                        num_jobs=True,
+                        spends=one.claims,
+                        in_private_teachers=teachers_folder(r, one.model, one.teachers),
+                        in_private_shards=shards(o, one.teachers), in_public_feats=e.pool,
+                        in_public_model=public,
                         out_dir=out, out_privacy=privacy,
                         set={**one.settings, "sure": o.public_threshold, "candidates": o.top_k})
             else:
                 kind = "posteriors" if "posteriors" in one.mechanism else "votes"
-                r.stage(10, title, "aggregate_votes", config="pate", spends=one.claims, in_lang=e.lang,
+                r.stage(10, title, "aggregate_votes", config="pate", spends=one.claims,
+                        in_lang=e.lang,
                         in_private_votes=f"{r.exp}/{one.model}/{kind}_{one.teachers}",
                         in_public_nbest=nbest(e, one.model) if o.vote == "utterance" else None,
                         out_dir=out, out_privacy=privacy, set=one.settings)
             if o.audit and one.claims:
-                r.stage(10, f"audit of labels, {one.system.name}", "audit_pate", config="audit_pate",
+                r.stage(10, f"audit of labels, {one.system.name}", "audit_pate",
+                        config="audit_pate",
                         in_labels=out, out_audit=one.system.path("audit", "audit.json"))
 
     def train_students(self) -> None:
@@ -193,16 +227,21 @@ class Releases:
         for model, system in self.self_trained.items():
             self._student(model, system, ("self_training",), None)
         for one in self.all:
-            self._student(one.model, one.system, self.o.unlabeled_data, f"{one.labels}/labels.jsonl")
+            self._student(one.model, one.system, self.o.unlabeled_data,
+                          f"{one.labels}/labels.jsonl")
 
-    def _student(self, model: str, system: Declared, unlabeled: tuple[str, ...], labels: str | None) -> None:
+    def _student(self, model: str, system: Declared, unlabeled: tuple[str, ...],
+                 labels: str | None) -> None:
         r, o, e = self.r, self.o, self.e
         learns_public = o.labeled_data
         if learns_public is None:
-            learns_public = o.start == "scratch" or (o.vote != "utterance" and o.public_threshold is None)
+            learns_public = o.start == "scratch" or (o.vote != "utterance"
+                                                     and o.public_threshold is None)
         am = r.stage(11, f"student, {system.name}", "train_student", train=True,
-                     config=(*am_config(o, model), "student"), in_public_pool=e.pool, in_labels=labels,
-                     in_public_feats=e.public, in_public_lang=e.lang, in_public_init=init(o, e, model),
+                     config=(*am_config(o, model), "student"), in_public_pool=e.pool,
+                     in_labels=labels,
+                     in_public_feats=e.public, in_public_lang=e.lang,
+                     in_public_init=init(o, e, model),
                      in_public_nbest=nbest(e, model) if "self_training" in unlabeled else None,
                      out_dir=f"{system.folder}/am",
                      set={"student.ways": unlabeled, "epochs": o.student_epochs,
@@ -213,7 +252,8 @@ class Releases:
         """How much noise and how many answers, where no option says so."""
         o = self.o
         limits: dict[str, Any] = {"noise": o.noise}
-        if (o.vote == "utterance" or o.public_threshold is not None) and o.noise is None and o.max_answers is None:
+        if (o.vote == "utterance"
+            or o.public_threshold is not None) and o.noise is None and o.max_answers is None:
             share = (20 if mechanism.startswith("l") else 30) // (2 if o.vote == "token" else 1)
             limits = {"least": o.min_answers, "most_noise": f"{number * share / 100:.2f}"}
         if mechanism == "confident_gnmax":
@@ -225,11 +265,15 @@ class Releases:
         public = self.e.public_model[one.model]
         if not one.claims:
             return [public]
-        same = [other for other in self.all if (other.model, other.teachers) == (one.model, one.teachers)]
-        twins = [other.system for other in same if one.mechanism == "gnmax" and other.mechanism == "lnmax"
+        same = [other for other in self.all
+                if (other.model, other.teachers) == (one.model, one.teachers)]
+        twins = [other.system for other in same if one.mechanism == "gnmax"
+                 and other.mechanism == "lnmax"
                  and (other.epsilon, other.published) == (one.epsilon, one.published)]
         clean = [other.system for other in same if not other.claims]
         dpsgd = None if one.published else self.e.dpsgd.get((one.model, one.epsilon))
-        rnnt = [other.system for other in self.all if (one.model, one.mechanism) == ("rnnt", "gnmax")
-                and other.model != "rnnt" and (other.teachers, other.settings) == (one.teachers, one.settings)]
+        rnnt = [other.system for other in self.all
+                if (one.model, one.mechanism) == ("rnnt", "gnmax")
+                and other.model != "rnnt"
+                and (other.teachers, other.settings) == (one.teachers, one.settings)]
         return [public, self.self_trained.get(one.model), dpsgd, *clean, *twins, *rnnt]

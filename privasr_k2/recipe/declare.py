@@ -1,8 +1,9 @@
 """What a recipe file uses to declare its stages and systems.
 
 A recipe is ``local/recipes/<name>.py``: a docstring, a frozen dataclass ``Options``, and one function
-``stages(recipe, o)`` that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is a module of
-``privasr_k2.bin``. Keywords are its flags: ``in_lang=x`` is ``--in-lang x``; None and empty values are left out.
+``stages(recipe, options)`` that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is a
+module of ``privasr_k2.bin``. Keywords are its flags: ``in_lang=x`` is ``--in-lang x``. None and empty values
+are left out.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ class Recipe:
         """Declare a system once; its stages write below the folder of the object that comes back.
 
         Args:
-            name: unique within the recipe; also its folder, below :attr:`exp`, where ``folder`` names no other.
+            name: unique within the recipe; its folder below :attr:`exp`, unless ``folder`` names another.
             compare_with: systems that it is tested against; None is left out.
             facts: what tables select by and show.
         """

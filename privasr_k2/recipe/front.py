@@ -114,8 +114,8 @@ def declare(
     parsed = options.parse(
         classes, words, defaults=corpus.defaults(name, known),
         renamed={old: new for old, new in RENAMED.items() if old.replace("-", "_") not in known},
-        conf_keys=_conf_keys(root), conf_values=_conf_values(root), caller=caller, prog=f"./run.sh {corpus_word} {recipe_word}",
-        help=module.__doc__ or "",
+        conf_keys=_conf_keys(root), conf_values=_conf_values(root), caller=caller,
+        prog=f"./run.sh {corpus_word} {recipe_word}", help=module.__doc__ or "",
     )  # fmt: skip
     run = options.build(RunOptions, parsed)
     read: set[str] = set()
@@ -192,8 +192,8 @@ def _check_used(given: Mapping[str, str], used: set[str], recipe: str) -> None:
     for name in given:
         if name not in used:
             raise ConfigError(
-                f"--{name.replace('_', '-')}", "options that change something", f"one that {recipe} does not read here",
-                "remove it, or choose the options that it belongs to",
+                f"--{name.replace('_', '-')}", "options that change something here",
+                f"one that {recipe} does not read", "remove it, or choose the options that it belongs to",
             )  # fmt: skip
 
 

@@ -134,10 +134,10 @@ def parse(
             )
     for place, word in enumerate(words):
         following = words[place + 1] if place + 1 < len(words) else ""
-        if word.startswith("--") and "=" not in word and word != "--help":
-            if place + 1 == len(words) or following.startswith("--"):
-                found = f"the option {following}" if following else "nothing"
-                raise ConfigError(word, "a value", found, f"write {word} VALUE")
+        takes_value = word.startswith("--") and "=" not in word and word != "--help"
+        if takes_value and (place + 1 == len(words) or following.startswith("--")):
+            found = f"the option {following}" if following else "nothing"
+            raise ConfigError(word, "a value", found, f"write {word} VALUE")
     try:
         context = command.make_context(prog, list(words))
     except click.exceptions.Exit as error:  # --help was printed

@@ -143,7 +143,7 @@ def _stage(index: int, words: Sequence[str], work_dir: str) -> Stage:
             f"the declaration 'stage {' '.join(words)}'",
             "NUMBER TITLE VERB FLAGS",
             f"{len(words)} words" if len(words) < 3 else f"the number {words[0]!r}",
-            'write recipe.stage(3, "n-gram LM", "train_ngram", in_lang="data/lang", out_lm="data/lm.arpa.gz")',
+            'write recipe.stage(3, "n-gram LM", "train_ngram", out_lm="data/lm.arpa.gz")',
         )
     number, title, rest = int(words[0]), words[1], list(words[2:])
     place = f"stage {number} ({title})"

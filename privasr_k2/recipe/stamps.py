@@ -11,7 +11,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree, write_json
 from privasr_k2.recipe.fingerprint import REPOSITORY, Fingerprint, HashCache
 from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.recipe.renames import canonical
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
 
@@ -110,7 +111,7 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
         brought = len(missing) < len(task.outputs)
         return State(False, ("there is no record of it",) if brought else ("has not run yet",), brought)
     reasons = [f"{path} is not there" for path in missing]
-    if stamp["fingerprint"] != now.digest:
+    if not is_same(stamp, now):
         reasons += _differences(stamp, now) or ["its record has another format"]
     if set(stamp["outputs"]) != set(task.outputs):  # of one that is not named no change would show
         reasons.append("its record names other outputs")
@@ -118,6 +119,19 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
         if path not in missing and cache.digest(path) != digest:
             reasons.append(f"{path} was changed after it was written")
     return State(not reasons, tuple(reasons))
+
+
+def is_same(record: Mapping[str, Any], now: Fingerprint) -> bool:
+    """Whether a stamp, or an attempt, was made from what ``now`` says, under whatever names."""
+    if record["fingerprint"] == now.digest:
+        return True
+    if not {"command", "configs", "inputs"} <= record.keys():
+        return False
+    return (
+        canonical(record["command"]) == canonical(now.command)
+        and [digest for _, digest in record["configs"]] == [digest for _, digest in now.configs]
+        and sorted(tuple(pair) for pair in record["inputs"]) == sorted(now.inputs)
+    )
 
 
 def begin(
@@ -246,7 +260,7 @@ def take_back(where: Places, task: Task, now: Fingerprint, work_dir: Path) -> No
     """
     stamp, attempt = read_stamp(where.stamp), read_record(where.attempt)
     before, _ = _shelves(where)
-    if stamp is None or stamp["fingerprint"] != now.digest or not _holds_any(before):
+    if stamp is None or not is_same(stamp, now) or not _holds_any(before):
         return
     if attempt is None:
         # Killed while they were being moved there.
@@ -306,7 +320,7 @@ def remove_temporaries(output: Path) -> None:
 
 def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
     found: list[str] = []
-    old, new = list(stamp.get("command", [])), list(now.command)
+    old, new = canonical(stamp.get("command") or [""]), canonical(now.command)
     if old != new:
         gone, come = [w for w in old if w not in new], [w for w in new if w not in old]
         found.append(

@@ -1,7 +1,7 @@
 """Systems of a recipe: each is declared once, and reports read the declaration.
 
 A recipe declares a system with its facts (:meth:`privasr_k2.recipe.declare.Recipe.system`). The stages write
-into the system's folder. ``systems.jsonl`` in the recipe's experiment folder holds all declarations, one a line.
+into the system's folder. ``systems.jsonl`` in the recipe's experiment folder holds one declaration a line.
 Nothing is parsed from the name of a folder.
 """
 
