@@ -71,13 +71,13 @@ def stages(r: Recipe, o: Options) -> None:
     uses = tuple(dict.fromkeys(("all", *(o.confidence_use or every))))
     private_uses = (o.private_confidence_use or few) if o.noises else ()
     if beyond := [use for use in (*uses, *private_uses) if use not in every]:
-        r.refuse("--confidence-use", "all: of what was said, all words are sure", beyond[0],
-                 "remove it, or decode")
+        r.refuse("--confidence-use and --private-confidence-use",
+                 "all: of what was said, all words are sure", beyond[0], "remove it, or decode")
     a = fl.Adaptation(r, o, clients, pretrained, uses, private_uses, first)
     for use in uses:
         a.train_on_server(12, use)                                      # not private, in one place
     for use in uses:
-        a.train_federated(13, use)                                      # not private, federated
+        a.train_federated(13, use)          # not private; a round: privasr_k2.federated.fedlm
     if o.scratch:
         a.train_on_server(14, "all", scratch=True)
         for use in few:
@@ -85,11 +85,11 @@ def stages(r: Recipe, o: Options) -> None:
     for noise in o.noises:
         for use in private_uses:
             for sampling in o.private_sampling:
-                a.train_private(15, use, noise, sampling)             # clipped and noised: releases
+                a.train_private(15, use, noise, sampling)       # clip and noise: a release each
     if o.noises and o.audit and o.audit_noise in o.noises:
         a.attack(16, o.audit_noise)
     fl.measure_perplexities(a, 17, data)
     if first is not None:
-        fl.rescore_and_score(a, 18, first)                                 # 18-19
+        fl.rescore_and_score(a, 18, first)                              # 18-19
     text.describe(r, clients)
     r.report(20, manifests=data.manifests)

@@ -53,45 +53,46 @@ def stages(r: Recipe, o: Options) -> None:
     about = r.about("fmp", "all systems")
     about.add("weights", lam)
     about.add("timeline", f"{r.exp}/timeline_test.jsonl")
-    baseline = r.system("baseline", label="no adaptation", method="public")
+    baseline = r.system("baseline", label="no adaptation", method="public", study="all")
     m.runs.append(Run(baseline, {"rounds": m.most_rounds, "lam": 0}, None))
 
-    def system(name: str, label: str, table: int, settings: dict[str, Any], *, choice: str = lam,
+    def system(name: str, label: str, study: str, settings: dict[str, Any], *, choice: str = lam,
                release: str | None = None, **facts: Any) -> Declared:
         facts = {"compare_with": [baseline], **facts}
-        declared = r.system(name, label=label, method="fmp", public=baseline, table=table, **facts)
+        declared = r.system(name, label=label, method="fmp", public=baseline, study=study, **facts)
         if release:
             declared.path("privacy", "privacy.json")
         m.runs.append(Run(declared, {"rounds": m.most_rounds, **settings}, choice, release))
         return declared
 
-    by_rounds = {rounds: system(f"T{rounds}", f"T = {rounds}", 2, {"rounds": rounds}, rounds=rounds)
-                 for rounds in o.rounds}
+    by_rounds = {t: system(f"T{t}", f"T = {t}", "rounds", {"rounds": t}, rounds=t)
+                 for t in o.rounds}
     full = by_rounds[max(by_rounds)]
     for sigma in (0.1, 1.0, 10.0, 100.0) if o.decode else ():           # text has one hypothesis
-        system(f"grid_sigma_{sigma:g}", f"sigma = {sigma:g}", 3, {"sigma": sigma},
+        system(f"grid_sigma_{sigma:g}", f"sigma = {sigma:g}", "weights", {"sigma": sigma},
                kernel_bandwidth=sigma)
     if o.decode:
-        system("grid_dev", "alpha, beta, sigma of dev", 3, {}, choice=grid).add("weights", grid)
-    system("grid_beta_only", "beta alone", 3, {"alpha": 0.0, "beta": 0.75},
+        on_dev = system("grid_dev", "alpha, beta, sigma of dev", "weights", {}, choice=grid)
+        on_dev.add("weights", grid)
+    system("grid_beta_only", "beta alone", "weights", {"alpha": 0.0, "beta": 0.75},
            alpha=0.0, beta=0.75, compare_with=[baseline, full])
-    system("grid_alpha_only", "alpha alone", 3, {"alpha": 0.75, "beta": 0.0},
+    system("grid_alpha_only", "alpha alone", "weights", {"alpha": 0.75, "beta": 0.0},
            alpha=0.75, beta=0.0, compare_with=[baseline, full])
     narrow = {"sigma": 0.1}
-    exact = system("eps_none", "not released", 4, narrow) if o.epsilons else None
+    exact = system("eps_none", "not released", "release", narrow) if o.epsilons else None
     for epsilon in o.epsilons:
         for unit in o.privacy_unit:
             name = f"eps_{unit}_{epsilon:g}"
             file = m.release(name, "release_fmp", "fmp_release", unit=unit, epsilon=epsilon)
-            system(name, f"released, epsilon {epsilon:g}, each {unit}", 4, narrow, release=file,
-                   not_private=exact, headline=unit == o.privacy_unit[-1], asked_epsilon=epsilon,
+            system(name, f"released, epsilon {epsilon:g}, each {unit}", "release", narrow,
+                   release=file, not_private=exact, headline=unit == o.privacy_unit[-1],
                    protects=f"each {unit} of {r.people}/test, in the global marginal",
-                   privacy_unit=unit)
+                   epsilon=epsilon, unit=unit)
         name = f"eps_published_{epsilon:g}"
         file = m.release(name, "release_fmp_published", "fmp_published", epsilon=epsilon)
-        system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", 4, narrow, release=file,
-               not_private=exact, privacy_unit="utterance", called_epsilon=epsilon)
-    m.run()                                                             # 14-15
+        system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", narrow,
+               release=file, not_private=exact, epsilon=epsilon, unit="utterance", published=True)
+    m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted
     if o.epsilons:
         m.audit(o.privacy_unit[-1], about.path("audit", "audit.json"))  # 16
     r.report(17, manifests=data.manifests)

@@ -45,10 +45,11 @@ class Adaptation:
     def __post_init__(self) -> None:
         no_nnlm = None
         if self.first is not None:
-            no_nnlm = self.r.system("no_nnlm", label="No NNLM", method="public")
+            no_nnlm = self.r.system("no_nnlm", label="No NNLM", method="public",
+                                    adaptation="first_pass")
         self.systems["pretrained"] = self.r.system(
             "pretrained", label="Server-pretrained NNLM (no adapt)", method="public",
-            compare_with=[no_nnlm])
+            compare_with=[no_nnlm], adaptation="none")
 
     def train_on_server(self, number: int, use: str, *, scratch: bool = False) -> None:
         """The control: the text of all clients in one place."""
@@ -104,19 +105,20 @@ class Adaptation:
         if noise is not None:
             name += f"_{_claimed(noise, sampling)}"
             label += f", noise {noise:g}" + (", ordered" if sampling == "ordered" else "")
-            facts |= {"noise": noise, "sampling": sampling}
+            facts |= {"noise": noise, "client_sampling": sampling}
         where, method = ("Server", "server") if trained_on == "server" else ("FL", "fedlm")
-        how = "trained-from-scratch" if scratch else "finetuned"
+        adaptation = "server" if trained_on == "server" else "federated"
+        start, how = ("scratch", "trained-from-scratch") if scratch else ("pretrained", "finetuned")
         self.systems[name] = self.r.system(
             name, label=f"{where}-{how} NNLM ({label})", method=method,
             compare_with=[self.systems.get(other) for other in others if other != name],
-            public=self.systems["pretrained"], confidence_use=use, scratch=scratch,
+            public=self.systems["pretrained"], adaptation=adaptation, start=start, confidences=use,
             tuned=self.o.tune, **facts)
         return self.systems[name]
 
     def _train(self, number: int, title: str, system: Declared, rates: str | None,
                privacy: str | None, settings: Mapping[str, Any]) -> None:
-        """Rounds of training by clients: privasr_k2.federated.train."""
+        """Rounds of training by clients: privasr_k2.federated.fedlm."""
         self.r.stage(number, title, "train_fedlm", train=True, config="fedlm",
                      in_private_clients=self.clients.train, in_public_init=self.init,
                      in_public_dev_text=self.clients.dev_text, in_public_rates=rates,
