@@ -31,6 +31,7 @@ RENAMED = {
     "sizes": "--adapt-percent",
     "rate": "--client-fraction",
     "private-rate": "--private-client-fraction",
+    "private-units": "--privacy-unit",
     "keep": "--keep-prob",
     "sure": "--public-threshold",
     "candidates": "--top-k",

@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 Count = Annotated[int, annotated_types.Ge(1)]
 Positive = Annotated[float, annotated_types.Gt(0)]
+Finite = Annotated[float, annotated_types.Interval(gt=0, lt=math.inf)]
 Share = Annotated[float, annotated_types.Interval(ge=0, le=1)]
 Delta = Annotated[float, annotated_types.Interval(gt=0, lt=1)]
 Counts = tuple[Count, ...]
