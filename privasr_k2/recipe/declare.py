@@ -94,6 +94,10 @@ class Declared:
         self.artifacts[kind] = path
         return path
 
+    def compare_with(self, *others: Declared | None) -> None:
+        """Test this system against others; None is left out."""
+        self.values["compare_with"] = tuple(dict.fromkeys(other.name for other in others if other))
+
     @property
     def system(self) -> System:
         """The declaration, as it is written."""
@@ -207,7 +211,8 @@ class Recipe:
         *,
         label: str,
         method: str,
-        compare_with: Iterable[Declared] = (),
+        folder: str = "",
+        compare_with: Iterable[Declared | None] = (),
         public: Declared | None = None,
         not_private: Declared | None = None,
         protects: str = "",
@@ -217,27 +222,26 @@ class Recipe:
         """Declare a system once; its stages write below the folder of the object that comes back.
 
         Args:
-            name: unique within the recipe; also its folder, below :attr:`exp`.
+            name: unique within the recipe; also its folder, below :attr:`exp`, where ``folder`` names no other.
+            compare_with: systems that it is tested against; None is left out.
             facts: what tables select by and show.
         """
         if name in self.systems:
             raise ConfigError(
                 f"recipe {self.name}", "each system once", f"{name} twice", "correct the recipe"
             )
-        others = tuple(dict.fromkeys(other.name for other in compare_with))
+        others = tuple(dict.fromkeys(other.name for other in compare_with if other))
         values = {
             "label": label, "method": method, "facts": facts, "compare_with": others, "protects": protects,
             "public": public.name if public else "", "not_private": not_private.name if not_private else "",
             "headline": headline,
         }  # fmt: skip
-        self.systems[name] = Declared(name, f"{self.exp}/{name}", values)
+        self.systems[name] = Declared(name, folder or f"{self.exp}/{name}", values)
         return self.systems[name]
 
-    def whole(self) -> Declared:
-        """The pseudo-system that holds artifacts of the whole recipe."""
-        if "recipe" not in self.systems:
-            self.systems["recipe"] = Declared("recipe", self.exp, {"label": self.name, "method": "recipe"})
-        return self.systems["recipe"]
+    def about(self, name: str, label: str = "", **facts: Fact) -> Declared:
+        """Declare artifacts that belong to no system alone: of the whole recipe, or of some of its parts."""
+        return self.system(name, label=label or name, method="recipe", folder=self.exp, **facts)
 
     def report(self, number: int, *, manifests: str, **values: Any) -> None:
         """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""

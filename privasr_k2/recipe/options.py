@@ -306,6 +306,10 @@ def _check_range(value: Any, constraints: Iterable[Any]) -> None:
             if value not in constraint.names():
                 raise _NotFitting(f"one of {', '.join(constraint.names())}")
             continue
+        if isinstance(constraint, annotated_types.MinLen):
+            if len(value) < constraint.min_length:
+                raise _NotFitting(f"{constraint.min_length} or more values")
+            continue
         if isinstance(constraint, Matches):
             if re.fullmatch(constraint.pattern, value) is None:
                 raise _NotFitting(constraint.said)
