@@ -1,0 +1,29 @@
+"""Word confidences: a classifier that learns which recognized words are correct, and its evaluation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from privasr_k2.recipe.declare import Recipe
+
+
+def train_confidence(r: Recipe, number: int, title: str, nbest: str, manifests: str, out: str, *,
+                     set: dict[str, Any] | None = None, **flags: Any) -> str:  # fmt: skip
+    """A classifier (own: the recognizer's confidence alone; network) and its calibration."""
+    return r.stage(number, title, "train_confidence", config="confidence", in_nbest=nbest, **flags,
+                   in_manifests=manifests, out_model=out, set=set)  # fmt: skip
+
+
+def apply_confidence(r: Recipe, number: int, title: str, model: str, nbest: str, out: str, *, calibrated: bool,
+                     scores: Sequence[str] = ()) -> str:  # fmt: skip
+    """Lists with a confidence for each word of their best hypotheses."""
+    r.stage(number, title, "apply_confidence", config="apply_confidence", in_model=model, in_nbest=nbest,
+            in_scores=scores, out_nbest=f"{out}/1.jsonl", set={"calibrated": calibrated})  # fmt: skip
+    return out
+
+
+def evaluate_confidence(r: Recipe, number: int, nbest: Sequence[str], manifests: str, out: str,
+                        baselines: Sequence[str]) -> None:  # fmt: skip
+    """NCE, ECE and AUC of confidences, each system compared with the ``baselines``."""
+    r.about("confidence", "word confidences").add("confidence", out)
+    r.stage(number, "quality of the confidences", "evaluate_confidence", config="evaluate_confidence", in_nbest=nbest,
+            in_manifests=manifests, out_dir=out, set={"baselines": baselines, "command": r.command})  # fmt: skip
