@@ -7,7 +7,7 @@ from typing import Literal
 from local.stages import class_lms
 from local.stages.class_lms import MODELS, Lms, Setting
 from local.stages.first_pass import choose_am
-from local.stages.sanitized import SanitizedOptions, released_lang, sanitize
+from local.stages.sanitized import SanitizedOptions, sanitize, text_lang
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Positives, from_conf, option
 
@@ -19,20 +19,19 @@ class Options(SanitizedOptions):
     """Those of sanitized text, and the LMs."""
 
     adapt_percent: Positives | None = option(
-        None, "sizes of adaptation text, in % of the sanitized words; '': none (default: 12 15 20, with --preset tiny 30)"
+        None, "adaptation text, % of words (default: 12 15 20; tiny: 30)"
     )
-    original: bool | None = option(None, "models of original text, too (default: true without --max-epsilon)")
-    mix: Literal["em", "preset"] = option("em", "weights of mixtures: chosen on dev, or the paper's 0.3 0.7 0.4")
+    original: bool | None = option(None, "models of original text (default: unless --max-epsilon is given)")
+    mix: Literal["em", "preset"] = option("em", "weights of mixtures: chosen on dev, or the paper's")
     decode: bool = option(True, "false: perplexities alone, for corpora without speech")
-    finetune_epochs: Count | None = from_conf("lm_tune.epochs", "epochs of the LSTM's softmax on adaptation text")
+    finetune_epochs: Count | None = from_conf("lm_tune.epochs", "epochs of M4's softmax on adaptation text")
 
 
 def stages(r: Recipe, o: Options) -> None:
     """Stages 0 to 6 are those of sanitized text, 9 to 15 those of class_lms."""
     am = choose_am(r, o) if o.decode else None
-    percents = o.adapt_percent
-    if percents is None:
-        percents = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)
+    default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)  # parts of tiny's few whole users
+    percents = default if o.adapt_percent is None else o.adapt_percent
     with_original = r.run.max_epsilon is None if o.original is None else o.original
     released = not with_original and not percents  # nothing but what is made of the sanitized text
     r.exp = f"exp/classlm_{am.name if am else 'text'}{'_released' if released else ''}"
@@ -44,9 +43,9 @@ def stages(r: Recipe, o: Options) -> None:
         direct[Setting(f"direct_{percent:g}", "direct", privacy, percent)] = text
         adapted[Setting(f"adapt_{percent:g}", "adapt", privacy, percent)] = text
     # One vocabulary, so that perplexities compare; of released text where nothing else may be made.
-    texts = [s.text] if released else [s.text, s.part("background"), *(s.part(f"adapt_{p:g}") for p in percents)]
-    lang = f"{s.data.lang}_released" if released else f"{s.data.lang}_names"
-    released_lang(r, s, "lang directory of all words", lang, texts, all_words=not released)
+    own = [] if released else ["background", *(f"adapt_{percent:g}" for percent in percents)]
+    lang = text_lang(r, s, "lang directory of all words", f"{s.data.lang}_{'names' if own else 'released'}",
+                     [s.text, *map(s.part, own)], all_words=not released)  # fmt: skip
     c = Lms(r, s, lang, o.mix if percents else "", o.lm_epochs, o.finetune_epochs if percents else None)
     plain = {original: [s.part("background")]} if with_original else {}
     plain |= {sanitized: [s.text], **{setting: [s.text, text] for setting, text in direct.items()}}
@@ -72,12 +71,12 @@ def plain_systems(c: Lms, settings: Iterable[Setting]) -> None:
     """M1 to M3 in one pass, M4 in a second one upon M1."""
     for setting in settings:
         for model, file in MODELS.items():
-            against = {"original": [], "sanitized": [BASE, ("original", model)], "direct": [BASE]}[setting.kind]
+            against = [BASE, ("original", model)] if setting.kind == "sanitized" else [BASE]
             if (setting.name, model) == BASE:
                 against = [("original", name) for name in MODELS]
             against += [(setting.name, "M1")] if model == "M2" else []
-            class_lms.add_system(c, setting, model, file, model=model, against=against,
-                       lists=(setting.name, "M1") if model == "M4" else None)  # fmt: skip
+            lists = (setting.name, "M1") if model == "M4" else None
+            class_lms.add_system(c, setting, model, file, model=model, against=against, lists=lists)
 
 
 def adapted_systems(c: Lms, setting: Setting, direct: str) -> None:
@@ -86,12 +85,14 @@ def adapted_systems(c: Lms, setting: Setting, direct: str) -> None:
         name = f"{model}_eq{equation}" if equation else model
         against = [BASE, ("sanitized", model), (direct, model)]
         against += [(setting.name, f"M1_eq{equation}")] if model == "M2" else []
-        class_lms.add_system(c, setting, name, MODELS[model].replace(model, name), model=model, equation=equation,
-                   against=against, lists=BASE if model == "M4" else None)  # fmt: skip
+        file, lists = MODELS[model].replace(model, name), BASE if model == "M4" else None
+        class_lms.add_system(
+            c, setting, name, file, model=model, against=against, lists=lists, equation=equation
+        )
 
 
 def mixed_systems(c: Lms, setting: Setting, files: Mapping[str, str], rivals: Collection[str]) -> None:
-    """Exact mixtures against static ones, and the mixture of all against what sees as much original text or less."""
+    """Exact mixtures against static ones, and that of all against what sees no more original text."""
     static = {"M1_M2_exact": "M1_M2", "M1_M2_M3_exact": "M1_M2_M3"}
     for name, file in files.items():
         against = [BASE, (setting.name, static.get(name, ""))]

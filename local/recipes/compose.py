@@ -10,7 +10,7 @@ from typing import Literal
 
 from local.stages.composed import personalize, train_federated
 from local.stages.first_pass import FirstPass, choose_am, decode, score, tune_weights
-from local.stages.sanitized import SanitizedOptions, released_lang, sanitize
+from local.stages.sanitized import SanitizedOptions, sanitize, text_lang
 from local.stages.second_pass import NeuralLm, nbest_lists, rescore, score_roles, train_lm
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Delta, Positive, Share, from_conf, option
@@ -39,17 +39,19 @@ def stages(r: Recipe, o: Options) -> None:
     r.exp = f"exp/compose_{am.name}"
     s = sanitize(r, o, am)
     # Words that are neither in what was released nor on public lists are unknown.
-    lang = released_lang(r, s, "lang directory of released words", f"{s.data.lang}_released", [s.text],
+    lang = text_lang(r, s, "lang directory of released words", f"{s.data.lang}_released", [s.text],
                          all_words=False)  # fmt: skip
-    text = {"in_text": s.text, "in_dev": s.part("dev"), "in_lang": lang}
-    class_lm = r.stage(9, "class LM of sanitized text", "train_class_lm", config="class_lm", **text,
-                       in_public_lists=s.public_lists, out_lm=f"{r.exp}/lm/classes")  # fmt: skip
+    dev = {"in_dev": s.part("dev"), "in_lang": lang}
+    class_lm = r.stage(9, "class LM of sanitized text", "train_class_lm", config="class_lm", in_text=s.text,
+                       in_public_lists=s.public_lists, **dev, out_lm=f"{r.exp}/lm/classes")  # fmt: skip
     lms = {"classes": class_lm}
-    lms["pretrained"] = train_lm(r, 9, f"neural LM of sanitized text, {o.nnlm}", o.nnlm, f"{r.exp}/lm/pretrained",
-                                 **text, set={"epochs": o.lm_epochs})  # fmt: skip
+    lms["pretrained"] = train_lm(
+        r, 9, f"neural LM of sanitized text, {o.nnlm}", o.nnlm, f"{r.exp}/lm/pretrained", in_text=s.text,
+        **dev, set={"epochs": o.lm_epochs},
+    )  # fmt: skip
     imported = "imported" if o.am_model else "trained on train"
-    one_pass = r.system("first_pass", label="class LM of sanitized text", method="classlm", acoustic_model=imported,
-                        protects="names in text of train")  # fmt: skip
+    one_pass = r.system("first_pass", label="class LM of sanitized text", method="classlm",
+                        acoustic_model=imported, protects="names in text of train")  # fmt: skip
     graph = r.stage(10, "decoding graph with names", "compile_graph", config="graph", in_lang=lang,
                     in_lm=class_lm, out_dir=f"{r.exp}/graph")  # fmt: skip
     first = FirstPass(replace(s.data, manifests=s.scored, lang=lang), s.am, class_lm, graph, one_pass.folder)

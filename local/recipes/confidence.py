@@ -1,4 +1,4 @@
-"""Word confidences of recognizers whose output is all there is: trained, calibrated, evaluated (earnings21)."""
+"""Word confidences of recognizers of which there is only the output: trained, calibrated, evaluated."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from privasr_k2.recipe.options import Words, option
 class Options:
     """The recognizers; --arpa adds log-probabilities of a language model as features."""
 
-    recognizers: Words = option(("kaldi_rev", "kaldi_librispeech"), "recognizers: folders ctm_NAME of the corpus")
+    recognizers: Words = option(("kaldi_rev", "kaldi_librispeech"), "folders ctm_NAME of the corpus")
 
 
 def stages(r: Recipe, o: Options) -> None:
     """The recognizer's own confidences, as they are and calibrated, are the baselines of the network."""
     if r.corpus.name != "earnings21":
-        r.refuse("recipe confidence", "a corpus of recognizers' output: earnings21", r.corpus.name, "run recipe rescore")
+        r.refuse("recipe confidence", "recognizers' output: earnings21", r.corpus.name, "run recipe rescore")
     data, arpa = "data/earnings21", r.data.arpa
     r.exp = "exp/confidence_lm" if arpa else "exp/confidence"
     r.stage(0, "gold and recognized words, in train, dev and test", "prepare_earnings21", config="earnings21",
@@ -27,8 +27,8 @@ def stages(r: Recipe, o: Options) -> None:
     for recognizer in o.recognizers if arpa else ():
         for role in ("train", "dev", "test"):
             scores[recognizer, role] = score_words(
-                r, 1, f"LM scores of {recognizer}, {role}", f"{data}/{recognizer}/nbest_{role}", str(arpa), "lm",
-                f"{r.exp}/{recognizer}/lm_scores/lm_{role}.safetensors",
+                r, 1, f"LM scores of {recognizer}, {role}", f"{data}/{recognizer}/nbest_{role}", str(arpa),
+                "lm", f"{r.exp}/{recognizer}/lm_scores/lm_{role}.safetensors",
             )  # fmt: skip
     models = {}
     for recognizer in o.recognizers:
@@ -40,8 +40,8 @@ def stages(r: Recipe, o: Options) -> None:
             )  # fmt: skip
         models[recognizer, "network"] = train_confidence(
             r, 2, f"{recognizer}, network", f"{lists}/nbest_train", data, f"{folder}/network",
-            in_scores=scores.get((recognizer, "train")), in_calibration_scores=scores.get((recognizer, "dev")),
-            in_calibration=f"{lists}/nbest_dev",
+            in_scores=scores.get((recognizer, "train")), in_calibration=f"{lists}/nbest_dev",
+            in_calibration_scores=scores.get((recognizer, "dev")),
         )  # fmt: skip
     systems = {
         "own": ("own_platt", False), "own_platt": ("own_platt", True), "own_isotonic": ("own_isotonic", True),
@@ -49,9 +49,9 @@ def stages(r: Recipe, o: Options) -> None:
     }  # fmt: skip
     tested = [
         apply_confidence(
-            r, 3, f"{recognizer}, {system}, test", models[recognizer, model], f"{data}/{recognizer}/nbest_test",
-            f"{r.exp}/{recognizer}/{system}/nbest_test", calibrated=calibrated,
-            scores=[scores[recognizer, "test"]] if arpa and model == "network" else [],
+            r, 3, f"{recognizer}, {system}, test", models[recognizer, model],
+            f"{data}/{recognizer}/nbest_test", f"{r.exp}/{recognizer}/{system}/nbest_test",
+            calibrated=calibrated, scores=[scores[recognizer, "test"]] if arpa and model == "network" else [],
         )
         for recognizer in o.recognizers
         for system, (model, calibrated) in systems.items()

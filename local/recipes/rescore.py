@@ -6,9 +6,17 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from local.stages.confidence import apply_confidence, evaluate_confidence, train_confidence
+from local.stages.confidence import posterior_confidences
 from local.stages.first_pass import AmOptions, FirstPass, first_pass, score
-from local.stages.second_pass import NeuralLm, lattices, nbest_lists, rescore, score_roles, select_best, train_lm
+from local.stages.second_pass import (
+    NeuralLm,
+    lattices,
+    nbest_lists,
+    rescore,
+    score_roles,
+    select_best,
+    train_lm,
+)
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, option, path_option
 
@@ -18,7 +26,7 @@ class Options(AmOptions):
     """Those of the acoustic model, and the LMs."""
 
     lms: tuple[NeuralLm, ...] = option(("lstm", "transformer"), "neural LMs")
-    nnlm_text: Path | None = path_option("text of the neural LMs alone, a normalized sentence a line, maybe gzipped")
+    nnlm_text: Path | None = path_option("normalized text for neural LMs alone, a sentence a line")
     lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
     finetune_epochs: Annotated[int, Ge(0)] = option(0, "epochs on the transcripts of train after that")
     confidence: bool = option(True, "confidences of the first pass's words, learned on dev")
@@ -36,7 +44,8 @@ def stages(r: Recipe, o: Options) -> None:
         for role in ("dev", "test"):
             r.stage(11, f"lattices of {role} by {kind}", "rescore_lattices", jobs=r.run.nj, device=True,
                     config="rescore_lattices", in_lattices=f"{r.exp}/lattices_{role}", in_lm=lms[kind],
-                    out_nbest=f"{r.exp}/lattice_{kind}/nbest_{role}/JOB.jsonl", set={"name": kind})  # fmt: skip
+                    out_nbest=f"{r.exp}/lattice_{kind}/nbest_{role}/JOB.jsonl",
+                    set={"name": kind})  # fmt: skip
     scores = {
         name: score_roles(r, 12, f"N-best lists by {name}", f"{r.exp}/nbest_ROLE", lm, name,
                           f"{r.exp}/lm_scores/{name}_ROLE.safetensors")
@@ -59,16 +68,17 @@ def stages(r: Recipe, o: Options) -> None:
         method = "ngram" if name == "ngram" else "neural"
         systems.append(r.system(name, label=label, method=method, compare_with=systems[:1]))
         rescore(r, 13, systems[-1], nbest, paths, manifests, roles=roles)
-    systems.append(r.system("oracle", label="oracle of N-best lists", method="oracle", compare_with=systems[:1]))
+    systems.append(r.system("oracle", label="N-best oracle", method="oracle", compare_with=systems[:1]))
     for role in roles:
-        select_best(r, 13, f"oracle of {role}", f"{r.exp}/nbest_{role}", manifests, f"{r.exp}/oracle/decode_{role}")
+        lists, out = f"{r.exp}/nbest_{role}", f"{r.exp}/oracle/decode_{role}"
+        select_best(r, 13, f"oracle of {role}", lists, manifests, out)
     for role in roles:
         for system in systems:
             folder, weights = (first.exp, first.weights) if system is systems[0] else (system.folder, None)
-            score(r, 14, f"score {system.name}, {role}", hyps=f"{folder}/decode_{role}", weights=weights, role=role,
-                  first=first, out=system.path(f"score_{role}"))  # fmt: skip
+            score(r, 14, f"score {system.name}, {role}", hyps=f"{folder}/decode_{role}", weights=weights,
+                  role=role, first=first, out=system.path(f"score_{role}"))  # fmt: skip
     if o.confidence:
-        measure_confidences(r, first, list(scores.values()))
+        posterior_confidences(r, first, list(scores.values()))
     r.report(18, manifests=manifests)
 
 
@@ -79,22 +89,5 @@ def train_neural_lm(r: Recipe, o: Options, first: FirstPass, kind: str) -> str:
                   set={"epochs": o.lm_epochs})  # fmt: skip
     if o.finetune_epochs == 0:
         return lm
-    return train_lm(r, 10, f"neural LM, {kind}, on the transcripts", kind, f"{lm}_tuned", **common, in_init=lm,
-                    set={"text": "train", "epochs": o.finetune_epochs})  # fmt: skip
-
-
-def measure_confidences(r: Recipe, first: FirstPass, lm_scores: list[str]) -> None:
-    """Stages 15 to 17: posteriors of the lattice, and a classifier that learns on dev."""
-    exp, manifests = f"{r.exp}/confidence", first.data.manifests
-    scores = {role: [path.replace("ROLE", role) for path in lm_scores] for role in ("dev", "test")}
-    for model in ("own", "network"):
-        train_confidence(r, 15, f"confidences, {model}, learned on dev", f"{r.exp}/nbest_dev", manifests,
-                         f"{exp}/models/{model}", in_scores=scores["dev"], in_weights=first.weights,
-                         set={"classifier": model})  # fmt: skip
-    systems = {"posterior": ("own", False), "posterior_calibrated": ("own", True), "network": ("network", True)}
-    tested = [
-        apply_confidence(r, 16, f"confidences of test, {system}", f"{exp}/models/{model}", f"{r.exp}/nbest_test",
-                         f"{exp}/{system}/nbest_test", scores=scores["test"], calibrated=calibrated)
-        for system, (model, calibrated) in systems.items()
-    ]  # fmt: skip
-    evaluate_confidence(r, 17, tested, manifests, f"{exp}/results", ["posterior", "posterior_calibrated"])
+    return train_lm(r, 10, f"neural LM, {kind}, on the transcripts", kind, f"{lm}_tuned", **common,
+                    in_init=lm, set={"text": "train", "epochs": o.finetune_epochs})  # fmt: skip

@@ -63,7 +63,8 @@ def adaptation_text(r: Recipe, s: Sanitized, percent: float) -> tuple[str, str]:
         7, f"adaptation text of {percent:g} %, as it is: no guarantee", "declare_unprotected", spends=True,
         config="declare_unprotected", in_private_text=s.part(name), out_dir=f"{r.exp}/{name}/unprotected",
         out_privacy=privacy,
-        set={"data": f"{r.people}/train and {r.people}/adapt", "purpose": "language models are adapted to it"},
+        set={"data": f"{r.people}/train and {r.people}/adapt",
+             "purpose": "language models are adapted to it"},
     )  # fmt: skip
     return f"{folder}/{name}.jsonl.gz", privacy
 
@@ -75,22 +76,24 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
             in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")  # fmt: skip
     r.stage(9, f"M2, class n-gram, {setting.name}", "train_class_lm", config="class_lm", in_text=texts,
             in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_lm=f"{out}/M2")  # fmt: skip
-    train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev, in_lang=c.lang,
-             set={"epochs": c.lm_epochs})  # fmt: skip
+    train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
+             in_lang=c.lang, set={"epochs": c.lm_epochs})  # fmt: skip
     approximate(c, 9, setting, texts)
 
 
 def approximate(c: Lms, number: int, setting: Setting, texts: Sequence[str]) -> None:
     """M3: an n-gram LM with the probabilities of M4."""
     out = c.folder(setting)
-    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "approximate_lm", device=True, config="approximate",
-              in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"), in_lang=c.lang, out_lm=f"{out}/M3.arpa.gz")  # fmt: skip
+    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "approximate_lm", device=True,
+              config="approximate",
+              in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"), in_lang=c.lang,
+              out_lm=f"{out}/M3.arpa.gz")  # fmt: skip
 
 
 def adapt_ngram(
     c: Lms, setting: Setting, model: Literal["M1", "M2"], text: str, equation: Literal["1", "2", "null"]
 ) -> str:
-    """Stage 10: an n-gram LM of sanitized text, adapted by equation 1 or 2, or by the better one on dev (null)."""
+    """Stage 10: an n-gram LM of sanitized text, adapted by equation 1 or 2; null: the better one on dev."""
     name = model if equation == "null" else f"{model}_eq{equation}"
     choice = f"{c.folder(setting)}/{name}_choice.json"
     c.r.about(f"{setting.name}/lm/{name}", f"adaptation of {name}, {setting.name}").add("weights", choice)
@@ -144,13 +147,14 @@ def add_system(
     c: Lms, setting: Setting, name: str, file: str, *, model: str, against: Iterable[tuple[str, str]],
     lists: tuple[str, str] | None = None, equation: int | None = None,
 ) -> None:  # fmt: skip
-    """Declare what recognizes with an LM, and what it is ``against``: systems by setting and name, if there are such."""
+    """Declare a system with an LM; it is ``against`` those of a setting and name that there are."""
     original = c.systems.get(("original", model)) if setting.kind == "sanitized" else None
     declared = c.r.system(
         f"{setting.name}/{name}", label=f"{name}, {setting.name}", setting=setting.kind, model=model,
         method="not_private" if setting.kind == "original" else "classlm", adapt_percent=setting.percent,
         equation=equation, compare_with=[c.systems[pair].declared for pair in against if pair in c.systems],
-        not_private=original.declared if original else None, headline=setting.kind == "sanitized" and model == "M2",
+        not_private=original.declared if original else None,
+        headline=setting.kind == "sanitized" and model == "M2",
         protects="words of names that were found" if setting.kind == "sanitized" else "",
     )  # fmt: skip
     lm = f"{c.folder(setting)}/{file}"
@@ -163,33 +167,36 @@ def add_system(
 def perplexities(c: Lms) -> None:
     """Stage 12."""
     for role in ("dev", "test"):
-        c.r.stage(12, f"perplexities of {role}", "perplexity", device=True, in_text=c.s.part(role), in_lang=c.lang,
-                  in_lm=[system.lm for system in c.systems.values()], out_perplexity=f"{c.r.exp}/perplexity_{role}.json")  # fmt: skip
+        c.r.stage(12, f"perplexities of {role}", "perplexity", device=True, in_text=c.s.part(role),
+                  in_lang=c.lang, in_lm=[system.lm for system in c.systems.values()],
+                  out_perplexity=f"{c.r.exp}/perplexity_{role}.json")  # fmt: skip
 
 
 def error_rates(c: Lms) -> None:
-    """Stages 13 to 15: one pass with graphs of n-gram LMs, and a second one with other LMs on its N-best lists."""
+    """Stages 13 to 15: one pass with graphs of n-gram LMs; a second one with other LMs on N-best lists."""
     r, data = c.r, replace(c.s.data, manifests=c.s.scored, lang=c.lang)
     first: dict[str, FirstPass] = {}
     one_pass = [system for system in c.systems.values() if system.lists is None]
     for system in one_pass:
         name, folder = system.declared.name, system.declared.folder
-        graph = r.stage(13, f"{name}: graph", "compile_graph", config="graph", in_lang=c.lang, in_lm=system.lm,
-                        out_dir=f"{folder}/graph")  # fmt: skip
+        graph = r.stage(13, f"{name}: graph", "compile_graph", config="graph", in_lang=c.lang,
+                        in_lm=system.lm, out_dir=f"{folder}/graph")  # fmt: skip
         first[name] = FirstPass(data, c.s.am, system.lm, graph, folder)
-        decode(r, 13, f"{name}: dev over a grid of weights", first[name], "dev", f"{folder}/decode_dev", tuned=False)
+        decode(r, 13, f"{name}: dev over a grid of weights", first[name], "dev", f"{folder}/decode_dev",
+               tuned=False)  # fmt: skip
         system.declared.add("weights", tune_weights(r, 13, f"{name}: weights, chosen on dev", first[name]))
         decode(r, 13, f"{name}: test", first[name], "test", f"{folder}/decode_test", tuned=True)
-        score(r, 13, f"{name}: score", hyps=f"{folder}/decode_test", weights=first[name].weights, first=first[name],
-              out=system.declared.path("score_test"))  # fmt: skip
+        score(r, 13, f"{name}: score", hyps=f"{folder}/decode_test", weights=first[name].weights,
+              first=first[name], out=system.declared.path("score_test"))  # fmt: skip
     two_passes = [(system, system.lists.declared) for system in c.systems.values() if system.lists]
     for lists in {lists.name: lists for _, lists in two_passes}.values():
         for role in ("dev", "test"):
-            nbest_lists(r, 14, f"N-best lists of {role}, {lists.name}", first[lists.name], role, f"{lists.folder}/nbest_{role}")
+            nbest_lists(r, 14, f"N-best lists of {role}, {lists.name}", first[lists.name], role,
+                        f"{lists.folder}/nbest_{role}")  # fmt: skip
     for system, lists in two_passes:
         declared = system.declared
         scores = score_roles(r, 15, declared.name, f"{lists.folder}/nbest_ROLE", system.lm, system.name,
                              f"{declared.folder}/lm_scores/ROLE.safetensors")  # fmt: skip
         rescore(r, 15, declared, f"{lists.folder}/nbest_ROLE", [scores], c.s.scored)
-        score(r, 15, f"{declared.name}: score", hyps=f"{declared.folder}/decode_test", first=first[lists.name],
-              out=declared.path("score_test"))  # fmt: skip
+        score(r, 15, f"{declared.name}: score", hyps=f"{declared.folder}/decode_test",
+              first=first[lists.name], out=declared.path("score_test"))  # fmt: skip

@@ -8,7 +8,7 @@ from privasr_k2.recipe.declare import Declared, Recipe
 
 
 def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
-    """Stages 11 and 12: the LM ``init``, trained on what was recognized of adapt, and the guarantee [liu2021]."""
+    """Stages 11 and 12: the LM ``init``, trained on recognized text of adapt, and its guarantee [liu2021]."""
     clients = r.stage(
         11, "clients and what was recognized", "make_clients", config="clients",
         in_nbest=f"{r.exp}/nbest_adapt", out_clients=f"{r.exp}/clients.jsonl.gz",
@@ -47,8 +47,10 @@ def personalize(
     """
     fmp = {"rounds": o.fmp_rounds, "sigma": 0.1}
     weights, scores = federated.artifacts["weights"], personalized.folder + "/lm_scores/test.safetensors"
-    background = r.stage(14, "unigrams u of the sanitized text", "make_background", config="fmp_background",
-                         in_text=s.text, in_lm=lm, out_background=f"{r.exp}/background.safetensors")  # fmt: skip
+    background = r.stage(
+        14, "unigrams u of the sanitized text", "make_background", config="fmp_background", in_text=s.text,
+        in_lm=lm, out_background=f"{r.exp}/background.safetensors",
+    )  # fmt: skip
     inputs = {}
     for role in ("dev", "test"):
         timeline = r.stage(
@@ -71,7 +73,8 @@ def personalize(
         set={"data": f"{r.people}/test", "unit": "user", **fmp, "epsilon": o.epsilon},
     )  # fmt: skip
     r.stage(16, "personalized", "run_fmp", config="fmp", device=True, **inputs["test"], in_choice=choice,
-            in_release=release, out_scores=scores, out_run=personalized.path("run", "run_test.json"), set=fmp)  # fmt: skip
+            in_release=release, out_scores=scores, out_run=personalized.path("run", "run_test.json"),
+            set=fmp)  # fmt: skip
     select_best(r, 16, "test by personalized", f"{r.exp}/nbest_test", s.scored,
                 f"{personalized.folder}/decode_test", scores=[classes.replace("ROLE", "test"), scores],
                 weights=weights)  # fmt: skip

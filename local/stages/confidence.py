@@ -3,27 +3,56 @@
 from collections.abc import Sequence
 from typing import Any
 
+from local.stages.first_pass import FirstPass
 from privasr_k2.recipe.declare import Recipe
 
 
-def train_confidence(r: Recipe, number: int, title: str, nbest: str, manifests: str, out: str, *,
-                     set: dict[str, Any] | None = None, **flags: Any) -> str:  # fmt: skip
+def train_confidence(
+    r: Recipe, number: int, title: str, nbest: str, manifests: str, out: str, *,
+    set: dict[str, Any] | None = None, **flags: Any,
+) -> str:  # fmt: skip
     """A classifier (own: the recognizer's confidence alone; network) and its calibration."""
     return r.stage(number, title, "train_confidence", config="confidence", in_nbest=nbest, **flags,
                    in_manifests=manifests, out_model=out, set=set)  # fmt: skip
 
 
-def apply_confidence(r: Recipe, number: int, title: str, model: str, nbest: str, out: str, *, calibrated: bool,
-                     scores: Sequence[str] = ()) -> str:  # fmt: skip
+def apply_confidence(
+    r: Recipe, number: int, title: str, model: str, nbest: str, out: str, *, calibrated: bool,
+    scores: Sequence[str] = (),
+) -> str:  # fmt: skip
     """Lists with a confidence for each word of their best hypotheses."""
     r.stage(number, title, "apply_confidence", config="apply_confidence", in_model=model, in_nbest=nbest,
             in_scores=scores, out_nbest=f"{out}/1.jsonl", set={"calibrated": calibrated})  # fmt: skip
     return out
 
 
-def evaluate_confidence(r: Recipe, number: int, nbest: Sequence[str], manifests: str, out: str,
-                        baselines: Sequence[str]) -> None:  # fmt: skip
+def evaluate_confidence(
+    r: Recipe, number: int, nbest: Sequence[str], manifests: str, out: str, baselines: Sequence[str]
+) -> None:
     """NCE, ECE and AUC of confidences, each system compared with the ``baselines``."""
     r.about("confidence", "word confidences").add("confidence", out)
-    r.stage(number, "quality of the confidences", "evaluate_confidence", config="evaluate_confidence", in_nbest=nbest,
-            in_manifests=manifests, out_dir=out, set={"baselines": baselines, "command": r.command})  # fmt: skip
+    r.stage(number, "quality of the confidences", "evaluate_confidence", config="evaluate_confidence",
+            in_nbest=nbest, in_manifests=manifests, out_dir=out,
+            set={"baselines": baselines, "command": r.command})  # fmt: skip
+
+
+def posterior_confidences(r: Recipe, first: FirstPass, lm_scores: list[str]) -> None:
+    """Stages 15 to 17 of rescore: lattice posteriors, and a classifier that learns on dev."""
+    exp, manifests = f"{r.exp}/confidence", first.data.manifests
+    scores = {role: [path.replace("ROLE", role) for path in lm_scores] for role in ("dev", "test")}
+    for model in ("own", "network"):
+        train_confidence(r, 15, f"confidences, {model}, learned on dev", f"{r.exp}/nbest_dev", manifests,
+                         f"{exp}/models/{model}", in_scores=scores["dev"], in_weights=first.weights,
+                         set={"classifier": model})  # fmt: skip
+    systems = {
+        "posterior": ("own", False),
+        "posterior_calibrated": ("own", True),
+        "network": ("network", True),
+    }
+    tested = [
+        apply_confidence(r, 16, f"confidences of test, {system}", f"{exp}/models/{model}",
+                         f"{r.exp}/nbest_test", f"{exp}/{system}/nbest_test", scores=scores["test"],
+                         calibrated=calibrated)
+        for system, (model, calibrated) in systems.items()
+    ]  # fmt: skip
+    evaluate_confidence(r, 17, tested, manifests, f"{exp}/results", ["posterior", "posterior_calibrated"])

@@ -86,8 +86,8 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
 def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
-        return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model, raw_tokens=o.am_tokens,
-                       out_dir=am.folder)  # fmt: skip
+        return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model,
+                       raw_tokens=o.am_tokens, out_dir=am.folder)  # fmt: skip
     encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
     return r.stage(
         5, f"acoustic model, {encoder}", "train_am", train=True, config="am_ctc", in_feats=data.feats,
@@ -117,8 +117,9 @@ def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
     am = choose_am(r, o)
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
     suffix = "_kaldi" if r.data.backend == "kaldi" else ""
-    lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests, in_lang=data.lang,
-                 raw_arpa=r.data.arpa, out_lm=f"data/lm/{data.lang_name}.arpa.gz")  # fmt: skip
+    lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests,
+                 in_lang=data.lang, raw_arpa=r.data.arpa,
+                 out_lm=f"data/lm/{data.lang_name}.arpa.gz")  # fmt: skip
     graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang, in_lm=lm,
                     out_dir=f"data/graph_{data.lang_name}")  # fmt: skip
     model = train_acoustic_model(r, o, am, data)

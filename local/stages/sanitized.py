@@ -1,4 +1,4 @@
-"""Stages 0 to 6 of classlm and compose: data, tagged text in parts, acoustic model, sanitized text [turan2022]."""
+"""Stages 0 to 6 of classlm and compose: data, tagged text in parts, acoustic model, sanitized text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ Taggers = Annotated[str, Matches(f"({TAGGER}(,{TAGGER})*)?", "spacy, gazetteer o
 class SanitizedOptions(AmOptions):
     """Options of recipes whose LMs are trained on sanitized text."""
 
-    keep_prob: Share | None = from_conf("sanitize.keep", "probability that a word of a name is kept; 0: epsilon is 0")
-    taggers: Taggers = option("", "who finds names: spacy,gazetteer (default: the corpus's own annotation)")
-    gold: bool = option(False, "the corpus annotates all names: measure --taggers, and score names, by that")
-    public_text: Path | None = path_option("annotated public text (CoNLL format): its names are the public lists")
-    public_names: Path | None = path_option("public lists of names: per.txt org.txt loc.txt misc.txt in a folder")
-    lm_epochs: Count | None = option(None, "epochs of the neural LM of sanitized text (default: conf/lm_*.yaml)")
+    keep_prob: Share | None = from_conf("sanitize.keep", "probability that a word of a name is kept")
+    taggers: Taggers = option("", "who finds names (default: the corpus's annotation)")
+    gold: bool = option(False, "all names are annotated: taggers are measured by that")
+    public_text: Path | None = path_option("annotated public text (CoNLL): its names are the lists")
+    public_names: Path | None = path_option("public lists of names: per.txt org.txt loc.txt misc.txt")
+    lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None, percents: Sequence[f
         settings = dict(word.split("=", 1) for word in r.corpus.text_options.split())
         prepare_corpus(r, "manifests of all text", texts, **settings)
     lists = public_lists(r, o)
-    data = prepare_data(r, speech=am is not None, make_lang=am is not None, lang_name=am.lang_name if am else "",
-                        lang_flags=am.lang_flags if am else None)  # fmt: skip
+    speech = {"lang_name": am.lang_name, "lang_flags": am.lang_flags} if am else {}
+    data = prepare_data(r, speech=am is not None, make_lang=am is not None, **speech)
     texts, scored, parts, annotated = tagged_parts(r, o, data, texts, lists, percents)
     model, tokens = "", {}
     if am:
@@ -79,19 +79,21 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None, percents: Sequence[f
         tokens = am.lang_flags or {"in_tokens": f"{data.lang}/tokens.txt", "in_bpe_model": bpe}
     privacy = f"{r.exp}/sanitized_text_privacy.json"
     folder = r.stage(
-        6, "sanitized text", "sanitize_text", config="sanitize", in_private_text=f"{parts}/background.jsonl.gz",
-        in_public_lists=lists, out_dir=f"{r.exp}/sanitized_text", out_privacy=privacy, spends=True,
+        6, "sanitized text", "sanitize_text", config="sanitize", spends=True,
+        in_private_text=f"{parts}/background.jsonl.gz", in_public_lists=lists,
+        out_dir=f"{r.exp}/sanitized_text", out_privacy=privacy,
         set={"data": f"{r.people}/train", "keep": o.keep_prob},
     )  # fmt: skip
     entities = r.stage(
-        6, "names found and replaced", "report_entities", in_text=f"{parts}/background.jsonl.gz", in_gold=annotated,
-        in_sanitized=folder, in_privacy=privacy, in_public_lists=lists, out_report=f"{r.exp}/entities.json",
-        out_table=f"{r.exp}/entities.md",
+        6, "names found and replaced", "report_entities", in_text=f"{parts}/background.jsonl.gz",
+        in_gold=annotated, in_sanitized=folder, in_privacy=privacy, in_public_lists=lists,
+        out_report=f"{r.exp}/entities.json", out_table=f"{r.exp}/entities.md",
     )  # fmt: skip
     texts_of = r.about("text", "text", tagger=o.taggers or "gold")
     texts_of.add("texts", parts)
     texts_of.add("entities", entities)
-    return Sanitized(data, model, lists, texts, scored, parts, f"{folder}/sanitized.jsonl.gz", privacy, tokens)
+    text = f"{folder}/sanitized.jsonl.gz"
+    return Sanitized(data, model, lists, texts, scored, parts, text, privacy, tokens)
 
 
 def public_lists(r: Recipe, o: SanitizedOptions) -> str:
@@ -105,8 +107,10 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
         return r.corpus.public_lists
     annotated = r.stage(0, "public text with names", "prepare_tagged_text", raw_conll=o.public_text,
                         out_dir="data/public/annotated")  # fmt: skip
-    tagged = r.stage(0, "names of public text, in four classes", "tag_entities", config="tag_entities",
-                     in_text=annotated, out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]})  # fmt: skip
+    tagged = r.stage(
+        0, "names of public text, in four classes", "tag_entities", config="tag_entities", in_text=annotated,
+        out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]},
+    )  # fmt: skip
     return r.stage(0, "public lists of names", "make_name_lists", config="name_lists", in_tagged=tagged,
                    out_lists="data/public/lists")  # fmt: skip
 
@@ -117,8 +121,8 @@ def tagged_parts(
     """Stages 3 and 4: names found in all text, which is cut into parts; no user is in two of them.
 
     Returns:
-        Manifests of all text and those whose names are scored; the folder of the parts; and the background with
-        the names that people annotated, empty where these are the ones that are sanitized.
+        Manifests of all text and those whose names are scored; the folder of the parts; and the background
+        with the names that people annotated, empty where these are the ones that are sanitized.
     """
     parts, further, scored, annotated = "data/text_classlm", r.corpus.further_text, data.manifests, ""
     if not percents:
@@ -140,23 +144,28 @@ def tagged_parts(
             cased = "data/public/tagged.jsonl.gz" if lists == "data/public/lists" else None
             known = {"in_public_lists": lists, "in_public_cased": cased}
         for folder in folders:
-            tag(f"names in {folder}", o.taggers.split(","), in_manifests=folder, out_manifests=f"{folder}_tagged",
-                **known)  # fmt: skip
+            tag(f"names in {folder}", o.taggers.split(","), in_manifests=folder,
+                out_manifests=f"{folder}_tagged", **known)  # fmt: skip
         if further:
             further = tag(f"names in {Path(further).name}", o.taggers.split(","), in_text=further,
                           out_text="data/further_tagged.jsonl.gz", **known)  # fmt: skip
         scored = f"{data.manifests}_tagged"
         if o.gold and o.taggers != "gold":
             for folder in folders:
-                tag(f"annotated names in {folder}", ["gold"], in_manifests=folder, out_manifests=f"{folder}_gold")
-            gold = split("the same parts with annotated names", f"{texts}_gold", r.corpus.further_text, f"{parts}_gold")
+                tag(f"annotated names in {folder}", ["gold"], in_manifests=folder,
+                    out_manifests=f"{folder}_gold")  # fmt: skip
+            gold = split("the same parts with annotated names", f"{texts}_gold", r.corpus.further_text,
+                         f"{parts}_gold")  # fmt: skip
             annotated, scored = f"{gold}/background.jsonl.gz", f"{data.manifests}_gold"
         texts += "_tagged"
     split("background, adaptation, dev and test text", texts, further, parts)
     return texts, scored, parts, annotated
 
 
-def released_lang(r: Recipe, s: Sanitized, title: str, lang: str, texts: Sequence[str], *, all_words: bool) -> str:
-    """Stage 8: the lang directory of these texts and the public lists; of the manifests, too, with ``all_words``."""
-    return prepare_lang(r, 8, title, lang, in_manifests=s.texts, in_further_text=texts, in_public_lists=s.public_lists,
-                        **s.tokens, set={"corpus_words": all_words})  # fmt: skip
+def text_lang(
+    r: Recipe, s: Sanitized, title: str, lang: str, texts: Sequence[str], *, all_words: bool
+) -> str:
+    """Stage 8: the lang directory of these texts and the public lists; ``all_words``: of the corpus, too."""
+    return prepare_lang(r, 8, title, lang, in_manifests=s.texts, in_further_text=texts,
+                        in_public_lists=s.public_lists, **s.tokens,
+                        set={"corpus_words": all_words})  # fmt: skip

@@ -1,4 +1,4 @@
-"""Second passes: N-best lists, their words scored by LMs, weights chosen on dev, and what they choose on test."""
+"""Second passes: N-best lists, their words scored by LMs, and what weights chosen on dev select."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -9,12 +9,15 @@ from privasr_k2.recipe.declare import Declared, Recipe
 NeuralLm = Literal["lstm", "char_lstm", "transformer"]
 
 
-def nbest_lists(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, **settings: Any) -> str:
+def nbest_lists(
+    r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, **settings: Any
+) -> str:
     """The folder of N-best lists of a role, from the first pass's graph."""
     r.stage(
-        number, title, "make_nbest", jobs=r.run.nj, device=True, config=("decode", "nbest"), in_model=first.am,
-        in_graph=first.graph, in_weights=first.weights, in_feats=first.data.feats, in_lang=first.data.lang,
-        out_nbest=f"{out}/JOB.jsonl", set={"backend": "k2", "role": role, **settings},
+        number, title, "make_nbest", jobs=r.run.nj, device=True, config=("decode", "nbest"),
+        in_model=first.am, in_graph=first.graph, in_weights=first.weights, in_feats=first.data.feats,
+        in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
+        set={"backend": "k2", "role": role, **settings},
     )  # fmt: skip
     return out
 
@@ -22,8 +25,8 @@ def nbest_lists(r: Recipe, number: int, title: str, first: FirstPass, role: str,
 def lattices(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str) -> str:
     """The folder of lattices of a role, from the first pass's graph."""
     r.stage(
-        number, title, "make_lattices", jobs=r.run.nj, device=True, config=("decode", "lattices"), in_model=first.am,
-        in_graph=first.graph, in_weights=first.weights, in_feats=first.data.feats,
+        number, title, "make_lattices", jobs=r.run.nj, device=True, config=("decode", "lattices"),
+        in_model=first.am, in_graph=first.graph, in_weights=first.weights, in_feats=first.data.feats,
         out_lattices=f"{out}/JOB.safetensors", set={"backend": "k2", "role": role},
     )  # fmt: skip
     return out
@@ -34,8 +37,8 @@ def train_lm(
     set: dict[str, Any] | None = None, **flags: Any,
 ) -> str:  # fmt: skip
     """A neural LM of one of the kinds of :data:`NeuralLm`."""
-    return r.stage(number, title, "train_lm", train=True, config=[f"lm_{kind}", *config], **flags, out_dir=out,
-                   set=set)  # fmt: skip
+    return r.stage(number, title, "train_lm", train=True, config=[f"lm_{kind}", *config], **flags,
+                   out_dir=out, set=set)  # fmt: skip
 
 
 def score_words(r: Recipe, number: int, title: str, nbest: str, lm: str, name: str, out: str) -> str:
@@ -56,7 +59,7 @@ def select_best(
     r: Recipe, number: int, title: str, nbest: str, manifests: str, out: str, *, scores: Sequence[str] = (),
     weights: str = "",
 ) -> str:  # fmt: skip
-    """The best hypothesis of each list by weighted scores; without scores that with the fewest errors (the oracle)."""
+    """The best hypothesis of each list by weighted scores; without scores the one with fewest errors."""
     r.stage(number, title, "rescore_nbest", in_nbest=nbest, in_scores=scores, in_manifests=manifests,
             in_weights=weights, out_hyps=f"{out}/1.jsonl")  # fmt: skip
     return out
@@ -66,7 +69,7 @@ def rescore(
     r: Recipe, number: int, system: Declared, nbest: str, scores: Sequence[str], manifests: str, *,
     roles: Sequence[str] = ("test",),
 ) -> str:  # fmt: skip
-    """The weights of LMs that have the fewest errors on dev, and what they choose; ``ROLE`` stands for the role.
+    """The weights of LMs with the fewest errors on dev, and what they choose; ``ROLE`` is the role.
 
     Returns:
         The file with the weights.
