@@ -24,7 +24,8 @@ def stages(r: Recipe, o: Options) -> None:
         if not folder.is_dir():
             r.refuse("--also", "folders in which recipes were run", folder, "correct the name")
         for name in ORDER:
-            files = {*folder.glob(f"exp/{name}/results.jsonl"), *folder.glob(f"exp/{name}_*/results.jsonl")}
+            files = {*folder.glob(f"exp/{name}/results.jsonl"),
+                     *folder.glob(f"exp/{name}_*/results.jsonl")}
             found += [str(file.relative_to(work)) if file.is_relative_to(work) else str(file)
                       for file in sorted(files)]
     if not found:

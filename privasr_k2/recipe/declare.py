@@ -241,7 +241,7 @@ class Recipe:
         return self.systems[name]
 
     def about(self, name: str, label: str = "", **facts: Fact) -> Declared:
-        """Declare artifacts that belong to no system alone: of the whole recipe, or of some of its parts."""
+        """Declare artifacts that belong to no system alone: of the whole recipe, or of a part of it."""
         values = {"label": label or name, "method": "recipe", "facts": facts}
         self.systems[name] = Declared(name, self.exp, values)
         return self.systems[name]

@@ -154,7 +154,7 @@ def parse(
         expected, found = _expected(error)
         raise ConfigError(where, expected, found, "correct it; --help lists all options") from None
     values: dict[str, Any] = {}
-    for name, (f, _) in fields.items():
+    for name in fields:
         value = context.params[name]
         if isinstance(value, Path):
             value = caller / value
