@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from local.stages import class_lms
-from local.stages.class_lms import MODELS, Lms, Setting
+from local.stages.class_lms import BASE, MODELS, Lms, Setting
 from local.stages.first_pass import choose_am
 from local.stages.sanitized import SanitizedOptions, sanitize, text_lang
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Positives, from_conf, option
-
-BASE = ("sanitized", "M1")  # what every system is compared with
 
 
 @dataclass(frozen=True)
