@@ -55,7 +55,7 @@ def stages(r: Recipe, o: Options) -> None:
     for setting in adapted:
         adapted_systems(c, setting, f"direct_{setting.percent:g}")
     if adapted:
-        smallest = min(adapted, key=lambda setting: setting.percent)
+        smallest = min(adapted, key=lambda setting: setting.percent or 0)
         mixed = Setting("mixed", "mixed", smallest.privacy, smallest.percent)
         files = class_lms.mix_lms(c, mixed, smallest, adapted[smallest])
         mixed_systems(c, mixed, files, ("sanitized", "mixed", smallest.name, f"direct_{smallest.percent:g}"))
