@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from local.stages import class_lms
-from local.stages.class_lms import MODELS, Lms, Setting
+from local.stages.class_lms import BASE, MODELS, Lms, Setting
 from local.stages.first_pass import choose_am
 from local.stages.sanitized import SanitizedOptions, sanitize, text_lang
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Positives, from_conf, option
-
-BASE = ("sanitized", "M1")  # what every system is compared with
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def stages(r: Recipe, o: Options) -> None:
     for setting in adapted:
         adapted_systems(c, setting, f"direct_{setting.percent:g}")
     if adapted:
-        smallest = min(adapted, key=lambda setting: setting.percent)
+        smallest = min(adapted, key=lambda setting: setting.percent or 0)
         mixed = Setting("mixed", "mixed", smallest.privacy, smallest.percent)
         files = class_lms.mix_lms(c, mixed, smallest, adapted[smallest])
         mixed_systems(c, mixed, files,

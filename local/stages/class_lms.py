@@ -9,6 +9,7 @@ from local.stages.sanitized import Sanitized
 from local.stages.second_pass import nbest_lists, rescore, score_roles, train_lm
 from privasr_k2.recipe.declare import Declared, Recipe
 
+BASE = ("sanitized", "M1")  # setting and name of what every system is compared with
 MODELS = {"M1": "M1.arpa.gz", "M2": "M2", "M3": "M3.arpa.gz", "M4": "M4"}
 
 
