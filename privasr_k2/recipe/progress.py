@@ -25,6 +25,7 @@ class _Loop:
 
     key: tuple[str, float] = ("", 0.0)
     begun: tuple[float, float] = (0.0, 0.0)
+    done: float = 0.0
     written: float = -math.inf
 
 
@@ -75,8 +76,9 @@ def report_progress(done: float, total: float, unit: str = "", **figures: float)
     if not file:
         return
     now = time.monotonic()
-    if _loop.key != (unit, total):
+    if _loop.key != (unit, total) or done < _loop.done:
         _loop.key, _loop.begun, _loop.written = (unit, total), (now, done), -math.inf
+    _loop.done = done
     if now - _loop.written < _SECONDS and done < total:
         return
     _loop.written = now

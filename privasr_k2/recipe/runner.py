@@ -300,6 +300,8 @@ class Runner:
             stamps.tidy(where, task, self._work_dir)
         else:
             stamps.give_up(where, task, self._work_dir)
+        if ended.command.progress is not None:
+            ended.command.progress.unlink(missing_ok=True)
         one.ended.append(ended)
 
     def _finish(self, one: _Begun) -> list[DataError]:
