@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -21,6 +22,7 @@ from privasr_k2.recipe.wiring import Wiring, ancestors, reads_of
 
 _TAIL_LINES = 15
 _FORCED = "--force true"
+_TIME = re.compile(r"^[\d-]+ [\d:,]+ [A-Z]+ ")
 
 
 @dataclass(frozen=True)
@@ -345,7 +347,7 @@ class Runner:
             parts += [f"{seconds:.0f} s", _last_line(running[0].log)]
         others = len(begun) - 1
         parts += [f"{others} more stage{'s' if others > 1 else ''}"] if others else []
-        return " | ".join(parts)
+        return " | ".join(filter(None, parts))
 
     def _report_of(self, stage: Stage, job: int) -> Path:
         """The file in which a command reports its progress; not there yet."""
@@ -378,10 +380,12 @@ def _how(code: int | None) -> str:
 
 
 def _last_line(log: Path) -> str:
+    """What a log says last, without the time; nothing where it has our own lines alone."""
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, 2) - 500))
         lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "")
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return "" if last.startswith("# ") else _TIME.sub("", last)
 
 
 def _is_slurm(stage: Stage) -> bool:
