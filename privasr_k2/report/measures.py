@@ -108,7 +108,7 @@ class Context(NamedTuple):
         return name
 
 
-#: Metric -> its title and the format of its values: as of :func:`format`, ``epsilon``, ``p``, or empty: words.
+#: Metric -> its title and the format of its values: as of :func:`format`, ``epsilon``, ``p``; empty: words.
 METRICS: Mapping[str, tuple[str, str]] = {
     # error rates
     "wer": ("WER %", ".2f"), "per": ("PER %", ".2f"), "cer": ("CER %", ".2f"),

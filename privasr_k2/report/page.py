@@ -19,13 +19,14 @@ from privasr_k2.report.tables import Cell, Index, Table, tables_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _COLUMNS = (
-    ("system", True), ("corpus", True), ("protects", True), ("epsilon", False), ("unit", True),
-    ("epsilon, person", False), ("figure", True), ("public", False), ("private", False), ("interval", False),
-    ("not private", False), ("gap closed %", False), ("p (Holm)", False),
+    ("system", True), ("protects", True), ("epsilon", False), ("epsilon, person", False), ("unit", True),
+    ("public", False), ("private", False), ("not private", False), ("gap closed %", False),
+    ("p (Holm)", False), ("data", True),
 )  # fmt: skip
+_RATES = {"wer": "WER %", "per": "PER %", "ppl": "PPL"}
 _NOTES = (
-    "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less than a person. "
-    "Gap closed: (public - private) / (public - not private).",
+    "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less than one. "
+    "Gap closed: (public - private) / (public - not private). p: private against public.",
 )
 
 
@@ -100,19 +101,19 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     beside = [index.find(name, metric, rate.part, "", (rate.kind,)) for name in (row.public, row.not_private)]
     public, not_private = (None if one is None else one.value for one in beside)
     test = index.comparison(row, metric, rate.part, row.public) if row.public else None
-    for text in (row.label, where, row.protects):
+    for text in (row.label, row.protects):
         yield Cell(text or NOTHING, text)
     yield Cell(text_of("epsilon", row.epsilon), row.epsilon)
-    yield Cell(f"{row.unit}, delta {row.delta:g}" if row.delta else row.unit or NOTHING, row.unit)
     yield Cell(text_of("person_epsilon", row.person_epsilon), row.person_epsilon)
-    yield Cell({"wer": "WER %", "per": "PER %"}.get(metric, "PPL"), metric)
+    yield Cell(f"{row.unit}, delta {row.delta:g}" if row.delta else row.unit or NOTHING, row.unit)
     yield Cell(text_of(metric, public), public)
-    yield Cell(text_of(metric, rate.value), rate.value)
-    yield Cell(interval_text(metric, rate.low, rate.high), rate.low)
+    ends = "" if rate.low is None else f" ({interval_text(metric, rate.low, rate.high)})"
+    yield Cell(text_of(metric, rate.value) + ends, rate.value)
     yield Cell(text_of(metric, not_private), not_private)
     closed = gap_closed(public, rate.value, not_private)
     yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
     yield Cell(NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm)
+    yield Cell(f"{where}, {_RATES[metric]}", where)
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
@@ -135,10 +136,10 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
             if not row.protects or row.epsilon is None or not math.isfinite(row.epsilon):
                 continue
             for y in rows:
-                if y.kind != "score_test" or y.metric not in ("wer", "per") or not isinstance(y.value, float):
+                if y.kind != "score_test" or y.metric not in _RATES or not isinstance(y.value, float):
                     continue
-                name, title = f"{row.corpus}{', ' if y.part else ''}{y.part}", text_title(y.metric)
-                plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", title))
+                name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
+                plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
                 mechanism = row.facts.get("mechanism")
                 line = f"{row.recipe}: {row.method}{f', {mechanism}' if mechanism else ''}"
                 plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
@@ -147,11 +148,6 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
         for points in plot.lines.values():
             points.sort()
     return [plot for plot in plots.values() if plot.num_points > 1]
-
-
-def text_title(metric: str) -> str:
-    """The axis of an error rate."""
-    return "PER %" if metric == "per" else "WER %"
 
 
 def _data_of(plot: Plot) -> str:

@@ -205,7 +205,7 @@ Comparison = tuple[str, ...]
 
 
 def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
-    """The comparisons among rows. One that two recipes declare has the same key: corpus, folders, part, metric."""
+    """The comparisons among rows, by corpus, folders, part and metric: two recipes may declare one."""
     rows = list(rows)
     folders = {(row.recipe, row.system): row.folder or row.system for row in rows}
 
