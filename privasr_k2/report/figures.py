@@ -82,12 +82,12 @@ def _plots(told: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
     return plots
 
 
-def add_levels(plot: Plot, index: Index, row: Row, y: Row, prefix: str = "") -> None:
+def add_levels(plot: Plot, index: Index, row: Row, y: Row) -> None:
     """The public and the not private system of a row as horizontal lines."""
     for name in dict.fromkeys(filter(None, (row.public, row.not_private))):
         level = index.find(name, y.metric, y.part, y.item, (y.kind,))
         if level is not None and isinstance(level.value, (int, float)):
-            plot.levels[prefix + level.label] = float(level.value)
+            plot.levels[level.label] = float(level.value)
 
 
 def _x(told: FigureLayout, y: Row, index: Index) -> float | None:
@@ -143,7 +143,7 @@ def svg_of(plot: Plot) -> str:
         scales = scale_of(point.x for point in every), scale_of(_heights(every, plot.levels))
         axes.set(xlabel=plot.xlabel, ylabel=plot.ylabel, xscale=scales[0], yscale=scales[1])
         _ticks(axes, every)
-        axes.legend(frameon=False, fontsize=7)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
@@ -152,7 +152,7 @@ def svg_of(plot: Plot) -> str:
 def _beside(points: Sequence[Point], place: int, plot: Plot) -> list[Point]:
     """Points of several lines at one x a little apart, so that each interval can be seen."""
     xs = [x for line in plot.lines.values() for x in {point.x for point in line}]
-    apart = 0.012 * place if len(set(xs)) < len(xs) and len(points) < 20 else 0.0
+    apart = 0.025 * place if len(set(xs)) < len(xs) and len(points) < 20 else 0.0
     return [point._replace(x=point.x * (1 + apart)) for point in points]
 
 

@@ -50,6 +50,7 @@ class TableLayout:
         where: fact, ``method`` or ``system`` -> the value that rows must have, or a list of values; ``null``:
             the system lacks the fact; ``any``: it has the fact.
         kinds: artifacts whose parts and items make its rows.
+        items: whether its rows are items of parts, such as classes of names; else parts.
         columns: see the module.
         sort: columns to sort by; empty: systems as declared.
         split: a fact: one table for each of its values.
@@ -60,6 +61,7 @@ class TableLayout:
     title: str
     where: Where
     kinds: tuple[str, ...]
+    items: bool
     columns: tuple[Column, ...]
     sort: tuple[Column, ...]
     split: str
@@ -175,14 +177,14 @@ class Layout:
         return str(labels.get(value, value))
 
     def _table(self, told: Mapping[str, Any]) -> TableLayout:
-        keys = ("title", "where", "kinds", "columns", "sort", "split", "notes", "literal")
+        keys = ("title", "where", "kinds", "items", "columns", "sort", "split", "notes", "literal")
         self._check_keys(told, keys, f"table {told.get('title')!r}")
         columns, sort = (tuple(self._column(one) for one in told.get(key, ())) for key in ("columns", "sort"))
         if told.get("split") and told["split"] not in self.facts:
             self._wrong(f"split {told['split']}", "a name of facts")
         lists = {key: tuple(told.get(key, ())) for key in ("kinds", "notes", "literal")}
         return TableLayout(
-            told["title"], told.get("where", {}), columns=columns, sort=sort, split=told.get("split", ""),
+            told["title"], told.get("where", {}), items=told.get("items", False), columns=columns, sort=sort, split=told.get("split", ""),
             **lists,
         )  # fmt: skip
 

@@ -128,7 +128,7 @@ def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
 
 
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
-    """Error rate against epsilon, a panel a corpus and part: all systems with a guarantee, a line a method."""
+    """Error rate against epsilon, a panel a recipe and part: all systems with a guarantee, a line a method."""
     plots: dict[tuple[str, str], Plot] = {}
     for index, _ in indices:
         for rows in index.of_system.values():
@@ -138,12 +138,11 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
             for y in rows:
                 if y.kind != "score_test" or y.metric not in _RATES or not isinstance(y.value, float):
                     continue
-                name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
+                name = f"{row.recipe}, {row.corpus}{', ' if y.part else ''}{y.part}"
                 plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
-                mechanism = row.facts.get("mechanism")
-                line = f"{row.recipe}: {row.method}{f', {mechanism}' if mechanism else ''}"
+                line = " ".join(filter(None, (row.method, str(row.facts.get("mechanism") or ""))))
                 plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
-                add_levels(plot, index, row, y, f"{row.recipe}: ")
+                add_levels(plot, index, row, y)
     for plot in plots.values():
         for points in plot.lines.values():
             points.sort()

@@ -104,7 +104,7 @@ def _tables(told: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
         (rows[0], place)
         for rows in index.of_system.values()
         if fits(rows[0], told.where) and (rows[0].method != RECIPE or "method" in told.where)
-        for place in _places(rows, told.kinds)
+        for place in _places(rows, told)
     ]
     values: list[Fact] = [None]
     if told.split:
@@ -117,14 +117,13 @@ def _tables(told: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
             yield made
 
 
-def _places(rows: Sequence[Row], kinds: Sequence[str]) -> list[tuple[str, str]]:
-    """Parts and items of these kinds; what holds for all parts has no row of its own beside parts."""
-    found = list(dict.fromkeys((row.part, row.item) for row in rows if not kinds or row.kind in kinds))
-    if any(part for part, _ in found):
-        found = [place for place in found if place[0]]
-    if any(item for _, item in found) and "score_test" not in kinds:
-        return [place for place in found if place[1]]
-    return [place for place in found if not place[1]]
+def _places(rows: Sequence[Row], told: TableLayout) -> list[tuple[str, str]]:
+    """Parts and items of its kinds; what holds for all parts has no row of its own beside parts."""
+    found = list(
+        dict.fromkeys((row.part, row.item) for row in rows if not told.kinds or row.kind in told.kinds)
+    )
+    found = [(part, item) for part, item in found if bool(item) == told.items]
+    return [place for place in found if place[0]] or found
 
 
 def _table(
@@ -254,19 +253,27 @@ def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) 
 
 def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterator[Table]:
     names = (
-        "unit", "neighbours", "epsilon", "person_epsilon", "epsilon_rdp", "epsilon_pld", "delta", "units",
+        "epsilon", "person_epsilon", "epsilon_rdp", "epsilon_pld", "delta", "units",
         "releases",
     )  # fmt: skip
     columns = tuple(Column(name, "value", "", METRICS[name][0]) for name in names)
     told = TableLayout(
-        "", {"method": RECIPE}, (LEDGER,), (Column("item", "value", "", "data"), *columns), (), "", (), ()
+        "",
+        {"method": RECIPE},
+        (LEDGER,),
+        True,
+        (Column("item", "value", "", "data"), *columns),
+        (),
+        "",
+        (),
+        (),
     )
     found = [row for row in rows if row.kind == LEDGER]
     not_covered = dict.fromkeys(
         f"Not covered: {sentence}"
         for row in found
         if row.metric == "not_covered"
-        for sentence in str(row.value or "").split("; ")
+        for sentence in str(row.value or "").split("\n")
         if sentence
     )
     places = [(found[0], ("", item)) for item in dict.fromkeys(row.item for row in found)]

@@ -29,7 +29,7 @@ def privacy(path: str, context: Context) -> Reading:
     worst = max(found, key=lambda one: one.epsilon.value)
     measures = list(guarantee_measures(worst, ""))
     if len(found) > 1:
-        measures += [m for one in found for m in guarantee_measures(one, f"{one.data}, {one.unit}")]
+        measures += [m for one in found for m in guarantee_measures(one, _covered(one))]
     return Reading(tuple(measures), entries=entries)
 
 
@@ -44,7 +44,7 @@ def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
         "neighbours": found.relation.value, "sampling": "; ".join(found.sampling),
         "accountant": "PLD" if by_pld else "RDP", "units": found.units, "data": found.data,
         "released": "; ".join(found.released), "releases": found.releases,
-        "not_covered": "; ".join(found.does_not_cover),
+        "not_covered": "\n".join(found.does_not_cover),
     }  # fmt: skip
     return (Measure(metric, value, item=item) for metric, value in told.items())
 
@@ -77,7 +77,11 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
         data = {spending.data for spending in spent}
         concerned = [e for e in book if any(is_related(e.spending.data, name) for name in data)]
         rows += [("in the ledger", one) for one in guarantees_for(data, (e.spending for e in concerned))]
-    return [m for which, one in rows for m in guarantee_measures(one, f"{one.data}: all {which}")]
+    return [m for which, one in rows for m in guarantee_measures(one, f"{_covered(one)}: all {which}")]
+
+
+def _covered(found: Guarantee) -> str:
+    return f"{found.data}, each {found.unit}, {found.relation.value}"
 
 
 def labels(path: str, context: Context) -> Reading:

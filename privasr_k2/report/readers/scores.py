@@ -68,9 +68,10 @@ def _entities(result: PartScore, part: str) -> Iterator[Measure]:
     classes: dict[str, EntityCounts] = dict(found.classes)
     if found.together is not None:
         classes = {ALL: found.together} | classes
-    for name, counts in classes.items():
+    for label, counts in classes.items():
+        name = "" if label == ALL else label
         for metric, share in (("recall", counts.recall), ("precision", counts.precision)):
-            ends = _ends(found.intervals.get(name)) if metric == "recall" else (None, None)
+            ends = _ends(found.intervals.get(label)) if metric == "recall" else (None, None)
             yield Measure(metric, None if share is None else 100 * share, *ends, part, name)
         yield Measure("entity_words", counts.ref_words, part=part, item=name)
         yield Measure("hits", counts.hits, part=part, item=name)
