@@ -6,9 +6,12 @@ r"""Write the results of a recipe, or one page of several recipes' results.
         --config conf/report.yaml conf/reports/pate.yaml --set command='./run.sh mini pate'
     python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
         --out-page exp/report.html
+    python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
+        --config conf/report.yaml --out-beside docs/results.md
 
 The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A page
-takes each layout from the folder of its results.
+takes each layout from the folder of its results, else that of the recipe. --out-beside renews the table
+"Beside the papers" in a page that exists.
 """
 
 from __future__ import annotations
@@ -24,11 +27,13 @@ from privasr_k2.fileio import write_text
 from privasr_k2.recipe.history import stamps_below, writers_of
 from privasr_k2.recipe.plan import normal_path
 from privasr_k2.recipe.systems import read_systems
+from privasr_k2.report.beside import beside_papers, with_block
 from privasr_k2.report.figures import write_figures
 from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import Context
 from privasr_k2.report.page import page
-from privasr_k2.report.results import Origin, collect, read_rows, write_rows
+from privasr_k2.report.phones import phone_measures
+from privasr_k2.report.results import Origin, Row, collect, read_rows, write_rows
 from privasr_k2.report.tables import report_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
 
@@ -49,10 +54,14 @@ def main() -> None:
     made.add_argument("--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes")
     made.add_argument("--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results")
     made.add_argument("--out-page", type=Path, metavar="FILE", help="report.html, which needs no other file")
+    made.add_argument("--out-beside", type=Path, metavar="FILE", help="a page with the table's markers")
     cli.add_config(made)
     args = cli.parse(made)
     if args.out_page is not None:
-        _page(args)
+        write_text(args.out_page, page(_recipes(args)))
+    elif args.out_beside is not None:
+        text = args.out_beside.read_text(encoding="utf-8")
+        write_text(args.out_beside, with_block(text, beside_papers(_recipes(args)), args.out_beside))
     elif args.in_systems is None or args.out_report is None or args.out_results is None:
         expected = "--in-systems with --out-report and --out-results, or --in-results with --out-page"
         raise ConfigError("the command line", expected, "less", "see --help")
@@ -71,7 +80,8 @@ def _report(args: argparse.Namespace) -> None:
     origin = Origin(layout.recipe, layout.command, corpus, commit_of, args.ledger)
     systems = read_systems(args.in_systems)
     context = Context(systems, layout.num_replicates, layout.confidence, layout.seed, tuple(layout.tests))
-    rows = collect(systems, origin, context)
+    more = phone_measures(systems, layout.cmudict, layout.g2p) if layout.phones else {}
+    rows = collect(systems, origin, context, more)
     figures = {}
     if args.out_figures is not None:
         written = write_figures(layout, rows, args.out_figures)
@@ -84,14 +94,23 @@ def _report(args: argparse.Namespace) -> None:
     print(text)
 
 
-def _page(args: argparse.Namespace) -> None:
-    layouts = {path.parent: path for path in args.in_layouts or []}
-    lacking = [path for path in args.in_results or [] if path.parent not in layouts]
-    if lacking or not args.in_results:
-        found = ", ".join(map(str, lacking)) or "no results"
-        raise ConfigError("the command line", "--in-results, and a layout beside each", found, "see --help")
-    recipes = [(config.load(Layout, [layouts[path.parent]]), read_rows(path)) for path in args.in_results]
-    write_text(args.out_page, page(recipes))
+def _recipes(args: argparse.Namespace) -> list[tuple[Layout, list[Row]]]:
+    """Each file of results with its layout."""
+    paths: list[Path] = args.in_layouts or []
+    layouts = {path: config.load(Layout, [*args.config, path]) for path in paths}
+    known: dict[Path | str, Layout] = {layout.recipe: layout for layout in layouts.values()}
+    known |= {path.parent: layout for path, layout in layouts.items() if path.name == "layout.yaml"}
+    found = []
+    for path in args.in_results or []:
+        rows = read_rows(path)
+        layout = known.get(path.parent) or known.get(rows[0].recipe)
+        if layout is None:
+            expected, way_out = f"the layout of {rows[0].recipe}", "name it with --in-layouts"
+            raise ConfigError(path, expected, "none", way_out)
+        found.append((layout, rows))
+    if not found:
+        raise ConfigError("the command line", "--in-results", "none", "see --help")
+    return found
 
 
 if __name__ == "__main__":

@@ -100,9 +100,11 @@ class Layout:
 
     Attributes:
         recipe: its name.
+        paper: whose figures are published beside its own, such as ``liu2021``; empty: none.
         title: of the report.
         command: that made the results, for readers to repeat.
         num_replicates, confidence, seed: of intervals of perplexities.
+        phones, cmudict, g2p: whether words have a phone error rate, and where pronunciations are from.
         tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
         facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
         tables, figures: mappings with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
@@ -111,11 +113,15 @@ class Layout:
     """
 
     recipe: str
+    paper: str
     title: str
     command: str
     num_replicates: int
     confidence: float
     seed: int
+    phones: bool
+    cmudict: str
+    g2p: str
     tests: list[str]
     facts: dict[str, Any]
     tables: list[Any]
@@ -190,7 +196,7 @@ class Layout:
 
     def _column(self, told: Any) -> Column:
         text, title = next(iter(told.items())) if isinstance(told, Mapping) else (told, "")
-        name, view, against = (*text.split(), "", "")[:3] if len(text.split()) < 3 else text.split()
+        name, view, against = (*text.split(), "", "")[:3]
         view = view or "value"
         if name.startswith(FACTS):
             if name.removeprefix(FACTS) not in self.facts:

@@ -167,7 +167,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "unique_words": ("unique words", ",.0f"), "median_utterances": ("median utterances", ",.0f"),
     "largest_utterances": ("largest", ",.0f"), "median_words": ("median words", ",.0f"),
     "largest_words": ("largest, words", ",.0f"), "mentions": ("mentions", ",.0f"),
-    "different": ("different", ",.0f"),
+    "different": ("different", ",.0f"), "epsilon_word": ("epsilon, a word", "epsilon"),
     # names against gold, and where those of test are found
     "gold_recall": ("gold recall %", ".2f"), "gold_precision": ("precision %", ".2f"),
     "gold_word_recall": ("word recall %", ".2f"), "residual": ("residual %", ".2f"),

@@ -128,14 +128,28 @@ class Origin:
     ledger: Path | None
 
 
-def collect(systems: Sequence[System], origin: Origin, context: Context) -> list[Row]:
+def collect(
+    systems: Sequence[System],
+    origin: Origin,
+    context: Context,
+    more: Mapping[str, Sequence[Measure]] | None = None,
+) -> list[Row]:
     """Read all artifacts of all systems, test the declared pairs, and ask the ledger.
 
+    Args:
+        more: further figures of ``score_test`` by system.
+
     Raises:
-        DataError: no system, an artifact of another kind, or systems that were measured on other data.
+        DataError: no system, a guarantee without its release, an artifact of another kind, or systems that
+            were measured on other data.
     """
     if not systems:
         raise DataError("systems.jsonl", "at least one system", "none", "declare the recipe's systems")
+    for system in systems:
+        if system.protects and "privacy" not in system.artifacts:
+            raise DataError(
+                f"system {system.name}", "the privacy.json of what it protects", "none", "declare privacy"
+            )
     readings = {
         system.name: {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
         for system in systems
@@ -146,8 +160,10 @@ def collect(systems: Sequence[System], origin: Origin, context: Context) -> list
         base = _base(system, origin, of_system.get("privacy"))
         for kind, reading in of_system.items():
             commit = origin.commit_of(system.artifacts[kind].partition("#")[0])
+            further = (more or {}).get(system.name, ()) if kind == "score_test" else ()
             rows += [
-                replace(base, kind=kind, commit=commit, **measure._asdict()) for measure in reading.measures
+                replace(base, kind=kind, commit=commit, **measure._asdict())
+                for measure in (*reading.measures, *further)
             ]
         for other in system.compare_with:
             rows += _compared(replace(base, against=other), of_system, readings[other], context.tests)

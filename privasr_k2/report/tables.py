@@ -311,19 +311,31 @@ def markdown_table(table: Table, most: int) -> str:
     return line(titles) + "|" + "|".join(rules) + "|\n" + "".join(map(line, cells)) + left_out
 
 
+def plain_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """A Markdown table of rows that map columns to words; a cell that a row lacks shows a dash."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = tuple(tuple(Cell(row.get(name, NOTHING)) for name in names) for row in rows)
+    return markdown_table(Table("", tuple((name, True) for name in names), cells), len(rows))
+
+
 def report_text(
-    layout: Layout, rows: Sequence[Row], heading: Sequence[str], figures: Mapping[str, str]
+    layout: Layout,
+    rows: Sequence[Row],
+    heading: Sequence[str],
+    figures: Mapping[str, str],
+    max_lines: int = MAX_LINES,
 ) -> str:
-    """``RESULTS.md``: at most :data:`MAX_LINES` lines, the longest tables cut where there are more.
+    """``RESULTS.md``: at most so many lines, the longest tables cut where there are more.
 
     Args:
         heading: paragraphs on the corpus.
         figures: title -> path of a figure, relative to the file.
     """
     tables = tables_of(layout, rows)
+    text = ""
     for most in range(max((len(table.rows) for table in tables), default=1), 0, -1):
         text = _text(layout, rows, heading, figures, tables, most)
-        if text.count("\n") <= MAX_LINES:
+        if text.count("\n") <= max_lines:
             break
     return text
 

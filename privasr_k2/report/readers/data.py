@@ -66,6 +66,8 @@ def entities(path: str, context: Context) -> Reading:
     for key, columns in (("classes", _FOUND), ("gold", _GOLD)):
         for item, of in (told.get(key) or {}).items():
             measures += [Measure(to, of[name], item=item) for name, to in columns.items() if name in of]
+    for item, epsilon in ((told.get("privacy") or {}).get("epsilon_per_word") or {}).items():
+        measures.append(Measure("epsilon_word", float(epsilon), item=item))
     for item, of in (told.get("coverage") or {}).items():
         measures += _covered(item, of)
     if not measures:
