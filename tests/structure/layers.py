@@ -20,12 +20,12 @@ LAYERS = {
     "am": 4,
     **dict.fromkeys(["decoding", "confidence"], 5),
     **dict.fromkeys(["pate", "dpsgd", "federated", "attack"], 6),
-    "bin": 7,
+    **dict.fromkeys(["report", "bin"], 7),
 }
 #: Imports between different parts of one layer; layer 0 is free within itself.
 SIDEWAYS = {
     *(("data", "corpora"), ("corpora", "data"), ("scoring", "privacy"), ("text", "privacy")),
-    *(("lm", "data"), ("lm", "training")),
+    *(("lm", "data"), ("lm", "training"), ("bin", "report")),
 }
 #: Where k2 may be named at all, and then inside functions only.
 K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")
