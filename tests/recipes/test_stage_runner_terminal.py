@@ -64,7 +64,7 @@ def test_one_line_for_a_finished_stage(tree: Tree) -> None:
         f"[{number}/4] {title} ... up to date" for number, title in enumerate(titles, 1)
     ]
     tree.write("model.yaml", "lr: 2\n")
-    lines = lasting(on_terminal(tree, "--first", "2"))
+    lines = lasting(on_terminal(tree, "--stage", "2"))
     assert lines[0] == "[1/2] model ... model.yaml changed; log in exp/m/log/am.log"
     assert [line[: line.rindex("in ")] for line in lines[1::2]] == [
         "[1/2] model ... done ",

@@ -20,7 +20,7 @@ LAYERS = {
     "am": 4,
     **dict.fromkeys(["decoding", "confidence"], 5),
     **dict.fromkeys(["pate", "dpsgd", "federated", "attack"], 6),
-    **dict.fromkeys(["report", "bin"], 7),
+    **dict.fromkeys(["report", "bin", "__main__"], 7),
 }
 #: Imports between different parts of one layer; layer 0 is free within itself.
 SIDEWAYS = {
