@@ -142,7 +142,7 @@ class Tree:
         text = done.stdout + done.stderr
         assert done.returncode == code, text
         assert "Traceback" not in text, text
-        return text
+        return text.removeprefix(f"work folder: {self.path}\n")
 
     def start(self, *options: str) -> subprocess.Popen:
         """Begin to run the declared stages."""

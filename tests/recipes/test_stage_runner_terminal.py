@@ -47,7 +47,7 @@ def on_terminal(tree: Tree, *options: str, term: str = "xterm", columns: int = 1
     finally:
         os.close(controller)
     process.wait()
-    return text.decode().replace("\r\n", "\n")
+    return text.decode().replace("\r\n", "\n").removeprefix(f"work folder: {tree.path}\n")
 
 
 def lasting(text: str) -> list[str]:
