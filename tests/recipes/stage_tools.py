@@ -132,7 +132,8 @@ class Tree:
         recipe = self.path.with_name(f"{self.path.name}_recipe.py")
         recipe.write_text(RECIPE.format(records=self.stages))
         main = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", str(recipe)]
-        return [*main, "--work-dir", str(self.path), *options]
+        jobs = () if "--nj" in options else ("--nj", "1")
+        return [*main, "--work-dir", str(self.path), *jobs, *options]
 
     def run(self, *options: str, code: int = 0) -> str:
         """Run the declared stages; the two outputs together."""
