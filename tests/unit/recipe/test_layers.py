@@ -19,7 +19,7 @@ def root(tmp_path: Path) -> Path:
         "conf/plain.yaml": "lr: 1\nencoder: {dim: 1}\n",
         "conf/reports/ctc.yaml": "tables: []\n",
         "conf/presets/tiny.yaml": "am: {lr: 4}\noverrides:\n  ctc:\n    am: {lr: 5}\n",
-        "egs/c/corpus.yaml": "conf:\n  am: {lr: 3}\n  ma: {lr: 1}\n  presets:\n    tiny:\n      am: {lr: 6}\n",
+        "egs/c/corpus.yaml": "conf:\n  am: {lr: 3}\n  ma: {lr: 1}\n  presets: {tiny: {am: {lr: 6}}}\n",
         "mine/conf/am.yaml": "lr: 3\n",
         "mine/conf/ma.yaml": "lr: 3\n",
         "mine/conf/tiny/am.yaml": "lr: 6\n",
