@@ -58,7 +58,7 @@ def test_another_section_changes_no_hash(tmp_path: Path) -> None:
 
 
 def test_hashes_of_earlier_files(tmp_path: Path) -> None:
-    """The hash that stamps of finished stages hold of egs/mini/conf/split_text.yaml, which said this alone."""
+    """The hash that stamps hold of egs/mini/conf/split_text.yaml, which said this alone."""
     (tmp_path / "x.yaml").write_text("conf:\n  split_text:\n    tolerance: 2.5\n")
     digest = "40e50facb368881455a8ca2ca34dba4e2c98ea2dc5198c8a3dba590483c64211"
     assert _said_in(f"{tmp_path}/x.yaml#conf.split_text", "x") == digest
