@@ -1,4 +1,4 @@
-# Sourced by run_recipe.sh: where commands run, in Kaldi's manner. 'local'; 'torchrun' and its options: several processes of
+# Sourced by run.sh: where commands run, in Kaldi's manner. 'local'; 'torchrun' and its options: several processes of
 # this machine for a training (verbs that cannot share their work run as one); or 'slurm' and options of sbatch, after
 # which torchrun and its options may follow. --cmd on the command line stands in for all three. On a cluster, for example:
 #

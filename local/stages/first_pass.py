@@ -30,10 +30,12 @@ class AmOptions:
 
 @dataclass(frozen=True)
 class FirstPass:
-    """What stages 0 to 8 write.
+    """One decoding graph with its acoustic model.
 
     Attributes:
         exp: the folder of the first pass; weights, decode_dev and decode_test stand in it.
+        name: what tells it from first passes with other options, for folders of recipes that build
+        on it.
     """
 
     data: Data
@@ -41,6 +43,7 @@ class FirstPass:
     lm: str
     graph: str
     exp: str
+    name: str = ""
 
     @property
     def weights(self) -> str:
@@ -50,11 +53,16 @@ class FirstPass:
 
 @dataclass(frozen=True)
 class Am:
-    """Which acoustic model: the folder of its first pass, and the lang directory it needs."""
+    """Which acoustic model: its name, and the lang directory it needs."""
 
-    exp: str
+    name: str
     lang_name: str
     lang_flags: dict[str, Path | None]
+
+    @property
+    def exp(self) -> str:
+        """The folder of its first pass."""
+        return f"exp/ctc_{self.name}"
 
     @property
     def folder(self) -> str:
@@ -67,14 +75,14 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
     token_type, model = r.data.token_type, o.am_model
     if model is None:
         encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")
-        return Am(f"exp/ctc_{encoder}_{token_type}", token_type, {})
+        return Am(f"{encoder}_{token_type}", token_type, {})
     if o.am_tokens is None:
         r.refuse(
             "--am-model", "--am-tokens with it", "none",
             "give the tokens.txt of the model: --am-tokens FILE"
         )
     flags = {"raw_tokens": o.am_tokens, "raw_bpe_model": o.am_bpe}
-    return Am(f"exp/ctc_{model.stem}_{token_type}", f"{token_type}_{model.stem}", flags)
+    return Am(f"{model.stem}_{token_type}", f"{token_type}_{model.stem}", flags)
 
 
 def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
@@ -108,25 +116,29 @@ def decode(r: Recipe, number: int, title: str, first: FirstPass, role: str, out:
     )
 
 
+def tune_weights(r: Recipe, number: int, title: str, first: FirstPass) -> str:
+    """Choose the LM weight and the insertion penalty with the fewest errors on dev."""
+    return r.stage(number, title, "tune_weights", in_hyps=f"{first.exp}/decode_dev",
+                   in_manifests=first.data.manifests, out_weights=first.weights)
+
+
 def first_pass(r: Recipe, o: AmOptions) -> FirstPass:
     """Stages 0 to 8, the same for all recipes and written once."""
     am = choose_am(r, o)
     data = prepare_data(r, lang_name=am.lang_name, lang_flags=am.lang_flags)
-    exp = f"{am.exp}_kaldi" if r.data.backend == "kaldi" else am.exp
+    suffix = "_kaldi" if r.data.backend == "kaldi" else ""
     lm = r.stage(3, "n-gram LM", "train_ngram", config="lm_ngram", in_manifests=data.manifests,
-                 in_lang=data.lang,
-                 raw_arpa=r.data.arpa, out_lm=f"data/lm/{data.lang_name}.arpa.gz")
+                 in_lang=data.lang, raw_arpa=r.data.arpa,
+                 out_lm=f"data/lm/{data.lang_name}.arpa.gz")
     graph = r.stage(4, "decoding graph", "compile_graph", config="graph", in_lang=data.lang,
                     in_lm=lm,
                     out_dir=f"data/graph_{data.lang_name}")
     model = train_acoustic_model(r, o, am, data)
-    first = FirstPass(data, model, lm, graph, exp)
-    decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{exp}/decode_dev",
+    first = FirstPass(data, model, lm, graph, f"{am.exp}{suffix}", f"{am.name}{suffix}")
+    decode(r, 6, "decode dev over a grid of weights", first, "dev", f"{first.exp}/decode_dev",
            tuned=False)
-    r.stage(7, "LM weight and insertion penalty, chosen on dev", "tune_weights",
-            in_hyps=f"{exp}/decode_dev",
-            in_manifests=data.manifests, out_weights=first.weights)
-    decode(r, 8, "decode test", first, "test", f"{exp}/decode_test", tuned=True)
+    tune_weights(r, 7, "LM weight and insertion penalty, chosen on dev", first)
+    decode(r, 8, "decode test", first, "test", f"{first.exp}/decode_test", tuned=True)
     return first
 
 

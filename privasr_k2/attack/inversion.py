@@ -27,6 +27,7 @@ from privasr_k2.attack.background import Background
 from privasr_k2.attack.likelihood import Attacked
 from privasr_k2.attack.settings import InversionConfig
 from privasr_k2.randomness import stream
+from privasr_k2.recipe.progress import report_progress
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def _white_box(
     best, best_value = z.detach().clone(), torch.full((config.restarts,), -math.inf, device=device).double()
     likelihood = begun_at = best_value
     for step in range(config.steps + 1):
+        report_progress(step, config.steps, "step")
         moved = z + noise(config.jitter) if config.jitter and step < config.steps else z
         scores = score(moved)
         values = scores - penalty(moved, config).double()

@@ -15,22 +15,9 @@ from privasr_k2.attack.settings import InversionReportConfig
 from privasr_k2.attack.similarity import Advantage, Distances, advantage, minus, prepared, warped_distances
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
-from privasr_k2.scoring.comparisons import holm
-from privasr_k2.scoring.report import NOTHING, p_text, table
+from privasr_k2.scoring.holm import holm
 
 Occurrences = Mapping[str, Sequence[Occurrence]]
-
-_NOTES = (
-    "A word's distance is by dynamic time warping, in deviations of public speech. Advantage: mean distance "
-    "to other speakers minus that to members; above 0, what was found is closer to those in the training.",
-    "Less the control: the same speakers' distances to what was found in a randomly initialized model are "
-    "taken off first. What is left is what the model has learned, of its members or of speech.",
-    "p: speakers permuted, two-sided; Holm over all p-values of the table. Interval: speakers drawn with "
-    "replacement.",
-    "An advantage shows leakage. None shows nothing: another attack may find what this one misses, and no "
-    "bound on epsilon follows from either.",
-    "Members' speech was looked at: this report is its owner's, and no guarantee covers it.",
-)
 
 
 @dataclass(frozen=True)
@@ -144,7 +131,7 @@ def panels(
 
 
 def report_values(results: Sequence[Result], config: InversionReportConfig) -> dict[str, Any]:
-    """What was found, as plain values by system, for reports on more than inversion."""
+    """What was found, as plain values by system."""
     return {
         "confidence": config.confidence,
         "systems": {
@@ -185,46 +172,3 @@ def _corrected(results: Sequence[Result]) -> list[tuple[float | None, float | No
     tests = [test for result in results for test in (result.alone, result.less_control)]
     found = holm([None if test is None else test.p_value for test in tests])
     return list(zip(found[::2], found[1::2]))
-
-
-def report_text(results: Sequence[Result], config: InversionReportConfig) -> str:
-    """The table in Markdown, with notes; it holds no path and no date."""
-    rows = [_row(result, *p, config) for result, p in zip(results, _corrected(results), strict=True)]
-    blocks = ["# Model inversion\n"]
-    if config.command:
-        blocks.append(f"Made with `{config.command}`.\n")
-    blocks += [table(rows), "".join(f"- {note}\n" for note in _NOTES)]
-    return "\n".join(blocks)
-
-
-def _row(
-    result: Result, p: float | None, p_less: float | None, config: InversionReportConfig
-) -> dict[str, str]:
-    scores = _scores(result.inversion)
-    told = {
-        "system": result.inversion.name,
-        "attack": str(result.inversion.config["attack"]).replace("_", " "),
-        "models": str(result.inversion.models),
-        "words": ", ".join(result.words) or NOTHING,
-        "log P": f"{scores['log_likelihood']:.2f}",
-        "at the start": f"{scores['begun_at']:.2f}",
-        "queries a word": f"{scores['queries']:,}",
-    }
-    if result.alone is None:
-        return {**told, "speakers": "too few to test"}
-    told["speakers"] = f"{result.alone.members} and {result.alone.others}"
-    told["distance to members"] = f"{result.alone.member_distance:.4f}"
-    told["to others"] = f"{result.alone.other_distance:.4f}"
-    told |= _cells("", result.alone, p, config)
-    if result.less_control is not None:
-        told |= _cells("less control: ", result.less_control, p_less, config)
-    return told
-
-
-def _cells(of: str, test: Advantage, p: float | None, config: InversionReportConfig) -> dict[str, str]:
-    return {
-        f"{of}advantage": f"{test.value:+.4f}",
-        f"{of}{100 * config.confidence:g} % interval": f"{test.low:+.4f} to {test.high:+.4f}",
-        f"{of}p": p_text(test.p_value),
-        f"{of}p (Holm)": p_text(p),
-    }

@@ -80,7 +80,6 @@ class InversionReportConfig:
     replicates: int
     confidence: float
     seed: int
-    command: str
 
     def __post_init__(self) -> None:
         if not self.other_roles:

@@ -39,15 +39,13 @@ _DISK = {
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise ConfigError(
-            self.prog, "the options of --help", message, f"python -m privasr_k2.bin.{self.prog} --help"
-        )
+        raise ConfigError(self.prog, "the options of --help", message, f"{self.prog} --help")
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """A parser whose help is the module's docstring; abbreviations are not accepted."""
     made = _Parser(
-        prog=Path(sys.argv[0]).stem,
+        prog=f"privasr verb {Path(sys.argv[0]).stem}",
         description=doc,
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.fileio import write_text
-from privasr_k2.scoring.comparison_table import comparison_text
+from privasr_k2.report.compare import comparison_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
-from privasr_k2.scoring.results import read_score
 
 
 def main() -> None:
@@ -31,7 +30,7 @@ def main() -> None:
     )
     args = cli.parse(made)
     folders = [*args.scores, *args.in_scores]
-    text = comparison_text([read_score(folder) for folder in folders], read_corpus_info(args.in_manifests))
+    text = comparison_text(folders, read_corpus_info(args.in_manifests))
     if args.out_table is not None:
         write_text(args.out_table, text)
     print(text)

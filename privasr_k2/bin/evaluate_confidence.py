@@ -4,7 +4,7 @@
         --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
         --in-manifests data/earnings21 --config conf/evaluate_confidence.yaml
 
-A system is named by the folder around its lists, its recognizer by the one around that. Writes RESULTS.md,
+A system is named by the folder around its lists, its recognizer by the one around that. Writes
 confidence_metrics.json and reliability_<recognizer>.svg.
 """
 
@@ -15,28 +15,26 @@ from itertools import groupby
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.confidence.evaluation import evaluate, results_text
+from privasr_k2.confidence.evaluation import evaluate
 from privasr_k2.confidence.plots import reliability_plot
-from privasr_k2.fileio import atomic_path, write_json, write_text
+from privasr_k2.fileio import atomic_path, write_json
 from privasr_k2.scoring.confidence_metrics import MetricOptions
 from privasr_k2.scoring.corpus_info import read_corpus_info
 
 
 @dataclass(frozen=True)
 class EvaluateConfidenceOptions(MetricOptions):
-    """How to evaluate, and what stands above the table; defaults in ``conf/evaluate_confidence.yaml``.
+    """How to evaluate; defaults in ``conf/evaluate_confidence.yaml``.
 
     Args:
         baselines: systems that the others are compared with; none: the first of each recognizer.
-        command: what the results were made with; empty: none is shown.
     """
 
     baselines: list[str]
-    command: str
 
 
 def main() -> None:
-    """Parse, evaluate, write, print."""
+    """Parse, evaluate, write."""
     made = cli.parser(__doc__)
     made.add_argument(
         "--in-nbest", type=Path, nargs="+", required=True, metavar="DIR", help="RECOGNIZER/SYSTEM/nbest_ROLE"
@@ -47,14 +45,11 @@ def main() -> None:
     args = cli.parse(made)
     options, corpus = cli.load(EvaluateConfidenceOptions, args), read_corpus_info(args.in_manifests)
     results = evaluate(args.in_nbest, corpus.scored_units, options, options.baselines)
-    text = results_text(results, command=options.command, corpus=corpus, options=options)
     with atomic_path(args.out_dir) as temporary:
         temporary.mkdir()
-        write_text(temporary / "RESULTS.md", text)
         write_json(temporary / "confidence_metrics.json", [result.to_dict() for result in results])
         for group, systems in groupby(results, key=lambda result: result.group):
             reliability_plot(list(systems), temporary / f"reliability_{group}.svg")
-    print(text)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_besid
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
 from privasr_k2.privacy.release import seal_of
 from privasr_k2.privacy.spending import Guarantee, guarantees_for
-from privasr_k2.scoring.report import table
+from privasr_k2.report.tables import plain_table
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     found = guarantees_for(spent_on, (entry.spending for entry in book), delta=args.delta)
     print("\n".join([*notes, *_lines(found, origin)]))
     if args.out_table is not None:
-        write_text(args.out_table, table([g.row() for g in found]))
+        write_text(args.out_table, plain_table([g.row() for g in found]))
 
 
 def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:

@@ -1,48 +1,116 @@
-"""The table of results, as Markdown, in a file and on the terminal.
+r"""Write the results of a recipe, or one page of several recipes' results.
 
-  python -m privasr_k2.bin.report --in-scores exp/ctc/score_dev exp/ctc/score_test \\
-    --in-weights exp/ctc/weights.json --in-manifests data/manifests \\
-    --out-report exp/ctc/RESULTS.md --set command='./run.sh mini ctc'
+    python -m privasr_k2.bin.report --in-systems exp/pate/systems.jsonl --in-artifacts exp/pate/*/*/* \
+        --in-manifests data/manifests --out-report exp/pate/RESULTS.md --out-results exp/pate/results.jsonl \
+        --out-figures exp/pate/figures --out-layout exp/pate/layout.yaml --ledger privacy/ledger.json \
+        --config conf/report.yaml conf/reports/pate.yaml --set command='./run.sh mini pate'
+    python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
+        --out-page exp/report.html
+    python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
+        --config conf/report.yaml --out-beside docs/results.md
 
-With --in-baselines it adds MAPSSWE p-values against other systems on the same parts.
+The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A page
+takes each layout from the folder of its results, else that of the recipe. --out-beside renews the table
+"Beside the papers" in a page that exists.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
+from privasr_k2 import config
 from privasr_k2.bin import cli
-from privasr_k2.fileio import read_json, write_text
+from privasr_k2.environment import code_version
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_text
+from privasr_k2.recipe.history import stamps_below, writers_of
+from privasr_k2.recipe.plan import normal_path
+from privasr_k2.recipe.systems import read_systems
+from privasr_k2.report.beside import beside_papers, with_block
+from privasr_k2.report.figures import write_figures
+from privasr_k2.report.layout import Layout
+from privasr_k2.report.measures import Context
+from privasr_k2.report.page import page
+from privasr_k2.report.phones import phone_measures
+from privasr_k2.report.results import Origin, Row, collect, read_rows, write_rows
+from privasr_k2.report.tables import report_text
 from privasr_k2.scoring.corpus_info import read_corpus_info
-from privasr_k2.scoring.report import ReportOptions, read_chosen, report
-from privasr_k2.scoring.results import read_score
 
 
 def main() -> None:
-    """Parse, read, write, print."""
+    """Parse, and write what is asked for."""
     made = cli.parser(__doc__)
+    made.add_argument("--in-systems", type=Path, metavar="FILE", help="systems.jsonl of a recipe")
     made.add_argument(
-        "--in-scores", type=Path, nargs="+", required=True, metavar="DIR", help="score_<role> folders"
-    )
-    made.add_argument(
-        "--in-weights", type=Path, nargs="*", default=[], metavar="FILE", help="weights.json files"
-    )
-    made.add_argument(
-        "--in-baselines", type=Path, nargs="*", default=[], metavar="DIR", help="score_<role> folders"
+        "--in-artifacts", type=Path, nargs="*", default=[], metavar="PATH", help="all that it names"
     )
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
-    made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="RESULTS.md")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
+    made.add_argument("--out-report", type=Path, metavar="FILE", help="RESULTS.md")
+    made.add_argument("--out-results", type=Path, metavar="FILE", help="results.jsonl")
+    made.add_argument("--out-figures", type=Path, metavar="DIR", help="SVG")
+    made.add_argument("--out-layout", type=Path, metavar="FILE", help="the layout, for the page")
+    made.add_argument("--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes")
+    made.add_argument("--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results")
+    made.add_argument("--out-page", type=Path, metavar="FILE", help="report.html, which needs no other file")
+    made.add_argument("--out-beside", type=Path, metavar="FILE", help="a page with the table's markers")
     cli.add_config(made)
     args = cli.parse(made)
-    text = report(
-        scores=[read_score(folder) for folder in args.in_scores],
-        chosen=[read_chosen(path, read_json(path)) for path in args.in_weights],
-        baselines=[read_score(folder) for folder in args.in_baselines],
-        corpus=read_corpus_info(args.in_manifests),
-        options=cli.load(ReportOptions, args),
-    )
+    if args.out_page is not None:
+        write_text(args.out_page, page(_recipes(args)))
+    elif args.out_beside is not None:
+        text = args.out_beside.read_text(encoding="utf-8")
+        write_text(args.out_beside, with_block(text, beside_papers(_recipes(args)), args.out_beside))
+    elif args.in_systems is None or args.out_report is None or args.out_results is None:
+        expected = "--in-systems with --out-report and --out-results, or --in-results with --out-page"
+        raise ConfigError("the command line", expected, "less", "see --help")
+    else:
+        _report(args)
+
+
+def _report(args: argparse.Namespace) -> None:
+    layout, corpus = cli.load(Layout, args), read_corpus_info(args.in_manifests)
+    stamps, code = stamps_below(Path()), code_version()
+
+    def commit_of(path: str) -> str:
+        writers = writers_of(normal_path(path, ""), stamps)
+        return str(writers[0].get("code", code)) if writers else code
+
+    origin = Origin(layout.recipe, layout.command, corpus, commit_of, args.ledger)
+    systems = read_systems(args.in_systems)
+    context = Context(systems, layout.num_replicates, layout.confidence, layout.seed, tuple(layout.tests))
+    more = phone_measures(systems, layout.cmudict, layout.g2p) if layout.phones else {}
+    rows = collect(systems, origin, context, more)
+    figures = {}
+    if args.out_figures is not None:
+        written = write_figures(layout, rows, args.out_figures)
+        figures = {title: f"{args.out_figures.name}/{name}" for title, name in written.items()}
+    text = report_text(layout, rows, corpus.heading, figures)
+    write_rows(args.out_results, rows)
+    if args.out_layout is not None:
+        config.save(layout, args.out_layout)
     write_text(args.out_report, text)
     print(text)
+
+
+def _recipes(args: argparse.Namespace) -> list[tuple[Layout, list[Row]]]:
+    """Each file of results with its layout."""
+    paths: list[Path] = args.in_layouts or []
+    layouts = {path: config.load(Layout, [*args.config, path]) for path in paths}
+    known: dict[Path | str, Layout] = {layout.recipe: layout for layout in layouts.values()}
+    known |= {path.parent: layout for path, layout in layouts.items() if path.name == "layout.yaml"}
+    found = []
+    for path in args.in_results or []:
+        rows = read_rows(path)
+        layout = known.get(path.parent) or known.get(rows[0].recipe)
+        if layout is None:
+            expected, way_out = f"the layout of {rows[0].recipe}", "name it with --in-layouts"
+            raise ConfigError(path, expected, "none", way_out)
+        found.append((layout, rows))
+    if not found:
+        raise ConfigError("the command line", "--in-results", "none", "see --help")
+    return found
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ r"""Count what was tagged and sanitized, and what was missed by gold entities: f
         --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
         --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
 
-Writes --out-report, and --out-table as Markdown. Sanitized text has new ids and a random order: texts are
+With --in-scored and --in-public-lists it tells which words of names in that text the lists hold.
+Sanitized text has new ids and a random order: texts are
 compared by what is not replaced. The counts were taken from private text without noise: no release covers
 them.
 """
@@ -16,12 +17,13 @@ from typing import Any
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import read_json, write_json, write_text
+from privasr_k2.fileio import read_json, write_json
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.text.agreement import agreement
+from privasr_k2.text.name_coverage import name_coverage
 from privasr_k2.text.name_lists import read_name_lists, words_of
 from privasr_k2.text.normalize import normalize_english
-from privasr_k2.text.sanitize_report import NOTE, entity_counts, lines, privacy_of
+from privasr_k2.text.sanitize_report import NOTE, entity_counts, privacy_of
 from privasr_k2.text.sanitized_release import ABOUT, SANITIZED
 from privasr_k2.text.tagged_files import needs_entities, read_tagged
 
@@ -35,7 +37,7 @@ def main() -> None:
     made.add_argument("--in-privacy", type=Path, metavar="FILE", help="privacy.json of sanitize_text")
     made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists")
     made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="JSON")
-    made.add_argument("--out-table", type=Path, metavar="FILE", help="Markdown")
+    made.add_argument("--in-scored", type=Path, metavar="FILE", help="tagged text of test")
     args = cli.parse(made)
     if bool(args.in_sanitized) != bool(args.in_privacy):
         raise ConfigError("the command line", "--in-sanitized and --in-privacy", "one alone", "give both")
@@ -51,13 +53,13 @@ def main() -> None:
             sanitized = read_tagged([args.in_sanitized / SANITIZED])
     if args.in_public_lists:
         lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)
+        if args.in_scored:
+            report["coverage"] = name_coverage(read_tagged([args.in_scored]), texts, lists)
     report["classes"] = entity_counts(texts, sanitized, lists)
     if args.in_gold:
         found = agreement(read_tagged(args.in_gold), texts, "--in-gold")
         report["gold"] = {label: of_class.to_dict() for label, of_class in found.items()}
     write_json(args.out_report, report)
-    if args.out_table:
-        write_text(args.out_table, "\n".join(lines(report)) + "\n")
 
 
 if __name__ == "__main__":

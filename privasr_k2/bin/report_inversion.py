@@ -2,12 +2,12 @@ r"""Compare what invert_model found with private speech, and with the same words
 
     python -m privasr_k2.bin.report_inversion --in-inversions exp/inversion/{teacher_1,control}.safetensors \
         --in-members exp/shards/shard_1 --in-others data/feats_given --in-lang data/lang_char \
-        --out-report exp/inversion/RESULTS.md --out-picture exp/inversion/figure7.svg \
+        --out-values exp/inversion/inversion.json --out-picture exp/inversion/figure7.svg \
         --config conf/report_inversion.yaml
 
 --in-members: one features folder for all inversions, or one for each: who is in the model's training.
 --in-aligner: a public CTC model that cuts the words out of longer utterances; without it they count only
-where they are all that was said. Report and picture show private speech: they are for the owner.
+where they are all that was said. The picture shows private speech: both files are for the owner.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
-from privasr_k2.fileio import write_json, write_text
+from privasr_k2.fileio import write_json
 
 
 def main() -> None:
-    """Parse, compare, write, print."""
+    """Parse, compare, write."""
     made = cli.parser(__doc__)
     made.add_argument("--in-inversions", type=Path, nargs="+", required=True, metavar="FILE")
     made.add_argument("--in-members", type=Path, nargs="+", required=True, metavar="FEATS")
     made.add_argument("--in-others", type=Path, nargs="+", required=True, metavar="FEATS")
     made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
     made.add_argument("--in-aligner", type=Path, metavar="DIR", help="a public CTC model")
-    made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="Markdown")
-    made.add_argument("--out-values", type=Path, metavar="FILE", help="the same as JSON, for report_pate")
+    made.add_argument("--out-values", type=Path, required=True, metavar="FILE", help="JSON, for report")
     made.add_argument("--out-picture", type=Path, metavar="FILE", help="spectrograms side by side, SVG")
     cli.add_config(made)
     args = cli.parse(made)
@@ -37,7 +36,7 @@ def main() -> None:
 
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.attack.inversion_files import read_inversion
-    from privasr_k2.attack.inversion_report import examine, panels, report_text, report_values
+    from privasr_k2.attack.inversion_report import examine, panels, report_values
     from privasr_k2.attack.occurrences import cuts_of, find_occurrences
     from privasr_k2.attack.pictures import draw_side_by_side
     from privasr_k2.attack.settings import InversionReportConfig
@@ -62,14 +61,10 @@ def main() -> None:
         members *= len(inversions)
     others = find_occurrences(cuts_of(args.in_others, config.other_roles), words, lang, aligner)
     results = examine(inversions, members, others, config)
-    text = report_text(results, config)
-    if args.out_values is not None:
-        write_json(args.out_values, report_values(results, config))
+    write_json(args.out_values, report_values(results, config))
     if args.out_picture is not None:
         rows = panels(inversions, members, config)
         draw_side_by_side(rows, inversions[0].frame_shift, args.out_picture)
-    write_text(args.out_report, text)
-    print(text)
 
 
 if __name__ == "__main__":

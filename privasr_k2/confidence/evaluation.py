@@ -1,4 +1,4 @@
-"""Several systems' confidences on the same recordings: metrics with intervals, a table, points of a plot.
+"""Several systems' confidences on the same recordings: metrics with intervals, points of a plot.
 
 A system is a folder ``GROUP/SYSTEM/nbest_<role>`` whose best hypotheses have confidences. Systems of one
 group recognized the same words, and are compared with each other.
@@ -26,12 +26,7 @@ from privasr_k2.scoring.confidence_metrics import (
     draw_metrics,
     width_bins,
 )
-from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
-from privasr_k2.scoring.report import NOTHING, table
-
-TITLES = {"nce": "NCE", "ece_width": "ECE", "ece_mass": "ECE (equal mass)", "auc": "AUC"}
-_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -186,64 +181,6 @@ def reliability(confidences: np.ndarray, correct: np.ndarray, num_bins: int) -> 
     sums = np.bincount(bins, confidences, num_bins), np.bincount(bins, correct, num_bins)
     mean, share = (total[used] / words[used] for total in sums)
     return Reliability(mean, share, words[used])
-
-
-def results_text(
-    results: Sequence[SystemResult], *, command: str, corpus: CorpusInfo, options: MetricOptions
-) -> str:
-    """``RESULTS.md``: a table of the systems, one of their differences, and what they mean.
-
-    It holds no path and no date.
-    """
-    blocks = [f"# Word confidences{': ' if corpus.name else ''}{corpus.name}\n"]
-    if corpus.synthetic:
-        blocks.append(f"**Synthetic speech.** The corpus `{corpus.name}` is made by a program.\n")
-    if command:
-        blocks.append(f"Made by\n\n```bash\n{command}\n```\n")
-    blocks.append(table([_row(r, r.metrics, against="") for r in results]))
-    rows = [_row(r, measured, against=other) for r in results for other, measured in r.differences.items()]
-    if rows:
-        blocks.append("Differences of systems of one recognizer, on the same draws:\n")
-        blocks.append(table(rows))
-    percent = round(100 * options.confidence)
-    notes = [
-        f"In brackets: {percent} % intervals, {options.num_replicates:,} draws of users with replacement.",
-        "A word is correct where the alignment puts it beside itself in the reference; else it is a "
-        "substitution or an insertion. WER counts deletions besides.",
-        *([f"Not scored: {' '.join(corpus.left_out)}."] if corpus.left_out else []),
-        f"NCE: normalized cross-entropy, confidences clipped into [{options.clip:g}, {1 - options.clip:g}]; "
-        "the oracle has 1, the share of correct words as every word's confidence 0.",
-        f"ECE: expected calibration error, {options.num_bins} bins of equal width, and of equally many "
-        "words; less is better.",
-        "AUC: the chance that a correct word has a greater confidence than a wrong one, ties half.",
-    ]
-    blocks.append("".join(f"- {note}\n" for note in notes))
-    return "\n".join(blocks)
-
-
-def _row(result: SystemResult, measured: Mapping[str, Measured], *, against: str) -> dict[str, str]:
-    row = {"system": f"{result.group}/{result.system}"}
-    if against:
-        row["against"] = f"{result.group}/{against}"
-    else:
-        row |= {
-            "users": str(result.speakers),
-            "words": f"{result.words:,}",
-            "correct %": f"{100 * result.correct / result.words:.2f}",
-            "WER %": f"{100 * result.wer:.2f}",
-        }
-    return row | {TITLES[name]: _text(measured[name], signed=bool(against)) for name in METRICS}
-
-
-def _text(measured: Measured, *, signed: bool) -> str:
-    sign = "+" if signed else ""
-    if not math.isfinite(measured.value):
-        return NOTHING
-    interval = measured.interval
-    if interval is None:
-        return f"{measured.value:{sign}.{_DIGITS}f}"
-    low, high = (f"{end:{sign}.{_DIGITS}f}" for end in (interval.low, interval.high))
-    return f"{measured.value:{sign}.{_DIGITS}f} ({low} to {high})"
 
 
 def _confidences(lists: NbestLists) -> np.ndarray:

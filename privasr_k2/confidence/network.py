@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.randomness import derive_seed, stream
+from privasr_k2.recipe.progress import report_progress
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ def train_network(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     network.train()
     for epoch in range(epochs):
+        report_progress(epoch, epochs, "epoch")
         order = torch.from_numpy(stream(seed, "batches", epoch).permutation(len(features)))
         total = 0.0
         for batch in order.split(batch_size):

@@ -26,6 +26,7 @@ from privasr_k2.data import sphinx
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, write_text
+from privasr_k2.recipe.progress import report_progress
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -217,8 +218,6 @@ def _one_thread() -> None:
 def _stored(
     cuts: CutSet, folder: Path, role: str, config: FeatureConfig, pool: ProcessPoolExecutor | None
 ) -> Iterator[Cut]:
-    from tqdm import tqdm
-
     speeds = (1.0, *SPEEDS) if config.speed_perturb and role == "train" else (1.0,)
     tasks = [
         (batch, folder / f"feats_{role}_sp{speed}_{number:04d}", config, speed)
@@ -226,7 +225,8 @@ def _stored(
         for number, batch in enumerate(_batches(cuts, config.cuts_per_file))
     ]
     results = pool.map(_store, tasks) if pool is not None else map(_store, tasks)
-    for made in tqdm(results, total=len(tasks), desc=f"features of {role}", disable=None):
+    for number, made in enumerate(results, 1):
+        report_progress(number, len(tasks), f"{role} file")
         yield from made
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.errors import DataError
-from privasr_k2.fileio import atomic_path, read_json, read_yaml, write_json
+from privasr_k2.fileio import atomic_path, read_yaml, write_json
 from privasr_k2.randomness import stream
-from privasr_k2.scoring.report import NOTHING
 
 if TYPE_CHECKING:
     from lhotse import CutSet
@@ -27,11 +26,6 @@ PRIVATE, PUBLIC, POOL = "private", "public", "pool"
 FILE = "sides.json"
 _FORMAT = "privasr_k2 sides 1"
 _ABOUT = "features.yaml"
-_MEANT = {
-    PRIVATE: "private",
-    PUBLIC: "public, with texts",
-    POOL: "public, without: what teachers are asked for",
-}
 _WAY_OUT = "name other speakers, or give another corpus"
 
 
@@ -155,26 +149,6 @@ def split_speech(
                 shutil.copyfile(feats / _ABOUT, here / _ABOUT)
         write_json(temporary / FILE, {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **told})
     return {side: about["speakers"] for side, about in told.items()}
-
-
-def side_rows(path: Path) -> list[dict[str, str]]:
-    """Who is on which side, as rows of a table.
-
-    Raises:
-        DataError: another file than ``sides.json``.
-    """
-    told: Any = read_json(path)
-    if not isinstance(told, dict) or told.get("format") != _FORMAT:
-        raise DataError(path, f"sides.json ({_FORMAT})", "another file", "name that of split_speech")
-    return [
-        {
-            "side": meant,
-            "speakers": f"{len(told[side]['speakers']):,}",
-            "utterances": NOTHING if side == PRIVATE else f"{told[side]['utterances']:,}",
-            "hours": NOTHING if side == PRIVATE else f"{told[side]['hours']:.2f}",
-        }
-        for side, meant in _MEANT.items()
-    ]
 
 
 def _speaker(cut: Cut) -> str:

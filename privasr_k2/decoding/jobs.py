@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.hyps import Hyp, Record
+from privasr_k2.recipe.progress import report_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,15 +113,13 @@ def recognized(
         shuffle: puts the batches, each of cuts of about one length, in random order.
     """
     import torch
-    from tqdm import tqdm
 
     shares = split_by_duration([(cut.id, cut.duration, cut) for cut in cuts], config.num_jobs)
     share = shares[config.job - 1]
-    bar = tqdm(total=len(share), unit="utt", desc=f"decode {config.role}", disable=not sys.stderr.isatty())
     started = last = time.perf_counter()
     lost, seconds, done = [], 0.0, 0
     # Not inference_mode: k2 needs the version counters of tensors.
-    with bar, torch.no_grad():
+    with torch.no_grad():
         parts = list(batches(share, config.max_duration))
         order = range(len(parts)) if shuffle is None else shuffle.permutation(len(parts))
         for batch in (parts[place] for place in order):
@@ -130,9 +128,9 @@ def recognized(
                 if result is None:
                     lost.append(cut.id)
                 yield cut, result
-            bar.update(len(batch))
             done, seconds = done + len(batch), seconds + sum(cut.duration for cut in batch)
-            if bar.disable and time.perf_counter() - last > LOG_SECONDS:
+            report_progress(done, len(share), "utterance")
+            if time.perf_counter() - last > LOG_SECONDS:
                 last = time.perf_counter()
                 log.info("%d of %d utterances", done, len(share))
     elapsed = time.perf_counter() - started

@@ -28,6 +28,7 @@ from privasr_k2.dpsgd.units import Part, Speech, Unit, parts
 from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.privacy.streams import Secrets
 from privasr_k2.randomness import NoiseStream, derive_seed
+from privasr_k2.recipe.progress import report_progress
 from privasr_k2.training.trainer import learning_rate
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,7 @@ class Trainer:
         """The steps from ``start`` on; after each, the model has its weights."""
         config = self.config
         for number in range(start, config.steps):
+            report_progress(number, config.steps, "step")
             drawn = config.sampling.cohort(number, len(self._data.units), secrets.stream)
             noise = secrets.noise(number, "gradient") if self.optimizer.noise is not None else None
             yield self.step(number, [self._data.units[place] for place in drawn.tolist()], noise)

@@ -33,6 +33,7 @@ from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.privacy.correlated import RoundNoise
 from privasr_k2.privacy.streams import Secrets
+from privasr_k2.recipe.progress import report_progress
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.unit_sum import UnitSum
 
@@ -109,6 +110,8 @@ def rounds(
     begun = int(from_leader(process, torch.tensor([stand.round])))
     noises = _noises(config, len(federation.clients), secrets) if process.leads else {}
     for number in range(begun, config.rounds):
+        if process.leads:
+            report_progress(number, config.rounds, "round")
         from_leader(process, stand.server.weights)
         clip = stand.clip
         if clip is not None:

@@ -23,6 +23,7 @@ from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
 from privasr_k2.ragged import ranges
 from privasr_k2.randomness import stream
+from privasr_k2.recipe.progress import report_progress
 
 REFRESHES = ("round", "utterance")
 
@@ -124,6 +125,7 @@ def epochs(
     caches = no_marginals(len(spoken.client_names), spoken.numbers, config.prior_words)
     shared = None
     for number in range(config.rounds + 1):
+        report_progress(number, config.rounds, "round")
         now = np.flatnonzero(in_round == number)
         parts = np.split(now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1])
         for place, utterances in enumerate(parts):

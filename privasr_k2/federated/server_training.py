@@ -28,6 +28,7 @@ from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.randomness import stream
+from privasr_k2.recipe.progress import report_progress
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ def epochs(trainer: LocalTrainer, data: ClientData, config: FinetuneConfig) -> I
     """Train; the number of each epoch when it is done, from 0."""
     optimizer = torch.optim.Adam(trainer.trained, lr=config.lr)
     for epoch in range(config.epochs):
+        report_progress(epoch, config.epochs, "epoch")
         order = stream(config.seed, "server", epoch).permutation(len(data.text))
         for at in range(0, len(order), config.batch_size):
             trainer.gradient_of(batch_of(data, order[at : at + config.batch_size]))

@@ -34,6 +34,7 @@ from privasr_k2.pate.heads import CONFIG, ENCODER, WEIGHTS, HeadConfig
 from privasr_k2.pate.heads_tops import Inputs, Top, make_top
 from privasr_k2.pate.shards import FILE, read_shards
 from privasr_k2.randomness import stream
+from privasr_k2.recipe.progress import report_progress
 from privasr_k2.training.trainer import check_finite, learning_rate
 from privasr_k2.training.weights import load_tensors, read_header, save_tensors
 
@@ -149,6 +150,7 @@ def train_group(
         moved.values(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.decay_to_public
     )
     for step, here in enumerate(places):
+        report_progress(step, len(places), f"heads {numbers[0]} to {numbers[-1]}, step")
         for setting in optimizer.param_groups:
             setting["lr"] = learning_rate(config, step, step / config.steps)  # type: ignore[arg-type]
         inputs = utterances.take(here)

@@ -170,6 +170,6 @@ def _read(path: Path, root: Path) -> Corpus:
         home=folder,
         people=values.pop("people", folder.name),
         only_these=recipes is not None,
-        **({"recipes": tuple(recipes)} if recipes is not None else {}),
+        recipes=Corpus.recipes if recipes is None else tuple(recipes),
         **values,
     )

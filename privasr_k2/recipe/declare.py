@@ -238,16 +238,20 @@ class Recipe:
         return self.systems[name]
 
     def about(self, name: str, label: str = "", **facts: Fact) -> Declared:
-        """Declare artifacts that belong to no system alone: of the whole recipe, or of some of its parts."""
-        return self.system(name, label=label or name, method="recipe", folder=self.exp, **facts)
+        """Declare artifacts that belong to no system alone: of the whole recipe, or of a part of it."""
+        values = {"label": label or name, "method": "recipe", "facts": facts}
+        self.systems[name] = Declared(name, self.exp, values)
+        return self.systems[name]
 
     def report(self, number: int, *, manifests: str, **values: Any) -> None:
         """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""
         paths = (path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values())
         self.report_path = self.stage(
-            number, "results", "report", config=f"reports/{self.name}", in_systems=self.systems_file,
+            number, "results", "report", config=("report", f"reports/{self.name}"),
+            in_systems=self.systems_file,
             in_artifacts=[*dict.fromkeys(paths)], in_manifests=manifests, out_report=f"{self.exp}/RESULTS.md",
-            out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures", ledger=True,
+            out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures",
+            out_layout=f"{self.exp}/layout.yaml", ledger=True,
             set={"command": self.command, **values},
         )  # fmt: skip
 

@@ -6,7 +6,6 @@ Either way several processes of ``torchrun`` may share the work of one command.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import os
 import shlex
@@ -19,11 +18,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import remove_tree, write_text
+from privasr_k2.recipe import progress
+from privasr_k2.recipe.warm import WarmProcess, WarmServer, tie
+from privasr_k2.recipe.warm import die_with_parent as die_with_parent
 
-_PR_SET_PDEATHSIG = 1
+_VERBS = "privasr_k2.bin."
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GRACE_SECONDS = 10.0
 #: Verbs whose processes share the work when torchrun starts several; any other runs as one.
@@ -31,6 +34,7 @@ SHARING = frozenset({"audit_fedlm", "train_am", "train_fedlm", "train_lm", "trai
 # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
 _TORCHRUN = ("-m", "torch.distributed.run", "--redirects", "1", "--tee", "1")
 _SRUN = ("srun", "--ntasks-per-node=1")
+_Process: TypeAlias = subprocess.Popen | WarmProcess
 _SHARED_FILES_SECONDS = 10.0  # how long a network file system may hide a file that another node has written
 
 
@@ -43,12 +47,14 @@ class Command:
         argv: the program and its arguments.
         log: file that takes its output, with a line before (the command) and one after (exit code and time).
         keep_log: add to the log of the attempt that is being continued.
+        progress: file in which a local command reports how far it is, or None.
     """
 
     job: int
     argv: tuple[str, ...]
     log: Path
     keep_log: bool = False
+    progress: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[
     verb, *rest = argv
     if "/" in verb:
         return tuple(argv)
-    module = ("-m", f"privasr_k2.bin.{verb}", *rest)
+    module = ("-m", f"{_VERBS}{verb}", *rest)
     kind, _, torchrun = split_launcher(launcher)
     if torchrun is None or verb not in SHARING:
         return (sys.executable, *module)
@@ -103,8 +109,9 @@ def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[
 class Pool:
     """Runs commands as processes of this machine, each in a session of its own.
 
-    The kernel kills them when this process dies, in whatever way. Those that still run when the ``with``
-    block is left are asked to end and, after ten seconds, made to.
+    Verbs are forked from a warm process (:mod:`privasr_k2.recipe.warm`), all else is started anew.
+    The kernel kills them when this process dies, in whatever way. Those that still run when the
+    ``with`` block is left are asked to end and, after ten seconds, made to.
 
     Args:
         at_once: how many run at the same time.
@@ -113,14 +120,17 @@ class Pool:
 
     def __init__(self, *, at_once: int, work_dir: Path, lock: int | None = None) -> None:
         self._at_once, self._work_dir, self._lock = at_once, work_dir, lock
-        self._waiting: deque[tuple[Command, dict[str, str]]] = deque()
-        self._running: dict[subprocess.Popen, tuple[Command, float]] = {}
+        self._waiting: deque[tuple[Command, int | None]] = deque()
+        self._running: dict[_Process, tuple[Command, float]] = {}
+        self._servers: dict[int | None, WarmServer] = {}
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
         _stop(list(self._running))
+        for server in self._servers.values():
+            server.close()
 
     def add(self, commands: Iterable[Command], *, threads: int | None = None) -> None:
         """Let commands run after those that were added before.
@@ -128,8 +138,7 @@ class Pool:
         Args:
             threads: of each, where the environment does not say; ``None`` leaves that to the libraries.
         """
-        theirs = {} if threads is None else dict.fromkeys(_THREADS, str(threads))
-        self._waiting.extend((command, {**theirs, **os.environ}) for command in commands)
+        self._waiting.extend((command, threads) for command in commands)
 
     def next_ended(self, tick: Callable[[], None] = lambda: None) -> Ended:
         """Wait for the next command to end, of at least one that was added and has not ended.
@@ -138,14 +147,46 @@ class Pool:
             tick: called now and then.
         """
         while self._waiting and len(self._running) < self._at_once:
-            command, environment = self._waiting.popleft()
-            process = _start(command, environment, self._work_dir, self._lock)
-            self._running[process] = (command, time.monotonic())
+            command, threads = self._waiting.popleft()
+            self._running[self._start(command, threads)] = (command, time.monotonic())
         process = _next_ended(self._running, tick)
         command, started = self._running.pop(process)
         ended = Ended(command, process.returncode, time.monotonic() - started)
         _write_last_line(ended)
         return ended
+
+    def _start(self, command: Command, threads: int | None) -> _Process:
+        _first_lines(command)
+        environment = {
+            **({} if threads is None else dict.fromkeys(_THREADS, str(threads))),
+            **os.environ,
+        }
+        own = {} if command.progress is None else {progress.VARIABLE: str(command.progress)}
+        if _is_verb(command.argv):
+            if threads not in self._servers:
+                self._servers[threads] = WarmServer(environment, self._work_dir, self._lock)
+            _, _, module, *arguments = command.argv
+            process = self._servers[threads].start(module, arguments, command.log, own)
+            if process is not None:
+                return process
+        with command.log.open("a") as log:
+            return subprocess.Popen(
+                command.argv,
+                cwd=self._work_dir,
+                env={**environment, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=() if self._lock is None else (self._lock,),
+                preexec_fn=tie(),
+            )
+
+
+def _is_verb(argv: Sequence[str]) -> bool:
+    """Whether it is one process of a verb, on a system that kills children with their parent."""
+    is_module = tuple(argv[:2]) == (sys.executable, "-m") and argv[2].startswith(_VERBS)
+    return is_module and sys.platform.startswith("linux")
 
 
 def run_slurm(
@@ -179,8 +220,20 @@ def run_slurm(
     pattern = str(log.with_name(f"%a{log.suffix}") if is_array else log)
     array = [f"--array={','.join(str(command.job) for command in commands)}"] if is_array else []
     argv = [
-        *("sbatch", "--wait", "--parsable", "--open-mode=append", f"--job-name={job_name(work_dir)}"),
-        *(f"--chdir={work_dir}", f"--output={_escape(pattern, is_array)}", *array, *options, str(script)),
+        *(
+            "sbatch",
+            "--wait",
+            "--parsable",
+            "--open-mode=append",
+            f"--job-name={job_name(work_dir)}",
+        ),
+        *(
+            f"--chdir={work_dir}",
+            f"--output={_escape(pattern, is_array)}",
+            *array,
+            *options,
+            str(script),
+        ),
     ]
     started = time.monotonic()
     try:
@@ -190,7 +243,7 @@ def run_slurm(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_tie(),
+            preexec_fn=tie(),
             start_new_session=True,
         )
     except FileNotFoundError as error:
@@ -260,45 +313,7 @@ def job_name(work_dir: Path) -> str:
     return "privasr-" + hashlib.sha256(str(work_dir).encode()).hexdigest()[:10]
 
 
-def die_with_parent(number: int) -> None:
-    """Let the kernel send this process the signal ``number`` when its parent dies (Linux only)."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
-def _start(
-    command: Command, environment: dict[str, str], work_dir: Path, lock: int | None
-) -> subprocess.Popen:
-    _first_lines(command)
-    with command.log.open("a") as log:
-        return subprocess.Popen(
-            command.argv,
-            cwd=work_dir,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=() if lock is None else (lock,),
-            preexec_fn=_tie(),
-        )
-
-
-def _tie() -> Callable[[], None] | None:
-    """Let the kernel kill a child when this process dies (Linux only); made before the fork, run after it."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl, parent = ctypes.CDLL(None, use_errno=True).prctl, os.getpid()
-
-    def tie() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return tie
-
-
-def _next_ended(running: Iterable[subprocess.Popen], tick: Callable[[], None]) -> subprocess.Popen:
+def _next_ended(running: Iterable[_Process], tick: Callable[[], None]) -> _Process:
     pause = 0.001
     while True:
         for process in running:
@@ -309,7 +324,7 @@ def _next_ended(running: Iterable[subprocess.Popen], tick: Callable[[], None]) -
         pause = min(1.3 * pause, 0.2)
 
 
-def _stop(processes: Sequence[subprocess.Popen]) -> None:
+def _stop(processes: Sequence[_Process]) -> None:
     for process in processes:
         _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
@@ -320,7 +335,7 @@ def _stop(processes: Sequence[subprocess.Popen]) -> None:
         process.wait()
 
 
-def _signal(process: subprocess.Popen, number: int) -> None:
+def _signal(process: _Process, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

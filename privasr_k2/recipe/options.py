@@ -34,11 +34,13 @@ T = TypeVar("T")
 
 Count = Annotated[int, annotated_types.Ge(1)]
 Positive = Annotated[float, annotated_types.Gt(0)]
+Finite = Annotated[float, annotated_types.Interval(gt=0, lt=math.inf)]
 Share = Annotated[float, annotated_types.Interval(ge=0, le=1)]
 Delta = Annotated[float, annotated_types.Interval(gt=0, lt=1)]
 Counts = tuple[Count, ...]
 Positives = tuple[Positive, ...]
 Words = tuple[str, ...]
+Paths = tuple[Path, ...]
 
 
 def option(default: Any, help: str) -> Any:
@@ -53,7 +55,7 @@ def from_conf(key: str, help: str) -> Any:
 
 def path_option(help: str, default: Path | None = None) -> Any:
     """An option whose value is a path; a relative one starts where the command was given."""
-    return dataclasses.field(default=default, metadata={"help": help, "path": True})
+    return dataclasses.field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True)
@@ -147,16 +149,17 @@ def parse(
             _meant(error.option_name, fields, conf_keys),
         ) from None  # fmt: skip
     except click.UsageError as error:
-        place = error.param.opts[0] if getattr(error, "param", None) else "the command line"  # type: ignore[attr-defined]
-        if isinstance(error, click.BadOptionUsage):
-            place = error.option_name
+        parameter = getattr(error, "param", None)
+        where = parameter.opts[0] if parameter else getattr(error, "option_name", "the command line")
         expected, found = _expected(error)
-        raise ConfigError(place, expected, found, "correct it; --help lists all options") from None
+        raise ConfigError(where, expected, found, "correct it; --help lists all options") from None
     values: dict[str, Any] = {}
-    for name, (f, _) in fields.items():
+    for name in fields:
         value = context.params[name]
-        if f.metadata.get("path") and value is not None:
-            value = Path(value) if Path(value).is_absolute() else caller / value
+        if isinstance(value, Path):
+            value = caller / value
+        elif isinstance(value, tuple):
+            value = tuple(caller / one if isinstance(one, Path) else one for one in value)
         values[name] = value
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             given[name] = _last_word(words, name)
@@ -316,15 +319,23 @@ def _check_range(value: Any, constraints: Iterable[Any]) -> None:
             continue
         parts = [*constraint] if isinstance(constraint, annotated_types.GroupedMetadata) else [constraint]
         for part in parts:
-            for kind, holds, said in (
-                (annotated_types.Gt, lambda v, p: v > p.gt, "above {0.gt:g}"),
-                (annotated_types.Ge, lambda v, p: v >= p.ge, "of at least {0.ge:g}"),
-                (annotated_types.Lt, lambda v, p: v < p.lt, "below {0.lt:g}"),
-                (annotated_types.Le, lambda v, p: v <= p.le, "of at most {0.le:g}"),
-            ):
-                if isinstance(part, kind) and not holds(value, part):
-                    whole = "a whole number" if isinstance(value, int) else "a number"
-                    raise _NotFitting(f"{whole} {said.format(part)}")
+            said = _outside(value, part)
+            if said:
+                whole = "a whole number" if isinstance(value, int) else "a number"
+                raise _NotFitting(f"{whole} {said}")
+
+
+def _outside(value: Any, bound: Any) -> str:
+    """What ``value`` would have to be to lie within the bound; empty where it does."""
+    if isinstance(bound, annotated_types.Gt) and not value > bound.gt:
+        return f"above {bound.gt}"
+    if isinstance(bound, annotated_types.Ge) and not value >= bound.ge:
+        return f"of at least {bound.ge}"
+    if isinstance(bound, annotated_types.Lt) and not value < bound.lt:
+        return f"below {bound.lt}"
+    if isinstance(bound, annotated_types.Le) and not value <= bound.le:
+        return f"of at most {bound.le}"
+    return ""
 
 
 def _metavar(annotation: Any) -> str:
@@ -370,7 +381,9 @@ def _words_of_file(words: Sequence[str], caller: Path) -> list[str]:
         if not has_value:
             value = words[place + 1] if place + 1 < len(words) else ""
         path = caller / value
-        if not value or not path.is_file():
+        if not value:
+            raise ConfigError("--config", "a value", "nothing", "write --config FILE")
+        if not path.is_file():
             raise ConfigError("--config", "a file of options", value or "nothing", "correct the name")
         for number, line in read_lines(path):
             text = line.split(" #")[0].strip()

@@ -30,7 +30,8 @@ from privasr_k2.recipe.stamps import remove_temporaries
 from privasr_k2.recipe.systems import write_systems
 from privasr_k2.recipe.wiring import Wiring
 
-ROOT = Path(__file__).resolve().parents[2]
+#: The checkout: that of path.sh, or the one that this file stands in.
+ROOT = Path(os.environ.get("PRIVASR_ROOT") or Path(__file__).resolve().parents[2])
 
 
 class _Ended(BaseException):

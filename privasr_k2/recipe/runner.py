@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -15,9 +16,13 @@ from privasr_k2.errors import DataError
 from privasr_k2.recipe import launch, stamps
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
 from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.recipe.progress import clock, read_progress
+from privasr_k2.recipe.terminal import Terminal, duration
 from privasr_k2.recipe.wiring import Wiring, ancestors, reads_of
 
 _TAIL_LINES = 15
+_FORCED = "--force true"
+_TIME = re.compile(r"^[\d-]+ [\d:,]+ [A-Z]+ ")
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class Runner:
         self._stages, self._wiring, self._cache = stages, wiring, cache
         self._options, self._work_dir, self._shorten = options, work_dir, shorten
         self._selected = [stage for stage in stages if options.first <= stage.number <= options.last]
+        self._terminal = Terminal()
 
     def check_earlier(self) -> None:
         """Refuse to run on what stages that are not asked for have left undone or out of date.
@@ -96,7 +102,7 @@ class Runner:
             if reasons and not brought:
                 self._refuse(earlier, reasons[0])
             if brought:
-                _say(f"{earlier.label} ... no record of it: its outputs are used as they are")
+                self._say(f"{earlier.label} ... no record of it: its outputs are used as they are")
 
     def run(self, lock: int | None) -> None:
         """Run what is asked for and not up to date.
@@ -109,18 +115,21 @@ class Runner:
         """
         at_once, work_dir = self._options.at_once, self._work_dir
         with launch.Pool(at_once=at_once, work_dir=work_dir, lock=lock) as pool:
-            for _, stages in groupby(self._selected, key=lambda stage: stage.number):
-                self._bring_up_to_date(list(stages), pool)
+            try:
+                for _, stages in groupby(self._selected, key=lambda stage: stage.number):
+                    self._bring_up_to_date(list(stages), pool)
+            finally:
+                self._terminal.clear()
 
     def show(self) -> None:
         """Print what each stage reads and writes, and whether it would run; run nothing."""
         would_run: dict[int, Stage] = {}
         for stage in self._stages:
-            _say(stage.label)
+            self._say(stage.label)
             reads = dict.fromkeys(path for task in stage.tasks for path in reads_of(task))
             writes = [path for task in stage.tasks for path in task.outputs]
-            _say(f"    reads  {' '.join(reads) or '-'}")
-            _say(f"    writes {' '.join(writes)}")
+            self._say(f"    reads  {' '.join(reads) or '-'}")
+            self._say(f"    writes {' '.join(writes)}")
             before = [
                 w for w in {w.index: w for _, w in self._wiring.needs(stage)}.values() if w.index in would_run
             ]
@@ -129,13 +138,14 @@ class Runner:
                 status = f"runs after {', '.join(writer.label for writer in before)}"
             elif self._options.force and stage in self._selected:
                 would_run[stage.index] = stage
-                status = "runs: --force true"
+                status = f"runs: {_FORCED}"
             else:
                 reasons, _ = self._why_not_fresh(stage)
-                status = f"runs: {'; '.join(reasons)}" if reasons else "up to date"
+                why = [reason for reason in reasons if reason != stamps.NEVER]
+                status = f"runs: {'; '.join(why)}" if why else "runs" if reasons else "up to date"
                 if reasons:
                     would_run[stage.index] = stage
-            _say(f"    {status}" + ("" if stage in self._selected else " (not asked for)"))
+            self._say(f"    {status}" + ("" if stage in self._selected else " (not asked for)"))
 
     def _bring_up_to_date(self, waiting: list[Stage], pool: launch.Pool) -> None:
         """Stages of one number. When one has failed no other begins, and those at work come to their end."""
@@ -147,7 +157,7 @@ class Runner:
                 waiting.remove(stage)
                 begun += self._begin(stage, pool)
             else:
-                ended = pool.next_ended(_progress(begun))
+                ended = pool.next_ended(partial(self._terminal.show, partial(self._status, begun)))
                 self._take(next(one for one in begun if ended.command in one.tasks), ended)
             for one in [one for one in begun if one.is_over]:
                 begun.remove(one)
@@ -181,7 +191,7 @@ class Runner:
                 stamps.take_back(where, task, now, self._work_dir)
             state = stamps.state(where, task, now, self._cache)
             if self._options.force or not state.fresh:
-                found.append((task, now, state.reasons or ("--force true",)))
+                found.append((task, now, state.reasons or (_FORCED,)))
             else:
                 stamps.tidy(where, task, self._work_dir)
         return found
@@ -222,19 +232,23 @@ class Runner:
         """Let a stage run, unless it is up to date. Where Slurm runs it, it has ended."""
         surplus = stamps.remove_surplus(stage, self._work_dir)
         if surplus:
-            _say(f"{stage.label} ... removed {', '.join(surplus)}: the array has become smaller")
+            self._tell(stage, f"removed {', '.join(surplus)}: the array has become smaller")
         stale = self._stale(stage)
         if not stale:
-            _say(f"{stage.label} ... up to date")
+            self._tell(stage, "up to date")
             return []
         where = {task.job: stamps.places(stage, task, self._work_dir) for task, _, _ in stale}
-        log = where[stale[0][0].job].log
-        name = self._relative(log.parent if stage.is_array else log)
-        jobs = f"{len(stale)} of {len(stage.tasks)} jobs, " if stage.is_array else ""
-        _say(f"{stage.label} ... {jobs}{stale[0][2][0]}; log in {name}")
+        reason = stale[0][2][0]
+        if reason in (stamps.NEVER, _FORCED):
+            reason = ""
+        if reason or not self._terminal.is_live:
+            log = where[stale[0][0].job].log
+            name = self._relative(log.parent if stage.is_array else log)
+            jobs = f"{len(stale)} of {len(stage.tasks)} jobs" if stage.is_array else ""
+            self._tell(stage, "; ".join(filter(None, (jobs, reason, f"log in {name}"))))
         attempts = [stamps.read_record(where[task.job].attempt) for task, _, _ in stale]
         if any(attempt is not None and attempt.get("launcher") == "slurm" for attempt in attempts):
-            launch.cancel_slurm(self._work_dir, _say)
+            launch.cancel_slurm(self._work_dir, self._say)
         commands: dict[launch.Command, tuple[Task, Fingerprint]] = {}
         for (task, now, _), attempt in zip(stale, attempts, strict=True):
             continued = (
@@ -250,7 +264,8 @@ class Runner:
             )
             job = task.job if task.job is not None else 1
             argv = launch.argv_of(self._sharing(task.argv), stage.launcher)
-            commands[launch.Command(job, argv, where[task.job].log, continued)] = task, now
+            report = self._report_of(stage, job) if self._terminal.is_live else None
+            commands[launch.Command(job, argv, where[task.job].log, continued, report)] = task, now
         one = _Begun(stage, commands, time.monotonic())
         self._launch(one, pool)
         return [one]
@@ -271,7 +286,7 @@ class Runner:
             _, options, _ = launch.split_launcher(one.stage.launcher)
             is_array = one.stage.is_array
             for ended in launch.run_slurm(
-                list(one.tasks), options, is_array=is_array, work_dir=self._work_dir, say=_say
+                list(one.tasks), options, is_array=is_array, work_dir=self._work_dir, say=self._say
             ):
                 self._take(one, ended)
         elif len(one.tasks) > 1 and self._options.at_once > 1:
@@ -287,19 +302,21 @@ class Runner:
             stamps.tidy(where, task, self._work_dir)
         else:
             stamps.give_up(where, task, self._work_dir)
+        if ended.command.progress is not None:
+            ended.command.progress.unlink(missing_ok=True)
         one.ended.append(ended)
 
     def _finish(self, one: _Begun) -> list[DataError]:
         """Say how a stage ended."""
-        _clear_line()
         failed = [ended for ended in one.ended if ended.code != 0]
         if failed:
-            return [self._report(one.stage, failed)]
-        _say(f"{one.stage.label} ... done in {time.monotonic() - one.started:.1f} s")
+            return [self._failure(one.stage, failed)]
+        self._tell(one.stage, f"done in {duration(time.monotonic() - one.started)}")
         return []
 
-    def _report(self, stage: Stage, failed: Sequence[launch.Ended]) -> DataError:
+    def _failure(self, stage: Stage, failed: Sequence[launch.Ended]) -> DataError:
         """Show the end of the log, and make the error."""
+        self._terminal.clear()
         first = failed[0]
         lines = first.command.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         print("\n".join(lines), file=sys.stderr)
@@ -311,18 +328,47 @@ class Runner:
             found = f"{plural} {jobs} of {len(stage.tasks)} failed ({found})"
         return DataError(stage.label, "exit code 0", found, f"read {logs}, put it right, and run again")
 
+    def _status(self, begun: Sequence[_Begun]) -> str:
+        """The live line: of the first stage at work, and how many others there are."""
+        one = begun[0]
+        ended = {each.command for each in one.ended}
+        running = [command for command in one.tasks if command not in ended]
+        found = [read_progress(command.progress) for command in running if command.progress]
+        reports = [report for report in found if report is not None]
+        seconds = time.monotonic() - one.started
+        parts = [self._head(one.stage)]
+        if len(one.tasks) > 1:
+            parts.append(f"{len(ended)}/{len(one.tasks)} jobs")
+            share = (len(ended) + sum(report.fraction for report in reports)) / len(one.tasks)
+            parts += [f"ETA {clock(seconds / share - seconds)}"] if share else []
+        elif reports:
+            parts += reports[0].parts()
+        else:
+            parts += [f"{seconds:.0f} s", _last_line(running[0].log)]
+        others = len(begun) - 1
+        parts += [f"{others} more stage{'s' if others > 1 else ''}"] if others else []
+        return " | ".join(filter(None, parts))
+
+    def _report_of(self, stage: Stage, job: int) -> Path:
+        """The file in which a command reports its progress; not there yet."""
+        file = self._work_dir / ".stages" / "progress" / f"{stage.index}.{job}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        return file
+
+    def _head(self, stage: Stage) -> str:
+        """``[3/11] n-gram LM``: how lines about a stage of this run begin."""
+        place = [each.index for each in self._selected].index(stage.index) + 1
+        return f"[{place}/{len(self._selected)}] {stage.title}"
+
+    def _tell(self, stage: Stage, text: str) -> None:
+        self._say(f"{self._head(stage)} ... {text}")
+
+    def _say(self, text: str) -> None:
+        self._terminal.say(text)
+
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._work_dir))
-
-
-def _say(message: str) -> None:
-    print(message, flush=True)
-
-
-def _clear_line() -> None:
-    """Remove what :func:`_progress` has left."""
-    if sys.stdout.isatty():
-        print("\033[K", end="", flush=True)
 
 
 def _how(code: int | None) -> str:
@@ -333,28 +379,13 @@ def _how(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _progress(begun: Sequence[_Begun]) -> Callable[[], None]:
-    """On a terminal: the first stage's seconds, ended jobs and last line of its first log, in place."""
-    last = [time.monotonic()]
-
-    def tick() -> None:
-        now = time.monotonic()
-        if not sys.stdout.isatty() or now - last[0] < 1.0:
-            return
-        last[0] = now
-        one = begun[0]
-        with next(iter(one.tasks)).log.open("rb") as log:
-            log.seek(max(0, log.seek(0, 2) - 500))
-            lines = log.read().decode(errors="replace").replace("\r", "\n").split("\n")
-        text = next((line for line in reversed(lines) if line.strip()), "")
-        stages = f" {len(begun)} stages |" if len(begun) > 1 else ""
-        jobs = f" {len(one.ended)} of {len(one.tasks)} jobs |" if len(one.tasks) > 1 else ""
-        width = shutil.get_terminal_size().columns - 1
-        print(
-            f"  {now - one.started:.0f} s |{stages}{jobs} {text}"[:width].ljust(width), end="\r", flush=True
-        )
-
-    return tick
+def _last_line(log: Path) -> str:
+    """What a log says last, without the time; nothing where it has our own lines alone."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - 500))
+        lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return "" if last.startswith("# ") else _TIME.sub("", last)
 
 
 def _is_slurm(stage: Stage) -> bool:

@@ -24,6 +24,7 @@ from privasr_k2.recipe.fingerprint import REPOSITORY, Fingerprint, HashCache
 from privasr_k2.recipe.plan import Stage, Task
 from privasr_k2.recipe.renames import canonical
 
+NEVER = "never run"  # the reason of a stage that is new
 _TEMPORARY = re.compile(r"\.[0-9a-f]{8}\.(tmp|old)\..+")
 
 
@@ -109,7 +110,7 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
         if where.stamp.exists():
             return State(False, (f"{where.stamp} is damaged",))
         brought = len(missing) < len(task.outputs)
-        return State(False, ("there is no record of it",) if brought else ("has not run yet",), brought)
+        return State(False, ("there is no record of it",) if brought else (NEVER,), brought)
     reasons = [f"{path} is not there" for path in missing]
     if not is_same(stamp, now):
         reasons += _differences(stamp, now) or ["its record has another format"]

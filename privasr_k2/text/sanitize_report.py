@@ -108,34 +108,6 @@ def _kind(text: TaggedText) -> _Kind:
     return tuple(words), text.entities or ()
 
 
-def lines(report: Mapping[str, Any]) -> list[str]:
-    """A report for people: a table of what was found, one of how that agrees with gold entities."""
-    made = [NOTE, ""]
-    for title, table in (("entities", report.get("classes")), ("against gold entities", report.get("gold"))):
-        if table:
-            columns = list(next(iter(table.values())))
-            made += [
-                f"| {title} | {' | '.join(c.replace('_', ' ') for c in columns)} |",
-                "|---" * (len(columns) + 1) + "|",
-            ]
-            made += [
-                f"| {label} | {' | '.join('-' if row[c] is None else str(row[c]) for c in columns)} |"
-                for label, row in table.items()
-            ]
-            made.append("")
-    privacy = dict(report.get("privacy") or {})
-    sentences = privacy.pop("does_not_cover", [])
-    made += [f"- {name.replace('_', ' ')}: {_shown(value)}" for name, value in privacy.items()]
-    made += [f"- does not cover: {sentence}" for sentence in sentences]
-    return made
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(inner)}" for name, inner in value.items())
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def privacy_of(about: Mapping[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
     """What a release is worth.
 

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
-from tqdm import tqdm
 
 from privasr_k2.compat import grad_scaler, out_of_memory
 from privasr_k2.errors import PrivasrError
 from privasr_k2.randomness import derive_seed
+from privasr_k2.recipe.progress import report_progress
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.keeper import Keeper
 from privasr_k2.training.task import Source, Task, TrainerConfig
@@ -72,13 +72,9 @@ def train(
     train_log = TrainLog(folder, place.step, writes=process.leads)
     while place.epoch < config.epochs:
         wrapped.train()
-        remaining = source.epoch(place.epoch, skip=place.batch)
-        for batch in tqdm(
-            remaining, desc=f"epoch {place.epoch + 1}", initial=place.batch, disable=None, leave=False
-        ):
-            lr = learning_rate(
-                config, place.step, (place.epoch + place.frames / source.total_frames) / config.epochs
-            )
+        for batch in source.epoch(place.epoch, skip=place.batch):
+            done = place.epoch + place.frames / source.total_frames
+            lr = learning_rate(config, place.step, done / config.epochs)
             for group in optimizer.param_groups:
                 group["lr"] = lr
             seed = derive_seed(config.seed, "step", place.epoch, place.batch, process.rank)
@@ -92,6 +88,9 @@ def train(
             scaler.update()
             place = place.after_step(nats=nats, count=count, frames=frames)
             train_log.step(place, loss=nats / count, lr=lr, gradient_norm=float(norm))
+            if process.leads:
+                done = place.epoch + min(place.frames / source.total_frames, 1.0)
+                report_progress(done, config.epochs, "epoch", loss=place.nats / place.count)
             if config.save_every and place.step % config.save_every == 0:
                 keeper.save_training(place, model, optimizer, scaler)
         scores = evaluate(model, task, dev, process) if process.leads else {"loss": math.nan}

@@ -32,7 +32,10 @@ echo "${outs[0]}" >> runs.txt
 echo "threads ${OMP_NUM_THREADS-unset}"
 if [[ -n ${set[gate]-} ]]; then while [[ ! -e ${set[gate]} ]]; do sleep 0.02; done; fi
 read_all() {
-  for i in "${ins[@]}"; do if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi; done
+  for i in "${ins[@]}"; do
+    case $i in *.yaml#*) echo "value: ${i##*/}"; continue ;; esac  # a section is told by its address
+    if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi
+  done
   echo "value=${set[value]-}"
 }
 for out in "${outs[@]}"; do
@@ -61,14 +64,28 @@ exit 0
 """
 
 
+#: A recipe of stages that are declared already.
+RECIPE = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Options:
+    pass
+
+def stages(r, o):
+    r.records += {records!r}
+"""
+
+
 def hear_interrupts() -> None:
     """For ``preexec_fn``: whatever is started in the background inherits that interrupts are ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def shell_clone(folder: Path, corpora: dict[str, str]) -> Path:
-    """The repository's shell files, no recipes, the verb ``copy``, and these ``egs/NAME/run.sh``."""
-    shutil.copytree(ROOT / "local", folder / "local", ignore=shutil.ignore_patterns("recipes"))
+def clone(folder: Path, corpora: dict[str, str]) -> Path:
+    """The repository's entries, no recipes, the verb ``copy``, and these ``egs/NAME/corpus.yaml``."""
+    ignored = shutil.ignore_patterns("recipes", "__pycache__")
+    shutil.copytree(ROOT / "local", folder / "local", ignore=ignored)
     for name in ("run.sh", "path.sh"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "local/recipes").mkdir()
@@ -76,8 +93,7 @@ def shell_clone(folder: Path, corpora: dict[str, str]) -> Path:
     (folder / "x").write_text("x\n")
     for name, text in corpora.items():
         (folder / "egs" / name).mkdir(parents=True)
-        (folder / "egs" / name / "run.sh").write_text(text)
-        (folder / "egs" / name / "run.sh").chmod(0o755)
+        (folder / "egs" / name / "corpus.yaml").write_text(text)
     (folder / "copy").chmod(0o755)
     return folder
 
@@ -114,25 +130,12 @@ class Tree:
             rest = ["./copy", *rest]
         self.stages.append([str(number), title, *words_before, *rest])
 
-    def plan(self) -> bytes:
-        """The declared stages as ``local/stage.sh`` would collect them."""
-        words = [word for stage in self.stages for word in (str(len(stage)), *stage)]
-        return b"".join(word.encode() + b"\0" for word in words)
-
     def command(self, *options: str) -> list[str]:
-        """The command that runs the declared stages."""
-        plan = self.path.with_name(self.path.name + ".plan")
-        plan.write_bytes(self.plan())
-        return [
-            sys.executable,
-            "-m",
-            "privasr_k2.recipe.run",
-            "--plan",
-            str(plan),
-            "--root",
-            str(ROOT),
-            *options,
-        ]
+        """The command that runs the declared stages, as a recipe of one file."""
+        recipe = self.path.with_name(f"{self.path.name}_recipe.py")
+        recipe.write_text(RECIPE.format(records=self.stages))
+        main = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", str(recipe)]
+        return [*main, "--work-dir", str(self.path), *options]
 
     def run(self, *options: str, code: int = 0) -> str:
         """Run the declared stages; the two outputs together."""

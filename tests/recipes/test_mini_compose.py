@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.ledger import Ledger, entries_beside
+from privasr_k2.recipe.systems import read_systems
 from privasr_k2.text.normalize import normalize_english
 from tests.recipes.recipe_tools import run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/compose_tdnn_phone"
-OPTIONS = ("mini", "compose", "--size", "tiny", "--fmp-rounds", "2")
+OPTIONS = ("mini", "compose", "--preset", "tiny", "--fmp-rounds", "2")
 
 
 @pytest.mark.timeout(900)
@@ -22,11 +23,11 @@ def test_three_steps_and_a_guarantee_for_each_part(copied: Path) -> None:
     assert done.returncode == 0, done.stdout
     # The acoustic model is shared with recipe ctc.
     assert "stage 5 (acoustic model, tdnn) ... up to date" in done.stdout
-    text = (copied / EXP / "RESULTS.md").read_text()
-    rates, guaranteed = text.split("## What is guaranteed, and to whom")
-    for system in ("first_pass", "pretrained", "federated", "personalized"):
-        assert f"| {system}" in rates
-    assert "infinite" in guaranteed and "infinite" not in rates
+    systems = {one.name: one for one in read_systems(copied / EXP / "systems.jsonl")}
+    protected = {"pretrained": "mini/train", "federated": "mini/adapt/devices", "personalized": "mini/test"}
+    for name, data in protected.items():
+        [entry] = entries_beside(copied / systems[name].artifacts["privacy"])
+        assert entry.spending.data == data
     data = {
         entry.spending.data: entry.spending.unit for entry in Ledger(copied / "privacy/ledger.json").entries()
     }
@@ -49,7 +50,8 @@ def test_three_steps_and_a_guarantee_for_each_part(copied: Path) -> None:
 def test_what_cannot_be(tmp_path: Path) -> None:
     done = run_recipe("mini", "compose", "--nnlm", "gru", "--work-dir", tmp_path)
     assert (
-        done.returncode == 2 and "--nnlm: expected lstm, char_lstm or transformer, found 'gru'" in done.stdout
+        done.returncode == 2
+        and "--nnlm: expected one of lstm, char_lstm, transformer, found 'gru'" in done.stdout
     )
     done = run_recipe("librispeech", "compose", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")
     assert done.returncode == 2 and "public lists of names" in done.stdout

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.recipe.systems import read_systems
 from tests.recipes.recipe_tools import run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/rescore_tdnn_phone"
-OPTIONS = ("mini", "rescore", "--size", "tiny", "--lms", "lstm")
+OPTIONS = ("mini", "rescore", "--preset", "tiny", "--lms", "lstm")
 
 
 def errors(work: Path, system: str, role: str) -> int:
@@ -26,9 +27,9 @@ def test_from_the_first_pass_to_the_table(copied: Path) -> None:
     # The first pass is shared with recipe ctc.
     assert "stage 5 (acoustic model, tdnn) ... up to date" in done.stdout
     systems = ("first_pass", "ngram", "lstm", "all", "lattice_lstm", "oracle")
-    table = (copied / EXP / "RESULTS.md").read_text()
-    for system in systems:
-        assert f"| {system} " in table
+    declared = {one.name: one for one in read_systems(copied / EXP / "systems.jsonl")}
+    assert tuple(name for name, one in declared.items() if one.method != "recipe") == systems
+    assert {declared[name].compare_with for name in systems[1:]} == {("first_pass",)}
     for role in ("dev", "test"):
         found = {system: errors(copied, system, role) for system in systems}
         assert found["oracle"] < min(found[system] for system in systems[:-1])

@@ -56,7 +56,7 @@ def test_stages_spend_once_and_a_rerun_is_another_release(tmp_path: Path) -> Non
     assert sorted(numbers) == list(range(len(numbers))) != numbers
     tree.run()
     assert text(tree) == first and len(entries(tree)) == 1
-    tree.run("--first", "2", "--last", "2", "--force", "true")
+    tree.run("--stage", "2", "--stop-stage", "2", "--force", "true")
     assert text(tree) != first and len(entries(tree)) == 2
     assert entries(tree)[0].spending == entries(tree)[1].spending
 

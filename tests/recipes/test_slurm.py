@@ -149,7 +149,7 @@ def test_options_that_slurm_refuses(tree: Tree) -> None:
 
 def test_jobs_of_a_killed_run_are_cancelled(tree: Tree) -> None:
     tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
-    process = tree.start("--last", "6")
+    process = tree.start("--stop-stage", "6")
     deadline = time.monotonic() + 30
     while not (tree.path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -157,14 +157,14 @@ def test_jobs_of_a_killed_run_are_cancelled(tree: Tree) -> None:
     assert _queue() != ""
     tree.write("sometimes", '#!/usr/bin/env bash\nexec ./copy "$@"\n')
     began = time.monotonic()
-    assert "cancelling the Slurm jobs" in tree.run("--last", "6")
+    assert "cancelling the Slurm jobs" in tree.run("--stop-stage", "6")
     assert time.monotonic() - began < 60
     assert _queue() == ""
 
 
 def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
     tree.write("sometimes", "#!/usr/bin/env bash\necho begun >> begun\nexec sleep 100\n")
-    process = tree.start("--last", "6")
+    process = tree.start("--stop-stage", "6")
     deadline = time.monotonic() + 90
     while not (tree.path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -84,7 +84,7 @@ def test_early_end_when_an_output_comes_out_the_same(tree: Tree) -> None:
 def test_later_stages_refused_after_an_edit(chained: Tree) -> None:
     before = chained.contents()
     chained.write("model.yaml", "lr: 2\n")
-    said = chained.run("--first", "3", code=2)
+    said = chained.run("--stage", "3", code=2)
     assert "stage 2 (model)" in said and "model.yaml changed" in said and "--stage 2" in said
     assert chained.ran() == [] and chained.contents() == before
 
@@ -92,15 +92,15 @@ def test_later_stages_refused_after_an_edit(chained: Tree) -> None:
 def test_an_edit_that_the_asked_stage_does_not_depend_on(chained: Tree) -> None:
     chained.write("other.yaml", "x: 1\n")
     chained.stages.insert(2, ["1", "other", "./copy", "--config", "other.yaml", "--out-x", "exp/other"])
-    chained.run("--first", "1", "--last", "1")
+    chained.run("--stage", "1", "--stop-stage", "1")
     chained.write("other.yaml", "x: 2\n")
     chained.ran()
-    assert "up to date" in chained.run("--first", "3")
+    assert "up to date" in chained.run("--stage", "3")
 
 
 def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
     chained.write("data/feats/content", "damaged\n")
-    said = chained.run("--first", "2", code=2)
+    said = chained.run("--stage", "2", code=2)
     assert "data/feats was changed after it was written" in said and "--stage 1" in said
     chained.run()
     assert chained.ran() == ["data/feats"]
@@ -109,11 +109,11 @@ def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
 
 def test_from_the_middle_on_an_empty_tree(tree: Tree) -> None:
     chain(tree)
-    said = tree.run("--first", "3", code=2)
+    said = tree.run("--stage", "3", code=2)
     assert "stage 3 (table): expected exp/m/am, which stage 2 (model) writes, found nothing there" in said
     assert "--stage 0" in said  # the first that has not run
-    tree.run("--last", "1")
-    said = tree.run("--first", "3", code=2)
+    tree.run("--stop-stage", "1")
+    said = tree.run("--stage", "3", code=2)
     assert "run from there: --stage 2" in said
 
 
@@ -132,7 +132,7 @@ def test_neutral_flags_and_titles_do_not_count(chained: Tree) -> None:
 
 
 def test_force(chained: Tree) -> None:
-    chained.run("--first", "2", "--last", "2", "--force", "true")
+    chained.run("--stage", "2", "--stop-stage", "2", "--force", "true")
     assert chained.ran() == ["exp/m/am"]
 
 
@@ -233,7 +233,7 @@ def test_nothing_that_no_stage_wrote_is_replaced(tree: Tree) -> None:
     tree.write("exp/m/am/precious", "mine")
     assert "something that no stage has written" in tree.run(code=2)
     assert tree.read("exp/m/am/precious") == "mine"
-    assert "no record of it" in tree.run("--first", "3")  # but it may be used
+    assert "no record of it" in tree.run("--stage", "3")  # but it may be used
     assert tree.read("exp/m/RESULTS.md").startswith("mine")
     tree.run("--force", "true")
     assert not (tree.path / "exp/m/am/precious").exists()
@@ -257,7 +257,7 @@ def test_stale_temporaries_are_removed(chained: Tree) -> None:
     chained.write("exp/m/am/.deadbeef.tmp.1.safetensors", "half")
     chained.write("exp/m/.deadbeef.tmp.OTHER.md", "not of this stage")
     assert chained.run().count("up to date") == 4  # they count for nothing
-    chained.run("--first", "2", "--force", "true")
+    chained.run("--stage", "2", "--force", "true")
     assert [p.name for p in chained.path.rglob(".deadbeef.*")] == [".deadbeef.tmp.OTHER.md"]
 
 
@@ -284,7 +284,7 @@ def test_raw_folders_are_unchanging_and_raw_files_are_not(tree: Tree) -> None:
 
 
 def test_a_stage_range_that_holds_nothing(chained: Tree) -> None:
-    assert "0 1 2 3" in chained.run("--first", "7", code=2)
+    assert "0 1 2 3" in chained.run("--stage", "7", code=2)
 
 
 def test_two_runs_at_once(tree: Tree) -> None:

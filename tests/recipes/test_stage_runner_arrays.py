@@ -92,9 +92,9 @@ def test_at_most_nj_at_once(tree: Tree) -> None:
 
 
 def test_refused_before_a_job_has_run(tree: Tree) -> None:
-    tree.run("--last", "6")
+    tree.run("--stop-stage", "6")
     (tree.path / "exp/decode/2.txt").unlink()
-    assert "stage 6 (decode)" in tree.run("--first", "7", code=2)
+    assert "stage 6 (decode)" in tree.run("--stage", "7", code=2)
 
 
 @pytest.mark.parametrize("jobs", ["JOB=1", "JOB=2:1", "JOB=a:b", "JOB=1:99999"])

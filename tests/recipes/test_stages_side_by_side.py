@@ -33,8 +33,8 @@ def test_stages_of_a_number_that_do_not_need_each_other_run_at_once(tree: Tree) 
     text = tree.run(*TWO)
     ran = tree.ran()
     assert sorted(ran[:2]) == ["exp/a", "exp/b"] and ran[2:] == ["exp/c"]
-    ended = [text.index(f"stage 1 ({name}) ... done") for name in "ab"]
-    assert max(ended) < text.index("stage 2 (c)")
+    ended = [text.index(f"/3] {name} ... done") for name in "ab"]
+    assert max(ended) < text.index("[3/3] c")
     assert tree.run(*TWO).count("up to date") == 3 and tree.ran() == []
     assert tree.run().count("up to date") == 3
 
@@ -53,7 +53,7 @@ def test_one_at_a_time_by_default(tree: Tree) -> None:
     add(tree, 1, "slow", "--set", "pause_after=0.3")
     add(tree, 1, "free", "--set", "pause_after=0.1")
     text = tree.run("--nj", "2")
-    assert text.index("(slow) ... done") < text.index("(free) ... has not run yet")
+    assert text.index("slow ... done") < text.index("free ... log in")
 
 
 def test_no_more_processes_than_jobs(tree: Tree) -> None:
@@ -83,11 +83,11 @@ def test_a_failure_lets_the_others_end_and_nothing_begin(tree: Tree) -> None:
     add(tree, 1, "third")
     add(tree, 2, "later")
     text = tree.run(*TWO, code=2)
-    assert "this went wrong" in text and "stage 1 (good) ... done" in text
+    assert "this went wrong" in text and "[2/4] good ... done" in text
     assert "error: stage 1 (bad): expected exit code 0" in text and "third" not in text
     assert sorted(tree.ran()) == ["exp/bad", "exp/good"] and (tree.path / "exp/good").exists()
     tree.stages[0] = [word for word in tree.stages[0] if word not in ("--set", "fail=1")]
-    assert "stage 1 (good) ... up to date" in tree.run(*TWO)
+    assert "[2/4] good ... up to date" in tree.run(*TWO)
     assert sorted(tree.ran()) == ["exp/bad", "exp/later", "exp/third"]
 
 

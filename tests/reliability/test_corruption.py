@@ -171,7 +171,7 @@ def test_flips_in_the_ledger(name: str, tmp_path: Path) -> None:
     whole = (tree.path / name).read_bytes()
     for _ in range(4):
         flip(tree.path / name, rng)
-        text = tree.run("--force", "true", "--first", "2", code=2)
+        text = tree.run("--force", "true", "--stage", "2", code=2)
         assert "way out" in text
         assert sums(tree) == first
         (tree.path / name).write_bytes(whole)

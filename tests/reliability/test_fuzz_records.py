@@ -176,7 +176,7 @@ def stamped() -> dict[str, bytes]:
 
 def declared(work: Path) -> tuple[plan.Stage, plan.Task]:
     """The one stage."""
-    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(WORDS)), *WORDS)).encode(), str(work))
+    (stage,) = plan.parse([WORDS], str(work))
     return stage, stage.tasks[0]
 
 

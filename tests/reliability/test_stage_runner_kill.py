@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -97,6 +98,17 @@ def test_killed_on_the_way_to_another_configuration_and_back(tmp_path: Path) -> 
     assert leftovers(tree) == []
 
 
+def is_gone(pid: str, seconds: float = 5.0) -> bool:
+    """Whether a process ends within that time."""
+    status = Path("/proc") / pid / "status"
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not status.exists() or "Z (zombie)" in status.read_text():
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def test_no_child_outlives_a_killed_runner(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "work")
     tree.write("endless", "#!/usr/bin/env bash\necho $$ > child\nexec sleep 60\n")
@@ -105,15 +117,31 @@ def test_no_child_outlives_a_killed_runner(tmp_path: Path) -> None:
     process = tree.start()
     while not (tree.path / "child").exists() or not tree.read("child"):
         time.sleep(0.02)
-    child = Path("/proc") / tree.read("child").strip()
-    assert child.exists()
     kill(process)
-    deadline = time.monotonic() + 5
-    while (
-        child.exists() and "Z (zombie)" not in (child / "status").read_text() and time.monotonic() < deadline
-    ):
-        time.sleep(0.02)
-    assert not child.exists() or "Z (zombie)" in (child / "status").read_text()
+    assert is_gone(tree.read("child").strip())
+
+
+def test_no_warm_child_outlives_a_killed_runner(tmp_path: Path) -> None:
+    """The server dies with the runner, and its children with the server."""
+    (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(60)\n")
+    script = (
+        "import os, time\nfrom pathlib import Path\nfrom privasr_k2.recipe.warm import WarmServer\n"
+        "server = WarmServer(os.environ, Path.cwd())\n"
+        "process = server.start('sleeps', [], Path('log'), {})\n"
+        "print(server._process.pid, process.pid, flush=True)\ntime.sleep(60)\n"
+    )
+    runner = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert runner.stdout is not None
+    server, child = runner.stdout.readline().split()
+    assert not is_gone(server, 0.1) and not is_gone(child, 0.1)
+    kill(runner)
+    assert is_gone(server) and is_gone(child)
 
 
 def test_a_new_run_ends_what_a_killed_verb_has_started(tmp_path: Path) -> None:

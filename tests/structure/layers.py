@@ -12,7 +12,8 @@ PACKAGE = ROOT / "privasr_k2"
 #: Layer of every module or sub-package at the top of privasr_k2; a new one has to be entered here.
 LAYERS = {
     **dict.fromkeys(
-        ["errors", "fileio", "config", "randomness", "compat", "environment", "ragged", "recipe"], 0
+        ["errors", "fileio", "config", "sections", "randomness", "compat", "environment", "ragged", "recipe"],
+        0,
     ),
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
     **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
@@ -20,12 +21,12 @@ LAYERS = {
     "am": 4,
     **dict.fromkeys(["decoding", "confidence"], 5),
     **dict.fromkeys(["pate", "dpsgd", "federated", "attack"], 6),
-    "bin": 7,
+    **dict.fromkeys(["report", "bin", "__main__"], 7),
 }
 #: Imports between different parts of one layer; layer 0 is free within itself.
 SIDEWAYS = {
     *(("data", "corpora"), ("corpora", "data"), ("scoring", "privacy"), ("text", "privacy")),
-    *(("lm", "data"), ("lm", "training")),
+    *(("lm", "data"), ("lm", "training"), ("bin", "report")),
 }
 #: Where k2 may be named at all, and then inside functions only.
 K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")

@@ -18,6 +18,7 @@ from privasr_k2.recipe.layers import OVERRIDES, PRESETS, defaults
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
+REPORTS = sorted(CONF.glob("reports/*.yaml"))
 CORPORA = sorted(ROOT.glob("egs/*/corpus.yaml"))
 
 
@@ -107,7 +108,14 @@ def test_layers_above_are_found() -> None:
 @pytest.mark.parametrize("name", BASES)
 def test_defaults_load(name: str) -> None:
     addresses = [Path(defaults(ROOT)[part]) for part in dict.fromkeys([upon(name), name])]
+    if name == "report":
+        addresses.append(REPORTS[0])
     config.load(resolve(name), addresses)
+
+
+@pytest.mark.parametrize("file", REPORTS, ids=lambda path: path.stem)
+def test_layouts_of_reports_load(file: Path) -> None:
+    config.load(resolve("report"), [Path(defaults(ROOT)["report"]), file])
 
 
 @pytest.mark.parametrize("name", BASES)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import privasr_k2
-from tests.structure.layers import PACKAGE, ROOT
+from tests.structure.layers import LAYERS, PACKAGE, ROOT, modules, part
 
 
 @pytest.mark.slow
@@ -36,3 +41,64 @@ def test_a_wheel_that_installs(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(target)},
     ).stdout  # fmt: skip
     assert where.startswith(str(target))
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def distribution(requirement: str) -> str:
+    """The normalized name in a requirement."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def with_dependencies(names: Iterable[str]) -> set[str]:
+    """Distributions and all that they need, as far as installed; optional dependencies are left out."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            try:
+                needed = importlib.metadata.requires(name) or []
+            except importlib.metadata.PackageNotFoundError:
+                continue
+            waiting += [distribution(one) for one in needed if "extra ==" not in one]
+    return found
+
+
+def test_the_core_imports_without_the_extras() -> None:
+    core = with_dependencies(map(distribution, PROJECT["dependencies"]))
+    assert core.isdisjoint({"torch", "k2", "lhotse", "kaldifst"})
+    installed = importlib.metadata.packages_distributions().items()
+    others = {top for top, owners in installed if core.isdisjoint(map(distribution, owners))}
+    blocked = sorted((others | {"torch", "k2", "lhotse", "kaldifst"}) - {"privasr_k2"})
+    assert {"torch", "spacy", "sklearn", "matplotlib"} <= set(blocked)
+    names = [f"privasr_k2.{name}" for name in modules() if name and LAYERS[part(name)] <= 1]
+    names += [f"privasr_k2.bin.{name}" for name in ("privacy_plan", "privacy_report", "compare")]
+    code = (
+        "import importlib, json, sys\n"
+        "blocked, names = json.loads(sys.stdin.read())\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name in blocked: raise ModuleNotFoundError(f'{name} is blocked', name=name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "for name in names: importlib.import_module(name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps([blocked, names]), cwd=ROOT, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_package_that_is_declared_is_locked() -> None:
+    extras = PROJECT["optional-dependencies"]
+    declared = {distribution(one) for name in extras if name not in ("all", "docs") for one in extras[name]}
+    declared |= {distribution(one) for one in PROJECT["dependencies"]}
+    files = ("requirements/torch1.txt", "requirements/kenlm.txt")
+    text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
+    locked = {distribution(line) for line in text.splitlines() if "==" in line}
+    assert declared - locked == set()
+    [everything] = extras["all"]
+    assert set(re.split(r"[\[\],]+", everything.rstrip("]"))) == set(extras) - {"all"} | {PROJECT["name"]}

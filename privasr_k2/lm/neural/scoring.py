@@ -20,6 +20,7 @@ from privasr_k2.lm.neural.batches import group_by_length, make_batch
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.prefix_tree import build_tree
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
+from privasr_k2.recipe.progress import report_progress
 
 #: Positions of a padded batch.
 BATCH_POSITIONS = 4096
@@ -52,7 +53,10 @@ class NeuralScorer:
         ends = np.cumsum(text.lengths)
         found = np.zeros(int(text.lengths.sum()))
         with _scoring(self.model):
+            done = 0
             for group in group_by_length(text.lengths, BATCH_POSITIONS, np.arange(len(text))):
+                done += len(group)
+                report_progress(done, len(text), "sentence")
                 batch = make_batch(text, group).to(self.device)
                 log_probs = self.model(batch.inputs, batch.targets, batch.lengths).cpu().numpy()
                 columns = np.arange(log_probs.shape[1])

@@ -60,7 +60,7 @@ def test_wrong_options(monkeypatch: pytest.MonkeyPatch, arguments: list[str], pa
     with pytest.raises(ConfigError) as caught:
         verb(monkeypatch, *arguments)
     assert part in str(caught.value)
-    assert "privasr_k2.bin.train_am --help" in caught.value.way_out
+    assert "privasr verb train_am --help" in caught.value.way_out
 
 
 def _exit(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:

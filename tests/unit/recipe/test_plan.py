@@ -9,8 +9,7 @@ from privasr_k2.recipe import plan
 
 
 def parse(*declarations: list[str], work_dir: str = "/work") -> tuple[plan.Stage, ...]:
-    words = [word for declared in declarations for word in (str(len(declared)), *declared)]
-    return plan.parse("".join(word + "\0" for word in words).encode(), work_dir)
+    return plan.parse(declarations, work_dir)
 
 
 def test_flags_of_five_kinds() -> None:
@@ -87,4 +86,4 @@ def test_numbers_that_fall_and_no_stage_at_all() -> None:
     with pytest.raises(ConfigError, match="in the order in which they run"):
         parse(["2", "b", "v", "--out-a", "x"], ["1", "a", "v", "--out-a", "y"])
     with pytest.raises(ConfigError, match="at least one stage"):
-        plan.parse(b"", "/work")
+        plan.parse([], "/work")

@@ -21,7 +21,7 @@ def declared(folder: Path, own: str = "", flags: str = "") -> list[Stage]:
         (folder / place).mkdir()
         (folder / place / "am.yaml").write_text(text)
     line = f"4 train ./v --config {folder}/conf/am.yaml {folder}/own/am.yaml --out-x exp/x {flags}".split()
-    return plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(folder))
+    return plan.parse([line], str(folder))
 
 
 def check(folder: Path, own: str = "", flags: str = "") -> None:
@@ -71,7 +71,7 @@ def test_others_are_named(tmp_path: Path, own: str, flags: str, message: str) ->
 
 def test_a_stage_without_defaults_is_its_verbs_own(tmp_path: Path) -> None:
     line = ["0", "a", "./v", "--out-x", "exp/x", "--set", "anything=1"]
-    stages = plan.parse("".join(f"{word}\0" for word in (str(len(line)), *line)).encode(), str(tmp_path))
+    stages = plan.parse([line], str(tmp_path))
     check_keys(stages, tmp_path, tmp_path / "conf")
 
 

@@ -23,7 +23,7 @@ from privasr_k2.recipe.fingerprint import Fingerprint
 )
 def test_places(declared: str, stamp: str, log: str) -> None:
     words = ["0", "t", *declared.replace("--out", "./v --out").split()]
-    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(words)), *words)).encode(), "/w")
+    (stage,) = plan.parse([words], "/w")
     where = stamps.places(stage, stage.tasks[0], Path("/w"))
     assert (str(where.stamp), str(where.log)) == (f"/w/{stamp}", f"/w/{log}")
     assert where.attempt == where.stamp.with_suffix(".attempt.json")
@@ -32,7 +32,7 @@ def test_places(declared: str, stamp: str, log: str) -> None:
 def test_killed_when_a_failed_attempt_had_just_been_taken_up_again(tmp_path: Path) -> None:
     """The old output is kept, the attempt's is in its place, and its empty shelf is still there."""
     words = ["0", "t", "./v", "--out-x", "exp/am"]
-    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(words)), *words)).encode(), str(tmp_path))
+    (stage,) = plan.parse([words], str(tmp_path))
     where = stamps.places(stage, stage.tasks[0], tmp_path)
     now = Fingerprint((), (), ())
     for name in ("exp/am/new", "exp/.stages/am.before/0/old", "exp/.stages/am.partial/x"):
@@ -50,7 +50,7 @@ def test_killed_when_a_failed_attempt_had_just_been_taken_up_again(tmp_path: Pat
 def test_killed_by_a_stage_that_had_more_outputs(tmp_path: Path) -> None:
     """What waits for an output that the task no longer has does not stand in its way."""
     words = ["0", "t", "./v", "--out-x", "exp/am"]
-    (stage,) = plan.parse("".join(w + "\0" for w in (str(len(words)), *words)).encode(), str(tmp_path))
+    (stage,) = plan.parse([words], str(tmp_path))
     where = stamps.places(stage, stage.tasks[0], tmp_path)
     for name in ("exp/.stages/am.before/0/old", "exp/.stages/am.before/1/other"):
         (tmp_path / name).parent.mkdir(parents=True)

@@ -12,8 +12,7 @@ from privasr_k2.recipe.wiring import Wiring, ancestors
 
 
 def wiring(folder: Path, *declarations: str) -> Wiring:
-    words = [word for line in declarations for word in (str(len(line.split())), *line.split())]
-    return Wiring(plan.parse("".join(word + "\0" for word in words).encode(), str(folder)), folder)
+    return Wiring(plan.parse([line.split() for line in declarations], str(folder)), folder)
 
 
 def test_writers_of_a_path_of_what_holds_it_and_of_what_is_in_it(tmp_path: Path) -> None:

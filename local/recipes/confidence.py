@@ -1,0 +1,67 @@
+"""Word confidences of recognizers of which there is only the output: trained, calibrated, evaluated."""
+
+from dataclasses import dataclass
+
+from local.stages.confidence import apply_confidence, evaluate_confidence, train_confidence
+from local.stages.second_pass import score_words
+from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import Words, option
+
+
+@dataclass(frozen=True)
+class Options:
+    """The recognizers; --arpa adds log-probabilities of a language model as features."""
+
+    recognizers: Words = option(("kaldi_rev", "kaldi_librispeech"),
+                                "folders ctm_NAME of the corpus")
+
+
+def stages(r: Recipe, o: Options) -> None:
+    """The recognizer's own confidences, as they are and calibrated, are the baselines of the network."""
+    if r.corpus.name != "earnings21":
+        r.refuse("recipe confidence", "recognizers' output: earnings21", r.corpus.name,
+                 "run recipe rescore")
+    data, arpa = "data/earnings21", r.data.arpa
+    r.exp = "exp/confidence_lm" if arpa else "exp/confidence"
+    r.stage(0, "gold and recognized words, in train, dev and test", "prepare_earnings21",
+            config="earnings21",
+            raw_corpus=r.data.corpus_dir, out_dir=data)
+    scores = {}  # of recognizer and role
+    for recognizer in o.recognizers if arpa else ():
+        for role in ("train", "dev", "test"):
+            scores[recognizer, role] = score_words(
+                r, 1, f"LM scores of {recognizer}, {role}", f"{data}/{recognizer}/nbest_{role}",
+                str(arpa),
+                "lm", f"{r.exp}/{recognizer}/lm_scores/lm_{role}.safetensors",
+            )
+    models = {}
+    for recognizer in o.recognizers:
+        lists, folder = f"{data}/{recognizer}", f"{r.exp}/{recognizer}/models"
+        for calibration in ("platt", "isotonic"):
+            models[recognizer, f"own_{calibration}"] = train_confidence(
+                r, 2, f"{recognizer}, own confidences, {calibration}", f"{lists}/nbest_dev", data,
+                f"{folder}/own_{calibration}",
+                set={"classifier": "own", "calibration": calibration},
+            )
+        models[recognizer, "network"] = train_confidence(
+            r, 2, f"{recognizer}, network", f"{lists}/nbest_train", data, f"{folder}/network",
+            in_scores=scores.get((recognizer, "train")), in_calibration=f"{lists}/nbest_dev",
+            in_calibration_scores=scores.get((recognizer, "dev")),
+        )
+    systems = {
+        "own": ("own_platt", False), "own_platt": ("own_platt", True),
+        "own_isotonic": ("own_isotonic", True),
+        "network_raw": ("network", False), "network": ("network", True),
+    }
+    tested = [
+        apply_confidence(
+            r, 3, f"{recognizer}, {system}, test", models[recognizer, model],
+            f"{data}/{recognizer}/nbest_test", f"{r.exp}/{recognizer}/{system}/nbest_test",
+            calibrated=calibrated,
+            scores=[scores[recognizer, "test"]] if arpa and model == "network" else [],
+        )
+        for recognizer in o.recognizers
+        for system, (model, calibrated) in systems.items()
+    ]
+    evaluate_confidence(r, 4, tested, data, f"{r.exp}/results", ["own", "own_isotonic"])
+    r.report(5, manifests=data)

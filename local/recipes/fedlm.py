@@ -1,0 +1,95 @@
+"""Federated adaptation of neural LMs on recognized text, with privacy for each client (liu2021)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from local.stages import clients as text
+from local.stages import federated as fl
+from local.stages.first_pass import first_pass
+from local.stages.lm_rescoring import NeuralLm, train_neural_lm
+from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import Count, Delta, Finite, from_conf, option
+
+
+@dataclass(frozen=True)
+class Options(text.ClientOptions):
+    """Those of clients' text, and those of training."""
+
+    nnlm: NeuralLm = option("char_lstm", "neural LM that is adapted")
+    lm_epochs: Count | None = option(None, "passes over its public text (default: conf/lm_*.yaml)")
+    epochs: Count | None = from_conf("finetune_lm.epochs", "passes of training on the server")
+    confidence_use: tuple[fl.ConfidenceUse, ...] = option(
+        (), "how confidences are used, beside 'all' (default: hard utterance token)")
+    threshold: fl.Fraction | None = from_conf(
+        "fedlm.confidences.threshold", "hard: least mean confidence of a sentence")
+    scratch: bool = option(True, "train from random weights, too")
+    rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
+    client_fraction: fl.Fraction | None = option(
+        None, "share of the clients in a round (default: conf/fedlm/fedlm.yaml)")
+    client_lr: Finite | None = from_conf("fedlm.client.lr", "learning rate of clients")
+    server_lr: Finite | None = from_conf("fedlm.server.lr", "learning rate of the server")
+    tune: bool = option(False, "choose learning rates on clients of dev (conf/fedlm_tune.yaml)")
+    noises: tuple[Finite, ...] = option(
+        (0.2, 0.5, 1.5), "noise multipliers of private training; '': none")
+    private_confidence_use: tuple[fl.ConfidenceUse, ...] = option(
+        (), "the same with noise (default: all token)")
+    private_sampling: tuple[fl.Sampling, ...] = option(
+        ("poisson",), "clients of a round: drawn, or in a fixed order with correlated noise")
+    private_client_fraction: fl.Fraction | None = option(
+        None, "poisson: share of the clients in a round (default: 0.05; paper: 100 clients)")
+    private_cohort: Count | None = from_conf("fedlm.cohort", "ordered: clients of a round")
+    strategy: Literal["square_root", "tree", "increments"] = option(
+        "square_root", "ordered: correlation of the noise")
+    bands: Count | None = option(
+        None, "square_root: correlated rounds (default: until a client's next turn)")
+    private_rounds: Count | None = option(None, "rounds with noise (default: --rounds)")
+    private_lr: Finite | None = option(
+        None, "learning rate of the server with noise (default: --server-lr)")
+    clip: Finite = option(0.5, "largest L2 norm of a client's update, with noise")
+    delta: Delta = option(1e-5, "delta of the guarantee")
+    audit: bool = option(True, "attack the private training with noise --audit-noise")
+    audit_noise: Finite = option(0.5, "noise multiplier whose claim is attacked")
+
+
+def stages(r: Recipe, o: Options) -> None:
+    """A neural LM (stage 11) is adapted to the text of clients, by clients (13 to 15)."""
+    calls, first = r.corpus.name == "earnings21" and not o.decode, None
+    if o.noises and not calls:
+        text.refuse_people_of_public_data(r, o)
+    if o.decode:
+        first = first_pass(r, o)                                        # 0-8
+        data, r.exp = first.data, f"{first.exp.replace('ctc', 'fedlm', 1)}_{o.nnlm}"
+        clients = text.recognized_clients(r, o, first, tune=o.tune)     # 9-10: with confidences
+    else:
+        data, r.exp = text.public_text_data(r, o.nnlm_text), f"exp/fedlm_text_{o.nnlm}"
+        clients = text.call_clients(r, o) if calls else text.said_clients(r, o, data.manifests)
+    pretrained = train_neural_lm(r, 11, f"neural LM, {o.nnlm}, pre-trained", o.nnlm, data,
+                                 f"{r.exp}/lm/pretrained", text=o.nnlm_text, epochs=o.lm_epochs)
+    has_confidences = o.decode or calls
+    every: tuple[str, ...] = tuple(fl.USE_LABELS) if has_confidences else ("all",)
+    few = ("all", "token") if has_confidences else ("all",)
+    uses = tuple(dict.fromkeys(("all", *(o.confidence_use or every))))
+    private_uses = (o.private_confidence_use or few) if o.noises else ()
+    if beyond := [use for use in (*uses, *private_uses) if use not in every]:
+        r.refuse("--confidence-use and --private-confidence-use",
+                 "all: of what was said, all words are sure", beyond[0], "remove it, or decode")
+    a = fl.Adaptation(r, o, clients, pretrained, uses, private_uses, first)
+    for use in uses:
+        a.train_on_server(12, use)                                      # not private, in one place
+    for use in uses:
+        a.train_federated(13, use)          # not private; a round: privasr_k2.federated.fedlm
+    if o.scratch:
+        a.train_on_server(14, "all", scratch=True)
+        for use in few:
+            a.train_federated(14, use, scratch=True)
+    for noise in o.noises:
+        for use in private_uses:
+            for sampling in o.private_sampling:
+                a.train_private(15, use, noise, sampling)       # clip and noise: a release each
+    if o.noises and o.audit and o.audit_noise in o.noises:
+        a.attack(16, o.audit_noise)
+    fl.measure_perplexities(a, 17, data)
+    if first is not None:
+        fl.rescore_and_score(a, 18, first)                              # 18-19
+    text.describe(r, clients)
+    r.report(20, manifests=data.manifests)

@@ -1,0 +1,102 @@
+"""Second pass: N-best lists and lattices of recipe ctc's first pass, rescored with n-gram and neural LMs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge
+
+from local.stages.confidence import posterior_confidences
+from local.stages.first_pass import AmOptions, FirstPass, first_pass, score
+from local.stages.second_pass import (
+    NeuralLm,
+    lattices,
+    nbest_lists,
+    rescore,
+    score_roles,
+    select_best,
+    train_lm,
+)
+from privasr_k2.recipe.declare import Recipe
+from privasr_k2.recipe.options import Count, option, path_option
+
+
+@dataclass(frozen=True)
+class Options(AmOptions):
+    """Those of the acoustic model, and the LMs."""
+
+    lms: tuple[NeuralLm, ...] = option(("lstm", "transformer"), "neural LMs")
+    nnlm_text: Path | None = path_option("normalized text for neural LMs alone, a sentence a line")
+    lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
+    finetune_epochs: Annotated[int, Ge(0)] = option(0,
+                                                    "epochs on the transcripts of train after that")
+    confidence: bool = option(True, "confidences of the first pass's words, learned on dev")
+
+
+def stages(r: Recipe, o: Options) -> None:
+    """Stages 0 to 8 are those of every first pass."""
+    first = first_pass(r, o)
+    r.exp = f"exp/rescore_{first.name}"
+    for role in ("dev", "test"):
+        nbest_lists(r, 9, f"N-best lists of {role}", first, role, f"{r.exp}/nbest_{role}")
+        lattices(r, 9, f"lattices of {role}", first, role, f"{r.exp}/lattices_{role}")
+    lms = {"ngram": first.lm, **{kind: train_neural_lm(r, o, first, kind) for kind in o.lms}}
+    for kind in o.lms:
+        for role in ("dev", "test"):
+            r.stage(11, f"lattices of {role} by {kind}", "rescore_lattices", jobs=r.run.nj,
+                    device=True,
+                    config="rescore_lattices", in_lattices=f"{r.exp}/lattices_{role}",
+                    in_lm=lms[kind],
+                    out_nbest=f"{r.exp}/lattice_{kind}/nbest_{role}/JOB.jsonl",
+                    set={"name": kind})
+    scores = {
+        name: score_roles(r, 12, f"N-best lists by {name}", f"{r.exp}/nbest_ROLE", lm, name,
+                          f"{r.exp}/lm_scores/{name}_ROLE.safetensors")
+        for name, lm in lms.items()
+    }
+    lattice_scores = {
+        name: score_roles(r, 12, f"lattices by {name}", f"{r.exp}/lattice_{name}/nbest_ROLE",
+                          lms[name], name,
+                          f"{r.exp}/lattice_{name}/lm_scores/{name}_ROLE.safetensors")
+        for name in o.lms
+    }
+
+    roles, manifests = ("dev", "test"), first.data.manifests
+    systems = [r.system("first_pass", label="first pass", method="first_pass")]
+    for name, label, nbest, paths in (
+        *((name, f"{name}, N-best lists", f"{r.exp}/nbest_ROLE", [path]) for name,
+          path in scores.items()),
+        ("all", "all LMs, N-best lists", f"{r.exp}/nbest_ROLE", list(scores.values())),
+        *((f"lattice_{name}", f"{name}, lattices", f"{r.exp}/lattice_{name}/nbest_ROLE", [path])
+          for name, path in lattice_scores.items()),
+    ):
+        method = "ngram" if name == "ngram" else "neural"
+        systems.append(r.system(name, label=label, method=method, compare_with=systems[:1]))
+        rescore(r, 13, systems[-1], nbest, paths, manifests, roles=roles)
+    systems.append(r.system("oracle", label="N-best oracle", method="oracle",
+                            compare_with=systems[:1]))
+    for role in roles:
+        lists, out = f"{r.exp}/nbest_{role}", f"{r.exp}/oracle/decode_{role}"
+        select_best(r, 13, f"oracle of {role}", lists, manifests, out)
+    for role in roles:
+        for system in systems:
+            folder, weights = (first.exp,
+                               first.weights) if system is systems[0] else (system.folder, None)
+            score(r, 14, f"score {system.name}, {role}", hyps=f"{folder}/decode_{role}",
+                  weights=weights,
+                  role=role, first=first, out=system.path(f"score_{role}"))
+    if o.confidence:
+        posterior_confidences(r, first, list(scores.values()))
+    r.report(18, manifests=manifests)
+
+
+def train_neural_lm(r: Recipe, o: Options, first: FirstPass, kind: str) -> str:
+    """Stage 10: trained on text, then maybe on the transcripts of train."""
+    common = {"in_manifests": first.data.manifests, "in_lang": first.data.lang}
+    lm = train_lm(r, 10, f"neural LM, {kind}", kind, f"{r.exp}/lm/{kind}", **common,
+                  raw_text=o.nnlm_text,
+                  set={"epochs": o.lm_epochs})
+    if o.finetune_epochs == 0:
+        return lm
+    return train_lm(r, 10, f"neural LM, {kind}, on the transcripts", kind, f"{lm}_tuned", **common,
+                    in_init=lm, set={"text": "train", "epochs": o.finetune_epochs})

@@ -1,0 +1,223 @@
+"""Stages 7 to 15 of classlm: the four models of turan2022, their adaptation, mixtures, and error rates."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from local.stages.first_pass import FirstPass, decode, score, tune_weights
+from local.stages.sanitized import Sanitized
+from local.stages.second_pass import nbest_lists, rescore, score_roles, train_lm
+from privasr_k2.recipe.declare import Declared, Recipe
+
+BASE = ("sanitized", "M1")  # setting and name of what every system is compared with
+MODELS = {"M1": "M1.arpa.gz", "M2": "M2", "M3": "M3.arpa.gz", "M4": "M4"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the text of LMs was made.
+
+    Attributes:
+        name: the folder of its LMs.
+        kind: sanitized, original, direct (both from the beginning), adapt (the one, then the
+        other) or mixed.
+        privacy: the guarantee of its text; empty for original text.
+        percent: size of the adaptation text.
+    """
+
+    name: str
+    kind: str
+    privacy: str = ""
+    percent: float | None = None
+
+
+@dataclass
+class LmSystem:
+    """A system and its LM; ``lists`` is the one-pass system whose N-best lists it rescores."""
+
+    name: str
+    declared: Declared
+    lm: str
+    lists: "LmSystem | None" = None
+
+
+@dataclass
+class Lms:
+    """What stages of LMs share: ``lang`` has all words; ``systems`` are by setting and name."""
+
+    r: Recipe
+    s: Sanitized
+    lang: str
+    mix: str
+    lm_epochs: int | None
+    finetune_epochs: int | None
+    systems: dict[tuple[str, str], LmSystem] = field(default_factory=dict)
+
+    def folder(self, setting: Setting) -> str:
+        """Where the LMs of a setting stand."""
+        return f"{self.r.exp}/{setting.name}/lm"
+
+
+def adaptation_text(r: Recipe, s: Sanitized, percent: float) -> tuple[str, str]:
+    """Stage 7: original text to adapt to, and the ledger's entry that nothing protects it."""
+    name, privacy = f"adapt_{percent:g}", f"{r.exp}/adapt_{percent:g}_privacy.json"
+    folder = r.stage(
+        7, f"adaptation text of {percent:g} %, as it is: no guarantee", "declare_unprotected",
+        spends=True,
+        config="declare_unprotected", in_private_text=s.part(name),
+        out_dir=f"{r.exp}/{name}/unprotected",
+        out_privacy=privacy,
+        set={"data": f"{r.people}/train and {r.people}/adapt",
+             "purpose": "language models are adapted to it"},
+    )
+    return f"{folder}/{name}.jsonl.gz", privacy
+
+
+def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
+    """Stage 9: word n-gram (M1), class n-gram (M2), LSTM (M4), and n-grams that approximate it (M3)."""
+    r, s, out, dev = c.r, c.s, c.folder(setting), c.s.part("dev")
+    r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
+            in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
+    r.stage(9, f"M2, class n-gram, {setting.name}", "train_class_lm", config="class_lm",
+            in_text=texts,
+            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_lm=f"{out}/M2")
+    train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
+             in_lang=c.lang, set={"epochs": c.lm_epochs})
+    approximate(c, 9, setting, texts)
+
+
+def approximate(c: Lms, number: int, setting: Setting, texts: Sequence[str]) -> None:
+    """M3: an n-gram LM with the probabilities of M4."""
+    out = c.folder(setting)
+    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "approximate_lm", device=True,
+              config="approximate",
+              in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"), in_lang=c.lang,
+              out_lm=f"{out}/M3.arpa.gz")
+
+
+def adapt_ngram(
+    c: Lms, setting: Setting, model: Literal["M1", "M2"], text: str,
+    equation: Literal["1", "2", "null"]
+) -> str:
+    """Stage 10: an n-gram LM of sanitized text, adapted by equation 1 or 2; null: the better one on dev."""
+    name = model if equation == "null" else f"{model}_eq{equation}"
+    choice = f"{c.folder(setting)}/{name}_choice.json"
+    c.r.about(f"{setting.name}/lm/{name}", f"adaptation of {name}, {setting.name}").add("weights",
+                                                                                        choice)
+    return c.r.stage(
+        10, f"{name}, adapted, {setting.name}", "adapt_lm", config="fma",
+        in_lm=f"{c.r.exp}/sanitized/lm/{MODELS[model]}", in_text=text, in_dev=c.s.part("dev"),
+        in_background_text=c.s.text,
+        out_lm=f"{c.folder(setting)}/{name}{MODELS[model].removeprefix(model)}",
+        out_choice=choice, set={"equation": equation},
+    )
+
+
+def adapt_four(c: Lms, setting: Setting, text: str) -> None:
+    """Stage 10: the models of sanitized text, adapted to a little original text."""
+    out = c.folder(setting)
+    for equation in ("1", "2"):
+        adapt_ngram(c, setting, "M1", text, equation)
+        adapt_ngram(c, setting, "M2", text, equation)
+    train_lm(c.r, 10, f"M4, its softmax adapted, {setting.name}", "lstm", f"{out}/M4",
+             config=["lm_tune"],
+             in_init=f"{c.r.exp}/sanitized/lm/M4", in_text=text, in_dev=c.s.part("dev"),
+             in_lang=c.lang,
+             set={"epochs": c.finetune_epochs})
+    approximate(c, 10, setting, [c.s.text])
+
+
+def mix_lms(c: Lms, setting: Setting, adapted: Setting, text: str) -> dict[str, str]:
+    """Stages 10 and 11: linear mixtures [turan2022, eq. 3] of n-grams adapted by the better
+    equation.
+
+    One ARPA for a first pass can mix only the root models of M1 and M2; the second pass mixes them
+    exactly.
+
+    Returns:
+        The file of each mixture.
+    """
+    m1, m2 = (adapt_ngram(c, setting, model, text, "null") for model in ("M1", "M2"))
+    m3, m4 = (f"{c.folder(adapted)}/{MODELS[model]}" for model in ("M3", "M4"))
+    mixtures = {
+        "M1_M2": ("M1_M2", "static", (m1, m2)),
+        "M1_M2_M3": ("M1_M2_M3", "static", (m1, m2, m3)),
+        "M1_M2_exact": ("M1_M2_exact.json", "dynamic", (m1, m2)),
+        "M1_M2_M3_exact": ("M1_M2_M3_exact.json", "dynamic", (m1, m2, m3)),
+        "M1_M2_M4": ("M1_M2_M4.json", "dynamic", (m1, m2, m4)),
+    }
+    for name, (file, form, lms) in mixtures.items():
+        weights = f"{c.folder(setting)}/{name}_weights.json"
+        c.r.about(f"{setting.name}/lm/{name}", f"mixture {name}").add("weights", weights)
+        c.r.stage(11, f"mixture {name}", "interpolate_lms", device=True, config="interpolate",
+                  in_lm=lms,
+                  in_dev=c.s.part("dev"), out_lm=f"{c.folder(setting)}/{file}", out_weights=weights,
+                  set={"form": form, "weights": c.mix})
+    return {name: file for name, (file, _, _) in mixtures.items()}
+
+
+def add_system(
+    c: Lms, setting: Setting, name: str, file: str, *, model: str,
+    against: Iterable[tuple[str, str]],
+    lists: tuple[str, str] | None = None, equation: int | None = None,
+) -> None:
+    """Declare a system with an LM; it is ``against`` those of a setting and name that there are."""
+    original = c.systems.get(("original", model)) if setting.kind == "sanitized" else None
+    declared = c.r.system(
+        f"{setting.name}/{name}", label=f"{name}, {setting.name}", setting=setting.kind,
+        model=model,
+        method="not_private" if setting.kind == "original" else "classlm",
+        adapt_percent=setting.percent,
+        equation=equation,
+        compare_with=[c.systems[pair].declared for pair in against if pair in c.systems],
+        not_private=original.declared if original else None,
+        headline=setting.kind == "sanitized" and model == "M2",
+        protects="words of names that were found" if setting.kind == "sanitized" else "",
+    )
+    lm = f"{c.folder(setting)}/{file}"
+    declared.add("perplexity", f"{c.r.exp}/perplexity_test.json#{lm}")
+    if setting.privacy:
+        declared.add("privacy", setting.privacy)
+    c.systems[setting.name, name] = LmSystem(name, declared, lm,
+                                             c.systems[lists] if lists else None)
+
+
+def perplexities(c: Lms) -> None:
+    """Stage 12."""
+    for role in ("dev", "test"):
+        c.r.stage(12, f"perplexities of {role}", "perplexity", device=True, in_text=c.s.part(role),
+                  in_lang=c.lang, in_lm=[system.lm for system in c.systems.values()],
+                  out_perplexity=f"{c.r.exp}/perplexity_{role}.json")
+
+
+def error_rates(c: Lms) -> None:
+    """Stages 13 to 15: one pass with graphs of n-gram LMs; a second one with other LMs on N-best lists."""
+    r, data = c.r, replace(c.s.data, manifests=c.s.scored, lang=c.lang)
+    first: dict[str, FirstPass] = {}
+    one_pass = [system for system in c.systems.values() if system.lists is None]
+    for system in one_pass:
+        name, folder = system.declared.name, system.declared.folder
+        graph = r.stage(13, f"{name}: graph", "compile_graph", config="graph", in_lang=c.lang,
+                        in_lm=system.lm, out_dir=f"{folder}/graph")
+        first[name] = FirstPass(data, c.s.am, system.lm, graph, folder)
+        decode(r, 13, f"{name}: dev over a grid of weights", first[name], "dev",
+               f"{folder}/decode_dev",
+               tuned=False)
+        system.declared.add("weights",
+                            tune_weights(r, 13, f"{name}: weights, chosen on dev", first[name]))
+        decode(r, 13, f"{name}: test", first[name], "test", f"{folder}/decode_test", tuned=True)
+        score(r, 13, f"{name}: score", hyps=f"{folder}/decode_test", weights=first[name].weights,
+              first=first[name], out=system.declared.path("score_test"))
+    two_passes = [(system, system.lists.declared) for system in c.systems.values() if system.lists]
+    for lists in {lists.name: lists for _, lists in two_passes}.values():
+        for role in ("dev", "test"):
+            nbest_lists(r, 14, f"N-best lists of {role}, {lists.name}", first[lists.name], role,
+                        f"{lists.folder}/nbest_{role}")
+    for system, lists in two_passes:
+        declared = system.declared
+        scores = score_roles(r, 15, declared.name, f"{lists.folder}/nbest_ROLE", system.lm,
+                             system.name,
+                             f"{declared.folder}/lm_scores/ROLE.safetensors")
+        rescore(r, 15, declared, f"{lists.folder}/nbest_ROLE", [scores], c.s.scored)
+        score(r, 15, f"{declared.name}: score", hyps=f"{declared.folder}/decode_test",
+              first=first[lists.name], out=declared.path("score_test"))

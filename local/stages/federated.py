@@ -1,0 +1,214 @@
+"""Stages 12 to 19 of recipe fedlm: an LM adapted on a server and by clients, attacks, results."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import Interval
+
+from local.stages.clients import Clients
+from local.stages.data import Data
+from local.stages.first_pass import FirstPass, score
+from local.stages.lm_rescoring import choose_weights, rescore, score_words
+from privasr_k2.recipe.declare import Declared, Recipe
+
+ConfidenceUse = Literal["all", "hard", "utterance", "token"]
+Sampling = Literal["poisson", "ordered"]
+Fraction = Annotated[float, Interval(gt=0, le=1)]
+USE_LABELS = {"all": "all utts", "hard": "hard thres. utts", "utterance": "utt weighted",
+              "token": "token weighted"}
+
+
+@dataclass
+class Adaptation:
+    """The adapted models: each method declares a system and the stage that trains it.
+
+    Attributes:
+        o: options of recipe fedlm.
+        clients: what models are adapted to, and what is scored.
+        init: the pre-trained LM.
+        uses, private_uses: of confidences, without and with a claim.
+        first: the first pass; None without speech.
+        systems: by name, in the order in which they are trained; the pre-trained LM is the first.
+    """
+
+    r: Recipe
+    o: Any
+    clients: Clients
+    init: str
+    uses: tuple[str, ...]
+    private_uses: tuple[str, ...]
+    first: FirstPass | None
+    systems: dict[str, Declared] = field(default_factory=dict)
+    _rates: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        no_nnlm = None
+        if self.first is not None:
+            no_nnlm = self.r.system("no_nnlm", label="No NNLM", method="public",
+                                    adaptation="first_pass")
+        self.systems["pretrained"] = self.r.system(
+            "pretrained", label="Server-pretrained NNLM (no adapt)", method="public",
+            compare_with=[no_nnlm], adaptation="none")
+
+    def train_on_server(self, number: int, use: str, *, scratch: bool = False) -> None:
+        """The control: the text of all clients in one place."""
+        others = ["server_all"] if scratch else ["pretrained", "server_all"]
+        system = self._declare("server", use, others, scratch=scratch)
+        self.r.stage(number, f"on the server, {system.name}", "finetune_lm", train=True,
+                     config="finetune_lm", in_clients=self.clients.train, in_init=self.init,
+                     in_dev_text=self.clients.dev_text, out_dir=self.model(system.name),
+                     set={**self._confidences(use), "epochs": self.o.epochs, **_start(scratch)})
+
+    def train_federated(self, number: int, use: str, *, scratch: bool = False) -> None:
+        """Training by clients without a claim: a client counts by its words."""
+        others = ["pretrained", "server_all" if use == "all" else "fl_all"]
+        if scratch:
+            others = ["server_scratch_all", f"fl_{use}"]
+        system = self._declare("fl", use, others, scratch=scratch)
+        rounds = {"rounds": self.o.rounds, "rate": self.o.client_fraction}
+        rates = self._tune(number, "fl_scratch" if scratch else "fl",
+                           {"confidences.way": "all", **rounds, **_start(scratch)})
+        self._train(number, f"federated, {system.name}", system, rates, None,
+                    {**self._confidences(use), **rounds, **self._lrs(), **_start(scratch)})
+
+    def train_private(self, number: int, use: str, noise: float, sampling: Sampling) -> None:
+        """Training by clients with a claim: a release that protects all text of a client."""
+        system = self._declare(
+            "fl", use, ["pretrained", f"fl_{use}"], noise=noise, sampling=sampling,
+            not_private=self.systems.get(f"fl_{use}"),
+            protects=f"each {self.clients.unit} of {self.clients.people}",
+            headline=use == self.private_uses[0] and sampling == self.o.private_sampling[0])
+        privacy = system.add("privacy", f"{self.r.exp}/{system.name}_privacy.json")
+        rates = self._tune_private(number, noise, sampling)
+        self._train(number, f"federated and private, {use}, noise {noise:g}, {sampling}", system,
+                    rates, privacy, self._claim(use, noise, sampling))
+
+    def attack(self, number: int, noise: float) -> None:
+        """Canaries, membership, and a lower bound on epsilon, with and without protection."""
+        use, sampling = self.private_uses[0], self.o.private_sampling[0]
+        system = self.systems[f"fl_{use}_{_claimed(noise, sampling)}"]
+        self.r.stage(number, "attacks, with and without protection", "audit_fedlm", train=True,
+                     config=("fedlm", "fedlm_audit"), in_clients=self.clients.train,
+                     in_init=self.init, in_rates=self._tune_private(number, noise, sampling),
+                     out_audit=system.add("audit", f"{self.r.exp}/{system.name}_audit.json"),
+                     set=self._claim(use, noise, sampling))
+
+    def model(self, name: str) -> str:
+        """The folder of a system's LM."""
+        return f"{self.r.exp}/lm/{name}"
+
+    def _declare(self, trained_on: str, use: str, others: list[str], *, scratch: bool = False,
+                 noise: float | None = None, sampling: str = "", **facts: Any) -> Declared:
+        name = f"{trained_on}{'_scratch' if scratch else ''}_{use}"
+        label = USE_LABELS[use]
+        if noise is not None:
+            name += f"_{_claimed(noise, sampling)}"
+            label += f", noise {noise:g}" + (", ordered" if sampling == "ordered" else "")
+            facts |= {"noise": noise, "client_sampling": sampling}
+        where, method = ("Server", "server") if trained_on == "server" else ("FL", "fedlm")
+        adaptation = "server" if trained_on == "server" else "federated"
+        start, how = ("scratch", "trained-from-scratch") if scratch else ("pretrained", "finetuned")
+        self.systems[name] = self.r.system(
+            name, label=f"{where}-{how} NNLM ({label})", method=method,
+            compare_with=[self.systems.get(other) for other in others if other != name],
+            public=self.systems["pretrained"], adaptation=adaptation, start=start, confidences=use,
+            tuned=self.o.tune, **facts)
+        return self.systems[name]
+
+    def _train(self, number: int, title: str, system: Declared, rates: str | None,
+               privacy: str | None, settings: Mapping[str, Any]) -> None:
+        """Rounds of training by clients: privasr_k2.federated.fedlm."""
+        self.r.stage(number, title, "train_fedlm", train=True, config="fedlm",
+                     in_private_clients=self.clients.train, in_public_init=self.init,
+                     in_public_dev_text=self.clients.dev_text, in_public_rates=rates,
+                     out_dir=system.add("rounds", self.model(system.name)), out_privacy=privacy,
+                     set=settings, spends=privacy is not None)
+
+    def _claim(self, use: str, noise: float, sampling: Sampling) -> dict[str, Any]:
+        """Uniform weights, clipped updates, noise, and cohorts as the accountant assumes them."""
+        o = self.o
+        if sampling == "poisson":
+            default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
+            cohort = {"sampling": sampling, "rate": o.private_client_fraction or default}
+        else:
+            cohort = {"sampling": sampling, "rate": "null", "cohort": o.private_cohort,
+                      "privacy.strategy": o.strategy,
+                      "privacy.bands": o.bands if o.strategy == "square_root" else None}
+        return {"data": self.clients.people, "unit": self.clients.unit, **self._confidences(use),
+                **cohort, "rounds": o.private_rounds or o.rounds, **self._lrs(private=True),
+                "weights.by": "uniform", "privacy.clip": o.clip, "privacy.delta": o.delta,
+                "privacy.noise": noise}
+
+    def _confidences(self, use: str) -> dict[str, Any]:
+        is_used = "hard" in (*self.uses, *self.private_uses)
+        return {"confidences.way": use,
+                "confidences.threshold": self.o.threshold if is_used else None}
+
+    def _lrs(self, *, private: bool = False) -> dict[str, Any]:
+        """Learning rates that options give; with --tune true they are chosen on dev."""
+        if self.o.tune:
+            return {}
+        server_lr = self.o.private_lr if private else None
+        return {"client.lr": self.o.client_lr, "server.lr": server_lr or self.o.server_lr}
+
+    def _tune(self, number: int, name: str, settings: Mapping[str, Any]) -> str | None:
+        """With --tune true the learning rates of such a training, chosen on clients of dev."""
+        if self.o.tune and name not in self._rates:
+            self._rates[name] = self.r.stage(
+                number, f"learning rates on clients of dev, {name}", "tune_fedlm", train=True,
+                config=("fedlm", "fedlm_tune"), in_clients=self.clients.dev,
+                in_scored=self.clients.dev_said, in_init=self.init,
+                out_rates=f"{self.r.exp}/rates/{name}.json",
+                set={"by": self.clients.group, **settings})
+        return self._rates.get(name)
+
+    def _tune_private(self, number: int, noise: float, sampling: Sampling) -> str | None:
+        return self._tune(number, f"private_{_claimed(noise, sampling)}",
+                          self._claim("all", noise, sampling))
+
+
+def measure_perplexities(a: Adaptation, number: int, data: Data) -> None:
+    """Perplexities of test by client or by call."""
+    models = {name: a.model(name) for name in a.systems}
+    out = a.r.stage(number, "perplexities of test", "perplexity", device=True,
+                    **{f"in_{a.clients.group}s": a.clients.test}, in_lang=data.lang,
+                    in_lm=models.values(), out_perplexity=f"{a.r.exp}/perplexity_test.json")
+    for name, model in models.items():
+        a.systems[name].add("perplexity", f"{out}#{model}")
+
+
+def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
+    """Each LM beside the n-gram LM: weights chosen on dev, test rescored; then the errors."""
+    r, data, no_nnlm = a.r, first.data, a.r.systems["no_nnlm"]
+    nbest = {role: f"{r.exp}/five/nbest_{role}" for role in ("dev", "test")}
+    scores = {}
+    for name, lm in {"ngram": first.lm, **{name: a.model(name) for name in a.systems}}.items():
+        for role in ("dev", "test"):
+            scores[name, role] = score_words(
+                r, number, f"words of {role} by {name}", nbest=nbest[role], lm=lm, name=name,
+                out=f"{r.exp}/five/lm_scores/{name}_{role}.safetensors")
+    for name, system in a.systems.items():
+        weights = choose_weights(
+            r, number, f"weights of {name}, chosen on dev", nbest=nbest["dev"], data=data,
+            scores=[scores["ngram", "dev"], scores[name, "dev"]],
+            out=system.path("weights", "rescoring.json"))
+        rescore(r, number, f"test by {name}", nbest=nbest["test"], weights=weights, data=data,
+                scores=[scores["ngram", "test"], scores[name, "test"]],
+                out=f"{system.folder}/decode_test")
+    score(r, number + 1, "score the first pass", first=first, weights=first.weights,
+          hyps=f"{first.exp}/decode_test", out=no_nnlm.path("score_test"))
+    score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,
+          weights=first.weights, hyps=f"{no_nnlm.folder}/decode_adapt", role=a.o.adapt_role,
+          out=no_nnlm.path("score_adapt"))
+    for name, system in a.systems.items():
+        score(r, number + 1, f"score {name}", first=first, hyps=f"{system.folder}/decode_test",
+              out=system.path("score_test"))
+
+
+def _claimed(noise: float, sampling: str) -> str:
+    return f"noise_{noise:g}" + ("_ordered" if sampling == "ordered" else "")
+
+
+def _start(scratch: bool) -> dict[str, str]:
+    return {"start": "scratch"} if scratch else {}

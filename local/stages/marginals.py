@@ -1,0 +1,149 @@
+"""Stages 10 to 16 of recipe fmp: clients, releases of their marginals, adapted rescoring."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from local.stages.data import Data
+from local.stages.first_pass import FirstPass, score
+from local.stages.lm_rescoring import choose_weights, make_nbest, rescore, score_words
+from privasr_k2.recipe.declare import Declared, Recipe
+
+
+@dataclass
+class Run:
+    """A system: how marginals adapt the LM.
+
+    Attributes:
+        lam: file with the chosen lambda; None: as ``settings`` say.
+        release: global marginals that were released; None: their exact average.
+    """
+
+    system: Declared
+    settings: dict[str, Any]
+    lam: str | None
+    release: str | None = None
+
+
+@dataclass
+class Marginals:
+    """Clients' unigrams that adapt a Transformer LM; systems are declared first, then run.
+
+    Attributes:
+        o: options of recipe fmp.
+        lm, background: the neural LM, and the unigrams u of background text.
+        first: the first pass; None for text alone, whose perplexities are measured.
+        runs: all systems; the first one is not adapted.
+    """
+
+    r: Recipe
+    o: Any
+    data: Data
+    lm: str
+    background: str
+    first: FirstPass | None
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def most_rounds(self) -> int:
+        """The last of --rounds, for all but table 2."""
+        return int(self.o.rounds[-1])
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """Unnormalized scores in speech, as the paper; normalized ones in text."""
+        if self.first is None:
+            return {"normalized": True, "criterion": "perplexity"}
+        return {"normalized": False, "criterion": "errors"}
+
+    def prepare_clients(self) -> None:
+        """Stages 10 and 11: N-best lists, whose utterances are whose, scores without adaptation."""
+        r, exp, roles, settings = self.r, self.r.exp, ("dev", "test"), {"client": self.o.client}
+        if self.first is None:
+            for role in roles:
+                r.stage(11, f"clients of {role}, text", "prepare_fmp", config="fmp_timeline",
+                        in_text=f"{self.data.manifests}/cuts_{role}.jsonl.gz",
+                        out_nbest=f"{exp}/nbest_{role}/1.jsonl",
+                        out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
+            return
+        for role in roles:
+            make_nbest(r, 10, f"N-best lists of {role}", self.first, role, exp,
+                       num_paths=self.o.nbest)
+        for role in roles:
+            r.stage(11, f"clients of {role}", "prepare_fmp", config="fmp_timeline",
+                    in_manifests=self.data.manifests, in_nbest=f"{exp}/nbest_{role}",
+                    out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
+            for name, lm in (("ngram", self.first.lm), ("transformer", self.lm)):
+                score_words(r, 11, f"words of {role} by {name}", nbest=f"{exp}/nbest_{role}",
+                            lm=lm, name=name, out=self._scores(name, role))
+
+    def tune(self) -> tuple[str, str]:
+        """Stage 12: lambda chosen on the clients of dev; in speech a grid of all weights, too."""
+        r, others = self.r, {}
+        if self.first is not None:
+            even = {"interpolation": "log_linear", "steps": 0} if self.o.mix == "preset" else {}
+            weights = choose_weights(
+                r, 12, "weights of the LMs without adaptation, chosen on dev", data=self.data,
+                nbest=f"{r.exp}/nbest_dev", out=f"{r.exp}/rescoring.json", **even,
+                scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")])
+            others = {"in_scores": self._scores("ngram", "dev"), "in_weights": weights,
+                      "in_manifests": self.data.manifests}
+        settings = {"rounds": self.most_rounds, **self.form}
+        lam = r.stage(12, "lambda, chosen on clients of dev", "tune_fmp", device=True, config="fmp",
+                      **self._inputs("dev"), **others, out_choice=f"{r.exp}/lambda.json",
+                      set=settings)
+        if self.first is None:  # text has one hypothesis
+            return lam, lam
+        return lam, r.stage(12, "alpha, beta, bandwidth and lambda, chosen on clients of dev",
+                            "tune_fmp", device=True, config=("fmp", "fmp_tune"),
+                            **self._inputs("dev"), **others, out_choice=f"{r.exp}/grid.json",
+                            set=settings)
+
+    def release(self, name: str, verb: str, config: str, **settings: Any) -> str:
+        """Stage 13: the global marginals of the test clients, released once."""
+        u = self.background if verb == "release_fmp_published" else None
+        folder = f"{self.r.exp}/{name}"
+        return self.r.stage(
+            13, f"release {name}", verb, config=config, spends=True,
+            in_private_nbest=f"{self.r.exp}/nbest_test",
+            in_private_timeline=f"{self.r.exp}/timeline_test.jsonl", in_public_lm=self.lm,
+            in_public_background=u, out_release=f"{folder}/marginals.safetensors",
+            out_privacy=f"{folder}/privacy.json",
+            set={"data": f"{self.r.people}/test", "rounds": self.most_rounds, "sigma": 0.1,
+                 **settings})
+
+    def run(self) -> None:
+        """Stages 14 and 15: each system scores the N-best lists, chooses, and is scored."""
+        r, scores = self.r, {}
+        for one in self.runs:
+            name, folder = one.system.name, one.system.folder
+            scores[name] = r.stage(
+                14, name, "run_fmp", device=True, config="fmp", **self._inputs("test"),
+                in_choice=one.lam, in_release=one.release,
+                out_scores=f"{folder}/lm_scores/test.safetensors",
+                out_run=one.system.path("run", "run_test.json"), set={**self.form, **one.settings})
+        for one in self.runs if self.first is not None else ():
+            assert self.first is not None
+            name, folder = one.system.name, one.system.folder
+            hyps = rescore(r, 15, f"{name}: test", nbest=f"{r.exp}/nbest_test", data=self.data,
+                           scores=[self._scores("ngram", "test"), scores[name]],
+                           weights=f"{r.exp}/rescoring.json", out=f"{folder}/decode_test")
+            score(r, 15, f"{name}: score", hyps=hyps, out=one.system.path("score_test"),
+                  first=self.first)
+
+    def audit(self, unit: str, out: str) -> None:
+        """Stage 16: the largest epsilon that an attack on the release can show."""
+        self.r.stage(16, "audit of the release", "audit_fmp", config=("fmp_release", "fmp_audit"),
+                     in_nbest=f"{self.r.exp}/nbest_test",
+                     in_timeline=f"{self.r.exp}/timeline_test.jsonl", in_lm=self.lm, out_audit=out,
+                     set={"data": f"{self.r.people}/test", "rounds": self.most_rounds,
+                          "unit": unit})
+
+    def _scores(self, name: str, role: str) -> str:
+        return f"{self.r.exp}/lm_scores/{name}_{role}.safetensors"
+
+    def _inputs(self, role: str) -> dict[str, str | None]:
+        """What tune_fmp and run_fmp read."""
+        plain = None if self.first is None else self._scores("transformer", role)
+        return {"in_nbest": f"{self.r.exp}/nbest_{role}",
+                "in_timeline": f"{self.r.exp}/timeline_{role}.jsonl", "in_lm": self.lm,
+                "in_background": self.background, "in_plain": plain}

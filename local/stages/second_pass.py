@@ -1,0 +1,95 @@
+"""Second passes: N-best lists, their words scored by LMs, and what weights chosen on dev select."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from local.stages.first_pass import FirstPass
+from privasr_k2.recipe.declare import Declared, Recipe
+
+NeuralLm = Literal["lstm", "char_lstm", "transformer"]
+
+
+def nbest_lists(
+    r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str, **settings: Any
+) -> str:
+    """The folder of N-best lists of a role, from the first pass's graph."""
+    r.stage(
+        number, title, "make_nbest", jobs=r.run.nj, device=True, config=("decode", "nbest"),
+        in_model=first.am, in_graph=first.graph, in_weights=first.weights,
+        in_feats=first.data.feats,
+        in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
+        set={"backend": "k2", "role": role, **settings},
+    )
+    return out
+
+
+def lattices(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str) -> str:
+    """The folder of lattices of a role, from the first pass's graph."""
+    r.stage(
+        number, title, "make_lattices", jobs=r.run.nj, device=True, config=("decode", "lattices"),
+        in_model=first.am, in_graph=first.graph, in_weights=first.weights,
+        in_feats=first.data.feats,
+        out_lattices=f"{out}/JOB.safetensors", set={"backend": "k2", "role": role},
+    )
+    return out
+
+
+def train_lm(
+    r: Recipe, number: int, title: str, kind: str, out: str, *, config: Sequence[str] = (),
+    set: dict[str, Any] | None = None, **flags: Any,
+) -> str:
+    """A neural LM of one of the kinds of :data:`NeuralLm`."""
+    return r.stage(number, title, "train_lm", train=True, config=[f"lm_{kind}", *config], **flags,
+                   out_dir=out, set=set)
+
+
+def score_words(r: Recipe, number: int, title: str, nbest: str, lm: str, name: str,
+                out: str) -> str:
+    """The log-probability of every word of N-best lists by an LM."""
+    return r.stage(number, title, "score_nbest", device=True, config="score_nbest", in_nbest=nbest,
+                   in_lm=lm,
+                   out_scores=out, set={"name": name})
+
+
+def score_roles(r: Recipe, number: int, title: str, nbest: str, lm: str, name: str,
+                out: str) -> str:
+    """:func:`score_words` of dev and test, which ``ROLE`` stands for in paths."""
+    for role in ("dev", "test"):
+        score_words(r, number, f"words of {role}, {title}", nbest.replace("ROLE", role), lm, name,
+                    out.replace("ROLE", role))
+    return out
+
+
+def select_best(
+    r: Recipe, number: int, title: str, nbest: str, manifests: str, out: str, *,
+    scores: Sequence[str] = (),
+    weights: str = "",
+) -> str:
+    """The best hypothesis of each list by weighted scores; without scores the one with fewest errors."""
+    r.stage(number, title, "rescore_nbest", in_nbest=nbest, in_scores=scores,
+            in_manifests=manifests,
+            in_weights=weights, out_hyps=f"{out}/1.jsonl")
+    return out
+
+
+def rescore(
+    r: Recipe, number: int, system: Declared, nbest: str, scores: Sequence[str], manifests: str, *,
+    roles: Sequence[str] = ("test",),
+) -> str:
+    """The weights of LMs with the fewest errors on dev, and what they choose; ``ROLE`` is the role.
+
+    Returns:
+        The file with the weights.
+    """
+    weights = r.stage(
+        number, f"weights of {system.name}, chosen on dev", "tune_rescoring", config="rescore",
+        in_nbest=nbest.replace("ROLE", "dev"),
+        in_scores=[one.replace("ROLE", "dev") for one in scores],
+        in_manifests=manifests, out_weights=system.path("weights", "rescoring.json"),
+    )
+    for role in roles:
+        select_best(r, number, f"{role} by {system.name}", nbest.replace("ROLE", role), manifests,
+                    f"{system.folder}/decode_{role}",
+                    scores=[one.replace("ROLE", role) for one in scores],
+                    weights=weights)
+    return weights

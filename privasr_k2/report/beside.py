@@ -1,0 +1,72 @@
+"""The table "Beside the papers": published figures and those of committed results, in one block of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from privasr_k2.errors import DataError
+from privasr_k2.report.layout import Layout
+from privasr_k2.report.measures import NOTHING, interval_text, p_text, text_of, title_of
+from privasr_k2.report.results import Row
+from privasr_k2.report.tables import Cell, Index, Table, markdown_table
+
+START, END = "<!-- beside the papers: made by report --out-beside -->", "<!-- end -->"
+_METRICS = ("wer", "per", "ppl")
+_COLUMNS = (
+    ("paper", True), ("system", True), ("corpus", True), ("figure", True), ("there", False), ("here", False),
+    ("interval", False), ("change %", False), ("p (Holm)", False), ("epsilon", False), ("unit", True),
+)  # fmt: skip
+
+
+def beside_papers(results: Iterable[tuple[Layout, Sequence[Row]]]) -> str:
+    """The block, markers included: a row for each figure of each system that a paper has, or that is a headline."""
+    rows = [row for layout, of in results for row in _rows(layout, of)]
+    table = (
+        markdown_table(Table("", _COLUMNS, tuple(rows)), len(rows)) if rows else "No results are committed.\n"
+    )
+    return f"{START}\n\n{table}\n{END}\n"
+
+
+def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
+    index = Index(rows)
+    for of_system in index.of_system.values():
+        for row in of_system:
+            if row.metric not in _METRICS or row.item or row.kind not in ("score_test", "perplexity", "run"):
+                continue
+            published = layout.published_for(row, row.metric)
+            if published is None and not row.headline:
+                continue
+            test = index.comparison(row, row.metric, row.part, "")
+            other = None if test is None else index.find(test.against, row.metric, row.part)
+            change = NOTHING
+            if (
+                other is not None
+                and isinstance(row.value, float)
+                and isinstance(other.value, float)
+                and other.value
+            ):
+                change = f"{100 * (row.value / other.value - 1):+.2f}"
+            where = f"{row.corpus}, {row.part}" if row.part else row.corpus
+            texts = (
+                layout.paper or NOTHING, row.label, where, title_of(row.metric), str(published or NOTHING),
+                text_of(row.metric, row.value), interval_text(row.metric, row.low, row.high), change,
+                NOTHING if test is None else p_text(test.p_holm), text_of("epsilon", row.epsilon),
+                row.unit or NOTHING,
+            )  # fmt: skip
+            yield tuple(Cell(text) for text in texts)
+
+
+def with_block(text: str, block: str, place: Path) -> str:
+    """A page with the block between its markers replaced.
+
+    Raises:
+        DataError: a page without the markers.
+    """
+    before, start, rest = text.partition(f"{START}\n")
+    _, end, after = rest.partition(f"{END}\n")
+    if not start or not end:
+        raise DataError(
+            place, f"the lines {START} and {END}", "none", "write both where the table shall stand"
+        )
+    return before + block + after

@@ -1,0 +1,74 @@
+"""Every pair of some systems, as verb ``compare`` prints them: a report without a recipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from privasr_k2.errors import DataError
+from privasr_k2.recipe.systems import System
+from privasr_k2.report.layout import Layout
+from privasr_k2.report.measures import Context
+from privasr_k2.report.results import Origin, collect
+from privasr_k2.report.tables import report_text
+from privasr_k2.scoring.corpus_info import CorpusInfo
+
+_COLUMNS = (
+    "part", "label", "words", "wer", "wer interval", "errors", "insertions", "deletions", "substitutions",
+    "cer",
+)  # fmt: skip
+
+
+def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
+    """Tables in Markdown: error rates, and all pairs by MAPSSWE with one correction by Holm.
+
+    Args:
+        folders: two or more, of ``score``, of the same role and scored with the same options.
+
+    Raises:
+        DataError: fewer than two, or systems that were scored on other data or with other options.
+    """
+    if len(folders) < 2:
+        found = str(len(folders))
+        raise DataError("--in-scores", "two or more folders that score wrote", found, "name more")
+    names = system_names(folders)
+    systems = tuple(
+        System(name, name, "system", str(folder), {}, tuple(names[:n]), artifacts={"score_test": str(folder)})
+        for n, (name, folder) in enumerate(zip(names, folders, strict=True))
+    )
+    table = {"title": "Systems", "kinds": ["score_test"], "columns": list(_COLUMNS)}
+    layout = Layout(
+        "compare",
+        "",
+        "Systems compared",
+        "",
+        1,
+        0.5,
+        1,
+        False,
+        "none",
+        "none",
+        ["wer"],
+        {},
+        [table],
+        [],
+        [],
+        [],
+    )
+    origin = Origin("compare", "", corpus, lambda path: "", None)
+    rows = collect(systems, origin, Context(systems, 1, 0.5, 1, ("wer",)))
+    return report_text(layout, rows, corpus.heading, {}, sys.maxsize)
+
+
+def system_names(folders: Sequence[Path]) -> list[str]:
+    """A name for each folder: the one around it, with as many above it as tell all of them apart.
+
+    >>> system_names([Path("/x/one/ctc/score"), Path("/x/two/ctc/score"), Path("/x/two/lm/score")])
+    ['one/ctc', 'two/ctc', 'two/lm']
+    """
+    parts = [folder.resolve().parent.parts for folder in folders]
+    length = 1
+    while len({of[-length:] for of in parts}) < len(set(parts)):
+        length += 1
+    return ["/".join(of[-length:]) for of in parts]

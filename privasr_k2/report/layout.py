@@ -1,0 +1,252 @@
+"""Layouts: which tables and figures a report has, one YAML file a paper in ``conf/reports``.
+
+A column is written ``NAME [VIEW [AGAINST]]``:
+
+    label, part, item, method, protects     of the system or row
+    facts.NAME                              a fact of the system
+    METRIC                                  a key of :data:`privasr_k2.report.measures.METRICS`
+    METRIC interval                         its interval
+    METRIC change [public|not_private]      in per cent, against the first declared, or that one
+    METRIC p [public|not_private]           p-value by Holm of that comparison
+    METRIC published                        the paper's figure for the same facts
+
+A mapping ``{COLUMN: TITLE}`` gives a column another title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe.systems import Fact
+from privasr_k2.report.measures import METRICS, title_of
+from privasr_k2.report.results import Row
+
+OWN = {"label": "system", "part": "part", "item": "", "method": "method", "protects": "protects"}
+VIEWS = ("value", "interval", "change", "p", "published")
+AGAINST = ("", "public", "not_private")
+FACTS = "facts."
+_ROW_KEYS = ("method", "system", "headline", "kind")
+Where = Mapping[str, Any]
+
+
+class Column(NamedTuple):
+    """A column of a table: what it shows, how, against which system, and its heading."""
+
+    name: str
+    view: str
+    against: str
+    title: str
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """A table.
+
+    Attributes:
+        title: above it.
+        where: fact, ``method`` or ``system`` -> the value that rows must have, or a list of values; ``null``:
+            the system lacks the fact; ``any``: it has the fact.
+        kinds: artifacts whose parts and items make its rows.
+        items: whether its rows are items of parts, such as classes of names; else parts.
+        columns: see the module.
+        sort: columns to sort by; empty: systems as declared.
+        split: a fact: one table for each of its values.
+        notes: below it.
+        literal: rows as they are, such as those of a paper; then nothing else is given but the title.
+    """
+
+    title: str
+    where: Where
+    kinds: tuple[str, ...]
+    items: bool
+    columns: tuple[Column, ...]
+    sort: tuple[Column, ...]
+    split: str
+    notes: tuple[str, ...]
+    literal: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class FigureLayout:
+    """A plot: a line for each method and each value of the facts ``by``.
+
+    Attributes:
+        name: of its file.
+        title: what is shown.
+        where: which systems.
+        kinds: artifacts that have ``y``.
+        x: a metric, ``facts.NAME``, or ``item``.
+        y: a metric.
+        by: facts whose values have lines of their own.
+        levels: whether the public and not private systems are drawn as horizontal lines.
+    """
+
+    name: str
+    title: str
+    where: Where
+    kinds: tuple[str, ...]
+    x: str
+    y: str
+    by: tuple[str, ...]
+    levels: bool
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A report; defaults stand in ``conf/report.yaml``, the rest in ``conf/reports/<paper>.yaml``.
+
+    Attributes:
+        recipe: its name.
+        paper: whose figures are published beside its own, such as ``liu2021``; empty: none.
+        title: of the report.
+        command: that made the results, for readers to repeat.
+        num_replicates, confidence, seed: of intervals of perplexities.
+        phones, cmudict, g2p: whether words have a phone error rate, and where pronunciations are from.
+        tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
+        facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
+        tables, figures: mappings with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
+        published: mappings of ``where`` and the paper's figures, by metric; the first that fits counts.
+        notes: at the end.
+    """
+
+    recipe: str
+    paper: str
+    title: str
+    command: str
+    num_replicates: int
+    confidence: float
+    seed: int
+    phones: bool
+    cmudict: str
+    g2p: str
+    tests: list[str]
+    facts: dict[str, Any]
+    tables: list[Any]
+    figures: list[Any]
+    published: list[Any]
+    notes: list[str]
+
+    def __post_init__(self) -> None:
+        if self.num_replicates < 1 or not 0 < self.confidence < 1:
+            raise ValueError("num_replicates must be 1 or more and confidence between 0 and 1")
+        _ = self.all_tables, self.all_figures
+
+    @property
+    def all_tables(self) -> list[TableLayout]:
+        """Its tables, checked.
+
+        Raises:
+            ConfigError: an unknown key, column, metric or fact.
+        """
+        return [self._table(told) for told in self.tables]
+
+    @property
+    def all_figures(self) -> list[FigureLayout]:
+        """Its figures, checked; errors as :attr:`all_tables`."""
+        made = []
+        for told in self.figures:
+            keys = ("name", "title", "where", "kinds", "x", "y", "by", "levels")
+            self._check_keys(told, keys, f"figure {told.get('name')}")
+            for axis in ("x", "y"):
+                if told[axis] != "item":
+                    self._column(told[axis])
+            lists = {key: tuple(told.get(key, ())) for key in ("kinds", "by")}
+            made.append(
+                FigureLayout(
+                    told["name"], told["title"], told.get("where", {}), x=told["x"], y=told["y"],
+                    levels=bool(told.get("levels", True)), **lists,
+                )
+            )  # fmt: skip
+        return made
+
+    def published_for(self, row: Row, metric: str) -> float | str | None:
+        """The paper's figure of a system."""
+        for told in self.published:
+            if metric in told and fits(row, told["where"]):
+                return told[metric]
+        return None
+
+    def fact_title(self, name: str) -> str:
+        """The heading of a fact."""
+        told = self.facts[name]
+        return str(told["title"] if isinstance(told, Mapping) else told)
+
+    def fact_text(self, name: str, value: Fact) -> str:
+        """A fact's value as tables show it."""
+        told = self.facts.get(name)
+        labels = told.get("labels", {}) if isinstance(told, Mapping) else {}
+        if isinstance(value, float):
+            return f"{value:g}"
+        return str(labels.get(value, value))
+
+    def _table(self, told: Mapping[str, Any]) -> TableLayout:
+        keys = ("title", "where", "kinds", "items", "columns", "sort", "split", "notes", "literal")
+        self._check_keys(told, keys, f"table {told.get('title')!r}")
+        columns, sort = (tuple(self._column(one) for one in told.get(key, ())) for key in ("columns", "sort"))
+        if told.get("split") and told["split"] not in self.facts:
+            self._wrong(f"split {told['split']}", "a name of facts")
+        lists = {key: tuple(told.get(key, ())) for key in ("kinds", "notes", "literal")}
+        return TableLayout(
+            told["title"], told.get("where", {}), items=told.get("items", False), columns=columns, sort=sort, split=told.get("split", ""),
+            **lists,
+        )  # fmt: skip
+
+    def _column(self, told: Any) -> Column:
+        text, title = next(iter(told.items())) if isinstance(told, Mapping) else (told, "")
+        name, view, against = (*text.split(), "", "")[:3]
+        view = view or "value"
+        if name.startswith(FACTS):
+            if name.removeprefix(FACTS) not in self.facts:
+                self._wrong(text, f"a fact: {', '.join(self.facts)}")
+            return Column(name, view, "", title or self.fact_title(name.removeprefix(FACTS)))
+        if name in OWN:
+            return Column(name, view, "", title or OWN[name])
+        if name not in METRICS or view not in VIEWS or against not in AGAINST:
+            self._wrong(text, "METRIC [interval|change|p|published [public|not_private]]")
+        if not title:
+            title = title_of(name)
+            beside = f" against {against.replace('_', ' ')}" if against else ""
+            plain = title.removesuffix(" %")
+            title = {
+                "value": title,
+                "interval": f"{plain} interval",
+                "change": f"{plain} change{beside} %",
+                "p": f"p{beside}",
+                "published": f"published: {title}",
+            }[view]
+        return Column(name, view, against, title)
+
+    def _check_keys(self, told: Mapping[str, Any], known: Iterable[str], place: str) -> None:
+        unknown = sorted(set(told) - set(known))
+        if unknown:
+            self._wrong(f"{place}: {', '.join(unknown)}", f"keys of {', '.join(known)}")
+
+    def _wrong(self, found: str, expected: str) -> None:
+        raise ConfigError(f"the layout of {self.recipe}", expected, found, "correct it in conf/reports")
+
+
+def fits(row: Row, where: Where) -> bool:
+    """Whether a row's system has these facts.
+
+    An infinite epsilon is written ``inf``.
+    """
+    return all(_has(_value(row, name), wanted) for name, wanted in where.items())
+
+
+def _value(row: Row, name: str) -> Fact:
+    return getattr(row, name) if name in _ROW_KEYS else row.facts.get(name)
+
+
+def _has(value: Fact, wanted: Any) -> bool:
+    if wanted == "any":
+        return value is not None
+    return any(_equal(value, one) for one in (wanted if isinstance(wanted, list) else [wanted]))
+
+
+def _equal(value: Fact, wanted: Any) -> bool:
+    if isinstance(value, bool) or isinstance(wanted, bool) or value is None or wanted is None:
+        return value is wanted
+    return value == wanted or str(value) == str(wanted)

@@ -1,0 +1,153 @@
+"""``report.html``: the results of several recipes on one page that needs no other file."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FileSystemLoader
+
+from privasr_k2.report.figures import Plot, Point, add_levels, plots_of, svg_of
+from privasr_k2.report.layout import Layout
+from privasr_k2.report.measures import NOTHING, interval_text, p_text, text_of
+from privasr_k2.report.results import Row, with_holm
+from privasr_k2.report.tables import Cell, Index, Table, tables_of
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_COLUMNS = (
+    ("system", True), ("protects", True), ("epsilon", False), ("epsilon, person", False), ("unit", True),
+    ("public", False), ("private", False), ("not private", False), ("gap closed %", False),
+    ("p (Holm)", False), ("data", True),
+)  # fmt: skip
+_RATES = {"wer": "WER %", "per": "PER %", "ppl": "PPL"}
+_NOTES = (
+    "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less than one. "
+    "Gap closed: (public - private) / (public - not private). p: private against public.",
+)
+
+
+class Section(NamedTuple):
+    """One recipe on the page."""
+
+    anchor: str
+    title: str
+    corpus: str
+    synthetic: bool
+    command: str
+    commits: tuple[str, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+def page(recipes: Sequence[tuple[Layout, Sequence[Row]]], title: str = "Results") -> str:
+    """The page as HTML. P-values are Holm's over all comparisons of the page, and each stands there once.
+
+    Args:
+        recipes: layout and rows of each.
+    """
+    corrected = iter(with_holm([row for _, rows in recipes for row in rows]))
+    together = [(layout, [next(corrected) for _ in rows]) for layout, rows in recipes]
+    seen: set[tuple[str, ...]] = set()
+    sections = [_section(number, layout, rows, seen) for number, (layout, rows) in enumerate(together, 1)]
+    indices = [(Index(rows), rows) for _, rows in together]
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("page.html.jinja").render(
+        title=title,
+        headline=headline(indices),
+        plots=[(plot.title, _data_of(plot)) for plot in headline_plots(indices)],
+        sections=sections,
+    )
+
+
+def _section(number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[str, ...]]) -> Section:
+    first = rows[0]
+    word = re.sub("[^a-z0-9]+", "-", f"{first.recipe} {first.corpus}".lower()).strip("-")
+    return Section(
+        anchor=f"{word}-{number}",
+        title=layout.title,
+        corpus=first.corpus,
+        synthetic=first.synthetic,
+        command=first.command,
+        commits=tuple(dict.fromkeys(row.commit for row in rows if row.commit)),
+        tables=tuple(tables_of(layout, rows, seen)),
+        figures=tuple((plot.title, _data_of(plot)) for _, plot in plots_of(layout, rows)),
+        notes=tuple(layout.notes),
+    )
+
+
+def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
+    """Systems of the first table, each with its error rate, or its perplexity where nothing was decoded."""
+    for rows in index.of_system.values():
+        if rows[0].headline:
+            rates = [row for row in rows if row.kind == "score_test" and row.metric in ("wer", "per")]
+            yield from ((rows[0], rate) for rate in rates or [row for row in rows if row.metric == "ppl"])
+
+
+def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
+    """A row for each system that a recipe declares as its headline, and for each part of the test set."""
+    found = [tuple(_headline(index, *pair)) for index, _ in indices for pair in _headline_rows(index)]
+    return Table("Privacy and accuracy", _COLUMNS, tuple(found), _NOTES)
+
+
+def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
+    metric, where = rate.metric, f"{row.corpus}, {rate.part}" if rate.part else row.corpus
+    beside = [index.find(name, metric, rate.part, "", (rate.kind,)) for name in (row.public, row.not_private)]
+    public, not_private = (None if one is None else one.value for one in beside)
+    test = index.comparison(row, metric, rate.part, row.public) if row.public else None
+    for text in (row.label, row.protects):
+        yield Cell(text or NOTHING, text)
+    yield Cell(text_of("epsilon", row.epsilon), row.epsilon)
+    yield Cell(text_of("person_epsilon", row.person_epsilon), row.person_epsilon)
+    yield Cell(f"{row.unit}, delta {row.delta:g}" if row.delta else row.unit or NOTHING, row.unit)
+    yield Cell(text_of(metric, public), public)
+    ends = "" if rate.low is None else f" ({interval_text(metric, rate.low, rate.high)})"
+    yield Cell(text_of(metric, rate.value) + ends, rate.value)
+    yield Cell(text_of(metric, not_private), not_private)
+    closed = gap_closed(public, rate.value, not_private)
+    yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
+    yield Cell(NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm)
+    yield Cell(f"{where}, {_RATES[metric]}", where)
+
+
+def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
+    """The share of the way from the public to the not private figure; ``None`` where there is no way.
+
+    >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 20.0), gap_closed(None, 1.0, 2.0)
+    (0.5, None, None)
+    """
+    if None in (public, private, not_private) or public == not_private:
+        return None
+    return float((public - private) / (public - not_private))
+
+
+def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
+    """Error rate against epsilon, a panel a recipe and part: all systems with a guarantee, a line a method."""
+    plots: dict[tuple[str, str], Plot] = {}
+    for index, _ in indices:
+        for rows in index.of_system.values():
+            row = rows[0]
+            if not row.protects or row.epsilon is None or not math.isfinite(row.epsilon):
+                continue
+            for y in rows:
+                if y.kind != "score_test" or y.metric not in _RATES or not isinstance(y.value, float):
+                    continue
+                name = f"{row.recipe}, {row.corpus}{', ' if y.part else ''}{y.part}"
+                plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
+                line = " ".join(filter(None, (row.method, str(row.facts.get("mechanism") or ""))))
+                plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
+                add_levels(plot, index, row, y)
+    for plot in plots.values():
+        for points in plot.lines.values():
+            points.sort()
+    return [plot for plot in plots.values() if plot.num_points > 1]
+
+
+def _data_of(plot: Plot) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg_of(plot).encode()).decode()}"

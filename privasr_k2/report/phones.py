@@ -1,0 +1,39 @@
+"""Phone error rates of systems that write words, as further measures of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from privasr_k2.recipe.systems import System
+from privasr_k2.report.measures import Measure
+from privasr_k2.scoring.results import read_score
+from privasr_k2.scoring.word_phones import phone_rates, words_of
+
+
+def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping[str, list[Measure]]:
+    """``word_per`` of each system with a ``score_test``, in TIMIT's 39 phones.
+
+    Args:
+        cmudict, g2p: as in ``conf/lang.yaml``: where pronunciations are from.
+    """
+    from privasr_k2.corpora.timit import PHONES_48_TO_39
+    from privasr_k2.graph.lexicon import cmudict_path, spell_in_phones
+
+    scores = {
+        s.name: read_score(Path(s.artifacts["score_test"])) for s in systems if "score_test" in s.artifacts
+    }
+    said, recognized = words_of(scores.values())
+    found = spell_in_phones(said, recognized, corpus_lexicon=None, cmudict=cmudict_path(cmudict), g2p=g2p)
+    spoken = {
+        word: [PHONES_48_TO_39[phone.lower()] for phone in first]
+        for word, (first, *_) in found.variants.items()
+    }
+    measures: dict[str, list[Measure]] = {}
+    for name, score in scores.items():
+        for part, rate in phone_rates(score, spoken).items():
+            ends = (
+                (None, None) if rate.interval is None else (100 * rate.interval.low, 100 * rate.interval.high)
+            )
+            measures.setdefault(name, []).append(Measure("word_per", rate.counts.percent, *ends, part))
+    return measures

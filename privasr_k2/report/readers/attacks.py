@@ -1,0 +1,113 @@
+"""What attacks found. An audit bounds epsilon from below; membership and inversion bound nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.fileio import read_json
+from privasr_k2.report.measures import Context, Measure, Reading
+
+_VOTES = {"tied": "votes tied", "at_threshold": "votes at the threshold"}
+_COUNTS = {"heaviest_unit": "heaviest unit", "rarest_word": "rarest word"}
+_TRAININGS = {"without_privacy": "no clip, no noise", "with_privacy": "as claimed"}
+
+
+def audit(path: str, context: Context) -> Reading:
+    """Of ``audit_pate``, ``audit_dpsgd``, ``audit_fedlm`` or ``audit_fmp``; items are what was attacked."""
+    told = read_json(Path(path))
+    measures: list[Measure] = []
+    if isinstance(told.get("epsilon_lower"), Mapping):
+        measures += _bound("units with marks", told)
+    for key, item in _VOTES.items():
+        if key in told:
+            measures += _bound(item, told[key]["whole_release"])
+    if "marks" in told:
+        measures += _bound("marks in updates", told["marks"])
+    for key, item in _TRAININGS.items():
+        if key in told:
+            measures += _training(item, told[key])
+    for key, item in _COUNTS.items():
+        if key in told:
+            of = told[key]
+            lower = {
+                "sound": of["epsilon_lower"],
+                "broken": of["epsilon_lower_broken"],
+                "noise_free": of["epsilon_lower_noise_free"],
+            }
+            measures += _bound(item, {**of, "epsilon_lower": lower})
+    if "published" in told:
+        called = f"as published, called epsilon {told['published']['called']:g}"
+        for name in ("average", "largest"):
+            measures.append(Measure(f"published_{name}", float(told["published"][name]), item=called))
+    if not measures:
+        raise KeyError("epsilon_lower, tied, marks or heaviest_unit")
+    return Reading(tuple(measures))
+
+
+def _bound(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
+    lower = told["epsilon_lower"]
+    yield Measure("claimed", float(told["claimed_epsilon"]), item=item)
+    yield Measure("audit_lower", float(lower["sound"]), item=item)
+    yield Measure("audit_broken", float(lower["broken"]), item=item)
+    yield Measure("audit_noise_free", float(lower["noise_free"]), item=item)
+    yield Measure("audit_largest", float(told["largest_possible"]), item=item)
+    yield Measure("audit_trials", int(told["trials"]), item=item)
+    yield Measure("audit_confidence", float(told["confidence"]), item=item)
+    yield Measure("audit_verdict", str(told["verdict"]), item=item)
+
+
+def _training(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
+    secrets, members = told["exposure"], told["membership"]
+    yield Measure("exposure", float(secrets["mean_exposure"]), item=item)
+    yield Measure("exposure_largest", float(secrets["largest_exposure"]), item=item)
+    yield Measure("exposure_possible", float(secrets["largest_possible_exposure"]), item=item)
+    yield Measure("canary_lower", float(secrets["epsilon_lower"]), item=item)
+    yield Measure.within("auc", float(members["auc"]), members["auc_interval"], item)
+
+
+def membership(path: str, context: Context) -> Reading:
+    """Of ``infer_membership``: who was in which shard, or in the training of which model; private."""
+    told = read_json(Path(path))
+    measures: list[Measure] = []
+    if "teachers" in told:
+        of = told["teachers"]
+        item = f"shards of {of['teachers']:,} teachers"
+        measures += _curve(item, of)
+        measures.append(Measure("members", int(of["units"]), item=item))
+        measures.append(Measure.within("shard_guessed", of["right_shard"], of["right_shard_interval"], item))
+        measures.append(Measure("chance", float(of["chance"]), item=item))
+    for name, of in told.get("models", {}).items():
+        item = context.label_of(name)
+        measures += _curve(item, of)
+        measures.append(Measure("members", int(of["members"]), item=item))
+        measures.append(Measure("others", int(of["others"]), item=item))
+    return Reading(tuple(measures))
+
+
+def _curve(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
+    yield Measure.within("auc", float(told["auc"]), told["auc_interval"], item)
+    yield Measure.within("tpr", told["tpr"], told["tpr_interval"], item)
+    yield Measure("fpr", float(told["fpr"]), item=item)
+
+
+def inversion(path: str, context: Context) -> Reading:
+    """Of ``report_inversion``: whom what was found in a model resembles; private."""
+    measures: list[Measure] = []
+    for name, of in read_json(Path(path))["systems"].items():
+        item = "control: random weights" if of["control"] else context.label_of(name)
+        item = f"{item}, {of['attack'].replace('_', ' ')}"
+        measures.append(Measure("log_likelihood", float(of["log_likelihood"]), item=item))
+        measures.append(Measure("begun_at", float(of["begun_at"]), item=item))
+        alone, less = of["alone"], of["less_control"]
+        if alone is not None:
+            measures.append(Measure("members", int(alone["members"]), item=item))
+            measures.append(Measure("others", int(alone["others"]), item=item))
+            measures.append(Measure("member_distance", alone["member_distance"], item=item))
+            measures.append(Measure("other_distance", alone["other_distance"], item=item))
+        for metric, test in (("advantage", alone), ("less_control", less)):
+            if test is not None:
+                measures.append(Measure.within(metric, test["advantage"], test["interval"], item))
+                measures.append(Measure(f"{metric}_p", test["p_holm"], item=item))
+    return Reading(tuple(measures))

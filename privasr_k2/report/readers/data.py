@@ -1,0 +1,97 @@
+"""What the data of a recipe are: clients, timelines, texts, names, and who is private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.report.measures import Context, Measure, Reading
+
+_SIDES = {
+    "private": "private",
+    "public": "public, with texts",
+    "pool": "public, without texts: what teachers are asked for",
+}
+_FOUND = {"mentions": "mentions", "words": "words", "different_words": "different"}
+_GOLD = {
+    "span_recall_percent": "gold_recall",
+    "span_precision_percent": "gold_precision",
+    "word_recall_percent": "gold_word_recall",
+    "residual_percent": "residual",
+}
+
+
+def clients(path: str, context: Context) -> Reading:
+    """``clients.jsonl.gz``: how much text clients have."""
+    from privasr_k2.federated.clients import read_clients, table
+
+    found = table(read_clients(Path(path)))
+    return Reading(tuple(Measure(name, float(value)) for name, value in found.items()))
+
+
+def timeline(path: str, context: Context) -> Reading:
+    """A timeline of ``prepare_fmp``."""
+    turns = list(read_jsonl(Path(path)))
+    return Reading(
+        (
+            Measure("clients", len({turn["client"] for turn in turns})),
+            Measure("users", len({turn["user"] for turn in turns})),
+            Measure("utterances", len(turns)),
+            Measure("words", sum(int(turn["ref_words"]) for turn in turns)),
+        )
+    )
+
+
+def texts(path: str, context: Context) -> Reading:
+    """A folder of ``split_text``; items are its parts."""
+    content = read_json(Path(path) / "about.json")
+    measures: list[Measure] = []
+    for item, of in content["parts"].items():
+        if item in content["sizes"]:
+            measures.append(Measure("percent", float(content["sizes"][item]["percent"]), item=item))
+        measures.append(Measure("minutes", of["minutes"], item=item))
+        measures.append(Measure("spoken", int(of["spoken_utterances"]), item=item))
+        for name in ("utterances", "users", "unique_words", "words", "mentions"):
+            measures.append(Measure(name, int(of[name]), item=item))
+    return Reading(tuple(measures))
+
+
+def entities(path: str, context: Context) -> Reading:
+    """Of ``report_entities``; items are classes of names. Which words were missed stays in that file."""
+    told = read_json(Path(path))
+    measures: list[Measure] = []
+    for key, columns in (("classes", _FOUND), ("gold", _GOLD)):
+        for item, of in (told.get(key) or {}).items():
+            measures += [Measure(to, of[name], item=item) for name, to in columns.items() if name in of]
+    for item, epsilon in ((told.get("privacy") or {}).get("epsilon_per_word") or {}).items():
+        measures.append(Measure("epsilon_word", float(epsilon), item=item))
+    for item, of in (told.get("coverage") or {}).items():
+        measures += _covered(item, of)
+    if not measures:
+        raise KeyError("classes")
+    return Reading(tuple(measures))
+
+
+def _covered(item: str, of: Mapping[str, Any]) -> list[Measure]:
+    shares = [
+        Measure(name, 100 * of[name] / of["words"], item=item)
+        for name in ("on_lists", "on_own_list", "in_names")
+    ]
+    return [Measure("test_words", int(of["words"]), item=item), *shares]
+
+
+def sides(path: str, context: Context) -> Reading:
+    """``sides.json`` of ``split_speech``; of the private side the speakers alone, whom the roster names."""
+    told = read_json(Path(path))
+    if told.get("format") != "privasr_k2 sides 1":
+        raise DataError(path, "sides.json", "another file", "name that of split_speech")
+    measures: list[Measure] = []
+    for side, item in _SIDES.items():
+        measures.append(Measure("speakers", len(told[side]["speakers"]), item=item))
+        if side != "private":
+            measures.append(Measure("utterances", int(told[side]["utterances"]), item=item))
+            measures.append(Measure("hours", float(told[side]["hours"]), item=item))
+    return Reading(tuple(measures))

@@ -1,0 +1,44 @@
+"""Federated runs: personalized lists of ``run_fmp``, and trainings by round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privasr_k2.fileio import read_json, read_jsonl, read_yaml
+from privasr_k2.report.measures import Context, Measure, Paired, Reading
+from privasr_k2.report.readers.models import GroupNats
+
+
+def run(path: str, context: Context) -> Reading:
+    """A ``run_<role>.json`` of ``run_fmp``: its settings, and the perplexity over clients."""
+    told = read_json(Path(path))
+    config, release, figures = told["config"], told["release"], told["perplexity"]
+    measures, pairs = [Measure("lam", float(config["lam"]))], dict[tuple[str, str], Paired]()
+    if release is not None:
+        how = release.get("strategy") or f"called epsilon {release['epsilon']:g}"
+        measures.append(Measure("mechanism", f"{release['mechanism']}, {how}"))
+    if figures is not None:
+        groups = {
+            name: (float(sum(of["nats"])), int(sum(of["tokens"]))) for name, of in figures["clients"].items()
+        }
+        paired = GroupNats(path, groups, context)
+        pairs["", "ppl"] = paired
+        measures.append(Measure("ppl", float(figures["total"]), *paired.interval()))
+        measures.append(Measure("ppl_last_round", float(figures["by_round"][-1])))
+    return Reading(tuple(measures), pairs)
+
+
+def rounds(path: str, context: Context) -> Reading:
+    """A folder of ``train_fedlm``, ``train_dpsgd`` or another training: the loss of dev by round."""
+    folder, measures = Path(path), list[Measure]()
+    for record in read_jsonl(folder / "train_log.jsonl"):
+        for metric in ("dev_ppl", "dev_loss"):
+            if metric in record:
+                measures.append(Measure(metric, float(record[metric]), item=str(int(record["step"]))))
+    if (folder / "federated.json").is_file():
+        about, config = read_json(folder / "federated.json"), read_yaml(folder / "config.yaml")
+        measures.append(Measure("client_lr", float(config["client"]["lr"])))
+        measures.append(Measure("server_lr", float(config["server"]["lr"])))
+        measures.append(Measure("rounds", int(about["rounds"])))
+        measures.append(Measure("kept_round", int(about["kept_round"])))
+    return Reading(tuple(measures))

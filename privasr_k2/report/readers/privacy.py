@@ -1,0 +1,117 @@
+"""Guarantees of releases, what was voted, and everything that the ledger holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.fileio import read_json
+from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
+from privasr_k2.privacy.release import seal_of
+from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
+from privasr_k2.report.measures import Context, Measure, Reading
+
+#: Units that are a whole person: their epsilon is the person's.
+PERSON_UNITS = ("speaker", "caller", "person")
+
+
+def privacy(path: str, context: Context) -> Reading:
+    """A ``privacy.json`` beside a release: what it costs by itself.
+
+    Where it guarantees something of several data, units or relations, each is an item, and the figures
+    without item are of the largest epsilon.
+    """
+    entries = entries_beside(Path(path))
+    found = guarantees(entry.spending for entry in entries)
+    worst = max(found, key=lambda one: one.epsilon.value)
+    measures = list(guarantee_measures(worst, ""))
+    if len(found) > 1:
+        measures += [m for one in found for m in guarantee_measures(one, _covered(one))]
+    return Reading(tuple(measures), entries=entries)
+
+
+def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
+    """The figures of one guarantee."""
+    epsilon = found.epsilon
+    by_pld = epsilon.pld is not None and epsilon.pld <= epsilon.rdp
+    person = epsilon.value if found.unit in PERSON_UNITS or math.isinf(epsilon.value) else None
+    told: dict[str, Any] = {
+        "epsilon": epsilon.value, "person_epsilon": person, "epsilon_rdp": epsilon.rdp,
+        "epsilon_pld": epsilon.pld, "delta": epsilon.delta, "unit": found.unit,
+        "neighbours": found.relation.value, "sampling": "; ".join(found.sampling),
+        "accountant": "PLD" if by_pld else "RDP", "units": found.units, "data": found.data,
+        "released": "; ".join(found.released), "releases": found.releases,
+        "not_covered": "\n".join(found.does_not_cover),
+    }  # fmt: skip
+    return (Measure(metric, value, item=item) for metric, value in told.items())
+
+
+def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure]:
+    """All that was spent on the data of a report: its own releases together, and all that the ledger holds.
+
+    A report has the releases of one run with one choice of settings. Whoever forces a stage again, or tries
+    another setting, and keeps the better result has released both.
+
+    Args:
+        ledger: of the corpus's private data; ``None``: only the report's own releases.
+        shown: the releases of the report; none: nothing is told.
+
+    Raises:
+        PrivacyError: a release that the ledger lacks, or a ledger that cannot be trusted.
+    """
+    own = {entry.release: entry for entry in shown}
+    if not own:
+        return []
+    spent = [entry.spending for entry in own.values()]
+    rows = [("of this report", one) for one in guarantees(spent)]
+    if ledger is not None:
+        book = Ledger(ledger, seal_of(ledger)).entries()
+        lost = copies_agree(book, [*own.values()])
+        if lost:
+            raise PrivacyError(
+                ledger, f"release {lost[0].release}", "a ledger without it", "name its ledger: --ledger FILE"
+            )
+        data = {spending.data for spending in spent}
+        concerned = [e for e in book if any(is_related(e.spending.data, name) for name in data)]
+        rows += [("in the ledger", one) for one in guarantees_for(data, (e.spending for e in concerned))]
+    return [m for which, one in rows for m in guarantee_measures(one, f"{_covered(one)}: all {which}")]
+
+
+def _covered(found: Guarantee) -> str:
+    return f"{found.data}, each {found.unit}, {found.relation.value}"
+
+
+def labels(path: str, context: Context) -> Reading:
+    """A folder of ``aggregate_votes`` or ``vote_tokens``: what teachers were asked and answered."""
+    told = read_json(Path(path) / "labels.json")
+    measures = [
+        Measure("votes_asked", int(told["votes_asked"])),
+        Measure("votes_answered", int(told["votes_answered"])),
+        Measure("vote_noise", float(told["noise"] or 0.0)),
+        Measure("labels", int(told["utterances_answered"])),
+        Measure("vote", str(told["vote"])),
+    ]
+    published = told["as_published"]
+    if published:
+        measures.append(Measure("published_k", int(published["K"])))
+        measures.append(Measure("published_scale", float(published["scale"])))
+        for reading in ("equation", "figures"):
+            measures.append(Measure(f"published_{reading}", published["epsilon"].get(f"published_{reading}")))
+    return Reading(tuple(measures))
+
+
+def agreement(path: str, context: Context) -> Reading:
+    """How far teachers agree, of ``report_votes``; private."""
+    told = read_json(Path(path))
+    if told.get("for_release") is not False:
+        raise DataError(path, "what report_votes writes", "something else", "make it again")
+    return Reading(
+        tuple(
+            Measure("agreement", float(value), item=name.replace("_", " "))
+            for name, value in told.items()
+            if name != "for_release"
+        )
+    )

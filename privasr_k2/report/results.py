@@ -1,0 +1,263 @@
+"""Tidy results: a row for each figure and each comparison, as ``results.jsonl``.
+
+``pandas.read_json("results.jsonl", lines=True)`` reads the file. Facts of a system are columns with the
+prefix ``fact_``. An infinite number is the string ``inf``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_jsonl, write_text
+from privasr_k2.privacy.ledger import Entry
+from privasr_k2.recipe.systems import Fact, System
+from privasr_k2.report.measures import Context, Measure, Reading
+from privasr_k2.report.readers import read
+from privasr_k2.report.readers.privacy import ledger_measures
+from privasr_k2.scoring.corpus_info import CorpusInfo
+from privasr_k2.scoring.holm import holm
+
+#: Methods: of public data alone; and what is no system, but told of the recipe as a whole.
+PUBLIC, RECIPE = "public", "recipe"
+LEDGER = "ledger"
+_FACT = "fact_"
+_NUMBERS = ("value", "low", "high", "p", "p_holm", "epsilon", "person_epsilon", "delta")
+#: Kinds of artifacts that are tested: weights were chosen on dev.
+_TEST_KINDS = ("score_test", "perplexity", "run")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure, or, with ``against``, one comparison of two systems.
+
+    Attributes:
+        recipe, corpus, synthetic: where it is from; whether a machine speaks.
+        system, label, method, folder, facts, protects, headline, public, not_private: of the system, as
+            :class:`privasr_k2.recipe.systems.System` has them.
+        kind: of the artifact.
+        part, item, metric, value, low, high: as :class:`privasr_k2.report.measures.Measure` has them.
+        against: the other system of a comparison; empty: a figure.
+        p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
+        pairs: segments, groups or speakers of the test.
+        epsilon, unit, person_epsilon, delta, sampling, accountant: what holds for the system. Epsilon is
+            ``None`` where it has seen nothing private; ``person_epsilon`` where it is not known.
+        command: that made it.
+        commit: version and commit of the code that wrote the artifact.
+    """
+
+    recipe: str
+    corpus: str
+    synthetic: bool
+    system: str
+    label: str
+    method: str
+    folder: str
+    protects: str
+    headline: bool
+    public: str
+    not_private: str
+    kind: str
+    part: str
+    item: str
+    metric: str
+    value: float | str | None
+    low: float | None = None
+    high: float | None = None
+    against: str = ""
+    p: float | None = None
+    p_holm: float | None = None
+    pairs: int | None = None
+    epsilon: float | None = None
+    unit: str = ""
+    person_epsilon: float | None = None
+    delta: float | None = None
+    sampling: str = ""
+    accountant: str = ""
+    command: str = ""
+    commit: str = ""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; words stand in ``text``, numbers in ``value``."""
+        made = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "facts"}
+        words = isinstance(self.value, str)
+        made |= {"value": None if words else self.value, "text": self.value if words else ""}
+        made = {key: _finite(value) for key, value in made.items()}
+        return made | {f"{_FACT}{name}": value for name, value in self.facts.items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Row:
+        """What :meth:`to_json` made."""
+        facts = {k.removeprefix(_FACT): v for k, v in values.items() if k.startswith(_FACT)}
+        own = {k: v for k, v in values.items() if not k.startswith(_FACT)}
+        text = own.pop("text")
+        for name in _NUMBERS:
+            own[name] = None if own[name] is None else float(own[name])
+        return cls(**{**own, "value": text or own["value"]}, facts=facts)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What all rows of a recipe share.
+
+    Attributes:
+        recipe: its name.
+        command: that made the results.
+        corpus: what they are on.
+        commit_of: path of an artifact -> version and commit of the code that wrote it.
+        ledger: of the corpus's private data, or ``None``.
+    """
+
+    recipe: str
+    command: str
+    corpus: CorpusInfo
+    commit_of: Callable[[str], str]
+    ledger: Path | None
+
+
+def collect(
+    systems: Sequence[System],
+    origin: Origin,
+    context: Context,
+    more: Mapping[str, Sequence[Measure]] | None = None,
+) -> list[Row]:
+    """Read all artifacts of all systems, test the declared pairs, and ask the ledger.
+
+    Args:
+        more: further figures of ``score_test`` by system.
+
+    Raises:
+        DataError: no system, a guarantee without its release, an artifact of another kind, or systems that
+            were measured on other data.
+    """
+    if not systems:
+        raise DataError("systems.jsonl", "at least one system", "none", "declare the recipe's systems")
+    for system in systems:
+        if system.protects and "privacy" not in system.artifacts:
+            raise DataError(
+                f"system {system.name}", "the privacy.json of what it protects", "none", "declare privacy"
+            )
+    readings = {
+        system.name: {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
+        for system in systems
+    }
+    rows = []
+    for system in systems:
+        of_system = readings[system.name]
+        base = _base(system, origin, of_system.get("privacy"))
+        for kind, reading in of_system.items():
+            commit = origin.commit_of(system.artifacts[kind].partition("#")[0])
+            further = (more or {}).get(system.name, ()) if kind == "score_test" else ()
+            rows += [
+                replace(base, kind=kind, commit=commit, **measure._asdict())
+                for measure in (*reading.measures, *further)
+            ]
+        for other in system.compare_with:
+            rows += _compared(replace(base, against=other), of_system, readings[other], context.tests)
+    entries = [e for of in readings.values() for reading in of.values() for e in reading.entries]
+    return with_holm([*rows, *_ledger_rows(origin, entries)])
+
+
+def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:
+    told: dict[str, Any] = {}
+    if privacy is not None:
+        told = {m.metric: m.value for m in privacy.measures if not m.item}
+    elif system.method not in (PUBLIC, RECIPE):
+        told = {"epsilon": math.inf, "person_epsilon": math.inf}
+    names = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
+    declared = ("label", "method", "folder", "protects", "headline", "public", "not_private", "facts")
+    return Row(
+        recipe=origin.recipe,
+        corpus=origin.corpus.name,
+        synthetic=origin.corpus.synthetic,
+        system=system.name,
+        **{name: getattr(system, name) for name in declared},
+        **{name: told[name] for name in names if name in told},
+        kind="",
+        part="",
+        item="",
+        metric="",
+        value=None,
+        command=origin.command,
+    )
+
+
+def _compared(
+    base: Row, ours: Mapping[str, Reading], theirs: Mapping[str, Reading], tests: Sequence[str]
+) -> Iterator[Row]:
+    for kind in _TEST_KINDS:
+        if kind not in ours or kind not in theirs:
+            continue
+        for (part, metric), paired in ours[kind].pairs.items():
+            other = theirs[kind].pairs.get((part, metric)) if metric in tests else None
+            test = None if other is None else paired.against(other)
+            if test is not None:
+                yield replace(
+                    base, kind=kind, part=part, metric=test.metric, value=test.value, low=test.low,
+                    high=test.high, p=test.p_value, pairs=test.pairs,
+                )  # fmt: skip
+
+
+def _ledger_rows(origin: Origin, entries: Iterable[Entry]) -> Iterator[Row]:
+    measures: list[Measure] = ledger_measures(origin.ledger, entries)
+    base = _base(System(LEDGER, "everything together", RECIPE, ""), origin, None)
+    return (replace(base, kind=LEDGER, **measure._asdict()) for measure in measures)
+
+
+Comparison = tuple[str, ...]
+
+
+def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
+    """The comparisons among rows, by corpus, folders, part and metric: two recipes may declare one."""
+    rows = list(rows)
+    folders = {(row.recipe, row.system): row.folder or row.system for row in rows}
+
+    def key(row: Row) -> Comparison:
+        other = folders.get((row.recipe, row.against), row.against)
+        return row.corpus, row.folder or row.system, other, row.part, row.metric
+
+    return [(key(row), row) for row in rows if row.against]
+
+
+def with_holm(rows: Sequence[Row]) -> list[Row]:
+    """The same rows with Holm's p-values; the family is every different comparison among them."""
+    found = comparisons_of(rows)
+    family = {key: row.p for key, row in reversed(found)}
+    adjusted = dict(zip(family, holm(list(family.values())), strict=True))
+    keys = iter(key for key, _ in found)
+    return [replace(row, p_holm=adjusted[next(keys)]) if row.against else row for row in rows]
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write one row a line."""
+    write_text(path, "".join(json.dumps(row.to_json(), allow_nan=False) + "\n" for row in rows))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a ``results.jsonl``.
+
+    Raises:
+        DataError: a line that :func:`write_rows` does not write, or no line.
+    """
+    rows = []
+    for number, values in enumerate(read_jsonl(path), start=1):
+        try:
+            rows.append(Row.from_json(values))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}:{number}", "a row of report", repr(error), "report again") from error
+    if not rows:
+        raise DataError(path, "at least one row", "none", "report again")
+    return rows

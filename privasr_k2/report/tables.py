@@ -1,0 +1,363 @@
+"""Tables of a report, from tidy rows and a layout; and the same as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from privasr_k2.recipe.systems import Fact
+from privasr_k2.report.layout import FACTS, OWN, Column, Layout, TableLayout, fits
+from privasr_k2.report.measures import METRICS, NOTHING, interval_text, p_text, text_of
+from privasr_k2.report.results import LEDGER, RECIPE, Comparison, Row, comparisons_of
+
+MAX_LINES = 150
+_FIXED = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
+
+
+class Cell(NamedTuple):
+    """What a table shows, and what it is sorted by: a number, words, or nothing."""
+
+    text: str
+    key: float | str | None = None
+
+
+_EMPTY = Cell(NOTHING)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under headings.
+
+    Attributes:
+        title: above it.
+        columns: headings, and whether their cells are words.
+        rows: a cell for each column.
+        notes: below it.
+    """
+
+    title: str
+    columns: tuple[tuple[str, bool], ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+class Index:
+    """Rows by system, to look figures up: of the kinds that a table is made of first, then of all others."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.of_system: dict[str, list[Row]] = {}
+        self.compared: dict[tuple[str, str], list[Row]] = {}
+        self._found: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+        for row in rows:
+            if row.against:
+                self.compared.setdefault((row.system, row.part), []).append(row)
+            else:
+                self.of_system.setdefault(row.system, []).append(row)
+                key = (row.system, row.metric, row.part, row.item)
+                self._found.setdefault(key, {}).setdefault(row.kind, row)
+
+    def find(
+        self, system: str, metric: str, part: str, item: str = "", kinds: Sequence[str] = ()
+    ) -> Row | None:
+        """A figure of a part and item; what holds for all of them counts for each."""
+        names = (metric, "per") if metric == "wer" else (metric,)
+        for name in names:
+            places = ((part, item), (part, ""), ("", item), ("", ""))
+            found = [self._found.get((system, name, *place), {}) for place in dict.fromkeys(places)]
+            for of_kinds in found:
+                for kind in kinds:
+                    if kind in of_kinds:
+                        return of_kinds[kind]
+            for of_kinds in found:
+                for row in of_kinds.values():
+                    return row
+        return None
+
+    def comparison(self, row: Row, metric: str, part: str, against: str) -> Row | None:
+        """The test of a metric against a system; ``against`` empty: against the first."""
+        for one in (*self.compared.get((row.system, part), ()), *self.compared.get((row.system, ""), ())):
+            of_metric = one.metric.rpartition("_")[0] in ((metric, "per") if metric == "wer" else (metric,))
+            if of_metric and against in ("", one.against):
+                return one
+        return None
+
+
+def tables_of(layout: Layout, rows: Sequence[Row], seen: set[Comparison] | None = None) -> list[Table]:
+    """All tables that have rows: those of the layout, comparisons, and what the ledger holds.
+
+    Args:
+        seen: comparisons that stand elsewhere on the page; those of these tables are added.
+    """
+    index, seen = Index(rows), set() if seen is None else seen
+    made = [table for told in layout.all_tables for table in _tables(told, layout, index)]
+    return [*made, *comparison_tables(rows, index, seen), *_ledger_tables(rows, layout, index)]
+
+
+def _tables(told: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
+    if told.literal:
+        titles = tuple(dict.fromkeys(name for row in told.literal for name in row))
+        cells = tuple(tuple(Cell(str(row.get(name, NOTHING))) for name in titles) for row in told.literal)
+        yield Table(told.title, tuple((name, n == 0) for n, name in enumerate(titles)), cells, told.notes)
+        return
+    found = [
+        (rows[0], place)
+        for rows in index.of_system.values()
+        if fits(rows[0], told.where) and (rows[0].method != RECIPE or "method" in told.where)
+        for place in _places(rows, told)
+    ]
+    values: list[Fact] = [None]
+    if told.split:
+        values = list(dict.fromkeys(row.facts.get(told.split) for row, _ in found))
+    for value in values:
+        rows = [one for one in found if not told.split or one[0].facts.get(told.split) == value]
+        name = "" if value is None else f": {layout.fact_text(told.split, value)}"
+        made = _table(f"{told.title}{name}", told, layout, index, rows)
+        if made is not None:
+            yield made
+
+
+def _places(rows: Sequence[Row], told: TableLayout) -> list[tuple[str, str]]:
+    """Parts and items of its kinds; what holds for all parts has no row of its own beside parts."""
+    found = list(
+        dict.fromkeys((row.part, row.item) for row in rows if not told.kinds or row.kind in told.kinds)
+    )
+    found = [(part, item) for part, item in found if bool(item) == told.items]
+    return [place for place in found if place[0]] or found
+
+
+def _table(
+    title: str,
+    told: TableLayout,
+    layout: Layout,
+    index: Index,
+    found: Sequence[tuple[Row, tuple[str, str]]],
+) -> Table | None:
+    cells = [
+        [_cell(column, layout, index, row, *place, told.kinds) for column in told.columns]
+        for row, place in found
+    ]
+    keys = [
+        tuple(_order(_cell(c, layout, index, row, *place, told.kinds)) for c in told.sort)
+        for row, place in found
+    ]
+    cells = [row for _, row in sorted(zip(keys, cells), key=lambda pair: pair[0])]
+    measured = [n for n, column in enumerate(told.columns) if column.name in METRICS]
+    cells = [row for row in cells if not measured or any(row[n].text != NOTHING for n in measured)]
+    used = [n for n, _ in enumerate(told.columns) if any(row[n].text != NOTHING for row in cells)]
+    if not cells:
+        return None
+    per = any(row.metric == "per" for rows in index.of_system.values() for row in rows)
+    headings = tuple(
+        (
+            told.columns[n].title.replace("WER", "PER") if per else told.columns[n].title,
+            any(isinstance(row[n].key, str) for row in cells),
+        )
+        for n in used
+    )
+    return Table(title, headings, tuple(tuple(row[n] for n in used) for row in cells), told.notes)
+
+
+def _order(cell: Cell) -> tuple[bool, bool, float, str]:
+    """Numbers before words, nothing last."""
+    is_number = isinstance(cell.key, (int, float))
+    return cell.key is None, not is_number, float(cell.key) if is_number else 0.0, str(cell.key)  # type: ignore[arg-type]
+
+
+def _cell(
+    column: Column, layout: Layout, index: Index, row: Row, part: str, item: str, kinds: Sequence[str]
+) -> Cell:
+    name = column.name
+    if name.startswith(FACTS):
+        value = row.facts.get(name.removeprefix(FACTS))
+        if value is None:
+            return _EMPTY
+        return Cell(layout.fact_text(name.removeprefix(FACTS), value), _number(value))
+    if name in OWN:
+        text = {"part": part, "item": item}.get(name) if name in ("part", "item") else getattr(row, name)
+        return Cell(text or NOTHING, text or None)
+    if column.view == "published":
+        figure = layout.published_for(row, name)
+        return _EMPTY if figure is None else Cell(str(figure), _number(figure))
+    if name in _FIXED and column.view == "value" and LEDGER not in kinds:
+        value = getattr(row, name)
+        return Cell(text_of(name, value), value or None)
+    found = index.find(row.system, name, part, item, kinds)
+    if found is None:
+        return _EMPTY
+    if column.view == "interval":
+        return Cell(interval_text(name, found.low, found.high), found.low)
+    if column.view == "value":
+        return Cell(text_of(name, found.value), found.value)
+    against = getattr(row, column.against) if column.against else ""
+    test = index.comparison(row, name, found.part, against) if against or not column.against else None
+    if column.view == "p":
+        return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
+    other = against or ("" if test is None else test.against)
+    change = _change(found, index.find(other, name, found.part, found.item, kinds)) if other else None
+    return _EMPTY if change is None else Cell(f"{change:+.2f}", change)
+
+
+def _number(value: Fact) -> float | str | None:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None if value is None else str(value)
+
+
+def _change(ours: Row, theirs: Row | None) -> float | None:
+    if theirs is None or theirs is ours or not isinstance(ours.value, (int, float)) or not theirs.value:
+        return None
+    return 100 * (ours.value / float(theirs.value) - 1)
+
+
+_COMPARED = (
+    ("system", True), ("against", True), ("part", True), ("figure", True), ("of it", False),
+    ("of the other", False), ("difference", False), ("interval", False), ("pairs", False), ("p", False),
+    ("p (Holm)", False),
+)  # fmt: skip
+
+
+def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) -> Iterator[Table]:
+    """Every declared comparison that is not yet ``seen``, once."""
+    compared = []
+    for key, row in comparisons_of(rows):
+        if key not in seen:
+            compared.append(row)
+            seen.add(key)
+    if not compared:
+        return
+    labels = {row.system: row.label for row in rows}
+    lines = []
+    for row in compared:
+        metric = row.metric.rpartition("_")[0]
+        pair = [index.find(name, metric, row.part, row.item) for name in (row.system, row.against)]
+        values = [None if one is None else one.value for one in pair]
+        ends = interval_text(row.metric, row.low, row.high)
+        lines.append(
+            (
+                Cell(row.label, row.label), Cell(labels.get(row.against, row.against), row.against),
+                Cell(row.part or NOTHING, row.part), Cell(METRICS[row.metric][0], row.metric),
+                *(Cell(text_of(metric, value), value) for value in values),
+                Cell(text_of(row.metric, row.value), row.value), Cell(ends, row.low),
+                Cell(f"{row.pairs:,}", row.pairs), Cell(p_text(row.p), row.p),
+                Cell(p_text(row.p_holm), row.p_holm),
+            )
+        )  # fmt: skip
+    notes = (
+        "p: two-sided; error rates by MAPSSWE on segments (rough below 50), perplexities and recall by "
+        "drawing groups or speakers again. p (Holm) allows for all comparisons of this page.",
+    )
+    yield Table("Comparisons", _COMPARED, tuple(lines), notes)
+
+
+def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterator[Table]:
+    names = (
+        "epsilon", "person_epsilon", "epsilon_rdp", "epsilon_pld", "delta", "units",
+        "releases",
+    )  # fmt: skip
+    columns = tuple(Column(name, "value", "", METRICS[name][0]) for name in names)
+    told = TableLayout(
+        "",
+        {"method": RECIPE},
+        (LEDGER,),
+        True,
+        (Column("item", "value", "", "data"), *columns),
+        (),
+        "",
+        (),
+        (),
+    )
+    found = [row for row in rows if row.kind == LEDGER]
+    not_covered = dict.fromkeys(
+        f"Not covered: {sentence}"
+        for row in found
+        if row.metric == "not_covered"
+        for sentence in str(row.value or "").split("\n")
+        if sentence
+    )
+    places = [(found[0], ("", item)) for item in dict.fromkeys(row.item for row in found)]
+    made = _table("All that was spent", told, layout, index, places) if places else None
+    if made is not None:
+        yield Table(made.title, made.columns, made.rows, tuple(not_covered))
+
+
+def markdown_table(table: Table, most: int) -> str:
+    """A Markdown table whose columns are aligned as plain text too, with at most so many rows.
+
+    >>> rows = (Cell("dev"), Cell("3.1")), (Cell("test"), Cell("12.5"))
+    >>> made = Table("", (("part", True), ("WER", False)), rows)
+    >>> print(markdown_table(made, 1), end="")
+    | part | WER |
+    |:-----|----:|
+    | dev  | 3.1 |
+    <BLANKLINE>
+    1 more row in `results.jsonl`.
+    """
+    titles = [title for title, _ in table.columns]
+    words = [is_words for _, is_words in table.columns]
+    cells = [[cell.text.replace("|", "\\|") for cell in row] for row in table.rows[:most]]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = (t.ljust(w) if left else t.rjust(w) for t, w, left in zip(texts, widths, words, strict=True))
+        return "| " + " | ".join(padded) + " |\n"
+
+    rules = (
+        f":{'-' * (w + 1)}" if left else f"{'-' * (w + 1)}:" for w, left in zip(widths, words, strict=True)
+    )
+    more = len(table.rows) - most
+    left_out = f"\n{more:,} more row{'s' * (more > 1)} in `results.jsonl`.\n" if more > 0 else ""
+    return line(titles) + "|" + "|".join(rules) + "|\n" + "".join(map(line, cells)) + left_out
+
+
+def plain_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """A Markdown table of rows that map columns to words; a cell that a row lacks shows a dash."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = tuple(tuple(Cell(row.get(name, NOTHING)) for name in names) for row in rows)
+    return markdown_table(Table("", tuple((name, True) for name in names), cells), len(rows))
+
+
+def report_text(
+    layout: Layout,
+    rows: Sequence[Row],
+    heading: Sequence[str],
+    figures: Mapping[str, str],
+    max_lines: int = MAX_LINES,
+) -> str:
+    """``RESULTS.md``: at most so many lines, the longest tables cut where there are more.
+
+    Args:
+        heading: paragraphs on the corpus.
+        figures: title -> path of a figure, relative to the file.
+    """
+    tables = tables_of(layout, rows)
+    text = ""
+    for most in range(max((len(table.rows) for table in tables), default=1), 0, -1):
+        text = _text(layout, rows, heading, figures, tables, most)
+        if text.count("\n") <= max_lines:
+            break
+    return text
+
+
+def _text(
+    layout: Layout,
+    rows: Sequence[Row],
+    heading: Sequence[str],
+    figures: Mapping[str, str],
+    tables: Sequence[Table],
+    most: int,
+) -> str:
+    corpus = rows[0].corpus
+    blocks = [f"# {layout.title}{': ' if corpus else ''}{corpus}\n", *heading]
+    if layout.command:
+        blocks.append(f"```bash\n{layout.command}\n```\n")
+    for table in tables:
+        blocks.append(f"## {table.title}\n\n{markdown_table(table, most)}")
+        if table.notes:
+            blocks.append("".join(f"- {note}\n" for note in table.notes))
+    if figures:
+        blocks.append(", ".join(f"[{title}]({path})" for title, path in figures.items()) + "\n")
+    if layout.notes:
+        blocks.append("".join(f"- {note}\n" for note in layout.notes))
+    return "\n".join(blocks)

@@ -1,0 +1,110 @@
+"""What a run shows: plain lines, and on a terminal one that is written over."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.stage_tools import Tree, chain, environment
+
+#: Is in the second of four epochs for a moment.
+REPORTS = r"""#!/usr/bin/env bash
+report() { echo "$1" > "$PRIVASR_PROGRESS.new"; mv "$PRIVASR_PROGRESS.new" "$PRIVASR_PROGRESS"; }
+now=$(cut -d ' ' -f 1 /proc/uptime)
+times='"begun": ['$now', 1.0], "written": '$now
+report '{"done": 1.5, "total": 4, "unit": "epoch", "figures": {"loss": 0.8125}, '"$times"'}'
+sleep 0.9
+exec ./copy "$@"
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path / "work")
+    tree.write("reports", REPORTS)
+    (tree.path / "reports").chmod(0o755)
+    return chain(tree)
+
+
+def on_terminal(tree: Tree, *options: str, term: str = "xterm", columns: int = 120) -> str:
+    """All that a run writes to a terminal, with what moves the cursor."""
+    controller, terminal = pty.openpty()
+    variables = {**environment(), "TERM": term, "COLUMNS": str(columns)}
+    process = subprocess.Popen(
+        tree.command(*options), cwd=tree.path, env=variables, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    text = b""
+    try:
+        while data := os.read(controller, 65536):
+            text += data
+    except OSError:  # the end, on Linux
+        pass
+    finally:
+        os.close(controller)
+    process.wait()
+    return text.decode().replace("\r\n", "\n")
+
+
+def lasting(text: str) -> list[str]:
+    """The lines that stay on the terminal."""
+    return [line.rpartition("\033[K")[2] for line in text.rstrip("\n").split("\n")]
+
+
+def test_one_line_for_a_finished_stage(tree: Tree) -> None:
+    lines = lasting(on_terminal(tree))
+    titles = ["data", "features", "model", "table"]
+    for number, (title, line) in enumerate(zip(titles, lines, strict=True), 1):
+        assert line.startswith(f"[{number}/4] {title} ... done in ") and line.endswith(" s")
+    assert lasting(on_terminal(tree)) == [
+        f"[{number}/4] {title} ... up to date" for number, title in enumerate(titles, 1)
+    ]
+    tree.write("model.yaml", "lr: 2\n")
+    lines = lasting(on_terminal(tree, "--stage", "2"))
+    assert lines[0] == "[1/2] model ... model.yaml changed; log in exp/m/log/am.log"
+    assert [line[: line.rindex("in ")] for line in lines[1::2]] == [
+        "[1/2] model ... done ",
+        "[2/2] table ... done ",
+    ]
+
+
+def test_plain_lines_where_there_is_no_terminal(tree: Tree) -> None:
+    for text in (tree.run(), on_terminal(tree, "--force", "true", term="dumb")):
+        assert "\r" not in text and "\033" not in text
+        lines = text.splitlines()
+        assert lines[0] == "[1/4] data ... log in data/log/d.txt.log"
+        assert len(lines) == 8 and lines[1].startswith("[1/4] data ... done in ")
+
+
+def test_the_live_line_shows_what_a_command_reports(tree: Tree) -> None:
+    tree.stages[2][2] = "./reports"
+    text = on_terminal(tree)
+    assert "[3/4] model | epoch 2/4 | loss 0.812" in text
+    assert not list((tree.path / ".stages/progress").iterdir())
+    short = on_terminal(tree, "--force", "true", columns=20)
+    assert "[3/4] model | epoch" in short and "loss" not in short
+
+
+def test_the_live_line_counts_jobs_and_shows_the_log(tree: Tree) -> None:
+    tree.write("says", '#!/usr/bin/env bash\necho begun\nsleep 0.9\nexec ./copy "$@"\n')
+    (tree.path / "says").chmod(0o755)
+    tree.stage(
+        4, "parts", "JOB=1:3", "--in-x", "corpus.txt", "--out-y", "exp/p/JOB", "--set", "pause_after=0.6"
+    )
+    tree.stage(5, "says", "./says", "--in-x", "corpus.txt", "--out-y", "exp/s")
+    text = on_terminal(tree)
+    assert "[5/6] parts | 1/3 jobs | ETA 0:0" in text
+    assert "[6/6] says | 0 s | begun" in text
+
+
+def test_an_error_stands_on_a_line_of_its_own(tree: Tree) -> None:
+    tree.write("fails", "#!/usr/bin/env bash\nsleep 0.7\necho wrong\nexit 3\n")
+    (tree.path / "fails").chmod(0o755)
+    tree.stages[2][2] = "./fails"
+    lines = lasting(on_terminal(tree))
+    assert "wrong" in lines
+    assert any(line.startswith("error: stage 2 (model): expected exit code 0") for line in lines)

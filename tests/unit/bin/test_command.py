@@ -1,0 +1,104 @@
+"""The command ``privasr``: light until a subcommand runs, and verbs as ``python -m`` runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from privasr_k2 import __main__ as command
+
+HEAVY = ("torch", "lhotse", "k2", "numpy", "scipy", "omegaconf", "yaml")
+
+
+def privasr(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "privasr_k2", *words]
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["verb", "--list"], ["verb", "--help"], ["nothing"]])
+def test_nothing_heavy_is_imported(words: list[str]) -> None:
+    code = (
+        "import json, sys\n"
+        "from privasr_k2.__main__ import main\n"
+        "status = 0\n"
+        "try: main(sys.argv[2:], prog_name='privasr')\n"
+        "except SystemExit as end: status = end.code\n"
+        "print(json.dumps([status, sorted(set(json.loads(sys.argv[1])) & set(sys.modules))]))"
+    )
+    argv = [sys.executable, "-c", code, json.dumps(HEAVY), *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    status, imported = json.loads(done.stdout.splitlines()[-1])
+    assert (status, imported) == (2 if words == ["nothing"] else 0, [])
+
+
+def test_every_verb_is_listed_with_a_sentence() -> None:
+    shown = CliRunner().invoke(command.main, ["verb", "--list"]).output.splitlines()
+    listed = dict(line.split(maxsplit=1) for line in shown)
+    assert list(listed) == command.verb_names()
+    assert {"train_am", "score", "aggregate_votes"} <= set(listed)
+    assert [verb for verb, text in listed.items() if not text.endswith((".", "?"))] == []
+
+
+def test_subcommands_of_people_are_verbs() -> None:
+    assert set(command.PEOPLE.values()) <= set(command.verb_names())
+
+
+def test_a_verb_gets_its_flags_and_its_help(tmp_path: Path) -> None:
+    flags = ["--unit", "speaker", "--units", "74", "--delta", "1e-5", "--rounds", "10", "--rate", "0.1"]
+    plan, verb = tmp_path / "plan.json", tmp_path / "verb.json"
+    first = privasr("plan", *flags, "--noise", "1", "--out-plan", str(plan))
+    again = privasr("verb", "privacy_plan", *flags, "--noise", "1", "--out-plan", str(verb))
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    assert plan.read_text() == verb.read_text()
+    assert "--threshold-noise" in privasr("plan", "--help").stdout
+
+
+def test_wrong_words_are_one_message_and_2() -> None:
+    for words, part in (
+        (["verb", "sore"], "'score'"),
+        (["plna"], "'plan'"),
+        (["verb", "score", "--speed"], "privasr verb score --help"),
+        (["run", "mini", "cct"], "ctc"),
+    ):
+        done = privasr(*words)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert part in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_recipes_need_a_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    done = CliRunner().invoke(command.main, ["run", "mini", "ctc"])
+    assert done.exit_code == 2
+    assert "way out: clone the repository" in done.stderr
+
+
+def test_a_package_that_is_not_installed_is_named() -> None:
+    blocked = "import sys; sys.modules['omegaconf'] = None; from privasr_k2.__main__ import main; "
+    argv = [sys.executable, "-c", f"{blocked} main(['compare', 'a', 'b'], prog_name='privasr')"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "expected the package omegaconf" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("privasr pri", {"privacy"}),
+        ("privasr verb train_c", {"train_class_lm", "train_confidence"}),
+        ("privasr run min", {"mini", "mini_pate"}),
+        ("privasr run mini ct", {"ctc"}),
+    ],
+)
+def test_completion(typed: str, expected: set[str]) -> None:
+    environment = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    done = privasr(_PRIVASR_COMPLETE="bash_complete", **environment)
+    assert {line.partition(",")[2] for line in done.stdout.split()} == expected

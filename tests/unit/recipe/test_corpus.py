@@ -1,0 +1,43 @@
+"""Corpora as recipes see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe.corpus import corpus_names, find_corpus
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_every_corpus_of_egs_is_read() -> None:
+    for name in corpus_names(ROOT):
+        corpus = find_corpus(name, ROOT, ROOT)
+        assert corpus.description and corpus.people == name
+        for recipe in (*corpus.recipes, *corpus.recipe_definitions):
+            assert corpus.for_recipe(recipe, ROOT).definition.is_file()
+
+
+def test_defaults_of_a_recipe_and_its_paths() -> None:
+    an4 = find_corpus("an4", ROOT, ROOT)
+    defaults = an4.defaults("pate", {"public_dir", "token_type"})
+    assert defaults["public_dir"] == str(ROOT / "egs/an4/corpus/LibriSpeech")
+    assert defaults["words"] == ["yes", "stop"] and "corpus_dir" not in defaults
+
+
+def test_a_misspelled_key(tmp_path: Path) -> None:
+    (tmp_path / "egs/toy").mkdir(parents=True)
+    (tmp_path / "egs/toy/corpus.yaml").write_text("description: x\noptoins: {}\n")
+    with pytest.raises(ConfigError, match="optoins"):
+        find_corpus("toy", tmp_path, tmp_path)
+    (tmp_path / "egs/toy/corpus.yaml").write_text("description: [\n")
+    with pytest.raises(ConfigError, match="YAML"):
+        find_corpus("toy", tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["nono", "../egs/mini", "", "data:", "data:nowhere", "nowhere.py"])
+def test_there_is_no_such_corpus(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        find_corpus(name, ROOT, tmp_path)

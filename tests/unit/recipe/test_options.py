@@ -1,0 +1,109 @@
+"""Options of recipes: types, ranges, defaults, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from annotated_types import MinLen
+
+from privasr_k2.errors import ConfigError
+from privasr_k2.recipe import options
+from privasr_k2.recipe.options import (
+    Choices,
+    Count,
+    Counts,
+    Delta,
+    Matches,
+    Positive,
+    Share,
+    from_conf,
+    option,
+    path_option,
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    teachers: Counts = option((15,), "numbers of teachers")
+    share: Share | None = option(None, "a share")
+    start: Literal["public", "scratch"] = option("public", "where to begin")
+    epochs: Count | None = from_conf("am.epochs", "epochs")
+    text: Path | None = path_option("a text")
+    heads: bool = option(False, "heads")
+
+
+def parse(*words: str, defaults: dict[str, Any] | None = None) -> options.Parsed:
+    return options.parse(
+        [Options],
+        words,
+        defaults=defaults or {},
+        renamed={"sizes": "--teachers"},
+        conf_keys={"lr": "conf/am.yaml"},
+        conf_values={"am.epochs": "7"},
+        caller=Path("/here"),
+        prog="x",
+        help="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "good", "bad"),
+    [
+        (Count, [("1", 1)], ["0", "1.5", "x", ""]),
+        (Positive, [("1e-5", 1e-5), ("inf", float("inf"))], ["0", "-1", "nan", "x"]),
+        (Share, [("0", 0.0), ("1", 1.0)], ["1.1", "-0.1"]),
+        (Delta, [("1e-5", 1e-5)], ["0", "1"]),
+        (Counts, [("5 15", (5, 15)), ("", ())], ["5 0", "5,15"]),
+        (bool, [("true", True), (False, False)], ["yes", "1"]),
+        (Literal["a", "b"], [("a", "a")], ["c", ""]),
+        (Annotated[Counts, MinLen(1)], [("1", (1,))], [""]),
+        (Annotated[str, Matches("bpe_[0-9]+", "bpe_N")], [("bpe_5", "bpe_5")], ["bpe_", "xbpe_5"]),
+        (tuple[Annotated[str, Choices(lambda: ("p", "q"))], ...], [("p q", ("p", "q"))], ["p r"]),
+    ],
+)
+def test_values_by_type(annotation: Any, good: list[tuple[Any, Any]], bad: list[str]) -> None:
+    for text, value in good:
+        assert options.check("--x", annotation, text) == value
+    for text in bad:
+        with pytest.raises(ConfigError, match="--x"):
+            options.check("--x", annotation, text)
+
+
+def test_a_command_line_becomes_a_dataclass() -> None:
+    parsed = parse("--teachers=5 15", "--share", "0.5", "--text", "a.txt", "--heads", "true")
+    assert options.build(Options, parsed) == Options((5, 15), 0.5, "public", None, Path("/here/a.txt"), True)
+    assert list(parsed.given) == ["teachers", "share", "text", "heads"]
+    assert parsed.given["teachers"] == "5 15"
+
+
+def test_a_corpus_sets_defaults_and_the_last_word_counts() -> None:
+    assert parse(defaults={"teachers": 250}).values["teachers"] == (250,)
+    parsed = parse("--teachers", "3", "--teachers", "4", defaults={"teachers": [1, 2]})
+    assert parsed.values["teachers"] == (4,)
+    with pytest.raises(ConfigError, match=r"corpus\.yaml"):
+        parse(defaults={"teachers": 0})
+    with pytest.raises(ConfigError, match="nothing_of_it"):
+        parse(defaults={"nothing_of_it": 1})
+
+
+def test_an_old_name_names_the_new_one() -> None:
+    with pytest.raises(ConfigError, match="--teachers"):
+        parse("--sizes", "3")
+
+
+def test_help_tells_defaults_of_conf(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parse("--help")
+    assert stopped.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    [epochs] = [line for line in lines if "--epochs" in line]
+    assert epochs.endswith("[7]")
+
+
+def test_what_was_read_is_remembered() -> None:
+    read: set[str] = set()
+    tracked = options.Tracked(Options(), read)
+    assert tracked.start == "public" and read == {"start"}
