@@ -15,6 +15,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
+from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines, write_text
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()) -> T:
     """Build ``cls`` from YAML ``files`` and dotted ``key=value`` overrides, the last one winning.
+
+    A file may be a section, ``FILE.yaml#SECTION`` (:mod:`privasr_k2.sections`).
 
     Raises:
         ConfigError: an unknown key (naming the layer and the nearest key), a value of another type or
@@ -101,7 +104,7 @@ def _plain(value: Any) -> Any:
 def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[str, DictConfig]]:
     for path in files:
         try:
-            text = "\n".join(line for _, line in read_lines(path))
+            text = _text(path)
         except FileNotFoundError as error:
             raise ConfigError(path, "a YAML file", "nothing", "correct the name") from error
         yield str(path), _layer(str(path), lambda text=text: OmegaConf.create(text))  # type: ignore[misc]
@@ -118,7 +121,7 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
         ConfigError: none of them names one of ``kinds``.
     """
     files, kinds = [*files], [*kinds]
-    named = [line for path in files for _, line in read_lines(path) if line.startswith("kind:")]
+    named = [line for path in files for line in _text(path).splitlines() if line.startswith("kind:")]
     kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
     if kind not in kinds:
         place = " + ".join(map(str, files)) or "--config"
@@ -126,6 +129,12 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
             place, f"kind: one of {', '.join(kinds)}", repr(kind), f"give, for example, {example}"
         )
     return kind
+
+
+def _text(path: Path) -> str:
+    file, section = sections.split(path)
+    text = "\n".join(line for _, line in read_lines(file))  # names a line that is not UTF-8
+    return sections.read(path) if section else text
 
 
 def _layer(where: str, parse: Callable[[], object]) -> DictConfig:

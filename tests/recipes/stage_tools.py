@@ -32,7 +32,10 @@ echo "${outs[0]}" >> runs.txt
 echo "threads ${OMP_NUM_THREADS-unset}"
 if [[ -n ${set[gate]-} ]]; then while [[ ! -e ${set[gate]} ]]; do sleep 0.02; done; fi
 read_all() {
-  for i in "${ins[@]}"; do if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi; done
+  for i in "${ins[@]}"; do
+    case $i in *.yaml#*) echo "value: ${i##*/}"; continue ;; esac  # a section is told by its address
+    if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi
+  done
   echo "value=${set[value]-}"
 }
 for out in "${outs[@]}"; do

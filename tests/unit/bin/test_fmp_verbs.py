@@ -20,12 +20,13 @@ from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
-from tests.unit.federated.fed_small import CONF, VOCABULARY, saved_model
+from tests.unit.federated.fed_small import VOCABULARY, saved_model
 from tests.unit.federated.fmp_tiny import NUMBERS
 
 WORDS = VOCABULARY.words[2:]
-FMP = ("--config", CONF / "fmp.yaml", "--set", "rounds=2")
+FMP = ("--config", section("fmp"), "--set", "rounds=2")
 POINT = {"lms": ["ngram", "lm"], "interpolation": "linear", "lambdas": [0.5, 0.5]}
 WEIGHTS = {"role": "dev", **POINT, "lm_weight": 1.0, "insertion_penalty": 0.0}
 
@@ -63,14 +64,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "--in-lm",
         tmp_path / "lm",
         "--config",
-        CONF / "fmp_background.yaml",
+        section("fmp_background"),
     )
     call(monkeypatch, "make_background", *text, "--out-background", tmp_path / "u.safetensors")
     for role in ("dev", "test"):
         made(tmp_path, role)
         given = ("--in-manifests", tmp_path / "manifests", "--in-nbest", tmp_path / f"nbest_{role}")
         out = ("--out-timeline", tmp_path / f"timeline_{role}.jsonl")
-        call(monkeypatch, "prepare_fmp", *given, *out, "--config", CONF / "fmp_timeline.yaml")
+        call(monkeypatch, "prepare_fmp", *given, *out, "--config", section("fmp_timeline"))
     return tmp_path
 
 
@@ -92,7 +93,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, folder: Path, role: str, name: str = 
     """Unadapted scores."""
     out = folder / f"{name}_{role}_plain.safetensors"
     given = ("--in-nbest", folder / f"nbest_{role}", "--in-lm", folder / "lm", "--out-scores", out)
-    call(monkeypatch, "score_nbest", *given, "--config", CONF / "score_nbest.yaml", "--set", f"name={name}")
+    call(monkeypatch, "score_nbest", *given, "--config", section("score_nbest"), "--set", f"name={name}")
     return out
 
 
@@ -109,7 +110,7 @@ def test_clients_and_their_time(
         "--out-nbest",
         folder / "text/nbest_test/1.jsonl",
     )
-    out = ("--out-timeline", folder / "text/timeline.jsonl", "--config", CONF / "fmp_timeline.yaml")
+    out = ("--out-timeline", folder / "text/timeline.jsonl", "--config", section("fmp_timeline"))
     call(monkeypatch, "prepare_fmp", *text, *out, "--set", "client=prefix")
     assert "clients 3 users 3 utterances 21 words 84" in caplog.text
     lists = read_nbest(folder / "text/nbest_test").lists
@@ -136,7 +137,7 @@ def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
         "--in-lm",
         folder / "lm",
         "--config",
-        CONF / "fmp_background.yaml",
+        section("fmp_background"),
     )
     with pytest.raises(SystemExit):
         call(monkeypatch, "make_background", *given, "--out-background", folder / "none.safetensors")
@@ -258,7 +259,7 @@ def private(folder: Path, name: str) -> tuple[object, ...]:
 def test_released_marginals_are_used_and_spent_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ("--config", CONF / "fmp_release.yaml", "--set", "data=mini/test", "rounds=2", "epsilon=1000")
+    settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=1000")
     call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
     before = (folder / "sound/marginals.safetensors").read_bytes()
     call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
@@ -286,11 +287,11 @@ def test_released_marginals_are_the_exact_ones_where_noise_is_small(
     more = ("data=mini/test", "rounds=2", "epsilon=10000", "bound=8", "sigma=0")
     call(
         *(monkeypatch, "release_fmp", *private(folder, "sound")),
-        *("--config", CONF / "fmp_release.yaml", "--set", *more),
+        *("--config", section("fmp_release"), "--set", *more),
     )
     numbers = numbers_of_lm(folder / "lm")
     options = ["rounds=2", "sigma=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
-    settings = config.load(FmpConfig, [CONF / "fmp.yaml"], options)
+    settings = config.load(FmpConfig, [section("fmp")], options)
     nbest, timeline, u = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "u.safetensors"))
     world = read_world(nbest, timeline, u, numbers)
     path = folder / "sound/marginals.safetensors"
@@ -304,7 +305,7 @@ def test_released_marginals_are_the_exact_ones_where_noise_is_small(
 def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = (
         "--config",
-        CONF / "fmp_published.yaml",
+        section("fmp_published"),
         "--set",
         "data=mini/test",
         "rounds=2",
@@ -323,7 +324,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
 def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call(
         *(monkeypatch, "audit_fmp", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
-        *("--config", CONF / "fmp_release.yaml", CONF / "fmp_audit.yaml"),
+        *("--config", section("fmp_release"), section("fmp_audit")),
         *("--set", "data=mini/test", "rounds=2", "trials=400", "epsilon=1"),
     )
     found = json.loads((folder / "audit.json").read_text())
@@ -335,7 +336,7 @@ def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.Monkey
 def test_report_of_perplexities_releases_and_the_audit(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ("--config", CONF / "fmp_release.yaml", "--set", "data=mini/test", "rounds=2", "epsilon=2")
+    settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=2")
     call(monkeypatch, "release_fmp", *private(folder, "eps_user_2"), *settings)
     used = ("--in-release", folder / "eps_user_2/marginals.safetensors")
     runs = []

@@ -9,10 +9,9 @@ import pytest
 from privasr_k2.fileio import read_json, write_json, write_text
 from privasr_k2.pate.student_data import read_labels
 from privasr_k2.privacy.ledger import Ledger
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.pate.small_pate import pool, save_teachers, write_lists, write_shards_file
-
-CONF = Path(__file__).resolve().parents[3] / "conf"
 
 pytest.importorskip("lhotse")
 
@@ -39,9 +38,7 @@ def cast(
     )
     nbest = ("--in-public-nbest", folder / "nbest") if lists else ()
     out = ("--in-lang", folder / "lang", *nbest, "--out-votes", folder / "votes" / f"{job}.safetensors")
-    call(
-        monkeypatch, "cast_votes", *given, *out, "--config", CONF / "votes.yaml", "--set", f"job={job}", *more
-    )
+    call(monkeypatch, "cast_votes", *given, *out, "--config", section("votes"), "--set", f"job={job}", *more)
 
 
 def aggregate(
@@ -63,7 +60,7 @@ def aggregate(
     privacy = (
         ("--out-privacy", folder / f"{name}.json", "--ledger", folder / "ledger.json") if release else ()
     )
-    out = ("--out-dir", folder / name, *privacy, *flags, "--config", CONF / "pate.yaml")
+    out = ("--out-dir", folder / name, *privacy, *flags, "--config", section("pate"))
     call(monkeypatch, "aggregate_votes", *given, *out, "--set", "data=tiny/train", "delta=1e-3", *more)
 
 
@@ -78,7 +75,7 @@ def test_from_shards_to_labels(
         "--out-dir",
         folder / "dealt",
     )
-    call(monkeypatch, "make_shards", *given, "--config", CONF / "shards.yaml", "--set", "teachers=3")
+    call(monkeypatch, "make_shards", *given, "--config", section("shards"), "--set", "teachers=3")
     assert read_json(folder / "dealt" / "shards.json")["teachers"] == 3
     for job in (1, 2):
         cast(monkeypatch, folder, "num_jobs=2", job=job)
@@ -116,8 +113,8 @@ def vote_tokens(
     out = ("--out-dir", folder / name, "--out-privacy", folder / f"{name}.json")
     conf = (
         "--config",
-        CONF / "pate.yaml",
-        CONF / "vote_tokens.yaml",
+        section("pate"),
+        section("vote_tokens"),
         "--set",
         "data=tiny/train",
         "noise=0.3",
@@ -144,7 +141,7 @@ def test_the_plan_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    out = ("--out-plan", tmp_path / "plan.json", "--config", CONF / "vote_plan.yaml", "--set", "classes=500")
+    out = ("--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set", "classes=500")
     call(monkeypatch, "plan_votes", *out)
     assert "13 votes" in caplog.text and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
 
@@ -225,7 +222,7 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
         vote_tokens(monkeypatch, folder, "tokens", "sure=0.6")
     refused(capsys, "--in-public-model", error)
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
-    conf = ("--config", CONF / "shards.yaml", "--set", "teachers=7")
+    conf = ("--config", section("shards"), "--set", "teachers=7")
     with pytest.raises(SystemExit) as error:
         call(monkeypatch, "make_shards", *feats, "--out-dir", folder / "dealt", *conf)
     refused(capsys, "7 units or more", error)

@@ -6,16 +6,15 @@ import gzip
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from privasr_k2.bin.prepare_tagged_text import conll_files
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
+from tests.support.conf import section
 
-CONF = Path(__file__).parents[3] / "conf"
-TAG = ("--config", str(CONF / "tag_entities.yaml"))
-SANITIZE = ("--config", str(CONF / "sanitize.yaml"), "--set", "data=toy/train")
+TAG = ("--config", str(section("tag_entities")))
+SANITIZE = ("--config", str(section("sanitize")), "--set", "data=toy/train")
 CONLL = "Ann B-person\nLee I-person\nmet O\nAcme B-corporation\n. O\n\nAnn B-person\nRose B-person\nrose O\n"
 
 
@@ -48,7 +47,7 @@ def made(tmp_path_factory):
     )
     call(
         *("make_name_lists", "--in-tagged", gold, "--out-lists", folder / "lists"),
-        *("--config", CONF / "name_lists.yaml", "--set", "dates=false"),
+        *("--config", section("name_lists"), "--set", "dates=false"),
     )
     write_text(folder / "lists/org.txt", "Acme\nBell\n")
     call(
@@ -301,7 +300,7 @@ def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path)
     folder, *_ = made
     ledger, out = tmp_path / "private/ledger.json", tmp_path / "adapt"
     flags = ("--in-private-text", folder / "found.jsonl", "--out-dir", out, "--ledger", ledger)
-    flags += ("--out-privacy", tmp_path / "privacy.json", "--config", CONF / "declare_unprotected.yaml")
+    flags += ("--out-privacy", tmp_path / "privacy.json", "--config", section("declare_unprotected"))
     settings = ("--set", "data=toy/adapt", "purpose=adaptation of LMs")
     said = call("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
     assert "found infinite" in said and "unprotected exceeds every limit" in said

@@ -11,6 +11,7 @@ from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.fileio import read_json, write_json, write_jsonl
 from privasr_k2.privacy.ledger import Ledger
+from tests.support.conf import section
 from tests.unit.am.end_to_end import spelled_lang
 from tests.unit.am.small import write_corpus
 from tests.unit.bin.test_language_verbs import call
@@ -18,7 +19,6 @@ from tests.unit.scoring.test_pate_attacks import bound, labels
 from tests.unit.scoring.test_pate_report import ABOUT, HYPS, entry, row_of
 from tests.unit.scoring.test_report import _write as write_score
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
 SHORT = ["epochs=1", "avg=1", "encoder.tdnn.dim=8", "encoder.tdnn.dilations=[1]", "max_duration=9"]
 
 
@@ -44,7 +44,7 @@ def flags(folder: Path) -> list[object]:
     feats, lang = folder / "data" / "feats", folder / "data" / "lang"
     given = ["--in-public-pool", feats, "--in-labels", folder / "labels.jsonl", "--in-public-feats", feats]
     out = ["--in-public-lang", lang, "--out-dir", folder / "out", "--device", "cpu", "--config"]
-    files = [CONF / "am_ctc.yaml", CONF / "tiny" / "am_ctc.yaml", CONF / "student.yaml"]
+    files = [section("am_ctc"), section("am_ctc", "tiny"), section("student")]
     return [*given, *out, *files, "--set", *SHORT, "student.pool_role=train"]
 
 
@@ -107,7 +107,7 @@ def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     phones = ["--set", "phones=true", f"cmudict={tmp_path / 'lexicon.txt'}", "g2p=none"]
     for name in ("one", "two"):
         out = ["--out-report", tmp_path / name / "RESULTS.md", "--out-curves", tmp_path / name / "e.svg"]
-        out += ["--out-teachers", tmp_path / name / "t.svg", "--config", CONF / "pate_report.yaml"]
+        out += ["--out-teachers", tmp_path / name / "t.svg", "--config", section("pate_report")]
         call(monkeypatch, "report_pate", *given, *out, *phones)
     files = [[path.read_bytes() for path in sorted((tmp_path / name).iterdir())] for name in ("one", "two")]
     assert len(files[0]) == 3 and files[0] == files[1]

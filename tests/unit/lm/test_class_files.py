@@ -19,8 +19,9 @@ from privasr_k2.lm.names import read_texts
 from privasr_k2.lm.perplexity import open_lm
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.tagged_files import to_record
+from tests.support.conf import section
 
-CONF = Path(__file__).resolve().parents[3] / "conf" / "class_lm.yaml"
+CONF = section("class_lm")
 WORDS = ["call", "now", "ann", "lee", "bob", "york"]
 TEXT = [
     TaggedText("1", ("call", "ann", "lee", "now"), (Entity(1, 3, "PER"),)),

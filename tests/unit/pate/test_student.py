@@ -22,11 +22,11 @@ from privasr_k2.pate.student import StudentInputs, config_of, train_student
 from privasr_k2.pate.student_data import Hyp
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.weights import load_tensors
+from tests.support.conf import section
 from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
 from tests.unit.am.small import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
-CONF = Path(__file__).resolve().parents[3] / "conf"
 SHORT = [
     "epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2", "student.pool_role=train",
     "spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4",
@@ -34,7 +34,7 @@ SHORT = [
 
 
 def quick(kind: str, *changes: str) -> Any:
-    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml", CONF / "student.yaml"]
+    files = [section(f"am_{kind}"), section(f"am_{kind}", "tiny"), section("student")]
     found = configuration.load(config_of(kind_of(files)), files, [*SHORT, *changes])
     if kind == "ctc":
         return replace(found, encoder=encoder_config("tdnn", dropout=0.1))
