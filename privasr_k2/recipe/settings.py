@@ -35,7 +35,8 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
             known = [key for file in files if file.parent == defaults for key in _keys(file)]
             if not known:
                 continue
-            for place, key in _given(task, [file for file in files if file.parent != defaults]):
+            layers = [file for file in files if file.parent not in (defaults, defaults / "reports")]
+            for place, key in _given(task, layers):  # a layout of reports has keys of its own
                 if (task.configs, key) not in seen:
                     seen.add((task.configs, key))
                     _check(place, key, known, [file.name for file in files if file.parent == defaults])
