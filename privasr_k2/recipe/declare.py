@@ -250,7 +250,7 @@ class Recipe:
         """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""
         paths = (path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values())
         self.report_path = self.stage(
-            number, "results", "report", config=("report", f"reports/{self.name}"),
+            number, "results", "report", config=("reports/defaults", f"reports/{self.name}"),
             in_systems=self.systems_file,
             in_artifacts=[*dict.fromkeys(paths)], in_manifests=manifests, out_report=f"{self.exp}/RESULTS.md",
             out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures",
