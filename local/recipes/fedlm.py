@@ -6,7 +6,7 @@ from typing import Literal
 from local.stages import clients as text
 from local.stages import federated as fl
 from local.stages.first_pass import first_pass
-from local.stages.lm_rescoring import NeuralLm, train_neural_lm
+from local.stages.second_pass import NeuralLm, train_lm
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, Delta, Finite, from_conf, option
 
@@ -63,8 +63,9 @@ def stages(r: Recipe, o: Options) -> None:
     else:
         data, r.exp = text.public_text_data(r, o.nnlm_text), f"exp/fedlm_text_{o.nnlm}"
         clients = text.call_clients(r, o) if calls else text.said_clients(r, o, data.manifests)
-    pretrained = train_neural_lm(r, 11, f"neural LM, {o.nnlm}, pre-trained", o.nnlm, data,
-                                 f"{r.exp}/lm/pretrained", text=o.nnlm_text, epochs=o.lm_epochs)
+    pretrained = train_lm(r, 11, f"neural LM, {o.nnlm}, pre-trained", o.nnlm,
+                          f"{r.exp}/lm/pretrained", in_manifests=data.manifests, in_lang=data.lang,
+                          raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
     has_confidences = o.decode or calls
     every: tuple[str, ...] = tuple(fl.USE_LABELS) if has_confidences else ("all",)
     few = ("all", "token") if has_confidences else ("all",)

@@ -8,8 +8,8 @@ from annotated_types import MinLen
 
 from local.stages.data import prepare_data
 from local.stages.first_pass import AmOptions, first_pass
-from local.stages.lm_rescoring import train_neural_lm
 from local.stages.marginals import Marginals, Run
+from local.stages.second_pass import train_lm
 from privasr_k2.recipe.declare import Declared, Recipe
 from privasr_k2.recipe.options import Count, Finite, option, path_option
 
@@ -41,18 +41,16 @@ def stages(r: Recipe, o: Options) -> None:
     data = first.data if first else prepare_data(r, speech=False)
     base = first.exp.replace("ctc", "fmp", 1) if first else "exp/fmp_text"
     r.exp = f"{base}_{o.client}"
-    lm = train_neural_lm(r, 9, "neural LM, transformer", "transformer", data,
-                         f"{r.exp}/lm/transformer", text=o.nnlm_text, epochs=o.lm_epochs)
     own_text: dict[str, Any] = {"in_manifests": data.manifests, "raw_text": o.nnlm_text}
+    lm = train_lm(r, 9, "neural LM, transformer", "transformer", f"{r.exp}/lm/transformer",
+                  in_lang=data.lang, **own_text, set={"epochs": o.lm_epochs})
     u = r.stage(9, "unigrams u of background text", "make_background", config="fmp_background",
                 **({"in_text": o.background} if o.background else own_text), in_lm=lm,
                 out_background=f"{r.exp}/background.safetensors")
     m = Marginals(r, o, data, lm, u, first)
     m.prepare_clients()                                                 # 10-11
     lam, grid = m.tune()                                                # 12: on dev
-    about = r.about("fmp", "all systems")
-    about.add("weights", lam)
-    about.add("timeline", f"{r.exp}/timeline_test.jsonl")
+    r.about("clients", "test").path("timeline", "timeline_test.jsonl")
     baseline = r.system("baseline", label="no adaptation", method="public", study="all")
     m.runs.append(Run(baseline, {"rounds": m.most_rounds, "lam": 0}, None))
 
@@ -94,5 +92,5 @@ def stages(r: Recipe, o: Options) -> None:
                release=file, not_private=exact, epsilon=epsilon, unit="utterance", published=True)
     m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted
     if o.epsilons:
-        m.audit(o.privacy_unit[-1], about.path("audit", "audit.json"))  # 16
+        m.audit(o.privacy_unit[-1])                                     # 16
     r.report(17, manifests=data.manifests)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from local.stages.data import Data, prepare_data
 from local.stages.first_pass import AmOptions, FirstPass, decode
-from local.stages.lm_rescoring import make_nbest
+from local.stages.second_pass import nbest_lists
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import Count, from_conf, option, path_option
 
@@ -81,10 +81,11 @@ def recognized_clients(r: Recipe, o: ClientOptions, first: FirstPass, *, tune: b
     """
     role, exp, manifests = o.adapt_role, r.exp, first.data.manifests
     for part in ("dev", role):
-        make_nbest(r, 9, f"N-best lists of {part}, for confidences", first, part, f"{exp}/lists")
+        nbest_lists(r, 9, f"N-best lists of {part}, for confidences", first, part,
+                    f"{exp}/lists/nbest_{part}")
     for part in ("dev", "test"):
-        make_nbest(r, 9, f"N-best lists of {part}, for rescoring", first, part, f"{exp}/five",
-                   num_paths=5)
+        nbest_lists(r, 9, f"N-best lists of {part}, for rescoring", first, part,
+                    f"{exp}/five/nbest_{part}", num_paths=5)
     decode(r, 9, f"decode {role}", first, role, f"{exp}/no_nnlm/decode_adapt", tuned=True)
     model = r.stage(10, "confidence model, trained on dev", "train_confidence", config="confidence",
                     in_nbest=f"{exp}/lists/nbest_dev", in_weights=first.weights,
@@ -151,5 +152,5 @@ def _with_references(
 
 def describe(r: Recipe, clients: Clients) -> None:
     """Declare the texts, for the table of the corpus."""
-    r.about("clients", "clients").add("clients", clients.train)
+    r.about("clients", "adaptation").add("clients", clients.train)
     r.about("test_clients", "test").add("clients", clients.test)

@@ -9,7 +9,7 @@ from annotated_types import Interval
 from local.stages.clients import Clients
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
-from local.stages.lm_rescoring import choose_weights, rescore, score_words
+from local.stages.second_pass import rescore, score_roles
 from privasr_k2.recipe.declare import Declared, Recipe
 
 ConfidenceUse = Literal["all", "hard", "utterance", "token"]
@@ -180,22 +180,16 @@ def measure_perplexities(a: Adaptation, number: int, data: Data) -> None:
 
 def rescore_and_score(a: Adaptation, number: int, first: FirstPass) -> None:
     """Each LM beside the n-gram LM: weights chosen on dev, test rescored; then the errors."""
-    r, data, no_nnlm = a.r, first.data, a.r.systems["no_nnlm"]
-    nbest = {role: f"{r.exp}/five/nbest_{role}" for role in ("dev", "test")}
-    scores = {}
-    for name, lm in {"ngram": first.lm, **{name: a.model(name) for name in a.systems}}.items():
-        for role in ("dev", "test"):
-            scores[name, role] = score_words(
-                r, number, f"words of {role} by {name}", nbest=nbest[role], lm=lm, name=name,
-                out=f"{r.exp}/five/lm_scores/{name}_{role}.safetensors")
+    r, no_nnlm, nbest = a.r, a.r.systems["no_nnlm"], f"{a.r.exp}/five/nbest_ROLE"
+
+    def scores(name: str, lm: str) -> str:
+        return score_roles(r, number, f"by {name}", nbest, lm, name,
+                           f"{r.exp}/five/lm_scores/{name}_ROLE.safetensors")
+
+    ngram = scores("ngram", first.lm)
     for name, system in a.systems.items():
-        weights = choose_weights(
-            r, number, f"weights of {name}, chosen on dev", nbest=nbest["dev"], data=data,
-            scores=[scores["ngram", "dev"], scores[name, "dev"]],
-            out=system.path("weights", "rescoring.json"))
-        rescore(r, number, f"test by {name}", nbest=nbest["test"], weights=weights, data=data,
-                scores=[scores["ngram", "test"], scores[name, "test"]],
-                out=f"{system.folder}/decode_test")
+        rescore(r, number, system, nbest, [ngram, scores(name, a.model(name))],
+                first.data.manifests)
     score(r, number + 1, "score the first pass", first=first, weights=first.weights,
           hyps=f"{first.exp}/decode_test", out=no_nnlm.path("score_test"))
     score(r, number + 1, f"score the first pass, {a.o.adapt_role}", first=first,

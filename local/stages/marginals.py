@@ -5,7 +5,7 @@ from typing import Any
 
 from local.stages.data import Data
 from local.stages.first_pass import FirstPass, score
-from local.stages.lm_rescoring import choose_weights, make_nbest, rescore, score_words
+from local.stages.second_pass import nbest_lists, score_words, select_best
 from privasr_k2.recipe.declare import Declared, Recipe
 
 
@@ -66,31 +66,33 @@ class Marginals:
                         out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
             return
         for role in roles:
-            make_nbest(r, 10, f"N-best lists of {role}", self.first, role, exp,
-                       num_paths=self.o.nbest)
+            nbest_lists(r, 10, f"N-best lists of {role}", self.first, role, f"{exp}/nbest_{role}",
+                        num_paths=self.o.nbest)
         for role in roles:
             r.stage(11, f"clients of {role}", "prepare_fmp", config="fmp_timeline",
                     in_manifests=self.data.manifests, in_nbest=f"{exp}/nbest_{role}",
                     out_timeline=f"{exp}/timeline_{role}.jsonl", set=settings)
             for name, lm in (("ngram", self.first.lm), ("transformer", self.lm)):
-                score_words(r, 11, f"words of {role} by {name}", nbest=f"{exp}/nbest_{role}",
-                            lm=lm, name=name, out=self._scores(name, role))
+                score_words(r, 11, f"words of {role} by {name}", f"{exp}/nbest_{role}", lm, name,
+                            self._scores(name, role))
 
     def tune(self) -> tuple[str, str]:
         """Stage 12: lambda chosen on the clients of dev; in speech a grid of all weights, too."""
         r, others = self.r, {}
         if self.first is not None:
             even = {"interpolation": "log_linear", "steps": 0} if self.o.mix == "preset" else {}
-            weights = choose_weights(
-                r, 12, "weights of the LMs without adaptation, chosen on dev", data=self.data,
-                nbest=f"{r.exp}/nbest_dev", out=f"{r.exp}/rescoring.json", **even,
-                scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")])
+            about = r.about("rescoring", "LMs without adaptation")
+            weights = about.path("weights", "rescoring.json")
+            r.stage(12, "weights of the LMs without adaptation, chosen on dev", "tune_rescoring",
+                    config="rescore", in_nbest=f"{r.exp}/nbest_dev",
+                    in_scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")],
+                    in_manifests=self.data.manifests, out_weights=weights, set=even)
             others = {"in_scores": self._scores("ngram", "dev"), "in_weights": weights,
                       "in_manifests": self.data.manifests}
         settings = {"rounds": self.most_rounds, **self.form}
         lam = r.stage(12, "lambda, chosen on clients of dev", "tune_fmp", device=True, config="fmp",
-                      **self._inputs("dev"), **others, out_choice=f"{r.exp}/lambda.json",
-                      set=settings)
+                      **self._inputs("dev"), **others, set=settings,
+                      out_choice=r.about("lambda", "all systems").path("weights", "lambda.json"))
         if self.first is None:  # text has one hypothesis
             return lam, lam
         return lam, r.stage(12, "alpha, beta, bandwidth and lambda, chosen on clients of dev",
@@ -124,14 +126,16 @@ class Marginals:
         for one in self.runs if self.first is not None else ():
             assert self.first is not None
             name, folder = one.system.name, one.system.folder
-            hyps = rescore(r, 15, f"{name}: test", nbest=f"{r.exp}/nbest_test", data=self.data,
-                           scores=[self._scores("ngram", "test"), scores[name]],
-                           weights=f"{r.exp}/rescoring.json", out=f"{folder}/decode_test")
+            hyps = select_best(r, 15, f"{name}: test", f"{r.exp}/nbest_test", self.data.manifests,
+                               f"{folder}/decode_test",
+                               scores=[self._scores("ngram", "test"), scores[name]],
+                               weights=f"{r.exp}/rescoring.json")
             score(r, 15, f"{name}: score", hyps=hyps, out=one.system.path("score_test"),
                   first=self.first)
 
-    def audit(self, unit: str, out: str) -> None:
+    def audit(self, unit: str) -> None:
         """Stage 16: the largest epsilon that an attack on the release can show."""
+        out = self.r.about("audit", f"release for each {unit}").path("audit", "audit.json")
         self.r.stage(16, "audit of the release", "audit_fmp", config=("fmp_release", "fmp_audit"),
                      in_nbest=f"{self.r.exp}/nbest_test",
                      in_timeline=f"{self.r.exp}/timeline_test.jsonl", in_lm=self.lm, out_audit=out,

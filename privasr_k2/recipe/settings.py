@@ -37,7 +37,9 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
             known = [key for address in bases for key in _keys(address)]
             if not known:
                 continue
-            for place, key in _given(task, [address for address in addresses if address not in bases]):
+            # A layout of conf/reports has keys of its own.
+            layers = [one for one in addresses if one not in bases and one.parent != defaults / "reports"]
+            for place, key in _given(task, layers):
                 if (task.configs, key) not in seen:
                     seen.add((task.configs, key))
                     _check(place, key, known, [address.name for address in bases])

@@ -64,7 +64,7 @@ def test_from_speech_to_results(copied: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--nnlm", "ngram"), "--nnlm: expected one of char_lstm, lstm, transformer, found 'ngram'"),
+        (("--nnlm", "ngram"), "--nnlm: expected one of lstm, char_lstm, transformer, found 'ngram'"),
         (("--confidence-use", "some"), "one of all, hard, utterance, token, found 'some'"),
         (("--decode", "false", "--private-confidence-use", "token"), "expected all: of what was said"),
         (("--private-sampling", "some"), "one of poisson, ordered, found 'some'"),

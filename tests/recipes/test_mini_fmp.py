@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from privasr_k2.fileio import read_jsonl
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
 from tests.recipes.recipe_tools import run_recipe
@@ -32,6 +33,14 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
         parts = json.loads((copied / one.artifacts["score_test"] / "wer.json").read_text())["parts"]
         rows = [line for line in text.splitlines() if line.startswith(f"| {one.label} ")]
         assert any(f"{parts['test']['wer_percent']:.2f}" in row for row in rows), name
+    rows = list(read_jsonl(copied / EXP / "results.jsonl"))
+    grid = json.loads((copied / EXP / "grid.json").read_text())
+    chosen = {
+        row["metric"]: row["value"]
+        for row in rows
+        if row["system"] == "grid_dev" and row["kind"] == "weights"
+    }
+    assert (chosen["alpha"], chosen["kernel_bandwidth"]) == (grid["alpha"], grid["sigma"])
     assert systems["T2"].compare_with == ("baseline",)
     assert systems["grid_beta_only"].compare_with == ("baseline", "T2")  # the full method
     assert systems["eps_user_1"].not_private == "eps_none" and systems["eps_user_1"].headline

@@ -13,7 +13,9 @@ def run(path: str, context: Context) -> Reading:
     """A ``run_<role>.json`` of ``run_fmp``: its settings, and the perplexity over clients."""
     told = read_json(Path(path))
     config, release, figures = told["config"], told["release"], told["perplexity"]
-    measures, pairs = [Measure("lam", float(config["lam"]))], dict[tuple[str, str], Paired]()
+    names = {"lam": "lam", "alpha": "alpha", "beta": "beta", "kernel_bandwidth": "sigma"}
+    measures = [Measure(metric, float(config[key])) for metric, key in names.items()]
+    pairs: dict[tuple[str, str], Paired] = {}
     if release is not None:
         how = release.get("strategy") or f"called epsilon {release['epsilon']:g}"
         measures.append(Measure("mechanism", f"{release['mechanism']}, {how}"))

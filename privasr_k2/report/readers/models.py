@@ -93,11 +93,11 @@ def weights(path: str, context: Context) -> Reading:
     content = read_json(Path(path))
     keys = set(content)
     for needed, reader in (
-        ("grid", _recognizer), ("beta", _adapted), ("form", _mixture), ("criterion", _marginals)
+        ("grid", _recognizer), ("criterion", _marginals), ("beta", _adapted), ("form", _mixture)
     ):  # fmt: skip
         if needed in keys:
             return Reading(tuple(reader(content, context)))
-    raise KeyError("grid, beta, form or criterion")
+    raise KeyError("grid, criterion, beta or form")
 
 
 def _recognizer(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
@@ -138,5 +138,8 @@ def _mixture(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
 
 def _marginals(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
     yield Measure("lam", float(content["lam"]))
+    for metric, key in (("alpha", "alpha"), ("beta", "beta"), ("kernel_bandwidth", "sigma")):
+        if key in content:
+            yield Measure(metric, float(content[key]))
     yield Measure("criterion", str(content["criterion"]))
     yield Measure("at_edge", "lambda" if content.get("at_end") else "no")
