@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
 from privasr_k2.privacy.ledger import Entry, only_entry
+from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.scoring.results import Score, read_score
 
 PUBLIC, SELF_TRAINED, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, DPSGD = (
@@ -40,13 +41,7 @@ PUBLIC, SELF_TRAINED, NONPRIVATE, TEACHER, ENSEMBLE, CLEAN, DPSGD = (
 #: Of which nothing private can be learned.
 FREE = (PUBLIC, SELF_TRAINED)
 GNMAX, LNMAX = "gnmax", "lnmax"
-MECHANISMS = {
-    GNMAX: "GNMax",
-    LNMAX: "LNMax",
-    "confident_gnmax": "Confident-GNMax",
-    "gaussian_posteriors": "Gaussian noise on posteriors",
-    "laplace_posteriors": "Laplace noise on posteriors",
-}
+MECHANISMS = {name: mechanism(name).label for name in all_mechanisms()}
 MODELS = {"rnnt": "RNN-T", "ctc_attention": "CTC/attention", "las": "LAS", "ctc": "CTC"}
 EXACT = "exact"
 _NUMBER = r"inf|[0-9]+(?:\.[0-9]+)?"
