@@ -60,7 +60,8 @@ class Registry(Generic[T]):
     >>> registry["two"]
     Traceback (most recent call last):
     ...
-    privasr_k2.errors.ConfigError: mechanism: expected one of one, found 'two': correct the name
+    privasr_k2.errors.ConfigError: mechanism: expected one of one, found 'two'
+      way out: correct the name
     """
 
     def __init__(self, what: str, own: Callable[[], object] = lambda: None) -> None:
@@ -85,13 +86,13 @@ class Registry(Generic[T]):
         return dict(self._objects)
 
     def names(self) -> tuple[str, ...]:
-        """All names."""
-        return tuple(self.items())
+        """All names, sorted: the order of registering depends on who imports what first."""
+        return tuple(sorted(self.items()))
 
     def __getitem__(self, name: str) -> T:
         objects = self.items()
         if name not in objects:
-            expected = f"one of {', '.join(objects)}"
+            expected = f"one of {', '.join(sorted(objects))}"
             raise ConfigError(self._what, expected, repr(name), "correct the name")
         return objects[name]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from privasr_k2.am.encoders import EncoderConfig, PyramidEncoderConfig, make_encoder
+from privasr_k2.am.encoders import EncoderConfig, make_encoder
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
 from privasr_k2.am.stretch import stretch
@@ -70,7 +70,7 @@ class AcousticModel(nn.Module):
         self,
         feature_dim: int,
         num_tokens: int,
-        encoder: EncoderConfig | PyramidEncoderConfig,
+        encoder: EncoderConfig,
         *,
         utterance_mean: bool,
     ) -> None:

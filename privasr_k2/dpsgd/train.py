@@ -23,9 +23,8 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
 from privasr_k2.am.files import SPEC
 from privasr_k2.am.foreign import ForeignSpec
-from privasr_k2.am.kinds import KINDS, new_model
+from privasr_k2.am.kinds import KINDS, new_model, read_spec
 from privasr_k2.am.model import AcousticModel
-from privasr_k2.am.registry import read_spec
 from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig

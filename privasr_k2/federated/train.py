@@ -22,7 +22,8 @@ from privasr_k2.federated.round_files import RoundFiles
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.federated.weighting import ClientData, prepare
 from privasr_k2.fileio import read_json, write_json
-from privasr_k2.lm.neural.files import SPEC, WEIGHTS, Spec, continue_lm, kind_of, new_lm, save_lm
+from privasr_k2.lm.neural.files import SPEC, WEIGHTS, continue_lm, save_lm
+from privasr_k2.lm.neural.kinds import Spec, kind_of, new_lm
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Vocabulary, read_vocabulary

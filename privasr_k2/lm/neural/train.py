@@ -17,16 +17,8 @@ from torch import nn
 from privasr_k2 import config as configuration
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.neural.batches import Batch, Batches, choose_sentences
-from privasr_k2.lm.neural.files import (
-    WEIGHTS,
-    NeuralLmConfig,
-    Spec,
-    continue_lm,
-    load_lm,
-    new_lm,
-    save_lm,
-    spec_of,
-)
+from privasr_k2.lm.neural.files import WEIGHTS, continue_lm, load_lm, save_lm
+from privasr_k2.lm.neural.kinds import NeuralLmConfig, Spec, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import UNKNOWN, Text, Vocabulary, order_by_count
 from privasr_k2.lm.perplexity import perplexity

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from privasr_k2.errors import DataError, GraphError
-from privasr_k2.lm.neural.files import save_lm, spec_of
+from privasr_k2.lm.neural.files import save_lm
+from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.lm.perplexity import (
     TREATMENT,
     KenlmModel,
