@@ -27,7 +27,7 @@ def load_plugins() -> None:
     """Run the files of ``PRIVASR_PLUGINS`` that this process has not run yet.
 
     Raises:
-        ConfigError: a file that is missing or that fails.
+        ConfigError: a file that is missing, is not Python, or imports what is not there.
     """
     for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         path = Path(name).resolve()
@@ -42,7 +42,7 @@ def load_plugins() -> None:
         sys.modules[module_name] = module  # dataclasses look up their annotations there
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (ImportError, SyntaxError) as error:
             found = f"{type(error).__name__}: {error}"
             raise ConfigError(f"{VARIABLE}: {path}", "a plugin that runs", found, "correct it") from error
 

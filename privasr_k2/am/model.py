@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +30,8 @@ class AmConfig(TrainerConfig):
         max_duration: most seconds of speech in a batch, padding included.
         memory_gb: features are kept in memory up to this size.
     """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"memory_gb": "says where features are read from"}
 
     kind: str
     encoder: EncoderConfig

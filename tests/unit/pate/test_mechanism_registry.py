@@ -117,7 +117,7 @@ def test_names_are_read_without_heavy_packages() -> None:
     assert done.stdout.splitlines() == [str(all_mechanisms()), "set()"]
 
 
-@pytest.mark.parametrize("text", [None, "1 / 0"])
+@pytest.mark.parametrize("text", [None, "import nothing_like_it", "def"])
 def test_plugins_that_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
     path = tmp_path / "broken.py"
     if text is not None:
