@@ -17,6 +17,7 @@ from privasr_k2.plugins import Registry
 
 if TYPE_CHECKING:
     from privasr_k2.privacy.events import Event
+    from privasr_k2.privacy.pate.best_order import NotForRelease
     from privasr_k2.randomness import NoiseStream
 
 VOTES, POSTERIORS = "votes", "posteriors"
@@ -61,6 +62,8 @@ class Mechanism:
         exponent: (steps, scale) to x, where exp(-x) is proportional to the chance of a whole number of
             steps; None: how often it answers rightly is not planned.
         tail: so many scales beyond which there are less than 1e-17 of all draws.
+        votes_cost: ((Q, C) votes, amounts, threshold, delta) to what answers to these votes cost; None: no
+            bound that depends on them is known.
         audit: the attack on its releases.
     """
 
@@ -74,6 +77,7 @@ class Mechanism:
     tokens: bool = True
     exponent: Callable[[np.ndarray, float], np.ndarray] | None = None
     tail: float = 0.0
+    votes_cost: Callable[[np.ndarray, Amounts, float, float], NotForRelease] | None = None
     audit: str = TWO_HISTOGRAMS
 
     def __post_init__(self) -> None:
@@ -173,6 +177,27 @@ def _lnmax_event(of: Amounts) -> Event:
     return lnmax_event(scale=of.noise, answers=of.answers, discrete=True)
 
 
+def _gnmax_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) -> NotForRelease:
+    from privasr_k2.privacy.pate.gnmax import gnmax_epsilon
+
+    return gnmax_epsilon(votes, sigma=of.noise, discrete=True, delta=delta)
+
+
+def _confident_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) -> NotForRelease:
+    from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon
+
+    return confident_gnmax_epsilon(
+        votes, sigma=of.noise, answers=of.answers, threshold=threshold, threshold_sigma=of.threshold_noise,
+        discrete=True, delta=delta,
+    )  # fmt: skip
+
+
+def _lnmax_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) -> NotForRelease:
+    from privasr_k2.privacy.pate.lnmax import lnmax_epsilon
+
+    return lnmax_epsilon(votes, scale=of.noise, discrete=True, delta=delta)
+
+
 def _gaussian_event(of: Amounts) -> Event:
     from privasr_k2.privacy.pate.gnmax import posteriors_event
 
@@ -189,18 +214,20 @@ GNMAX = register(
     Mechanism(
         "gnmax", "GNMax", VOTES, _gnmax_event, discrete_gaussian, share=0.30,
         exponent=lambda steps, scale: steps.astype(float) ** 2 / (2 * scale**2), tail=9.0,
+        votes_cost=_gnmax_cost,
     )
 )  # fmt: skip
 LNMAX = register(
     Mechanism(
         "lnmax", "LNMax", VOTES, _lnmax_event, discrete_laplace, share=0.20,
         exponent=lambda steps, scale: np.abs(steps) / scale, tail=40.0,
+        votes_cost=_lnmax_cost,
     )
 )  # fmt: skip
 CONFIDENT_GNMAX = register(
     Mechanism(
         "confident_gnmax", "Confident-GNMax", VOTES, _confident_event, discrete_gaussian, share=0.30,
-        needs_threshold=True,
+        needs_threshold=True, votes_cost=_confident_cost,
     )
 )  # fmt: skip
 GAUSSIAN_POSTERIORS = register(
