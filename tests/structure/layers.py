@@ -15,6 +15,7 @@ LAYERS = {
         ["errors", "fileio", "config", "sections", "randomness", "compat", "environment", "ragged", "recipe"],
         0,
     ),
+    "plugins": 0,
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
     **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
     "graph": 3,

@@ -28,7 +28,6 @@ from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller,
 from tests.unit.am.small import write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
-CONF = Path(__file__).resolve().parents[3] / "conf"
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +102,11 @@ def test_the_same_again_and_further_from_there(corpus: tuple[Path, Path], tmp_pa
 
 
 def test_kinds_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="kind: one of ctc, rnnt, ctc_attention, las"):
+    with pytest.raises(ConfigError, match="kind: one of ctc, ctc_attention, las, rnnt"):
         kind_of([section("decode")])
     with pytest.raises(ConfigError, match="kind must be las"):
         configuration.load(kind_of([section("am_las")]).config, [section("am_las")], ["kind=rnnt"])
-    with pytest.raises(ConfigError, match=r"encoder\.kind must be one of tdnn, blstm, conformer, got"):
+    with pytest.raises(ConfigError, match=r"encoder\.kind must be one of blstm, conformer, tdnn, got"):
         configuration.load(kind_of([section("am_ctc")]).config, [section("am_ctc")], ["encoder.kind=pyramid"])
 
 

@@ -14,7 +14,8 @@ from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
 from privasr_k2.decoding.lattices import as_word_lattice
 from privasr_k2.decoding.nbest import NbestConfig, nbest
 from privasr_k2.decoding.tune import read_weights
-from privasr_k2.lm.neural.files import save_lm, spec_of
+from privasr_k2.lm.neural.files import save_lm
+from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 from tests.support.conf import section

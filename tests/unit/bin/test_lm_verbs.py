@@ -248,7 +248,8 @@ def test_two_processes(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Pat
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    from privasr_k2.lm.perplexity import open_lm, perplexity
+    from privasr_k2.lm.mixtures import open_lm
+    from privasr_k2.lm.perplexity import perplexity
 
     result = perplexity(open_lm(tmp_path / "lm"), grammar_sentences(30, seed=30), GRAMMAR_WORDS)
     assert result.ppl < 4

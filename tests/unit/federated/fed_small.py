@@ -13,8 +13,9 @@ from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.federated.fedlm import chosen_parameters
 from privasr_k2.federated.settings import FedLmConfig
-from privasr_k2.lm.neural.files import LstmSpec, new_lm, save_lm
-from privasr_k2.lm.neural.lstm import LstmConfig
+from privasr_k2.lm.neural.files import save_lm
+from privasr_k2.lm.neural.kinds import new_lm
+from privasr_k2.lm.neural.lstm import LstmConfig, LstmSpec
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.randomness import stream

@@ -12,7 +12,7 @@ from privasr_k2.federated import fedlm_audit
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.fedlm_audit import AuditConfig
 from privasr_k2.federated.weighting import prepare
-from privasr_k2.lm.neural.files import new_lm
+from privasr_k2.lm.neural.kinds import new_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process

@@ -22,9 +22,9 @@ from privasr_k2.lm.interpolate import (
     em_weights,
     interpolate,
 )
-from privasr_k2.lm.mixtures import interpolate_files, save_mixture
+from privasr_k2.lm.mixtures import interpolate_files, open_lm, save_mixture
 from privasr_k2.lm.ngram import count_ngrams, estimate
-from privasr_k2.lm.perplexity import open_lm, perplexity
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.lm.sub_lm import make_sub_lm
 from tests.support.conf import section
 from tests.unit.lm.tiny import table

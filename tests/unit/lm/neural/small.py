@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from privasr_k2 import config
-from privasr_k2.lm.neural.files import NeuralLmConfig, kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.kinds import NeuralLmConfig, kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
