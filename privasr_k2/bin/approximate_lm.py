@@ -3,7 +3,7 @@ r"""Approximate a language model, neural or any other, by an n-gram model, for t
 The model reads the text; the ARPA file holds the text's n-grams with the model's probabilities.
 
     python -m privasr_k2.bin.approximate_lm --in-lm exp/lm_lstm --in-text data/sanitized/train.jsonl.gz \
-        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config conf/approximate.yaml
+        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config conf/common.yaml#approximate
 """
 
 from __future__ import annotations

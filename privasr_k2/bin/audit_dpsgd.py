@@ -2,7 +2,7 @@ r"""Attack a training by DP-SGD: do units show that send a mark? A lower bound o
 
     python -m privasr_k2.bin.audit_dpsgd --in-private-feats data/feats_fbank \
         --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
-        --out-audit exp/dpsgd/eps8_audit.json --config conf/dpsgd.yaml conf/audit_dpsgd.yaml \
+        --out-audit exp/dpsgd/eps8_audit.json --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd \
         --set data=an4/train unit=speaker epsilon=8
 
 Trains three times by the code of train_dpsgd and with its flags: as it is, with the noise divided, which must

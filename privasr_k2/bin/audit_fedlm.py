@@ -2,7 +2,7 @@ r"""Attack federated training: exposure of canaries and membership with and with
 epsilon.
 
     python -m privasr_k2.bin.audit_fedlm --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
-        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml conf/fedlm_audit.yaml \
+        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rate=0.05 rounds=50
 
 Trains five times: with the canaries, without and with clip and noise; and with marks, as it is, with the

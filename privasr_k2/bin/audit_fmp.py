@@ -2,7 +2,7 @@ r"""Attack the release of marginals: does a rare word that one unit has said sho
 
     python -m privasr_k2.bin.audit_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
-        --config conf/fmp_release.yaml conf/fmp_audit.yaml --set data=mini/test unit=user epsilon=1
+        --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test unit=user epsilon=1
 
 Twice: with a unit that says one word as often as the bound allows, and with the rarest word of the lists. The
 bound is beneath the claim, and above it with a tenth of the noise. Beside it stands what eq. 8 and 9 as

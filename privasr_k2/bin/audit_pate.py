@@ -1,7 +1,7 @@
 r"""Attack the release of labels: does one teacher's vote show? A lower bound on epsilon, under the claim.
 
     python -m privasr_k2.bin.audit_pate --in-labels exp/pate/gnmax_8/labels \
-        --out-audit exp/pate/gnmax_8/audit.json --config conf/audit_pate.yaml
+        --out-audit exp/pate/gnmax_8/audit.json --config conf/pate.yaml#audit_pate
 
 Runs the code that answered, with the numbers of labels.json, on two histograms that differ in one teacher's
 vote: about tied, and with a threshold also there. Again with the noise divided, which must exceed the claim,

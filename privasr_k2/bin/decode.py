@@ -5,7 +5,7 @@ Without --in-weights every point of the grid is written (dev); with it only the 
 
     python -m privasr_k2.bin.decode --in-model exp/ctc/am --in-graph data/graph_phone \\
         --in-feats data/feats_fbank --out-hyps exp/ctc/decode_dev/1.jsonl \\
-        --config conf/decode.yaml --set role=dev job=1 num_jobs=2
+        --config conf/common.yaml#decode --set role=dev job=1 num_jobs=2
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ folder of train_heads --set head=K decodes.
 
     python -m privasr_k2.bin.decode_e2e --in-model exp/rnnt/am --in-feats data/feats_fbank \\
         --out-hyps exp/rnnt/decode_dev/1.jsonl --out-nbest exp/rnnt/nbest_dev/1.jsonl \\
-        --config conf/decode_e2e.yaml --set role=dev job=1 num_jobs=2
+        --config conf/pate.yaml#decode_e2e --set role=dev job=1 num_jobs=2
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the latter; or, in place of both, the files of --in-text. It should be what the 
 u stands for what that expects. Words are those of the model, others count as <unk> where it has that.
 
     python -m privasr_k2.bin.make_background --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \\
-        --out-background exp/fmp/background.safetensors --config conf/fmp_background.yaml
+        --out-background exp/fmp/background.safetensors --config conf/fmp.yaml#fmp_background
 """
 
 from __future__ import annotations

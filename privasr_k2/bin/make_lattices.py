@@ -5,7 +5,8 @@ at the weights that were chosen on dev: what rescore_lattices reads.
 
     python -m privasr_k2.bin.make_lattices --in-model exp/ctc/am --in-graph data/graph_phone \\
         --in-weights exp/ctc/weights.json --in-feats data/feats_fbank \\
-        --out-lattices exp/ctc/lattices_dev/1.safetensors --config conf/decode.yaml conf/lattices.yaml \\
+        --out-lattices exp/ctc/lattices_dev/1.safetensors \\
+        --config conf/common.yaml#decode conf/common.yaml#lattices \\
         --set role=dev job=1 num_jobs=2
 
 With --out-kaldi FILE the same as text for Kaldi's lattice-copy, words by their numbers in the graph.

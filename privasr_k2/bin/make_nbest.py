@@ -6,7 +6,7 @@ that the graph was compiled from, words have times.
 
     python -m privasr_k2.bin.make_nbest --in-model exp/ctc/am --in-graph data/graph_phone \\
         --in-weights exp/ctc/weights.json --in-feats data/feats_fbank --in-lang data/lang_phone \\
-        --out-nbest exp/ctc/nbest_dev/1.jsonl --config conf/decode.yaml conf/nbest.yaml \\
+        --out-nbest exp/ctc/nbest_dev/1.jsonl --config conf/common.yaml#decode conf/common.yaml#nbest \\
         --set role=dev job=1 num_jobs=2
 """
 

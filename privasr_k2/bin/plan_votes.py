@@ -1,6 +1,6 @@
 r"""Say how many votes a budget buys, before a teacher is trained. Nothing is read.
 
-    python -m privasr_k2.bin.plan_votes --out-plan exp/pate/plan.json --config conf/vote_plan.yaml \
+    python -m privasr_k2.bin.plan_votes --out-plan exp/pate/plan.json --config conf/pate.yaml#vote_plan \
         --set teachers=[15] classes=500 agreement=[1.0] correct=0.95 epsilon=[8] delta=1e-5
 
 For each number of teachers, agreement and epsilon: the most noise with which the majority still wins in the

@@ -1,7 +1,7 @@
 """Turn Earnings-21 into N-best lists: gold words as references, recognizers' CTM as lists of one hypothesis.
 
     python -m privasr_k2.bin.prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
-        --config conf/earnings21.yaml
+        --config conf/corpora.yaml#earnings21
 
 Writes corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test.
 """

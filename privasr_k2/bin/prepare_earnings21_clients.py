@@ -1,7 +1,8 @@
 r"""Turn Earnings-21 into the text of clients: a recognizer's words by call and speaker, and the gold words.
 
     python -m privasr_k2.bin.prepare_earnings21_clients --raw-corpus corpus/earnings21 \
-        --out-dir data/earnings21_clients --config conf/earnings21.yaml conf/earnings21_clients.yaml
+        --out-dir data/earnings21_clients \
+        --config conf/corpora.yaml#earnings21 conf/corpora.yaml#earnings21_clients
 
 Writes recognized_<role>.jsonl.gz and gold_<role>.jsonl.gz for the roles train, dev and test, and the
 sentences of both as text, a line each (.txt.gz). Words get the gold speaker by alignment; utterances part at

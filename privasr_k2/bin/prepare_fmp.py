@@ -1,13 +1,13 @@
 r"""Say whose utterances are whose, and in which order they came: the clients of federated marginals.
 
     python -m privasr_k2.bin.prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
-        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp_timeline.yaml --set client=speaker
+        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set client=speaker
 
 Text without audio (cuts or tagged text), as lists of one hypothesis each, which --out-nbest gets:
 
     python -m privasr_k2.bin.prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
-        --config conf/fmp_timeline.yaml --set client=prefix
+        --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
 Logs table 1 of [liu2020] for these utterances.
 """

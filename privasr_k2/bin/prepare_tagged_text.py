@@ -1,7 +1,7 @@
 r"""Turn annotated text into tagged text, with the labels of its annotation.
 
     python -m privasr_k2.bin.prepare_tagged_text --raw-earnings21 corpus/earnings21 --out-dir data/gold \
-        --config conf/earnings21.yaml
+        --config conf/corpora.yaml#earnings21
     python -m privasr_k2.bin.prepare_tagged_text --raw-conll wikigold.conll.txt.gz --out-dir data/public
 
 Earnings-21's calls are dealt to train, dev and test as prepare_earnings21 deals them, and figures are spelled

@@ -5,7 +5,7 @@ r"""Release the global marginals by eq. 8 and 9 of liu2020 as published, and say
         --in-public-background exp/fmp/background.safetensors \
         --out-release exp/fmp/published_1/marginals.safetensors \
         --out-privacy exp/fmp/published_1/privacy.json --ledger privacy/ledger.json \
-        --config conf/fmp_published.yaml --set data=mini/test epsilon=1
+        --config conf/fmp.yaml#fmp_published --set data=mini/test epsilon=1
 
 For comparison only: nothing is clipped, so that the guarantee in privacy.json is for units of at most
 ``words`` words, and that epsilon is far above the published one. Use release_fmp.

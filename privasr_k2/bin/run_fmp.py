@@ -3,7 +3,7 @@ r"""Score N-best lists with a language model that federated marginals adapt, rou
     python -m privasr_k2.bin.run_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --in-background data/manifests/cuts_train.jsonl.gz \
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
-        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml --set rounds=10
+        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
 The scores are such as score_nbest writes: rescore_nbest takes them with the weights of the unadapted model,
 whose name they have. --in-plain: what score_nbest gave, so that unnormalized scores need no model again.

@@ -1,9 +1,9 @@
 r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 
     python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
-        --out-text data/tagged/dev.jsonl.gz --config conf/tag_entities.yaml --set normalize=spoken
+        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set normalize=spoken
     python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged \
-        --config conf/tag_entities.yaml
+        --config conf/classlm.yaml#tag_entities
 
 A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well) or plain, a sentence a line. It is tagged as it was
 written, where that is known; entities count its normalized words. --out-manifests gets the cuts of all roles

@@ -6,7 +6,7 @@ probability).
 
     python -m privasr_k2.bin.train_class_lm --in-text data/sanitized/train.jsonl.gz \
         --in-public-lists data/manifests/public_lists --in-lang data/lang_phone --out-lm exp/class_lm \
-        --config conf/class_lm.yaml --set order=3
+        --config conf/common.yaml#class_lm --set order=3
 """
 
 from __future__ import annotations

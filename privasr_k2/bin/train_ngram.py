@@ -4,7 +4,7 @@ Its text is that of a corpus (the cuts of the role train, lm_text.txt.gz; --set 
 of --in-text. Its vocabulary is closed: that of the language folder. Other words of the text count as <unk>.
 
     python -m privasr_k2.bin.train_ngram --in-manifests data/manifests --in-lang data/lang_phone \\
-        --out-lm data/lm/phone.arpa.gz --config conf/lm_ngram.yaml --set order=3
+        --out-lm data/lm/phone.arpa.gz --config conf/common.yaml#lm_ngram --set order=3
 """
 
 from __future__ import annotations

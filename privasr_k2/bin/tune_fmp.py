@@ -3,7 +3,7 @@ r"""Choose lambda of federated marginal personalization on the clients of dev, a
     python -m privasr_k2.bin.tune_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background data/manifests/cuts_train.jsonl.gz \
         --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
-        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml
+        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
 
 Tries config's lams with each of its alphas, betas and sigmas, where it lists any. criterion=errors: word
 errors of rescoring with the weights of the unadapted models; the adapted one has the name of its folder, or

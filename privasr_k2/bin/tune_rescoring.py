@@ -1,7 +1,7 @@
 r"""Choose on dev how several language models are combined when N-best lists are rescored.
 
   python -m privasr_k2.bin.tune_rescoring --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
-      exp/x/ngram_dev.safetensors --config conf/rescore.yaml --out-weights exp/x/rescoring.json
+      exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
 
 Lists of another role than dev are refused. The whole grid's errors are written beside the choice.
 """

@@ -32,7 +32,7 @@ _NODES = _NODES + 0.5
 
 @dataclass(frozen=True)
 class VotePlanConfig:
-    """What is planned; defaults in ``conf/vote_plan.yaml``.
+    """What is planned; defaults in ``conf/pate.yaml#vote_plan``.
 
     Args:
         mechanism: one whose noise has an exponent (:class:`privasr_k2.privacy.pate.mechanisms.Mechanism`).

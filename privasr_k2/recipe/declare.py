@@ -65,7 +65,7 @@ class DataOptions:
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
     lexicon: Path | None = path_option("pronunciation lexicon in place of the corpus's own")
     corpus_options: Words = option((), "K=V settings that only this corpus has")
-    lang_options: Words = option((), "K=V settings of conf/lang.yaml, such as max_words=20000")
+    lang_options: Words = option((), "K=V settings of conf/common.yaml#lang, such as max_words=20000")
 
 
 @dataclass(frozen=True)
