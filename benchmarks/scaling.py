@@ -41,6 +41,7 @@ from privasr_k2.training.distributed import Process
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
+COMMON = f"{CONF}/common.yaml#"
 
 
 @dataclass(frozen=True)
@@ -129,17 +130,17 @@ def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost
             "features",
             "hours",
             found,
-            *run("compute_features", *feats, "--config", CONF / "common.yaml#features"),
+            *run("compute_features", *feats, "--config", COMMON + "features"),
         )
         part(data / "feats_fbank", "dev", 0.02, here / "feats")
         lang = data / "lang_phone/spoken"
         model = ("--in-feats", here / "feats", "--in-lang", lang, "--out-dir", here / "am")
-        layers = ("--config", CONF / "am_ctc.yaml", ROOT / "egs/mini/corpus.yaml#conf.am_ctc")
+        layers = ("--config", CONF / "ctc.yaml#am_ctc", ROOT / "egs/mini/corpus.yaml#conf.am_ctc")
         trained = run("train_am", *model, *layers, "--device", "cpu", "--set", "epochs=2", "avg=1")
         yield Cost("two passes of the acoustic model", "hours", found, *trained)
         tested = part(data / "feats_fbank", "test", hours, here / "test")
         given = ("--in-feats", here / "test", "--out-hyps", here / "hyps.jsonl", "--device", "cpu")
-        tests = ("--config", CONF / "common.yaml#decode", "--set", "role=test")
+        tests = ("--config", COMMON + "decode", "--set", "role=test")
         yield Cost("first pass", "hours", tested, *run("decode", *searched(work), *given, *tests))
 
 
@@ -149,15 +150,15 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
     part(data / "feats_fbank", "test", hours, scratch / "some")
     lm = scratch / "lstm"
     text = ("--in-manifests", data / "manifests", "--in-lang", data / "lang_phone", "--out-dir", lm)
-    small = ("--config", CONF / "common.yaml#lm_lstm", "--set", "max_text_words=20000", "epochs=1")
+    small = ("--config", COMMON + "lm_lstm", "--set", "max_text_words=20000", "epochs=1")
     run("train_lm", *text, *small, "--device", "cpu")
     for most in sizes:
         lists = scratch / f"nbest_{most}"
         given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
         layers = (
             "--config",
-            CONF / "common.yaml#decode",
-            CONF / "common.yaml#nbest",
+            COMMON + "decode",
+            COMMON + "nbest",
             "--set",
             "backend=k2",
             "role=test",
@@ -165,7 +166,7 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
         made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
         yield Cost("N-best lists", "hypotheses", most, *made)
         scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
-        named = ("--config", CONF / "common.yaml#score_nbest", "--device", "cpu", "--set", "name=lstm")
+        named = ("--config", COMMON + "score_nbest", "--device", "cpu", "--set", "name=lstm")
         yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("score_nbest", *scored, *named))
 
 
@@ -177,9 +178,7 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
     for words in sizes:
         here = scratch / f"words_{words}"
         given = ("--in-manifests", manifests, "--raw-lm-text", text, "--out-dir", here / "lang")
-        made = run(
-            "prepare_lang", *given, "--config", CONF / "common.yaml#lang", "--set", f"max_words={words}"
-        )
+        made = run("prepare_lang", *given, "--config", COMMON + "lang", "--set", f"max_words={words}")
         yield Cost("lang folder of a public text", "words", words, *made)
         lm = here / "lm.arpa.gz"
         texts = ("--in-text", text, "--in-manifests", manifests, "--in-lang", here / "lang", "--out-lm", lm)
@@ -187,12 +186,10 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
             "n-gram LM of it",
             "words",
             words,
-            *run("train_ngram", *texts, "--config", CONF / "common.yaml#lm_ngram"),
+            *run("train_ngram", *texts, "--config", COMMON + "lm_ngram"),
         )
         given = ("--in-lang", here / "lang", "--in-lm", lm, "--out-dir", here / "graph")
-        yield Cost(
-            "graph", "words", words, *run("compile_graph", *given, "--config", CONF / "common.yaml#graph")
-        )
+        yield Cost("graph", "words", words, *run("compile_graph", *given, "--config", COMMON + "graph"))
 
 
 def a_round(clients: int) -> Callable[[], object]:
