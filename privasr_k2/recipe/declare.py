@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from privasr_k2.constraints import Count, Matches, Positive
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import layers
 from privasr_k2.recipe.corpus import Corpus
-from privasr_k2.recipe.options import Count, Matches, Positive, Words, option, path_option
+from privasr_k2.recipe.options import Words, option, path_option
 from privasr_k2.recipe.systems import Fact, System
 
 Presets = Literal["tiny", "demo", "small", "paper"]

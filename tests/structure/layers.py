@@ -23,7 +23,7 @@ LAYERS = {
             "environment",
             "ragged",
             "recipe",
-        ],  # fmt: skip
+        ],
         0,
     ),
     "plugins": 0,
