@@ -80,7 +80,7 @@ def test_with_a_claim(
         (["privacy.clip=0"], "clip must be above 0"),
         (["privacy.clip=null"], "need privacy.clip"),
         (["rate=0"], "rate must be above 0"),
-        (["rate=1.5"], "rate must be above 0"),
+        (["rate=1.5"], "rate must be at most 1"),
         (["cohort=15"], "rate: expected a number above 0 and at most 1"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
