@@ -166,7 +166,8 @@ def collect(
                 for measure in (*reading.measures, *further)
             ]
         for other in system.compare_with:
-            rows += _compared(replace(base, against=other), of_system, readings[other], context.tests)
+            pair = replace(base, against=other, commit=origin.commit_of(system.folder))
+            rows += _compared(pair, of_system, readings[other], context.tests)
     entries = [e for of in readings.values() for reading in of.values() for e in reading.entries]
     return with_holm([*rows, *_ledger_rows(origin, entries)])
 
