@@ -63,7 +63,7 @@ CONFIGS = {
     "fmp_timeline": "privasr_k2.federated.fmp_timeline:TimelineConfig",
     "finetune_lm": "privasr_k2.federated.server_training:FinetuneConfig",
     "dpsgd": "privasr_k2.dpsgd.settings:DpSgdConfig",
-    "fedlm_report": "privasr_k2.scoring.fedlm_report:FedLmReportOptions",
+    "report": "privasr_k2.report.layout:Layout",
     "fedlm_tune": "privasr_k2.federated.fedlm_tuning:TuneConfig",
     "fedlm_audit": "privasr_k2.federated.fedlm_audit:AuditConfig",
     "inversion": "privasr_k2.attack.settings:InversionConfig",
@@ -79,7 +79,6 @@ CONFIGS = {
     "earnings21_clients": "privasr_k2.corpora.earnings21_clients:Earnings21ClientsConfig",
     "heads": "privasr_k2.pate.heads:HeadConfig",
     "student": "privasr_k2.pate.student_data:StudentPart",
-    "pate_report": "privasr_k2.scoring.pate_report:PateReportOptions",
 }
 
 #: Folders of layers above conf/*.yaml, each with files of the same names (docs/design.md).
@@ -127,7 +126,7 @@ def test_defaults_load(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ABOVE, ids=label)
 def test_layers_load_upon_their_defaults(path: Path) -> None:
-    name = UPON.get(path.stem, path.stem)
+    name = "report" if path.parent.name == "reports" else UPON.get(path.stem, path.stem)
     assert name in CONFIGS, f"{label(path)} is a layer of no conf/{name}.yaml"
     config.load(resolve(name), [ROOT / "conf" / f"{name}.yaml", path])
 

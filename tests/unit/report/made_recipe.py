@@ -78,7 +78,10 @@ def pate(folder: Path) -> list[System]:
     beside = {"public": "public", "not_private": "all_data", "protects": "a speaker", "headline": True}
     return [
         system(folder, "public", "public", 28, facts={"model": "ctc"}),
-        system(folder, "all_data", "not_private", 8, facts={"model": "ctc"}, compare_with=("public",), public="public"),
+        system(
+            folder, "all_data", "not_private", 8, facts={"model": "ctc"}, compare_with=("public",),
+            public="public",
+        ),
         system(
             folder, "gnmax", "pate", 12, compare_with=("public",), **beside,
             facts={"model": "ctc", "mechanism": "gnmax", "teachers": 40, "epsilon": 8.0},

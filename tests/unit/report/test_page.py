@@ -35,7 +35,7 @@ document.querySelectorAll("th button").forEach((one) => one.click());
 const first = document.querySelector("tbody").rows, boxes = [...document.querySelectorAll("table, pre, img")];
 document.title = JSON.stringify({ over: wide.scrollWidth - wide.clientWidth, rows: first.length,
 broken: [...document.images].filter((one) => !one.complete || !one.naturalWidth).length,
-lost: [...document.querySelectorAll("a[href^='#']")].filter((one) => !document.querySelector(one.hash)).length,
+lost: [...document.links].filter((one) => !one.hash || !document.querySelector(one.hash)).length,
 clipped: boxes.filter((one) => { const box = one.closest(".scroll, pre") || one;
 return box.getBoundingClientRect().right > wide.clientWidth + 1; }).length, images: document.images.length });
 }); </script></body>"""

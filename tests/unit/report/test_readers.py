@@ -17,9 +17,9 @@ from privasr_k2.fileio import write_json, write_jsonl, write_text
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.pate.gnmax import gnmax_event
 from privasr_k2.recipe.systems import System
+from privasr_k2.report.kinds import READERS, read
 from privasr_k2.report.measures import Measure, Reading
 from privasr_k2.report.phones import phone_measures
-from privasr_k2.report.readers import READERS, read
 from tests.unit.attack.attack_small import inversion, loaded, said
 from tests.unit.report.made_recipe import context, perplexities, system
 from tests.unit.scoring.classlm_folders import write_system, write_texts
