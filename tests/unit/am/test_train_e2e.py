@@ -27,6 +27,7 @@ from tests.support.conf import section
 from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
 from tests.unit.am.small import write_corpus
 
+ROOT = Path(__file__).resolve().parents[3]
 ALONE = Process(0, 1, torch.device("cpu"))
 
 
@@ -68,7 +69,7 @@ def test_losses_fall_and_the_folder_is_decoded(kind: str, corpus: tuple[Path, Pa
         "--out-hyps", tmp_path / "decode_dev" / "1.jsonl", "--out-nbest", tmp_path / "nbest_dev" / "1.jsonl",
         "--device", "cpu", "--config", section("decode_e2e"), section("decode_e2e", "tiny"),
     ]  # fmt: skip
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=CONF.parent)
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     decoded, lists = read_decoded(tmp_path / "decode_dev"), read_nbest(tmp_path / "nbest_dev")
     assert len(decoded.utterances) == len(lists.lists) == 6
@@ -113,6 +114,6 @@ def test_kinds_are_checked(tmp_path: Path) -> None:
 def test_modules_need_no_k2(tmp_path: Path) -> None:
     code = "import sys; sys.modules['k2'] = None; import privasr_k2.am.kinds, privasr_k2.decoding.end_to_end"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=CONF.parent, env=dict(os.environ)
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=dict(os.environ)
     )
     assert done.returncode == 0, done.stderr

@@ -19,11 +19,14 @@ from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.recipe.systems import System
+from privasr_k2.report.results import collect
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.federated.fed_small import VOCABULARY, saved_model
 from tests.unit.federated.fmp_tiny import NUMBERS
+from tests.unit.report.made_recipe import context, figure, origin
 
 WORDS = VOCABULARY.words[2:]
 FMP = ("--config", section("fmp"), "--set", "rounds=2")
@@ -333,13 +336,11 @@ def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.Monkey
     assert found["published"]["largest"] > found["published"]["called"] == 1
 
 
-def test_report_of_perplexities_releases_and_the_audit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_report_reads_of_runs_and_releases(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=2")
     call(monkeypatch, "release_fmp", *private(folder, "eps_user_2"), *settings)
     used = ("--in-release", folder / "eps_user_2/marginals.safetensors")
-    runs = []
+    systems = []
     for name, more in (
         ("baseline", ("lam=0",)),
         ("T2", ("lam=1", "sigma=.inf")),
@@ -347,30 +348,21 @@ def test_report_of_perplexities_releases_and_the_audit(
     ):
         (folder / name).mkdir(exist_ok=True)
         score(monkeypatch, folder, f"{name}/run_test", "normalized=true", *more)
-        runs.append(folder / name / "run_test.json")
-    write_json(folder / "lambda.json", {"role": "dev", "lam": 1.0, "criterion": "perplexity", "at_end": True})
-    one = {"claimed_epsilon": 1, "epsilon_lower": 0.5, "epsilon_lower_broken": 4, "verdict": "holds"}
-    worth = {"called": 1.0, "average": 70.0, "largest": 300.0}
-    write_json(folder / "audit.json", {"unit": "user", "heaviest_unit": one, "published": worth})
-    given = (
-        *("--in-timeline", folder / "timeline_test.jsonl", "--in-choice", folder / "lambda.json"),
-        *("--in-privacy", folder / "eps_user_2/privacy.json", "--in-audit", folder / "audit.json"),
-        *("--out-report", folder / "RESULTS.md", "--out-curves", folder / "curves.svg"),
-        *("--set", "command='./run.sh mini fmp'"),
-    )
-    call(monkeypatch, "report_fmp", "--in-runs", *runs, *given)
-    text = (folder / "RESULTS.md").read_text()
-    assert "|       3 |     3 |         21 |    84 |" in text
-    totals = [read_json(path)["perplexity"]["total"] for path in runs]
-    [changed] = [line for line in text.splitlines() if line.startswith("| T2 ")]
-    assert f"{totals[1]:.2f}" in changed and f"{100 * (totals[1] / totals[0] - 1):+.1f} %" in changed
-    [private_row] = [line for line in text.splitlines() if line.startswith("| eps_user_2 ")]
-    assert "discrete_gaussian, increments" in private_row and "at 1e-06 for each user" in private_row
-    assert "the end of what was tried" in text and "come to 70" in text
-    better = "holds" if totals[1] < totals[0] else "does not hold"
-    assert f"improve on the baseline at every T: {better} (T = 2: " in text
-    drawn = (folder / "curves.svg").read_text()
-    assert all(f">{word}<" in drawn for word in ("rounds T", "epsilon", "each user", "not adapted"))
-    with pytest.raises(SystemExit):
-        call(monkeypatch, "report_fmp", "--in-runs", *runs[1:], *given)
-    assert "a system named baseline" in capsys.readouterr().err
+        artifacts = {"run": str(folder / name / "run_test.json")}
+        if name == "eps_user_2":
+            artifacts["privacy"] = str(folder / name / "privacy.json")
+        against = () if name == "baseline" else ("baseline",)
+        systems.append(System(name, name, "fmp", name, {}, against, artifacts=artifacts))
+    timeline = {"timeline": str(folder / "timeline_test.jsonl")}
+    systems.append(System("test", "test", "recipe", "", {}, artifacts=timeline))
+    rows = collect(systems, origin(recipe="fmp"), context(systems))
+    counts = [figure(rows, "test", name).value for name in ("clients", "users", "utterances", "words")]
+    assert counts == [3, 3, 21, 84]
+    totals = [read_json(Path(s.artifacts["run"]))["perplexity"]["total"] for s in systems[:3]]
+    assert [figure(rows, s.name, "ppl").value for s in systems[:3]] == totals
+    change = next(row for row in rows if (row.system, row.against) == ("T2", "baseline"))
+    assert change.value == pytest.approx(100 * (totals[1] / totals[0] - 1))
+    assert figure(rows, "eps_user_2", "mechanism").value == "discrete_gaussian, increments"
+    released = figure(rows, "eps_user_2", "ppl")
+    assert released.epsilon is not None and released.epsilon <= 2.0
+    assert (released.unit, released.delta) == ("user", 1e-6)
