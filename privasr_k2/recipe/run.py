@@ -103,6 +103,7 @@ def run_one(declared: Declaration, root: Path) -> None:
         cache, runner = make()  # under the lock: another run may have written the cache a moment ago
         try:
             runner.check_earlier()
+            runner.check_releases()
             runner.run(held)
         finally:
             cache.save()
