@@ -1,7 +1,7 @@
 """Typed configuration from layers: repository defaults, then more particular files, then ``--set key=value``.
 
-A later layer replaces single values of an earlier one. The result is a frozen dataclass whose
-``__post_init__`` checks ranges. Defaults stand in YAML only, so a dataclass field has none.
+A later layer replaces single values of an earlier one. The result is a frozen dataclass whose annotations
+declare what values may be (:mod:`privasr_k2.constraints`). Defaults stand in YAML only, so a field has none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
 from privasr_k2 import sections
+from privasr_k2.constraints import check_fields
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines, write_text
 
@@ -82,6 +83,7 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
                 where, f"a value that fits {fitting}", _first_line(error), "correct the value"
             ) from error
     try:
+        check_fields(cls, merged)
         return _built(cls, merged)
     except MissingMandatoryValue as error:
         raise ConfigError(
@@ -90,7 +92,7 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
             f"no value for {getattr(error, 'full_key', None) or _first_line(error)}",
             "give it in a YAML layer or with --set key=value",
         ) from error
-    except ValueError as error:  # a range check in __post_init__
+    except ValueError as error:  # of check_fields, or a check in __post_init__
         places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
         raise ConfigError(
             " + ".join(places), f"values that {cls.__name__} allows", str(error), "correct the value"

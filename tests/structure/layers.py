@@ -12,7 +12,7 @@ PACKAGE = ROOT / "privasr_k2"
 #: Layer of every module or sub-package at the top of privasr_k2; a new one has to be entered here.
 LAYERS = {
     **dict.fromkeys(
-        ["errors", "fileio", "config", "sections", "randomness", "compat", "environment", "ragged", "recipe"],
+        ["errors", "fileio", "config", "constraints", "sections", "randomness", "compat", "environment", "ragged", "recipe"],
         0,
     ),
     "plugins": 0,
