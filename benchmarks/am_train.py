@@ -16,8 +16,10 @@ from torch import Tensor, nn
 from benchmarks.measuring import best_seconds, measured
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
-from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
-from privasr_k2.am.encoders.blstm import BlstmLayer
+from privasr_k2.am.encoders import EncoderConfig
+from privasr_k2.am.encoders.blstm import BlstmConfig, BlstmLayer
+from privasr_k2.am.encoders.conformer import ConformerConfig
+from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.losses import ctc_loss
 
 FEATURES, TOKENS, LABELS = 80, 40, 40
@@ -64,7 +66,7 @@ class PackedLayer(nn.Module):
 def make_model(kind: str) -> CtcModel:
     """A model of known random weights, without dropout."""
     torch.manual_seed(1)
-    return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, EncoderConfig(kind=kind, **CONFIG))).eval()
+    return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, EncoderConfig(kind, CONFIG[kind]))).eval()
 
 
 def with_twin(model: CtcModel) -> CtcModel:

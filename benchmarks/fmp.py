@@ -42,7 +42,7 @@ from privasr_k2.federated.fmp_simulation import (
 )
 from privasr_k2.federated.fmp_spoken import Spoken, Turn, numbers_of_vocabulary, spoken_of
 from privasr_k2.federated.marginals import background_unigrams
-from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists

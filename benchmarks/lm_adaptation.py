@@ -117,10 +117,11 @@ def approximation(train: Sentences, lstm: Path | None, sample: int) -> tuple[dic
     """Trigrams with an LSTM's probabilities."""
     import torch
 
-    from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+    from privasr_k2.lm.mixtures import open_lm
+    from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
     from privasr_k2.lm.neural.scoring import NeuralScorer
     from privasr_k2.lm.neural.vocabulary import order_by_count
-    from privasr_k2.lm.perplexity import LanguageModel, open_lm
+    from privasr_k2.lm.perplexity import LanguageModel
 
     torch.set_num_threads(1)
     words = sorted({word for sentence in train for word in sentence})

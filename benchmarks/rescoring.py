@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
-from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.softmax import FullSoftmax
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary

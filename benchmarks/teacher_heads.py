@@ -21,7 +21,8 @@ from torch.nn.functional import pad
 from benchmarks.measuring import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2.am.ctc import CtcModel, CtcSpec
-from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
+from privasr_k2.am.encoders import EncoderConfig
+from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
@@ -60,13 +61,8 @@ def make_data(heads: int) -> Data:
 def make_model() -> CtcModel:
     """The network of ``egs/mini/conf/am_ctc.yaml`` with random weights."""
     torch.manual_seed(1)
-    shared: dict[str, Any] = dict(subsampling=3, dropout=0.1)
-    encoder = EncoderConfig(
-        kind="tdnn",
-        tdnn=TdnnConfig(dim=256, kernel=5, dilations=[1, 1, 2, 2, 3, 3], **shared),
-        blstm=BlstmConfig(dim=8, layers=1, chunk=0, right_context=0, **shared),
-        conformer=ConformerConfig(dim=8, layers=1, heads=1, feedforward=8, kernel=3, **shared),
-    )
+    tdnn = TdnnConfig(dim=256, kernel=5, dilations=[1, 1, 2, 2, 3, 3], subsampling=3, dropout=0.1)
+    encoder = EncoderConfig("tdnn", tdnn)
     return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, encoder)).eval()
 
 

@@ -1,13 +1,15 @@
 """Typed configuration from layers: repository defaults, then more particular files, then ``--set key=value``.
 
-A later layer replaces single values of an earlier one. The result is a frozen dataclass whose
-``__post_init__`` checks ranges. Defaults stand in YAML only, so a dataclass field has none.
+A later layer replaces single values of an earlier one. The result is a frozen dataclass whose annotations
+declare what values may be (:mod:`privasr_k2.constraints`). Defaults stand in YAML only, so a field has none.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,14 +17,45 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
+from privasr_k2 import sections
+from privasr_k2.constraints import check_fields
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines, write_text
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Choice:
+    """One of several groups of keys: ``{kind: NAME, NAME: {...}, OTHER: {...}}`` in YAML.
+
+    YAML may give all groups; only that of ``kind`` must be whole. Loaded and saved is that group alone.
+
+    Attributes:
+        kind: the chosen group's name.
+        settings: what it holds, of the class that :meth:`choices` names.
+    """
+
+    kind: str
+    settings: Any
+
+    @classmethod
+    def choices(cls) -> dict[str, type]:
+        """The groups' names and dataclasses."""
+        return {}
+
+    def __post_init__(self) -> None:
+        known = self.choices()
+        if self.kind not in known or not isinstance(self.settings, known[self.kind]):
+            raise ValueError(
+                f"kind must be one of {', '.join(known)}, with settings of its own, got {self.kind!r}"
+            )
+
+
 def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()) -> T:
     """Build ``cls`` from YAML ``files`` and dotted ``key=value`` overrides, the last one winning.
+
+    A file may be a section, ``FILE.yaml#SECTION`` (:mod:`privasr_k2.sections`).
 
     Raises:
         ConfigError: an unknown key (naming the layer and the nearest key), a value of another type or
@@ -35,7 +68,7 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
     Training(lr=1e-05)
     """
     files, overrides = [*files], [*overrides]
-    merged = OmegaConf.structured(cls)
+    merged: Any = _structured(cls)
     for where, layer in _layers(files, overrides):
         try:
             merged = OmegaConf.merge(merged, layer)
@@ -50,7 +83,8 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
                 where, f"a value that fits {fitting}", _first_line(error), "correct the value"
             ) from error
     try:
-        return OmegaConf.to_object(merged)  # type: ignore[return-value]
+        check_fields(cls, merged)
+        return _built(cls, merged)
     except MissingMandatoryValue as error:
         raise ConfigError(
             " + ".join(str(f) for f in files) or "--set",
@@ -58,7 +92,7 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
             f"no value for {getattr(error, 'full_key', None) or _first_line(error)}",
             "give it in a YAML layer or with --set key=value",
         ) from error
-    except ValueError as error:  # a range check in __post_init__
+    except ValueError as error:  # of check_fields, or a check in __post_init__
         places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
         raise ConfigError(
             " + ".join(places), f"values that {cls.__name__} allows", str(error), "correct the value"
@@ -82,26 +116,89 @@ def from_values(cls: type[T], values: Any, place: str | Path) -> T:
         raise ConfigError(place, expected, f"a {type(values).__name__}", way_out)
     try:
         layer = _layer(str(place), lambda: OmegaConf.create(values))
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(cls), layer))  # type: ignore[return-value]
+        return _built(cls, OmegaConf.merge(_structured(cls), layer))  # type: ignore[arg-type]
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         raise ConfigError(place, expected, _first_line(error), way_out) from error
 
 
 def save(config: Any, path: Path) -> None:
     """Write the resolved configuration beside what it made."""
-    write_text(path, yaml.safe_dump(_plain(dataclasses.asdict(config)), sort_keys=False))
+    write_text(path, yaml.safe_dump(plain(config), sort_keys=False))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A configuration as dicts, lists and values, as :func:`save` writes it.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Training:
+    ...     lr: float
+    >>> plain(Training(0.5))
+    {'lr': 0.5}
+    """
+    if isinstance(value, Choice):
+        return {"kind": value.kind, value.kind: plain(value.settings)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+        return {key: plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _choices(cls: type) -> dict[str, type[Choice]]:
+    """The keys of a configuration that are a :class:`Choice`."""
+    hints = typing.get_type_hints(cls)
+    return {
+        field.name: hints[field.name]
+        for field in dataclasses.fields(cls)
+        if isinstance(hints[field.name], type) and issubclass(hints[field.name], Choice)
+    }
+
+
+def _structured(cls: type) -> DictConfig:
+    """The typed form of a configuration, with all groups of its choices."""
+    choices = _choices(cls)
+    if not choices:
+        return OmegaConf.structured(cls)
+    groups = {
+        name: dataclasses.make_dataclass(
+            choice.__name__, [("kind", str), *map(_group, *zip(*choice.choices().items()))], kw_only=True
+        )
+        for name, choice in choices.items()
+    }
+    hints = typing.get_type_hints(cls)
+    typed = [(field.name, groups.get(field.name, hints[field.name])) for field in dataclasses.fields(cls)]
+    return OmegaConf.structured(dataclasses.make_dataclass(cls.__name__, typed))
+
+
+def _group(name: str, settings: type) -> tuple[str, type, Any]:
+    """A group of a choice; it need not be given where all of its keys have defaults, as in a plugin."""
+    keys = dataclasses.fields(settings)
+    whole = all(key.default is not MISSING or key.default_factory is not MISSING for key in keys)
+    return name, settings, dataclasses.field(default_factory=settings if whole else MISSING)  # type: ignore[call-overload]
+
+
+def _built(cls: type[T], merged: DictConfig) -> T:
+    """The configuration that all layers together make; of a choice only the chosen group."""
+    choices = _choices(cls)
+    if not choices:
+        return OmegaConf.to_object(merged)  # type: ignore[return-value]
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        node = merged[field.name]
+        if field.name in choices:
+            known, kind = choices[field.name].choices(), node.kind
+            if kind not in known:
+                raise ValueError(f"{field.name}.kind must be one of {', '.join(known)}, got {kind!r}")
+            values[field.name] = choices[field.name](kind, OmegaConf.to_object(node[kind]))
+        else:
+            values[field.name] = OmegaConf.to_object(node) if OmegaConf.is_config(node) else node
+    return cls(**values)
 
 
 def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[str, DictConfig]]:
     for path in files:
         try:
-            text = "\n".join(line for _, line in read_lines(path))
+            text = _text(path)
         except FileNotFoundError as error:
             raise ConfigError(path, "a YAML file", "nothing", "correct the name") from error
         yield str(path), _layer(str(path), lambda text=text: OmegaConf.create(text))  # type: ignore[misc]
@@ -118,7 +215,7 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
         ConfigError: none of them names one of ``kinds``.
     """
     files, kinds = [*files], [*kinds]
-    named = [line for path in files for _, line in read_lines(path) if line.startswith("kind:")]
+    named = [line for path in files for line in _text(path).splitlines() if line.startswith("kind:")]
     kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
     if kind not in kinds:
         place = " + ".join(map(str, files)) or "--config"
@@ -126,6 +223,12 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
             place, f"kind: one of {', '.join(kinds)}", repr(kind), f"give, for example, {example}"
         )
     return kind
+
+
+def _text(path: Path) -> str:
+    file, section = sections.split(path)
+    text = "\n".join(line for _, line in read_lines(file))  # names a line that is not UTF-8
+    return sections.read(path) if section else text
 
 
 def _layer(where: str, parse: Callable[[], object]) -> DictConfig:

@@ -46,7 +46,7 @@ timed() {
 
 # Layers 0 and 1 of docs/design.md, as far as they are there.
 typed=()
-for path in errors.py fileio.py config.py randomness.py compat.py environment.py recipe text scoring privacy; do
+for path in errors.py fileio.py config.py constraints.py sections.py randomness.py compat.py environment.py recipe text scoring privacy; do
   if [[ -e privasr_k2/$path ]]; then typed+=("privasr_k2/$path"); fi
 done
 

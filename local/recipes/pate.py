@@ -8,7 +8,8 @@ from annotated_types import Interval
 
 from local.stages import attacks
 from local.stages.e2e import E2eOptions, decode_all, prepare_e2e, train_dpsgd, train_references
-from local.stages.pate import Releases, check, mechanism_names, plan, propose, train_teachers
+from local.stages.pate import Releases, check, plan, propose, train_teachers
+from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Recipe
 from privasr_k2.recipe.options import (
     Choices,
@@ -24,7 +25,7 @@ from privasr_k2.recipe.options import (
 
 Unlabeled = Literal["none", "self_training", "consistency"]
 Percent = Annotated[int, Interval(ge=1, le=100)]
-Mechanisms = tuple[Annotated[str, Choices(mechanism_names)], ...]
+Mechanisms = tuple[Annotated[str, Choices(all_mechanisms)], ...]
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,10 @@ def stages(r: Recipe, o: Options) -> None:
             for epsilon in (*o.epsilons, *(o.sweep_epsilons if model == o.models[0] else ())):
                 if epsilon == inf:
                     releases.declare(model, number, "gnmax", inf, f"clean votes, {number} teachers")
-                for mechanism in o.mechanisms if epsilon < inf else ():
-                    releases.declare(model, number, mechanism, epsilon)
-                    for scale in o.published_scale if mechanism != "confident_gnmax" else ():
-                        releases.declare(model, number, mechanism, epsilon, published=scale)
+                for name in o.mechanisms if epsilon < inf else ():
+                    releases.declare(model, number, name, epsilon)
+                    for scale in () if mechanism(name).needs_threshold else o.published_scale:
+                        releases.declare(model, number, name, epsilon, published=scale)
     releases.label()                            # 10: the mechanism: privasr_k2.pate.aggregate
     releases.train_students()                   # 11: the loss: privasr_k2.pate.distillation
     decode_all(r, e, 12)

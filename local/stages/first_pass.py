@@ -10,8 +10,10 @@ from privasr_k2.recipe.options import Choices, Count, Positive, from_conf, optio
 
 
 def encoder_names() -> tuple[str, ...]:
-    """The encoders that --encoder takes."""
-    return ("tdnn", "blstm", "conformer")
+    """The encoders that --encoder takes. Torch is imported where somebody asks."""
+    from privasr_k2.am.encoders import EncoderConfig
+
+    return tuple(EncoderConfig.choices())
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,8 @@ from math import ceil, inf
 from typing import Any
 
 from local.stages.e2e import E2e, am_config, init, shown
+from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Declared, Recipe
-
-
-def mechanism_names() -> tuple[str, ...]:
-    """The aggregation mechanisms that there are."""
-    return ("gnmax", "lnmax", "confident_gnmax", "gaussian_posteriors", "laplace_posteriors")
-
-
-MECHANISM_LABELS = {
-    "gnmax": "GNMax", "lnmax": "LNMax", "confident_gnmax": "Confident-GNMax",
-    "gaussian_posteriors": "Gaussian noise on posteriors",
-    "laplace_posteriors": "Laplace noise on posteriors",
-}
 
 
 @dataclass
@@ -54,8 +43,9 @@ def check(r: Recipe, o: Any) -> None:
                  "vote for utterances or tokens")
     if o.heads and o.start == "scratch":
         r.refuse("--start scratch", "whole teachers", "--heads true", "add --heads false")
-    if o.vote == "token" and set(o.mechanisms) - {"gnmax", "lnmax"}:
-        r.refuse("--vote token", "mechanisms gnmax or lnmax", " ".join(o.mechanisms),
+    tokens = all_mechanisms(tokens=True)
+    if o.vote == "token" and set(o.mechanisms) - set(tokens):
+        r.refuse("--vote token", f"mechanisms among {' '.join(tokens)}", " ".join(o.mechanisms),
                  "remove the others")
     if o.vote == "token" and o.top_k and o.public_threshold is None:
         r.refuse("--top-k", "--public-threshold, which names the public model's part", "none",
@@ -73,11 +63,11 @@ def plan(r: Recipe, o: Any) -> None:
                 in_public_dev=f"data/sides_{r.data.feature}/public",
                 out_dir=shards(o, number), set={"teachers": number, "unit": o.privacy_unit})
     finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
-    for mechanism in ("gnmax", "lnmax"):
-        if finite and mechanism in o.mechanisms:
-            r.stage(3, f"queries per epsilon, {mechanism}", "plan_votes", config="vote_plan",
-                    out_plan=f"{r.exp}/plan_{mechanism}.json",
-                    set={"mechanism": mechanism, "teachers": o.teachers, "epsilon": finite,
+    for name in o.mechanisms:
+        if finite and mechanism(name).exponent is not None:
+            r.stage(3, f"queries per epsilon, {name}", "plan_votes", config="vote_plan",
+                    out_plan=f"{r.exp}/plan_{name}.json",
+                    set={"mechanism": name, "teachers": o.teachers, "epsilon": finite,
                          "delta": o.delta})
 
 
@@ -148,7 +138,7 @@ class Releases:
     def cast_votes(self) -> None:
         """Stage 9: what every teacher votes, or its posteriors; and how far teachers agree."""
         r, o, e = self.r, self.o, self.e
-        kinds = ["votes"] + ["posteriors"] * any("posteriors" in name for name in o.mechanisms)
+        kinds = dict.fromkeys(["votes", *(mechanism(name).aggregates for name in o.mechanisms)])
         for model in o.models:
             for number in o.teachers:
                 for kind in kinds:
@@ -166,32 +156,32 @@ class Releases:
                         out_report=about.add("agreement",
                                              f"{r.exp}/{model}/agreement_{number}.json"))
 
-    def declare(self, model: str, number: int, mechanism: str, epsilon: float, label: str = "",
+    def declare(self, model: str, number: int, by: str, epsilon: float, label: str = "",
                 published: str = "") -> None:
         """A release of labels by a mechanism at an epsilon, and the system of its student."""
         r, o, e = self.r, self.o, self.e
-        name = f"clean_{number}" if epsilon == inf else f"{mechanism}_{number}_{shown(epsilon)}"
+        name = f"clean_{number}" if epsilon == inf else f"{by}_{number}_{shown(epsilon)}"
         claims = epsilon < inf
-        settings: dict[str, Any] = {"mechanism": mechanism, "epsilon": epsilon}
+        settings: dict[str, Any] = {"mechanism": by, "epsilon": epsilon}
         if claims:
             settings |= {"data": f"{r.people}/train", "delta": o.delta, "answers": o.max_answers}
         if published:
             name += f"_{published}"
             settings["epsilon_means"] = f"published_{published}"
         elif claims:
-            settings |= self._limits(number, mechanism)
+            settings |= self._limits(number, by)
         shown_epsilon = f"epsilon {shown(epsilon)}"
         shown_epsilon += f" as published ({published})" if published else ""
         system = r.system(
             f"{model}/{name}",
-            label=label or f"{MECHANISM_LABELS[mechanism]}, {number} teachers, {shown_epsilon}",
+            label=label or f"{mechanism(by).label}, {number} teachers, {shown_epsilon}",
             method="pate" if claims else "clean",
             protects=e.protects if claims and not published else "",
             headline=claims and not published, public=e.public_model[model],
             not_private=e.not_private[model],
-            model=model, teachers=number, mechanism=mechanism, epsilon=epsilon, vote=o.vote,
+            model=model, teachers=number, mechanism=by, epsilon=epsilon, vote=o.vote,
             published_scale=published or None)
-        self.all.append(Release(system, model, number, mechanism, settings, published))
+        self.all.append(Release(system, model, number, by, settings, published))
 
     def label(self) -> None:
         """Stage 10: labels by noisy votes, each a release; and an audit of each claim."""
@@ -211,7 +201,7 @@ class Releases:
                         out_dir=out, out_privacy=privacy,
                         set={**one.settings, "sure": o.public_threshold, "candidates": o.top_k})
             else:
-                kind = "posteriors" if "posteriors" in one.mechanism else "votes"
+                kind = mechanism(one.mechanism).aggregates
                 r.stage(10, title, "aggregate_votes", config="pate", spends=one.claims,
                         in_lang=e.lang,
                         in_private_votes=f"{r.exp}/{one.model}/{kind}_{one.teachers}",
@@ -248,15 +238,15 @@ class Releases:
                           "student.labelled_role": "train" if learns_public else None})
         e.decoded.append((system, model, am, {}))
 
-    def _limits(self, number: int, mechanism: str) -> dict[str, Any]:
+    def _limits(self, number: int, by: str) -> dict[str, Any]:
         """How much noise and how many answers, where no option says so."""
         o = self.o
         limits: dict[str, Any] = {"noise": o.noise}
         if (o.vote == "utterance"
             or o.public_threshold is not None) and o.noise is None and o.max_answers is None:
-            share = (20 if mechanism.startswith("l") else 30) // (2 if o.vote == "token" else 1)
-            limits = {"least": o.min_answers, "most_noise": f"{number * share / 100:.2f}"}
-        if mechanism == "confident_gnmax":
+            most = mechanism(by).default_noise(number, tokens=o.vote == "token")
+            limits = {"least": o.min_answers, "most_noise": most}
+        if mechanism(by).needs_threshold:
             limits["threshold"] = ceil(number * o.threshold / 100)
         return limits
 

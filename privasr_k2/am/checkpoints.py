@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from privasr_k2 import config as configuration
 from privasr_k2.am.files import SPEC, TOKENS, WEIGHTS
 from privasr_k2.am.foreign import ForeignModel
-from privasr_k2.am.kinds import KINDS
+from privasr_k2.am.kinds import KINDS, build
 from privasr_k2.am.model import AcousticModel
-from privasr_k2.am.registry import build
 from privasr_k2.am.sequence import Recognizer
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text

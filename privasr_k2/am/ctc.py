@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.am.encoders import EncoderConfig
 from privasr_k2.am.encoders.common import Pointwise
+from privasr_k2.am.kinds import KINDS, Kind
 from privasr_k2.am.losses import ctc_loss, greedy_tokens
 from privasr_k2.am.model import AcousticModel, AmConfig, AmTask
 from privasr_k2.data.batches import Batch
@@ -114,3 +115,6 @@ def token_errors(batch: Batch, hyps: Sequence[Sequence[int]]) -> int:
     """Edits between a batch's targets and what was recognized."""
     targets = (row[:length] for row, length in zip(batch.targets.tolist(), batch.target_lengths.tolist()))
     return sum(kaldialign.edit_distance(ref, hyp)["total"] for ref, hyp in zip(targets, hyps))
+
+
+KINDS.add(KIND, Kind(CtcConfig, CtcSpec, CtcModel, CtcTask))

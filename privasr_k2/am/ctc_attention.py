@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from privasr_k2.am.attention import Speller, SpellerConfig, SpellerSteps
 from privasr_k2.am.ctc_prefix import CtcSteps
-from privasr_k2.am.encoders import PyramidEncoderConfig
+from privasr_k2.am.encoders import AnyEncoderConfig
+from privasr_k2.am.kinds import KINDS, Kind
 from privasr_k2.am.losses import ctc_loss
-from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceTask
 from privasr_k2.am.shared_prefixes import share_prefixes
 from privasr_k2.am.steps import JointSteps
 
@@ -53,7 +54,7 @@ class CtcAttentionSpec:
     feature_dim: int
     num_tokens: int
     utterance_mean: bool
-    encoder: PyramidEncoderConfig
+    encoder: AnyEncoderConfig
     speller: SpellerConfig
     ctc_share: float
     ctc_weight: float
@@ -125,3 +126,6 @@ class CtcAttentionModel(SequenceModel):
                 (self.ctc_weight, CtcSteps(self.ctc_log_probs(encoded), lengths)),
             ]
         )
+
+
+KINDS.add(KIND, Kind(CtcAttentionConfig, CtcAttentionSpec, CtcAttentionModel, SequenceTask))

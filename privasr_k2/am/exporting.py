@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.am.ctc import CtcModel
+from privasr_k2.am.encoders.blstm import BlstmConfig
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import atomic_path
 
@@ -51,11 +52,12 @@ def _traceable(model: nn.Module) -> nn.Module:
             type(model).__name__,
             "train one, or use the file that was imported",
         )
-    if model.spec.encoder.kind == "blstm" and model.spec.encoder.blstm.chunk > 0:
+    settings = model.spec.encoder.settings
+    if isinstance(settings, BlstmConfig) and settings.chunk > 0:
         raise ConfigError(
             "export",
             "an encoder without a loop over chunks",
-            f"encoder.blstm.chunk {model.spec.encoder.blstm.chunk}",
+            f"encoder.blstm.chunk {settings.chunk}",
             "export a whole-utterance BLSTM (chunk 0), a TDNN or a Conformer",
         )
     return model.cpu().eval()

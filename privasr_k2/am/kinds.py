@@ -1,27 +1,42 @@
-"""The kinds of acoustic models that ``train_am`` trains; a new kind is one line of :data:`KINDS`."""
+"""The kinds of acoustic models: how each is configured, built and trained, one object per kind.
+
+A new kind is a file of this folder that adds itself to :data:`KINDS` and is named in :func:`_own_kinds`,
+or a plugin (:mod:`privasr_k2.plugins`).
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
+from torch import nn
 
-from privasr_k2.am.ctc import CtcConfig, CtcModel, CtcSpec, CtcTask
-from privasr_k2.am.ctc_attention import CtcAttentionConfig, CtcAttentionModel, CtcAttentionSpec
-from privasr_k2.am.las import LasConfig, LasModel, LasSpec
+from privasr_k2 import config
+from privasr_k2.am.foreign import ForeignSpec, open_foreign
 from privasr_k2.am.model import AcousticModel, AmConfig, AmTask
-from privasr_k2.am.rnnt import RnntConfig, RnntModel, RnntSpec
-from privasr_k2.am.sequence import SequenceTask
 from privasr_k2.am.specaugment import SpecAugment
-from privasr_k2.config import named_kind
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_lines
+from privasr_k2.plugins import Registry
 from privasr_k2.randomness import derive_seed
 
+FOREIGN = "foreign"
 
-class Kind(NamedTuple):
-    """A configuration, what of it is kept beside the weights, and what makes model and losses of it."""
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of model.
+
+    Attributes:
+        config: of a training.
+        spec: what of it is kept in ``model.yaml``: all that the model's form depends on.
+        make: a spec to a model.
+        task: its losses.
+    """
 
     config: type[AmConfig]
     spec: type[Any]
@@ -29,12 +44,13 @@ class Kind(NamedTuple):
     task: type[AmTask]
 
 
-KINDS = {
-    "ctc": Kind(CtcConfig, CtcSpec, CtcModel, CtcTask),
-    "rnnt": Kind(RnntConfig, RnntSpec, RnntModel, SequenceTask),
-    "ctc_attention": Kind(CtcAttentionConfig, CtcAttentionSpec, CtcAttentionModel, SequenceTask),
-    "las": Kind(LasConfig, LasSpec, LasModel, SequenceTask),
-}
+def _own_kinds() -> None:
+    for name in ("ctc", "rnnt", "ctc_attention", "las"):
+        importlib.import_module(f"privasr_k2.am.{name}")
+
+
+#: By name.
+KINDS = Registry[Kind]("kind", _own_kinds)
 
 
 def kind_of(files: Iterable[Path]) -> Kind:
@@ -43,15 +59,15 @@ def kind_of(files: Iterable[Path]) -> Kind:
     Raises:
         ConfigError: none of them names one of :data:`KINDS`.
     """
-    return KINDS[named_kind(files, KINDS, "conf/am_rnnt.yaml")]
+    return KINDS[config.named_kind(files, KINDS.names(), "conf/am_rnnt.yaml")]
 
 
-def spec_of(config: AmConfig, feature_dim: int, num_tokens: int) -> Any:
+def spec_of(of: AmConfig, feature_dim: int, num_tokens: int) -> Any:
     """What a configuration makes of features and tokens: all that a model's form depends on."""
-    spec = KINDS[config.kind].spec
+    spec = KINDS[of.kind].spec
     given = {"feature_dim": feature_dim, "num_tokens": num_tokens}
     names = [field.name for field in fields(spec)]
-    return spec(**{name: given.get(name, getattr(config, name, None)) for name in names})
+    return spec(**{name: given.get(name, getattr(of, name, None)) for name in names})
 
 
 def new_model(spec: Any, seed: int) -> Any:
@@ -61,6 +77,22 @@ def new_model(spec: Any, seed: int) -> Any:
         return KINDS[spec.kind].make(spec)
 
 
-def task_of(config: AmConfig) -> AmTask:
+def task_of(of: AmConfig) -> AmTask:
     """What the trainer minimizes, with the configuration's augmentation."""
-    return KINDS[config.kind].task(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
+    return KINDS[of.kind].task(SpecAugment(of.spec_augment), time_stretch=of.time_stretch)
+
+
+def read_spec(spec_file: Path) -> Any:
+    """What ``model.yaml`` holds."""
+    named = [line.split(":", 1)[1].strip() for _, line in read_lines(spec_file) if line.startswith("kind:")]
+    known = (*KINDS.names(), FOREIGN)
+    if len(named) != 1 or named[0] not in known:
+        expected = f"kind: one of {', '.join(known)}"
+        raise DataError(spec_file, expected, repr(named), "run train_am or import_am again")
+    return config.load(ForeignSpec if named[0] == FOREIGN else KINDS[named[0]].spec, [spec_file])
+
+
+def build(folder: Path, spec_file: Path) -> nn.Module:
+    """The model that ``model.yaml`` describes, its weights still to be filled in."""
+    spec = read_spec(spec_file)
+    return open_foreign(folder, spec) if spec.kind == FOREIGN else KINDS[spec.kind].make(spec)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from privasr_k2.am.attention import Speller, SpellerConfig, SpellerSteps
-from privasr_k2.am.encoders import PyramidEncoderConfig
-from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.encoders import AnyEncoderConfig
+from privasr_k2.am.kinds import KINDS, Kind
+from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceTask
 from privasr_k2.am.shared_prefixes import share_prefixes
 
 KIND = "las"
@@ -34,7 +35,7 @@ class LasSpec:
     feature_dim: int
     num_tokens: int
     utterance_mean: bool
-    encoder: PyramidEncoderConfig
+    encoder: AnyEncoderConfig
     speller: SpellerConfig
 
 
@@ -63,3 +64,6 @@ class LasModel(SequenceModel):
         """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`."""
         self.eval()
         return SpellerSteps(self.speller, encoded, lengths)
+
+
+KINDS.add(KIND, Kind(LasConfig, LasSpec, LasModel, SequenceTask))

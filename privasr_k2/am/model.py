@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from privasr_k2.am.encoders import EncoderConfig, PyramidEncoderConfig, make_encoder
+from privasr_k2.am.encoders import EncoderConfig, make_encoder
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
 from privasr_k2.am.stretch import stretch
@@ -29,6 +30,8 @@ class AmConfig(TrainerConfig):
         max_duration: most seconds of speech in a batch, padding included.
         memory_gb: features are kept in memory up to this size.
     """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"memory_gb": "says where features are read from"}
 
     kind: str
     encoder: EncoderConfig
@@ -70,7 +73,7 @@ class AcousticModel(nn.Module):
         self,
         feature_dim: int,
         num_tokens: int,
-        encoder: EncoderConfig | PyramidEncoderConfig,
+        encoder: EncoderConfig,
         *,
         utterance_mean: bool,
     ) -> None:

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from privasr_k2.am.encoders import PyramidEncoderConfig
+from privasr_k2.am.encoders import AnyEncoderConfig
+from privasr_k2.am.kinds import KINDS, Kind
 from privasr_k2.am.rnnt_loss import boundary, find_k2, log_likelihood
-from privasr_k2.am.sequence import SequenceConfig, SequenceModel
+from privasr_k2.am.sequence import SequenceConfig, SequenceModel, SequenceTask
 from privasr_k2.am.shared_prefixes import SharedPrefixes, share_prefixes
 from privasr_k2.am.steps import Prefixes, relative, scanned
 from privasr_k2.errors import ConfigError
@@ -91,7 +92,7 @@ class RnntSpec:
     feature_dim: int
     num_tokens: int
     utterance_mean: bool
-    encoder: PyramidEncoderConfig
+    encoder: AnyEncoderConfig
     transducer: TransducerConfig
 
 
@@ -361,3 +362,6 @@ class TransducerSteps:
         scores = relative(torch.cat((ended, joint[:, 1:]), dim=1), total)
         cells = (state[0].transpose(0, 1), state[1].transpose(0, 1))
         return Prefixes(scores, _Memory(owners, *cells, log_probs, alphas, total))
+
+
+KINDS.add(KIND, Kind(RnntConfig, RnntSpec, RnntModel, SequenceTask))

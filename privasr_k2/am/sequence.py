@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from privasr_k2.am.beam_search import Found, beam_search
 from privasr_k2.am.ctc import token_errors
-from privasr_k2.am.encoders import PyramidEncoderConfig
+from privasr_k2.am.encoders import AnyEncoderConfig
 from privasr_k2.am.model import AcousticModel, AmConfig, AmTask
 from privasr_k2.am.steps import Stepper
 from privasr_k2.data.batches import Batch
@@ -31,7 +31,7 @@ _BEYOND = 10
 class SequenceConfig(AmConfig):
     """What the YAML files of end-to-end models hold besides their own part."""
 
-    encoder: PyramidEncoderConfig
+    encoder: AnyEncoderConfig
 
 
 class Recognizer(Protocol):

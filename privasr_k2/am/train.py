@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
 from privasr_k2.am.kinds import new_model, spec_of, task_of
 from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
-from privasr_k2.data.batches import Batch, Batches, drop_unalignable
+from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.graph.lang import Lang, load_lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.fingerprints import hashed, training_fingerprint
 from privasr_k2.training.trainer import train
 from privasr_k2.training.weights import average
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from lhotse import CutSet
 
 log = logging.getLogger(__name__)
-
-# What changes no epoch's weights, so that a finished training can be averaged otherwise; kind is the spec's.
-_NEUTRAL = ("avg", "average_over", "save_every", "memory_gb", "kind")
 
 
 def train_am(
@@ -73,17 +69,16 @@ def train_cuts(
     }
     content = hashlib.sha256()
     statistics = feature_statistics(
-        _hashed(sources["train"].everything(), content), utterance_mean=config.utterance_mean
+        hashed(sources["train"].everything(), content), utterance_mean=config.utterance_mean
     )
     if init is None:
         model.mean, model.deviation = statistics
-    else:
-        for value in model.state_dict().values():
-            content.update(value.numpy().tobytes())
     log.info("%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
-    fingerprint = _fingerprint(config, spec, lang.tokens, sources["train"].targets, content.hexdigest())
+    fingerprint = training_fingerprint(
+        config, spec, lang.tokens, sources["train"].targets, content.hexdigest(), model
+    )
     epochs = train(
         model, task_of(config), sources["train"], sources["dev"], folder, config, process, fingerprint
     )
@@ -118,22 +113,3 @@ def _batches(
         num_workers=num_workers,
         memory_gb=config.memory_gb,
     )
-
-
-def _hashed(batches: Iterable[Batch], content: hashlib._Hash) -> Iterator[Batch]:
-    for batch in batches:
-        content.update(batch.features.numpy().tobytes())
-        yield batch
-
-
-def _fingerprint(
-    config: AmConfig,
-    spec: Any,
-    tokens: Sequence[str],
-    targets: Mapping[str, Sequence[int]],
-    content: str,
-) -> str:
-    """Of everything that the weights of an epoch depend on."""
-    numbers = {name: value for name, value in dataclasses.asdict(config).items() if name not in _NEUTRAL}
-    told = [numbers, dataclasses.asdict(spec), list(tokens), dict(targets), content]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

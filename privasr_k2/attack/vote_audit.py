@@ -28,6 +28,7 @@ from scipy.stats import binom
 
 from privasr_k2.attack.settings import VoteAuditConfig
 from privasr_k2.errors import PrivacyError
+from privasr_k2.plugins import Registry
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.audit.bounds import AuditBound, judged
@@ -35,6 +36,7 @@ from privasr_k2.privacy.audit.intervals import bound_from_counts, lower_end, upp
 from privasr_k2.privacy.audit.search import largest_rejected
 from privasr_k2.privacy.audit.two_histograms import choose_event
 from privasr_k2.privacy.events import Event
+from privasr_k2.privacy.pate.mechanisms import TWO_HISTOGRAMS
 
 #: (Q, C) votes and a share of the noise to (Q,) labels, whole numbers; -1: not answered. A share of 1 is the
 #: release, 0 has no noise.
@@ -104,6 +106,11 @@ def audit_votes(
         "one_answer": against(one, claim.one),
         "whole_release": {"answers": claim.answers, **against(all_of_it, claim.all)},
     }
+
+
+#: Audits of mechanisms, by the name that a mechanism gives; all are called as :func:`audit_votes`.
+AUDITS = Registry[Callable[..., dict[str, Any]]]("audit")
+AUDITS.add(TWO_HISTOGRAMS, audit_votes)
 
 
 def _bounds(

@@ -38,7 +38,7 @@ def main() -> None:
     config = cli.load(ApproximationConfig, args)
 
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.lm.perplexity import open_lm
+    from privasr_k2.lm.mixtures import open_lm
 
     words = list(load_lang(args.in_lang).word_ids)
     sentences = read_words(args.in_text)

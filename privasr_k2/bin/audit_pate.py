@@ -36,23 +36,10 @@ _HARDLY_ANY = 1e-6
 
 def event_of(told: Mapping[str, Any], asked: int, answers: int) -> Event:
     """What so many answers are, by the numbers of ``labels.json``."""
-    from privasr_k2.pate import mechanisms
-    from privasr_k2.privacy import events
-    from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
-    from privasr_k2.privacy.pate.lnmax import lnmax_event
+    from privasr_k2.privacy.pate.mechanisms import Amounts, mechanism
 
-    noise, mechanism = float(told["noise"]), told["mechanism"]
-    if mechanism == mechanisms.GNMAX:
-        return gnmax_event(sigma=noise, answers=answers, discrete=True)
-    if mechanism == mechanisms.LNMAX:
-        return lnmax_event(scale=noise, answers=answers, discrete=True)
-    if mechanism == mechanisms.CONFIDENT:
-        return confident_gnmax_event(
-            sigma=noise, answers=answers, threshold_sigma=told["threshold_noise"], asked=asked, discrete=True
-        )
-    if mechanism == mechanisms.GAUSSIAN:
-        return posteriors_event(sigma=noise, largest_weight=1.0, vectors=answers)
-    return events.repeated(events.laplace_vector(noise / 2.0), answers)
+    amounts = Amounts(float(told["noise"]), answers, asked, told["threshold_noise"])
+    return mechanism(told["mechanism"]).event(amounts)
 
 
 def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
@@ -60,7 +47,7 @@ def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
     import numpy as np
 
     from privasr_k2.pate.answers import noisy_posteriors, noisy_winners, winners
-    from privasr_k2.pate.mechanisms import POSTERIORS
+    from privasr_k2.privacy.pate.mechanisms import POSTERIORS, mechanism
     from privasr_k2.randomness import new_secret, noise_stream
 
     share, sizes = max(share, _HARDLY_ANY), np.full(len(votes), votes.shape[1])
@@ -69,7 +56,7 @@ def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
         answers=len(votes), asked=len(votes),
     )  # fmt: skip
     secret = noise_stream(new_secret(), "audit")
-    if setting.mechanism in POSTERIORS:
+    if mechanism(setting.mechanism).aggregates == POSTERIORS:
         return winners(noisy_posteriors(votes.ravel().astype(float), sizes, noised, 1.0, secret), sizes)
     return noisy_winners(votes.ravel(), sizes, noised, secret)
 
@@ -82,13 +69,15 @@ def main() -> None:
     cli.add_config(made)
     args = cli.parse(made)
 
-    from privasr_k2.attack.vote_audit import VoteClaim, audit_lines, audit_votes, neighbours
+    from privasr_k2.attack.vote_audit import AUDITS, VoteClaim, audit_lines, neighbours
     from privasr_k2.pate.mechanisms import RELATION, Setting
+    from privasr_k2.privacy.pate.mechanisms import mechanism
 
     config, place = cli.load(VoteAuditConfig, args), args.in_labels / "labels.json"
     told = read_json(place)
     if told.get("epsilon") is None:
         raise DataError(place, "labels with a claim", "none", "audit a release with noise")
+    audit = AUDITS[mechanism(told["mechanism"]).audit]
     asked, answers = told["votes_planned"]["asked"], told["votes_planned"]["answered"]
     whole = event_of(told, asked, answers)
     setting = Setting(
@@ -107,7 +96,7 @@ def main() -> None:
         pairs["at_threshold"] = neighbours(told["teachers"], threshold=needed)
     found = {key: told[key] for key in ("mechanism", "vote", "unit", "teachers", "noise")}
     for name, pair in pairs.items():
-        found[name] = audit_votes(lambda votes, share: answer(setting, votes, share), pair, claim, config)
+        found[name] = audit(lambda votes, share: answer(setting, votes, share), pair, claim, config)
         for what in ("one_answer", "whole_release"):
             for line in audit_lines(f"{name}, {what}".replace("_", " "), found[name][what]):
                 log.info(line)

@@ -36,7 +36,7 @@ def main() -> None:
 
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.pate.ensembles import open_ensemble
+    from privasr_k2.pate.loading import open_ensemble
     from privasr_k2.pate.proposals import check_public, proposals_of
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.votes import UTTERANCE, VotesConfig, cast_votes, write_votes

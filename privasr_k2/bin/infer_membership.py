@@ -58,7 +58,7 @@ def main() -> None:
     from privasr_k2.attack.occurrences import cuts_of
     from privasr_k2.attack.settings import MembershipConfig
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.pate.ensembles import open_models
+    from privasr_k2.pate.loading import open_models
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.training.distributed import choose_device
 

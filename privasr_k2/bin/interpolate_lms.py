@@ -24,9 +24,8 @@ from privasr_k2.lm.arpa import write_arpa
 from privasr_k2.lm.class_files import save_class_lm
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.interpolate import DevText, InterpolationConfig, em_weights
-from privasr_k2.lm.mixtures import interpolate_files, save_mixture
+from privasr_k2.lm.mixtures import interpolate_files, open_lm, save_mixture
 from privasr_k2.lm.names import read_text
-from privasr_k2.lm.perplexity import open_lm
 
 log = logging.getLogger(__name__)
 

@@ -47,8 +47,8 @@ def main() -> None:
     from privasr_k2.attack.settings import InversionConfig
     from privasr_k2.errors import DataError
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.pate.ensembles import open_models
     from privasr_k2.pate.heads import HeadEnsemble
+    from privasr_k2.pate.loading import open_models
     from privasr_k2.training.distributed import choose_device
 
     config = cli.load(InversionConfig, args)

@@ -37,8 +37,9 @@ def main() -> None:
     args = cli.parse(made)
 
     from privasr_k2.graph.lang import load_lang
+    from privasr_k2.lm.mixtures import open_lm
     from privasr_k2.lm.names import read_words
-    from privasr_k2.lm.perplexity import TREATMENT, open_lm, perplexity, table
+    from privasr_k2.lm.perplexity import TREATMENT, perplexity, table
 
     words = list(load_lang(args.in_lang).word_ids)
     by, groups = {}, None

@@ -37,7 +37,7 @@ def main() -> None:
     args = cli.parse(made)
     config = cli.load(RescoreLatticesConfig, args)
     from privasr_k2.decoding.lattice_lms import stepping
-    from privasr_k2.lm.perplexity import open_lm
+    from privasr_k2.lm.mixtures import open_lm
 
     lattices, started = read_lattices(args.in_lattices), time.perf_counter()
     name = config.name or args.in_lm.name.split(".")[0]

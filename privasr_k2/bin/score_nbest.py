@@ -54,7 +54,7 @@ def main() -> None:
     cli.add_config(made)
     args = cli.parse(made)
     options = cli.load(ScoreNbestOptions, args)
-    from privasr_k2.lm.perplexity import open_lm
+    from privasr_k2.lm.mixtures import open_lm
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()
     lm, nbests = open_lm(args.in_lm, args.device), sentences_of(lists)

@@ -44,7 +44,7 @@ def main() -> None:
     import torch
 
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.lm.neural.files import kind_of
+    from privasr_k2.lm.neural.kinds import kind_of
     from privasr_k2.lm.neural.train import train_lm
     from privasr_k2.lm.train import dev_text, training_text
     from privasr_k2.training.distributed import join

@@ -172,13 +172,14 @@ def _features(cuts: Sequence[Cut]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def choose_device(name: str) -> str:
-    """``auto`` as ``cuda`` where torch and k2 have it, else ``cpu``; any other name as it is."""
-    if name != "auto":
-        return name
-    import k2
-    import torch
+    """As :func:`privasr_k2.training.distributed.choose_device`; without a GPU where k2 has none."""
+    from privasr_k2.training import distributed
 
-    return "cuda" if torch.cuda.is_available() and k2.with_cuda else "cpu"
+    if name == "auto":
+        import k2
+
+        name = name if k2.with_cuda else "cpu"
+    return str(distributed.choose_device(name))
 
 
 def batches(cuts: Iterable[Cut], max_duration: float) -> Iterator[list[Cut]]:

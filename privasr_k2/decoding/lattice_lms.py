@@ -164,7 +164,7 @@ class SteppingNgram:
 
 
 def stepping(lm: LanguageModel) -> SteppingLm[Any]:
-    """What :func:`privasr_k2.lm.perplexity.open_lm` gives, to be read word by word.
+    """What :func:`privasr_k2.lm.mixtures.open_lm` gives, to be read word by word.
 
     Raises:
         DataError: a model of another kind.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from privasr_k2.am.specaugment import SpecAugmentConfig
 from privasr_k2.errors import PrivacyError
@@ -19,6 +21,11 @@ UNITS = ("utterance", "speaker")
 @dataclass(frozen=True)
 class DpSgdConfig:
     """``conf/dpsgd.yaml``, where every number is explained."""
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {
+        "save_every": "a training that is continued gives the same weights",
+        "memory_gb": "says where features are read from",
+    }
 
     data: str
     unit: str

@@ -7,9 +7,6 @@ the noise of the release's own key. What is measured on dev is measured on weigh
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +20,8 @@ from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
 from privasr_k2.am.files import SPEC
 from privasr_k2.am.foreign import ForeignSpec
-from privasr_k2.am.kinds import KINDS, new_model
+from privasr_k2.am.kinds import KINDS, new_model, read_spec
 from privasr_k2.am.model import AcousticModel
-from privasr_k2.am.registry import read_spec
 from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig
@@ -38,6 +34,7 @@ from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.keeper import LATEST, Place, restore_training, training_tensors
 from privasr_k2.training.trainer import evaluate
 from privasr_k2.training.trainlog import TrainLog
@@ -47,8 +44,6 @@ log = logging.getLogger(__name__)
 
 ABOUT = "dpsgd.json"
 _AVERAGE = "average/"
-#: What changes no weights.
-_NEUTRAL = {"save_every": 1, "memory_gb": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +114,9 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
 
 def fingerprint_of(inputs: Inputs, config: DpSgdConfig) -> str:
     """Of everything that the weights of a training depend on."""
-    digest = hashlib.sha256()
     units = [(unit.name, unit.copies) for unit in inputs.data.units]
-    numbers = dataclasses.asdict(dataclasses.replace(config, **_NEUTRAL))  # type: ignore[arg-type]
-    told = [numbers, dataclasses.asdict(inputs.model.spec), list(inputs.tokens), units]
-    digest.update(json.dumps(told, sort_keys=True).encode())
-    digest.update(inputs.data.speech.content().encode())
-    for value in inputs.model.state_dict().values():
-        digest.update(value.cpu().numpy().tobytes())
-    return digest.hexdigest()
+    content = inputs.data.speech.content()
+    return training_fingerprint(config, inputs.model.spec, inputs.tokens, units, content, inputs.model)
 
 
 def train_dpsgd(

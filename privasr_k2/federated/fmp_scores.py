@@ -33,9 +33,9 @@ from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.fileio import read_json
 from privasr_k2.lm.arpa import read_arpa
 from privasr_k2.lm.class_files import is_class_lm
+from privasr_k2.lm.mixtures import open_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import read_vocabulary
-from privasr_k2.lm.perplexity import open_lm
 from privasr_k2.scoring.nbest_lists import NbestLists, read_nbest
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.federated.adaptive_clip import QuantileClip, noise_of_sum
@@ -123,6 +125,10 @@ class PrivacyConfig:
 @dataclass(frozen=True)
 class FedLmConfig:
     """``conf/fedlm.yaml``, where every number is explained."""
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {
+        "save_every": "a training that is continued gives the same weights"
+    }
 
     data: str
     unit: str

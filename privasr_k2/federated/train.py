@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from privasr_k2 import config as configuration
@@ -22,7 +19,8 @@ from privasr_k2.federated.round_files import RoundFiles
 from privasr_k2.federated.settings import FedLmConfig
 from privasr_k2.federated.weighting import ClientData, prepare
 from privasr_k2.fileio import read_json, write_json
-from privasr_k2.lm.neural.files import SPEC, WEIGHTS, Spec, continue_lm, kind_of, new_lm, save_lm
+from privasr_k2.lm.neural.files import SPEC, continue_lm, save_lm
+from privasr_k2.lm.neural.kinds import Spec, kind_of, new_lm
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Vocabulary, read_vocabulary
@@ -32,6 +30,7 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.keeper import Place
 from privasr_k2.training.trainlog import TrainLog
 
@@ -105,7 +104,7 @@ def train_fedlm(
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
         # A release has one configuration and one data set; a hash of them in a file would tell of the data.
-        fingerprint = name or _fingerprint(config, data, dev, init)
+        fingerprint = name or _fingerprint(config, data, dev, model)
         files = RoundFiles(folder / "checkpoints", fingerprint, writes=process.leads)
         secrets = release if release is not None else Drawn("cohorts", config.seed)
         if process.leads:
@@ -178,14 +177,8 @@ def _about(
     }
 
 
-def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, init: Path) -> str:
+def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, model: NeuralLm) -> str:
     """Of everything that weights without a claim depend on."""
-    chosen_by = [" ".join(sentence) for sentence in dev] if config.keep == "best" else []
-    of_all = [dataclasses.asdict(neutral(config)), chosen_by]
-    digest = hashlib.sha256(json.dumps(of_all, sort_keys=True).encode())
-    for client in data:
-        digest.update(client.name.encode())
-        for values in (client.text.words, client.text.starts, client.weights):
-            digest.update(np.ascontiguousarray(values).tobytes())
-    digest.update((init / WEIGHTS).read_bytes())
-    return digest.hexdigest()
+    chosen_by = dev if config.keep == "best" else []
+    clients = [part for one in data for part in (one.name, one.text.words, one.text.starts, one.weights)]
+    return training_fingerprint(config, chosen_by, model, *clients)

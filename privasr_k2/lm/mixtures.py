@@ -1,7 +1,7 @@
-"""Mixtures of models by their files: one model of them all, or a JSON file that names them.
+"""Language models by their files: any one of them, and mixtures as one model or as a JSON file.
 
-The file: ``format``; ``lms``, for each model its path (from the file's folder), its weight, and a hash of its
-content.
+A mixture's file: ``format``; ``lms``, for each model its path (from the file's folder), its weight, and a
+hash of its content.
 """
 
 from __future__ import annotations
@@ -19,10 +19,25 @@ from privasr_k2.lm.arpa import Arpa, read_arpa
 from privasr_k2.lm.class_files import is_class_lm, load_class_lm
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.interpolate import Interpolated, checked_weights, interpolate
-from privasr_k2.lm.perplexity import open_lm
+from privasr_k2.lm.perplexity import KenlmModel, LanguageModel
 from privasr_k2.recipe.fingerprint import HashCache
 
 FORMAT = "privasr_k2 mixture 1"
+
+
+def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
+    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA file."""
+    if path.suffix == ".json":
+        return load_mixture(path, device)
+    if is_class_lm(path):
+        return load_class_lm(path)
+    if path.is_dir():
+        from privasr_k2.lm.neural.files import load_lm
+        from privasr_k2.lm.neural.scoring import NeuralScorer
+        from privasr_k2.training.distributed import choose_device
+
+        return NeuralScorer(*load_lm(path, choose_device(device)), name=str(path))
+    return KenlmModel(path)
 
 
 def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa | ClassLm:

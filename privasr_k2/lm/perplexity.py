@@ -204,25 +204,6 @@ class KenlmModel:
         return np.array([self._model.score(" ".join(s)) for s in sentences]) * math.log(10.0)
 
 
-def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
-    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA file."""
-    if path.suffix == ".json":
-        from privasr_k2.lm.mixtures import load_mixture
-
-        return load_mixture(path, device)
-    if (path / "class_lm.json").is_file():
-        from privasr_k2.lm.class_files import load_class_lm
-
-        return load_class_lm(path)
-    if path.is_dir():
-        from privasr_k2.lm.neural.files import load_lm
-        from privasr_k2.lm.neural.scoring import NeuralScorer
-        from privasr_k2.training.distributed import choose_device
-
-        return NeuralScorer(*load_lm(path, choose_device(device)), name=str(path))
-    return KenlmModel(path)
-
-
 def table(results: Sequence[Perplexity]) -> str:
     """A table of plain text, the treatment beneath it."""
     head = ["lm", "ppl", "ppl with OOV", "words", "ends", "OOV", "beyond", "lacking"]

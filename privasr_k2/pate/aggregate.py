@@ -14,11 +14,11 @@ import numpy as np
 
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
 from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
-from privasr_k2.pate.mechanisms import CONFIDENT, POSTERIORS, MechanismConfig, Setting, make_setting
+from privasr_k2.pate.mechanisms import MechanismConfig, Setting, make_setting
 from privasr_k2.pate.proposals import Proposals
 from privasr_k2.pate.releases import Weighted, about, collapsed, read_answers, write_answers, write_labels
 from privasr_k2.pate.votes import FRAME, UTTERANCE, Votes
-from privasr_k2.pate.votes import POSTERIORS as OF_POSTERIORS
+from privasr_k2.privacy.pate.mechanisms import POSTERIORS, all_mechanisms, mechanism
 from privasr_k2.privacy.release import Release
 from privasr_k2.randomness import stream
 
@@ -70,14 +70,15 @@ def settle(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -
         DataError: other hypotheses than those that were voted for.
         PrivacyError: what does not fit the budget.
     """
-    if (config.mechanism in POSTERIORS) != (votes.of == OF_POSTERIORS):
+    chosen = mechanism(config.mechanism)
+    if chosen.aggregates != votes.of:
         raise ConfigError(
             "mechanism",
-            f"one of {' or '.join(POSTERIORS)}" if votes.of == OF_POSTERIORS else "one of votes",
+            f"one of {', '.join(all_mechanisms(aggregates=votes.of))}",
             config.mechanism,
             "change it, or cast votes with another of=",
         )
-    if votes.vote == FRAME and (config.mechanism == CONFIDENT or config.order != "random"):
+    if votes.vote == FRAME and (chosen.needs_threshold or config.order != "random"):
         raise ConfigError(
             "votes on frames",
             "a mechanism that answers all of them, order=random",
@@ -143,7 +144,7 @@ def write_release(
     found = read_answers(path, release)
     if found is None:
         ties = release.noise("answers") if release is not None else None  # refused where it is finished
-        if votes.of == OF_POSTERIORS:
+        if votes.of == POSTERIORS:
             values = counts * votes.step
             drawn = noisy_posteriors(values, sizes, asked.setting, votes.largest_weight, ties)
         else:
@@ -152,7 +153,7 @@ def write_release(
         found = {"drawn": drawn}, {"ids": ids}
         write_answers(path, *found, release)
     drawn, ids = found[0]["drawn"], found[1]["ids"]
-    if votes.of == OF_POSTERIORS:
+    if votes.of == POSTERIORS:
         labels = [*_weighted(ids, drawn / votes.teachers, queries, sizes, votes, proposals)]
         answered = len(sizes)
     else:

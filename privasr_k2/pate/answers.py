@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from privasr_k2.pate.mechanisms import CONFIDENT, LAPLACE, LNMAX, Setting
-from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
-from privasr_k2.privacy.noise import GaussianNoise, LaplaceNoise
+from privasr_k2.pate.mechanisms import Setting
+from privasr_k2.privacy.discrete import DiscreteGaussianNoise
+from privasr_k2.privacy.pate.mechanisms import mechanism
 from privasr_k2.randomness import NoiseStream
 
 UNANSWERED = -1
@@ -45,16 +45,15 @@ def noisy_winners(
     """
     if setting.event is None:
         return np.where(np.arange(len(sizes)) < setting.answers, winners(counts, sizes), UNANSWERED)
+    chosen = mechanism(setting.mechanism)
     found = np.full(len(sizes), UNANSWERED)
     passed = np.ones(len(sizes), dtype=bool)
-    if setting.mechanism == CONFIDENT and len(sizes):
+    if chosen.needs_threshold and len(sizes):
         largest = np.maximum.reduceat(counts, np.cumsum(sizes) - sizes)
         passed = DiscreteGaussianNoise(setting.threshold_noise).add(largest) >= setting.threshold
     answered = passed & (np.cumsum(passed) <= setting.answers)
-    noise = (DiscreteLaplaceNoise if setting.mechanism == LNMAX else DiscreteGaussianNoise)(setting.noise)
     assert ties is not None
-    noisy = noise.add(counts[np.repeat(answered, sizes)]).astype(np.float64)
-    noisy += ties.uniform(len(noisy))
+    noisy = chosen.noise(counts[np.repeat(answered, sizes)], setting.noise, 1.0, ties)
     found[answered] = winners(noisy, sizes[answered])
     return found
 
@@ -74,12 +73,7 @@ def noisy_posteriors(
     if setting.event is None:
         return values
     assert stream is not None and len(sizes) <= setting.answers
-    # Two distributions differ by sqrt(2) in L2 and by 2 in L1, at most.
-    if setting.mechanism == LAPLACE:
-        return LaplaceNoise(scale=setting.noise, l1_sensitivity=2.0 * largest_weight).add(values, stream)
-    sensitivity = 2.0**0.5 * largest_weight
-    noise = GaussianNoise(noise_multiplier=setting.noise / sensitivity, l2_sensitivity=sensitivity)
-    return noise.add(values, stream)
+    return mechanism(setting.mechanism).noise(values, setting.noise, largest_weight, stream)
 
 
 def on_simplex(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -49,6 +49,11 @@ class HeadConfig:
         max_duration: most seconds of speech that the frozen layers read at a time, padding included.
         seed: of the order of utterances.
     """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {
+        "heads_at_once": "changes heads by rounding alone",
+        "max_duration": "changes what is read by rounding alone",
+    }
 
     trained: str
     steps: int

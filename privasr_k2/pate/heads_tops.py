@@ -351,4 +351,6 @@ def make_top(model: AcousticModel, trained: str) -> Top:
                 f"set trained={OUTPUT}",
             )
         return CtcBlockTop(model)
+    if kind not in _TOPS:
+        raise ConfigError("heads", f"a model of kind {', '.join(_TOPS)}", kind, "train whole teachers")
     return _TOPS[kind](model)  # type: ignore[return-value]

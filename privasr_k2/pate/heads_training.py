@@ -8,11 +8,10 @@ its own elements of AdamW's memory, so that a head comes out as if it had been t
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,14 +34,13 @@ from privasr_k2.pate.heads_tops import Inputs, Top, make_top
 from privasr_k2.pate.shards import FILE, read_shards
 from privasr_k2.randomness import stream
 from privasr_k2.recipe.progress import report_progress
+from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.trainer import check_finite, learning_rate
 from privasr_k2.training.weights import load_tensors, read_header, save_tensors
 
 log = logging.getLogger(__name__)
 
 _PARTS = "parts"
-# What changes no head but by rounding.
-_NEUTRAL = ("heads_at_once", "max_duration")
 
 
 @dataclass(frozen=True)
@@ -100,14 +98,11 @@ def train_heads(
     top, parts = make_top(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
     start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}  # type: ignore[attr-defined]
     numbers = range(1, read_shards(shards).teachers + 1)
-    told = {name: value for name, value in asdict(config).items() if name not in _NEUTRAL}
-    base = json.dumps([told, file_hash(model_folder / MODEL_WEIGHTS)], sort_keys=True)
+    public = file_hash(model_folder / MODEL_WEIGHTS)
     for first in range(0, len(numbers), config.heads_at_once):
         group = numbers[first : first + config.heads_at_once]
         given = [_read(shards / f"shard_{k}", lang, model, top, config, device) for k in group]
-        prints = [
-            hashlib.sha256(f"{base} {k} {one.content}".encode()).hexdigest() for k, one in zip(group, given)
-        ]
+        prints = [training_fingerprint(config, public, k, one.content) for k, one in zip(group, given)]
         todo = [n for n, k in enumerate(group) if _print_of(parts / f"{k}.safetensors") != prints[n]]
         if not todo:
             continue

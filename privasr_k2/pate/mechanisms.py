@@ -7,7 +7,6 @@ posteriors too: they are the sum of what all teachers give.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from privasr_k2.errors import ConfigError, PrivacyError
@@ -15,14 +14,9 @@ from privasr_k2.pate.published import BY_EQUATION, BY_FIGURES, published_noise
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.calibration import count_for, noise_for
-from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
-from privasr_k2.privacy.pate.lnmax import lnmax_event
+from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanism
 from privasr_k2.privacy.spending import shown
 
-GNMAX, LNMAX, CONFIDENT = "gnmax", "lnmax", "confident_gnmax"
-GAUSSIAN, LAPLACE = "gaussian_posteriors", "laplace_posteriors"
-MECHANISMS = (GNMAX, LNMAX, CONFIDENT, GAUSSIAN, LAPLACE)
-POSTERIORS = (GAUSSIAN, LAPLACE)
 EXACT = "exact"
 MEANINGS = (EXACT, BY_EQUATION, BY_FIGURES)
 RELATION = Relation.ADD_OR_REMOVE_ONE
@@ -35,21 +29,21 @@ class MechanismConfig:
 
     Args:
         data: whose releases are added up: the private corpus and its part.
-        mechanism: one of :data:`MECHANISMS`.
+        mechanism: one of :func:`privasr_k2.privacy.pate.mechanisms.all_mechanisms`.
         epsilon: of the guarantee; infinite: no noise, no guarantee, no release.
         delta: of the guarantee.
         epsilon_means: ``exact``; or the noise that the paper would take for it, by one of its two readings
             (:mod:`privasr_k2.pate.published`): what that costs is in the ledger, whatever it is.
-        noise: in votes: standard deviation (GNMax, Gaussian) or scale (LNMax, Laplace); 0: what epsilon and
-            the number of answers ask for.
+        noise: in votes: the mechanism's standard deviation or scale; 0: what epsilon and the number of
+            answers ask for.
         answers: at most so many votes are answered; 0: as many as epsilon buys with this noise, or, where the
             noise is 0 too, as there are.
         most_noise: with noise 0: more noise than this, in votes, is not taken for the sake of more answers:
             there are as many as epsilon buys with it, then; 0: no such limit.
         least: but so many in any case, whatever noise they ask for.
-        asked: of Confident-GNMax: at most so many votes are looked at; 0: as there are.
-        threshold: of Confident-GNMax: votes that the largest count must reach.
-        threshold_ratio: of Confident-GNMax: the noise of that comparison, in units of ``noise``.
+        asked: with a threshold: at most so many votes are looked at; 0: as there are.
+        threshold: votes that the largest count must reach, for mechanisms that need a threshold.
+        threshold_ratio: the noise of that comparison, in units of ``noise``.
     """
 
     data: str
@@ -66,8 +60,9 @@ class MechanismConfig:
     threshold_ratio: float
 
     def __post_init__(self) -> None:
-        if self.mechanism not in MECHANISMS:
-            raise ValueError(f"mechanism must be one of {' '.join(MECHANISMS)}, got {self.mechanism!r}")
+        if self.mechanism not in all_mechanisms():
+            raise ValueError(f"mechanism must be one of {' '.join(all_mechanisms())}, got {self.mechanism!r}")
+        checked = mechanism(self.mechanism).needs_threshold
         if self.epsilon_means not in MEANINGS:
             raise ValueError(f"epsilon_means must be one of {' '.join(MEANINGS)}, got {self.epsilon_means!r}")
         if not self.epsilon > 0:
@@ -77,9 +72,9 @@ class MechanismConfig:
         for name in ("noise", "answers", "most_noise", "least", "asked"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        if self.mechanism == CONFIDENT and not (self.threshold > 0 and self.threshold_ratio > 0):
+        if checked and not (self.threshold > 0 and self.threshold_ratio > 0):
             raise ValueError(
-                "threshold and threshold_ratio must be above 0 for confident_gnmax, got "
+                f"threshold and threshold_ratio must be above 0 for {self.mechanism}, got "
                 f"{self.threshold}, {self.threshold_ratio}"
             )
         if math.isinf(self.epsilon) and self.noise > 0:
@@ -89,8 +84,8 @@ class MechanismConfig:
                 "with most_noise, noise must be 0, epsilon_means exact and least above 0, got "
                 f"{self.noise}, {self.epsilon_means}, {self.least}"
             )
-        if self.epsilon_means != EXACT and (self.noise > 0 or self.mechanism == CONFIDENT):
-            raise ValueError("epsilon_means must be exact where noise is given, and for confident_gnmax")
+        if self.epsilon_means != EXACT and (self.noise > 0 or checked):
+            raise ValueError("epsilon_means must be exact with noise above 0, or with a threshold")
 
     @property
     def claims(self) -> bool:
@@ -125,7 +120,7 @@ class Setting:
             return [f"{self.answers:,} votes on {what}, without noise: NO GUARANTEE"]
         checked = (
             f", asked of {self.asked:,} with threshold {self.threshold:g} (noise {self.threshold_noise:.6g})"
-            if self.mechanism == CONFIDENT
+            if mechanism(self.mechanism).needs_threshold
             else ""
         )
         pld = "none for this" if self.epsilon.pld is None else shown(self.epsilon.pld)
@@ -151,8 +146,8 @@ def make_setting(
         ConfigError: a threshold above the number of teachers.
         PrivacyError: a noise and a number of answers that exceed epsilon, or an epsilon that buys nothing.
     """
-    confident = config.mechanism == CONFIDENT
-    if confident and config.threshold > teachers:
+    chosen = mechanism(config.mechanism)
+    if chosen.needs_threshold and config.threshold > teachers:
         raise ConfigError(
             "threshold", f"at most {teachers}, the number of teachers", f"{config.threshold:g}", "lower it"
         )
@@ -162,18 +157,10 @@ def make_setting(
     answers = min(config.answers or asked, asked)
     if not config.claims:
         return Setting(config.mechanism, 0.0, config.threshold, 0.0, asked, answers, None, None)
-    ratio = config.threshold_ratio if confident else 0.0
+    ratio = config.threshold_ratio if chosen.needs_threshold else 0.0
 
     def make(noise: float, count: int) -> events.Event:
-        if confident:
-            return confident_gnmax_event(
-                sigma=noise,
-                answers=count,
-                threshold_sigma=ratio * noise,
-                asked=max(asked, count),
-                discrete=True,
-            )
-        return _EVENTS[config.mechanism](noise, count, largest_weight)
+        return chosen.event(Amounts(noise, count, max(asked, count), ratio * noise, largest_weight))
 
     target = {"epsilon": config.epsilon, "delta": config.delta, "relation": RELATION}
     noise = config.noise
@@ -199,18 +186,6 @@ def make_setting(
         answers = min(answers, bought)
     event = make(noise, answers)
     return Setting(
-        config.mechanism, noise, config.threshold if confident else 0.0, ratio * noise,
-        asked if confident else answers, answers, event, account(event, RELATION, config.delta),
+        config.mechanism, noise, config.threshold if chosen.needs_threshold else 0.0, ratio * noise,
+        asked if chosen.needs_threshold else answers, answers, event, account(event, RELATION, config.delta),
     )  # fmt: skip
-
-
-_EVENTS: dict[str, Callable[[float, int, float], events.Event]] = {
-    GNMAX: lambda noise, count, _: gnmax_event(sigma=noise, answers=count, discrete=True),
-    LNMAX: lambda noise, count, _: lnmax_event(scale=noise, answers=count, discrete=True),
-    GAUSSIAN: lambda noise, count, weight: posteriors_event(
-        sigma=noise, largest_weight=weight, vectors=count
-    ),
-    LAPLACE: lambda noise, count, weight: events.repeated(
-        events.laplace_vector(noise / (2.0 * weight)), count
-    ),
-}

@@ -17,15 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from privasr_k2.errors import PrivacyError
-from privasr_k2.pate.mechanisms import GNMAX, LNMAX, RELATION
+from privasr_k2.pate.mechanisms import RELATION
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.accounting import Epsilon, account
 from privasr_k2.privacy.calibration import count_for
-from privasr_k2.privacy.pate.gnmax import gnmax_event
-from privasr_k2.privacy.pate.lnmax import lnmax_event
+from privasr_k2.privacy.events import Event
+from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanism
 from privasr_k2.privacy.spending import shown
 
-_TAILS = {GNMAX: 9.0, LNMAX: 40.0}  # beyond so many scales there are less than 1e-17 of all draws
 _PRECISION = 1e-4
 _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(24))  # type: ignore[no-untyped-call]
 _NODES = _NODES + 0.5
@@ -36,7 +35,7 @@ class VotePlanConfig:
     """What is planned; defaults in ``conf/vote_plan.yaml``.
 
     Args:
-        mechanism: ``gnmax`` or ``lnmax``.
+        mechanism: one whose noise has an exponent (:class:`privasr_k2.privacy.pate.mechanisms.Mechanism`).
         teachers: I.
         classes: hypotheses or tokens that are voted for, 2 or more.
         agreement: share of the teachers that vote for the first class, above 1/2; the others agree on one
@@ -54,8 +53,9 @@ class VotePlanConfig:
     delta: float
 
     def __post_init__(self) -> None:
-        if self.mechanism not in _TAILS:
-            raise ValueError(f"mechanism must be one of {' '.join(_TAILS)}, got {self.mechanism!r}")
+        known = [name for name in all_mechanisms() if mechanism(name).exponent is not None]
+        if self.mechanism not in known:
+            raise ValueError(f"mechanism must be one of {' '.join(known)}, got {self.mechanism!r}")
         if not self.teachers or min(self.teachers) < 2 or self.classes < 2:
             raise ValueError(f"teachers and classes must be 2 or more, got {self.teachers}, {self.classes}")
         if not self.agreement or not all(0.5 < one <= 1 for one in self.agreement):
@@ -98,12 +98,12 @@ class VotePlan:
         }
 
 
-def winning_chance(counts: Sequence[int], mechanism: str, noise: float) -> float:
+def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
     """The chance that the first class of one query wins.
 
     Args:
         counts: of C classes, two or more.
-        mechanism: ``gnmax`` or ``lnmax``, with discrete noise.
+        name: of a mechanism whose noise has an exponent.
         noise: standard deviation or scale, in votes; above 0.
 
     >>> round(winning_chance([15] + [0] * 499, "gnmax", 3.112), 3)
@@ -111,10 +111,11 @@ def winning_chance(counts: Sequence[int], mechanism: str, noise: float) -> float
     """
     noise = checks.number("noise", noise, above=0)
     first, others = counts[0], np.asarray(counts[1:])
-    reach = max(2, math.ceil(_TAILS[mechanism] * noise))
+    chosen = mechanism(name)
+    assert chosen.exponent is not None
+    reach = max(2, math.ceil(chosen.tail * noise))
     steps = np.arange(-reach, reach + 1)
-    exponent = steps.astype(float) ** 2 / (2 * noise**2) if mechanism == GNMAX else np.abs(steps) / noise
-    chances = np.exp(-exponent)
+    chances = np.exp(-chosen.exponent(steps, noise))
     chances /= chances.sum()
     # A last column for whatever is beyond all steps.
     below, here = np.append(0.0, chances.cumsum()), np.append(chances, 0.0)
@@ -128,25 +129,25 @@ def winning_chance(counts: Sequence[int], mechanism: str, noise: float) -> float
     return float(chances @ beaten)
 
 
-def largest_noise(counts: Sequence[int], mechanism: str, correct: float) -> float:
+def largest_noise(counts: Sequence[int], name: str, correct: float) -> float:
     """The most noise with which the first class wins with the chance ``correct``; rounded down by 0.01 %.
 
     Raises:
         PrivacyError: it does not even without noise worth the name.
     """
     low, high = 0.05, 0.1
-    if winning_chance(counts, mechanism, low) < correct:
+    if winning_chance(counts, name, low) < correct:
         raise PrivacyError(
             f"{counts[0]} votes against {counts[1]}",
             f"a noise that lets the first win {100 * correct:g} % of the time",
             "none",
             "take more teachers, or expect more agreement",
         )
-    while winning_chance(counts, mechanism, high) >= correct:
+    while winning_chance(counts, name, high) >= correct:
         low, high = high, 2 * high
     while high / low > 1 + _PRECISION:
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if winning_chance(counts, mechanism, middle) >= correct else (low, middle)
+        low, high = (middle, high) if winning_chance(counts, name, middle) >= correct else (low, middle)
     return low
 
 
@@ -167,12 +168,8 @@ def plan_votes(config: VotePlanConfig) -> list[VotePlan]:
             counts = [first, teachers - first, *[0] * (config.classes - 2)]
             noise = largest_noise(counts, config.mechanism, config.correct)
 
-            def event(count: int, noise: float = noise) -> object:
-                make = {
-                    GNMAX: lambda: gnmax_event(sigma=noise, answers=count, discrete=True),
-                    LNMAX: lambda: lnmax_event(scale=noise, answers=count, discrete=True),
-                }
-                return make[config.mechanism]()
+            def event(count: int, noise: float = noise) -> Event:
+                return mechanism(config.mechanism).event(Amounts(noise, count, count))
 
             for epsilon in config.epsilon:
                 votes = count_for(event, epsilon=epsilon, delta=config.delta, relation=RELATION)

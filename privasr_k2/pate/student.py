@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,8 +30,9 @@ from privasr_k2.fileio import write_json
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
-from privasr_k2.pate.student_data import CONSISTENCY, Labels, StudentData, StudentSettings, student_data
+from privasr_k2.pate.student_data import Labels, StudentData, StudentSettings, student_data
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.fingerprints import hashed, training_fingerprint
 from privasr_k2.training.trainer import evaluate, train
 from privasr_k2.training.weights import average, fill
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ABOUT = "student.json"
-# What changes no epoch's weights, so that a finished training can be averaged otherwise; kind is the spec's.
-_NEUTRAL = ("avg", "average_over", "save_every", "memory_gb", "kind", "student")
 
 
 def config_of(kind: Kind) -> type[Any]:
@@ -186,20 +184,14 @@ def _train(
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
     content = hashlib.sha256()
-    for batch in source.everything():
-        content.update(batch.features.numpy().tobytes())
+    statistics = feature_statistics(
+        hashed(source.everything(), content), utterance_mean=config.utterance_mean
+    )
     if given.init is None:
-        model.mean, model.deviation = feature_statistics(
-            source.everything(), utterance_mean=config.utterance_mean
-        )
-    else:
-        for value in model.state_dict().values():
-            content.update(value.numpy().tobytes())
-    numbers = {name: value for name, value in dataclasses.asdict(config).items() if name not in _NEUTRAL}
-    told = [numbers, dataclasses.asdict(spec), given.lang.tokens, data.targets, content.hexdigest()]
-    if way == CONSISTENCY:
-        told.append(dataclasses.asdict(config.student.unanswered))
-    fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        model.mean, model.deviation = statistics
+    fingerprint = training_fingerprint(
+        config, way, spec, given.lang.tokens, data.targets, content.hexdigest(), model
+    )
     epochs = train(losses, task, source, dev, place, config, process, fingerprint)
     if not process.leads:
         return _Trained(way, data.counts, {}, {})

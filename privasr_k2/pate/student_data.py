@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -98,6 +98,8 @@ class StudentSettings:
         ways: of :data:`WAYS`; of several the one with the fewest errors on dev is kept.
         unanswered: of the ways other than ``none``.
     """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"ways": "each way is a training, and named among its inputs"}
 
     pool_role: str
     labelled_role: str

@@ -23,9 +23,10 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.pate.aggregate import AggregateConfig
 from privasr_k2.pate.answers import UNANSWERED, noisy_winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
-from privasr_k2.pate.mechanisms import EXACT, POSTERIORS, Setting, make_setting
+from privasr_k2.pate.mechanisms import EXACT, Setting, make_setting
 from privasr_k2.pate.releases import about, read_answers, write_answers, write_labels
 from privasr_k2.pate.shards import Shards
+from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.privacy.release import Release
 from privasr_k2.randomness import stream
 
@@ -82,8 +83,9 @@ class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
     def __post_init__(self) -> None:
         AggregateConfig.__post_init__(self)
         TokenPoolConfig.__post_init__(self)
-        if self.mechanism in POSTERIORS or self.epsilon_means != EXACT:
-            raise ValueError("mechanism must be one of votes, and epsilon_means exact, for votes on tokens")
+        if not mechanism(self.mechanism).tokens or self.epsilon_means != EXACT:
+            known = " ".join(all_mechanisms(tokens=True))
+            raise ValueError(f"mechanism must be one of {known}, and epsilon_means exact, for tokens")
         if self.order != "random":
             raise ValueError(f"order must be random for votes on tokens, got {self.order!r}")
 

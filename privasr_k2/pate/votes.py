@@ -27,6 +27,7 @@ from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.pate.proposals import Proposals
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.discrete import FixedPointGrid
+from privasr_k2.privacy.pate.mechanisms import POSTERIORS, VOTES
 from privasr_k2.ragged import ranges
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from privasr_k2.pate.ensembles import Ensemble
 
 UTTERANCE, FRAME = "utterance", "frame"
-VOTES, POSTERIORS = "votes", "posteriors"
 _FORMAT = "privasr_k2 votes 1"
 _MOST = 1e300
 _GRID = FixedPointGrid(2.0**-16)  # of posteriors, in votes

@@ -25,6 +25,8 @@ from privasr_k2.fileio import read_json, write_json
 from privasr_k2.privacy.spending import Spending
 
 FORMAT = "privasr_k2 ledger 1"
+#: Marks the fingerprints of entries that were made since all trainings have theirs from one function.
+SCHEME = "2-"
 _WAY_OUT = "restore it from a backup; nothing is spent while it cannot be trusted"
 _START = "0" * 64
 
@@ -36,6 +38,8 @@ class Entry:
     Attributes:
         release: its name, 32 hexadecimal digits drawn at random.
         fingerprint: of the configuration and inputs, under the ledger's key: another one is another release.
+            It begins with :data:`SCHEME`; in entries of before with nothing, and then another fingerprint may
+            be that of the same configuration and inputs.
         spending: what it does to private data.
         code: version of the code that did it.
         time: when it began, UTC.

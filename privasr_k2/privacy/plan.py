@@ -12,8 +12,14 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.calibration import count_for, noise_for
 from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.events import Event
-from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event
-from privasr_k2.privacy.pate.lnmax import lnmax_event
+from privasr_k2.privacy.pate.mechanisms import (
+    CONFIDENT_GNMAX,
+    GNMAX,
+    VOTES,
+    Amounts,
+    all_mechanisms,
+    mechanism,
+)
 from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
 from privasr_k2.privacy.spending import UNITS, shown
 from privasr_k2.privacy.strategies import Strategy
@@ -237,21 +243,20 @@ def _votes(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     if (asked is None) != (threshold_sigma is None):
         raise PrivacyError("asked and threshold_noise", "both or neither", "one", "give the other")
 
-    def gnmax(noise: float, rounds: int) -> Event:
-        if asked is None or threshold_sigma is None:
-            return gnmax_event(sigma=noise, answers=rounds, discrete=True)
-        return confident_gnmax_event(
-            sigma=noise, answers=rounds, threshold_sigma=threshold_sigma, asked=asked, discrete=True
-        )
+    known = all_mechanisms(aggregates=VOTES, needs_threshold=False)
+    if request.mechanism not in known:
+        raise PrivacyError("mechanism", " or ".join(known), repr(request.mechanism), "name one")
+    chosen = mechanism(request.mechanism)
+    if asked is not None:  # GNMax with a threshold is Confident-GNMax
+        if chosen is not GNMAX:
+            way_out = f"leave it out, or take {GNMAX.name}"
+            raise PrivacyError("asked", f"no threshold with {chosen.name}", "one", way_out)
+        chosen = CONFIDENT_GNMAX
 
-    def lnmax(noise: float, rounds: int) -> Event:
-        if asked is not None:
-            raise PrivacyError("asked", "no threshold with lnmax", "one", "leave it out, or take gnmax")
-        return lnmax_event(scale=noise, answers=rounds, discrete=True)
+    def make(noise: float, rounds: int) -> Event:
+        return chosen.event(Amounts(noise, rounds, asked or rounds, threshold_sigma or 0.0))
 
-    # Votes are whole numbers, and so is their noise.
-    mechanisms = {"gnmax": gnmax, "lnmax": lnmax}
-    return _choice(request, mechanisms), "one vote of each teacher in every query"
+    return make, "one vote of each teacher in every query"
 
 
 def _counts(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:

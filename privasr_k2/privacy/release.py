@@ -34,7 +34,7 @@ from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.events import is_unprotected
-from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, locked
+from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locked
 from privasr_k2.privacy.spending import Spending, guarantees, is_related, shown
 from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
@@ -112,8 +112,9 @@ def begin(
             included; ``None``: no limit.
 
     Raises:
-        PrivacyError: the budget does not allow it, a ledger cannot be trusted, or another process makes this
-            release. Nothing was spent then.
+        PrivacyError: the budget does not allow it, a ledger cannot be trusted, another process makes this
+            release, or an earlier version of the code made one here that may be the same. Nothing was spent
+            then.
     """
     if max_epsilon is not None:
         checks.number("max_epsilon", max_epsilon, above=0)
@@ -126,7 +127,9 @@ def begin(
         book = Ledger(ledger, sealing)
         copy = Ledger(beside)
         entered, here = book.entries(), copy.entries()
-        same = [e for e in here[-1:] if e.fingerprint == fingerprint and e.spending == spending]
+        known = (SCHEME + fingerprint, fingerprint)
+        same = [e for e in here[-1:] if e.fingerprint in known and e.spending == spending]
+        _check_scheme(here[-1:], same, spending, beside)
         for entry in copies_agree(entered, here):
             if any(e.release == entry.release for e in entered) or not keys.of(entry.release).exists():
                 raise PrivacyError(
@@ -144,7 +147,7 @@ def begin(
             _check_budget(entered, spending, max_epsilon)
             entry = Entry(
                 release=secrets.token_hex(16),
-                fingerprint=fingerprint,
+                fingerprint=SCHEME + fingerprint,
                 spending=spending,
                 code=code_version(),
                 time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -182,6 +185,19 @@ def _alone(key: Path, entry: Entry) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _check_scheme(last: Sequence[Entry], same: Sequence[Entry], spending: Spending, beside: Path) -> None:
+    """Refuse to make again what may be the release of code that computed fingerprints otherwise."""
+    if same or not last or last[0].fingerprint.startswith(SCHEME) or last[0].spending != spending:
+        return
+    raise PrivacyError(
+        beside,
+        "a release of this version, or settings and inputs that are known to be others",
+        f"release {last[0].release} of an earlier version ({last[0].code}), whose fingerprint does not tell "
+        "whether they are the same",
+        "keep what it released; another release spends again: --force true, or move this file away for it",
+    )
 
 
 def _check_budget(entered: tuple[Entry, ...], spending: Spending, max_epsilon: float | None) -> None:

@@ -26,7 +26,8 @@ class Corpus:
         description: one line.
         definition: the Python file that exports ``CORPUS``.
         conf_name: the name of its own section of ``conf/``.
-        conf: the folder of its YAML layers.
+        conf: its YAML layers (:mod:`privasr_k2.recipe.layers`): ``corpus.yaml#conf``; beside a user's own
+            file or data ``conf.yaml``, or a folder ``conf``.
         home: where its work goes by default.
         recipes: those that a bare ``./run.sh CORPUS`` runs; the only ones where ``only_these``.
         people: what a ledger calls its people.
@@ -124,19 +125,27 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
         "source": path,
     }
     if is_folder:
-        conf = root / "egs/user" / stem / "conf"
+        conf = _conf(root / "egs/user" / stem)
         options = {"feature": "auto", "corpus_dir": str(path)}
         return Corpus(
             definition=root / "privasr_k2/corpora/data_dir.py", conf_name="data_dir", options=options,
-            conf=conf if conf.is_dir() else path / "conf", **shared,
+            conf=conf if conf.exists() else _conf(path), **shared,
         )  # fmt: skip
     return Corpus(
         definition=path,
         conf_name="own_corpus",
         options={"feature": "auto"},
-        conf=path.parent / "conf",
+        conf=_conf(path.parent),
         **shared,
     )
+
+
+def _conf(folder: Path) -> Path:
+    """A user's own layers: the file ``conf.yaml``, or the folder ``conf``, which need not be there."""
+    file, other = folder / "conf.yaml", folder / "conf"
+    if file.is_file() and other.is_dir():
+        raise ConfigError(folder, "conf.yaml or the folder conf", "both", "join the two")
+    return file if file.is_file() else other
 
 
 def _read(path: Path, root: Path) -> Corpus:
@@ -146,16 +155,18 @@ def _read(path: Path, root: Path) -> Corpus:
     except yaml.YAMLError as error:
         raise ConfigError(path, "YAML", " ".join(str(error).split()), "correct it") from error
     known = {f.name for f in dataclasses.fields(Corpus)}
-    unknown = sorted(set(values) - known)
+    unknown = sorted(set(values) - known - {"public_conf"})
     if unknown:
         raise ConfigError(path, f"keys among {', '.join(sorted(known))}", unknown[0], "correct the key")
+    for layers in ("conf", "public_conf"):  # read where a stage names them
+        values.pop(layers, None)
     definition = values.pop("definition", folder.name)
     recipes = values.pop("recipes", None)
     return Corpus(
         name=folder.name,
         definition=root / "privasr_k2/corpora" / f"{definition}.py",
         conf_name=definition,
-        conf=folder / "conf",
+        conf=folder / "corpus.yaml#conf",
         home=folder,
         people=values.pop("people", folder.name),
         only_these=recipes is not None,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from privasr_k2.errors import ConfigError
+from privasr_k2.recipe import layers
 from privasr_k2.recipe.corpus import Corpus
 from privasr_k2.recipe.options import Count, Matches, Positive, Words, option, path_option
 from privasr_k2.recipe.systems import Fact, System
@@ -157,7 +158,7 @@ class Recipe:
 
         Args:
             number: stages with one number may run side by side.
-            config: names of sections of ``conf/``; later ones win.
+            config: names of sections of ``conf/``, or addresses of YAML layers; later ones win.
             set: single values, by key; None is left out, lists and numbers are written as YAML.
             jobs: run as an array of so many jobs that split the utterances; ``JOB`` in paths is the job.
             array: run as an array of so many jobs, none of which knows of the others.
@@ -195,16 +196,12 @@ class Recipe:
         )
 
     def config(self, *names: str) -> list[str]:
-        """The YAML layers of these names that exist, the later ones winning.
-
-        The order is: the repository's, the recipe's, the corpus's; then, with a preset, the preset's, the
-        recipe's and the corpus's for that preset.
-        """
+        """The YAML layers of these sections that exist, the later ones winning."""
         return [path for name in names for path in self._layers(name, self.corpus.conf)]
 
-    def corpus_config(self, name: str, folder: Path) -> list[str]:
-        """The layers of another corpus, whose own files stand in ``folder``."""
-        return self._layers(name, folder)
+    def corpus_config(self, name: str, own: Path) -> list[str]:
+        """The layers of another corpus, whose own ones stand in the folder or section ``own``."""
+        return self._layers(name, own)
 
     def system(
         self,
@@ -250,7 +247,7 @@ class Recipe:
         """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""
         paths = (path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values())
         self.report_path = self.stage(
-            number, "results", "report", config=("reports/defaults", f"reports/{self.name}"),
+            number, "results", "report", config=("report", f"reports/{self.name}"),
             in_systems=self.systems_file,
             in_artifacts=[*dict.fromkeys(paths)], in_manifests=manifests, out_report=f"{self.exp}/RESULTS.md",
             out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures",
@@ -266,20 +263,11 @@ class Recipe:
         names = (config,) if isinstance(config, str) else tuple(config)
         words: list[str] = []
         for name in names:
-            layers = [name] if name.endswith(".yaml") else self._layers(name, self.corpus.conf)
-            words += layers
+            words += [name] if ".yaml" in name else self._layers(name, self.corpus.conf)
         return ["--config", *words] if words else []
 
-    def _layers(self, name: str, corpus_conf: Path) -> list[str]:
-        conf, preset = self.root / "conf", self.data.preset
-        files = [conf / f"{name}.yaml", conf / self.name / f"{name}.yaml", corpus_conf / f"{name}.yaml"]
-        if preset != "small":
-            files += [
-                conf / preset / f"{name}.yaml",
-                conf / preset / self.name / f"{name}.yaml",
-                corpus_conf / preset / f"{name}.yaml",
-            ]
-        return [str(file) for file in files if file.is_file()]
+    def _layers(self, name: str, own: Path) -> list[str]:
+        return layers.layers(self.root, name, recipe=self.name, preset=self.data.preset, own=own)
 
 
 def command_line(corpus: str, recipe: str, given: Mapping[str, str], neutral: Iterable[str]) -> str:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from privasr_k2.errors import DataError
+from privasr_k2 import sections
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.recipe.plan import NEUTRAL, Task, without
 from privasr_k2.recipe.wiring import Wiring
@@ -26,7 +27,6 @@ from privasr_k2.recipe.wiring import Wiring
 REPOSITORY = "{root}/"
 """What stands in fingerprints for the checkout's own path."""
 _BLOCK = 1 << 20
-YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OF_EVENTS = ("value", "tag", "anchor", "implicit")
 # A file that was written this short a time ago may be written again with no other time of change.
 _SETTLED_NS = 1_000_000_000
@@ -121,7 +121,7 @@ class Fingerprint:
     Attributes:
         command: verb and flags without neutral ones and without the names of the configuration files; the
             repository's and the work folder's own paths shortened, so that a moved clone is still up to date.
-        configs: the configuration files with hashes of what they say, in order.
+        configs: the configuration files, or their sections, with hashes of what they say, in order.
         inputs: what is read with its hashes.
     """
 
@@ -156,25 +156,24 @@ def fingerprint(task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str,
 
     command = tuple(short(word) for word in without(task.argv, "--config", *NEUTRAL))
     configs = tuple(
-        (short(path), _said_in(os.path.join(cache.work_dir, path), _existing(cache, path)))
+        (short(path), _said_in(os.path.join(cache.work_dir, path), _existing(cache, sections.split(path)[0])))
         for path in task.configs
     )
     return Fingerprint(command, configs, hashed((*task.inputs, *wiring.hashed_raws(task))))
 
 
 @functools.cache
-def _said_in(file: str, digest: str) -> str:
-    """Hash of a YAML file but for comments and spaces; ``digest``, that of its bytes, if it is none.
+def _said_in(address: str, digest: str) -> str:
+    """Hash of a YAML file or section but for comments and spaces; ``digest``, the file's, if it is no YAML.
 
     Who explains a number must not wait for a training again, nor spend a release.
     """
     try:
-        with open(file, encoding="utf-8") as text:
-            events = [
-                [type(event).__name__, *(str(getattr(event, name, "")) for name in _OF_EVENTS)]
-                for event in yaml.parse(text, Loader=YAML_LOADER)
-            ]
-    except (yaml.YAMLError, ValueError, RecursionError, OSError):
+        events = [
+            [type(event).__name__, *(str(getattr(event, name, "")) for name in _OF_EVENTS)]
+            for event in yaml.parse(sections.read(address), Loader=sections.LOADER)
+        ]
+    except (ConfigError, yaml.YAMLError, ValueError, RecursionError, OSError):
         return digest
     return hashlib.sha256(json.dumps(events).encode()).hexdigest()
 

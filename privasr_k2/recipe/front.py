@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
+from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe import options, plan
+from privasr_k2.recipe import layers, options, plan
 from privasr_k2.recipe.corpus import Corpus, corpus_names, find_corpus
 from privasr_k2.recipe.declare import DataOptions, Launchers, Recipe, RunOptions, command_line
-from privasr_k2.recipe.fingerprint import YAML_LOADER
 from privasr_k2.recipe.systems import System
 
 #: Old names of options, with what stands in their place.
@@ -55,7 +55,7 @@ class Declaration:
     Attributes:
         systems: with the file that they are written to, relative to ``work_dir``; none for some recipes.
         report: the file that is shown at the end, relative to ``work_dir``.
-        unused_files: YAML files of the corpus that no stage could read.
+        unused_layers: YAML files and sections of the corpus that no stage could read.
     """
 
     run: RunOptions
@@ -65,7 +65,7 @@ class Declaration:
     report: str
     work_dir: Path
     corpus: Corpus
-    unused_files: tuple[Path, ...]
+    unused_layers: tuple[str, ...]
 
 
 def recipe_names(root: Path) -> list[str]:
@@ -141,7 +141,7 @@ def declare(
         report=recipe.report_path,
         work_dir=work_dir,
         corpus=corpus,
-        unused_files=tuple(_unused_files(corpus, recipe)),
+        unused_layers=tuple(layers.unknown(root, corpus.conf, recipe.data.preset, {corpus.conf_name})),
     )
 
 
@@ -200,23 +200,19 @@ def _check_used(given: Mapping[str, str], used: set[str], recipe: str) -> None:
             )  # fmt: skip
 
 
-def _unused_files(corpus: Corpus, recipe: Recipe) -> list[Path]:
-    names = {path.name for path in (recipe.root / "conf").rglob("*.yaml")} | {f"{corpus.conf_name}.yaml"}
-    files = [*corpus.conf.glob("*.yaml"), *(corpus.conf / recipe.data.preset).glob("*.yaml")]
-    return [file for file in files if file.name not in names]
-
-
 def _summary(file: Path) -> str:
     return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n")[0]
 
 
 def _conf_keys(root: Path) -> dict[str, str]:
-    return {key.partition(".")[2]: f"conf/{key.partition('.')[0]}.yaml" for key in _conf_values(root)}
+    addresses = layers.defaults(root)
+    parts = (key.partition(".") for key in _conf_values(root))
+    return {key: str(Path(addresses[name]).relative_to(root)) for name, _, key in parts}
 
 
 @functools.cache
 def _conf_values(root: Path) -> dict[str, str]:
-    """``NAME.KEY`` of every value of ``conf/NAME.yaml``, with the value."""
+    """``SECTION.KEY`` of every value of the sections of ``conf/``, with the value."""
     found: dict[str, str] = {}
 
     def add(key: str, value: Any) -> None:
@@ -226,6 +222,6 @@ def _conf_values(root: Path) -> dict[str, str]:
         else:
             found[key] = str(value)
 
-    for path in sorted((root / "conf").glob("*.yaml")):
-        add(path.stem, yaml.load(path.read_text(encoding="utf-8"), Loader=YAML_LOADER) or {})
+    for name, address in layers.defaults(root).items():
+        add(name, yaml.load(sections.read(address), Loader=sections.LOADER) or {})
     return found

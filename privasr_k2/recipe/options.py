@@ -15,28 +15,22 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import annotated_types
 import click
 from click.core import ParameterSource
 
+from privasr_k2.constraints import Choices, Count, Delta, Finite, Matches, Positive, Share, broken  # noqa: F401
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
 T = TypeVar("T")
 
-Count = Annotated[int, annotated_types.Ge(1)]
-Positive = Annotated[float, annotated_types.Gt(0)]
-Finite = Annotated[float, annotated_types.Interval(gt=0, lt=math.inf)]
-Share = Annotated[float, annotated_types.Interval(ge=0, le=1)]
-Delta = Annotated[float, annotated_types.Interval(gt=0, lt=1)]
 Counts = tuple[Count, ...]
 Positives = tuple[Positive, ...]
 Words = tuple[str, ...]
@@ -56,21 +50,6 @@ def from_conf(key: str, help: str) -> Any:
 def path_option(help: str, default: Path | None = None) -> Any:
     """An option whose value is a path; a relative one starts where the command was given."""
     return dataclasses.field(default=default, metadata={"help": help})
-
-
-@dataclass(frozen=True)
-class Choices:
-    """A constraint: one of the names that a registry has when the command line is read."""
-
-    names: Callable[[], Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Matches:
-    """A constraint: text of a form, which ``said`` tells."""
-
-    pattern: str
-    said: str
 
 
 @dataclass(frozen=True)
@@ -265,7 +244,9 @@ def _convert(annotation: Any, value: Any) -> Any:
         return _convert(inner, value)
     if origin is Annotated:
         converted = _convert(arguments[0], value)
-        _check_range(converted, arguments[1:])
+        if said := broken(annotation, converted):
+            kind = {int: "a whole number ", float: "a number "}.get(arguments[0], "")
+            raise _NotFitting(f"{kind}of {said}" if kind and said.startswith("at ") else f"{kind}{said}")
         return converted
     if origin is tuple:
         words = (
@@ -301,41 +282,6 @@ def _plain(annotation: Any, value: Any) -> Any:
     except (TypeError, ValueError):
         raise _NotFitting("a whole number" if annotation is int else "a number") from None
     return Path(value) if annotation is Path else str(value)
-
-
-def _check_range(value: Any, constraints: Iterable[Any]) -> None:
-    for constraint in constraints:
-        if isinstance(constraint, Choices):
-            if value not in constraint.names():
-                raise _NotFitting(f"one of {', '.join(constraint.names())}")
-            continue
-        if isinstance(constraint, annotated_types.MinLen):
-            if len(value) < constraint.min_length:
-                raise _NotFitting(f"{constraint.min_length} or more values")
-            continue
-        if isinstance(constraint, Matches):
-            if re.fullmatch(constraint.pattern, value) is None:
-                raise _NotFitting(constraint.said)
-            continue
-        parts = [*constraint] if isinstance(constraint, annotated_types.GroupedMetadata) else [constraint]
-        for part in parts:
-            said = _outside(value, part)
-            if said:
-                whole = "a whole number" if isinstance(value, int) else "a number"
-                raise _NotFitting(f"{whole} {said}")
-
-
-def _outside(value: Any, bound: Any) -> str:
-    """What ``value`` would have to be to lie within the bound; empty where it does."""
-    if isinstance(bound, annotated_types.Gt) and not value > bound.gt:
-        return f"above {bound.gt}"
-    if isinstance(bound, annotated_types.Ge) and not value >= bound.ge:
-        return f"of at least {bound.ge}"
-    if isinstance(bound, annotated_types.Lt) and not value < bound.lt:
-        return f"below {bound.lt}"
-    if isinstance(bound, annotated_types.Le) and not value <= bound.le:
-        return f"of at most {bound.le}"
-    return ""
 
 
 def _metavar(annotation: Any) -> str:

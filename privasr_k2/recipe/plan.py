@@ -33,7 +33,7 @@ class Task:
         job: the job's number in the array; None where there is no array.
         argv: the verb and its flags, ``JOB`` replaced.
         inputs, configs, raws, outputs: the paths that the flags name, in order, relative to the work folder
-            where they stand in it and absolute elsewhere.
+            where they stand in it and absolute elsewhere; of ``configs`` with ``#SECTION``, if one is named.
     """
 
     job: int | None

@@ -68,8 +68,8 @@ def run_one(declared: Declaration, root: Path) -> None:
     """
     chosen, work_dir = declared.run, declared.work_dir
     _enter(declared)
-    for file in declared.unused_files:
-        print(f"note: {file}: no stage reads it, as no file of conf/ has its name", file=sys.stderr)
+    for layer in declared.unused_layers:
+        print(f"note: {layer}: no stage reads it, as no section of conf/ has its name", file=sys.stderr)
     print(f"work folder: {work_dir}", flush=True)
     stages = declared.stages
     wiring = Wiring(stages, work_dir, written=(declared.systems_file,))
@@ -103,6 +103,7 @@ def run_one(declared: Declaration, root: Path) -> None:
         cache, runner = make()  # under the lock: another run may have written the cache a moment ago
         try:
             runner.check_earlier()
+            runner.check_releases()
             runner.run(held)
         finally:
             cache.save()

@@ -12,7 +12,8 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from privasr_k2.errors import DataError
+from privasr_k2 import sections
+from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.recipe import launch, stamps
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
 from privasr_k2.recipe.plan import Stage, Task
@@ -103,6 +104,38 @@ class Runner:
                 self._refuse(earlier, reasons[0])
             if brought:
                 self._say(f"{earlier.label} ... no record of it: its outputs are used as they are")
+
+    def check_releases(self) -> None:
+        """Refuse to make a finished release again because its command or its configuration changed.
+
+        Raises:
+            PrivacyError: naming the stage and the change. ``--force true`` makes the second release.
+        """
+        for stage in self._selected:
+            for task in stage.tasks:
+                stamp = stamps.finished_release(self._places(stage, task), task, self._work_dir)
+                if stamp is None or self._options.force or self._missing(task):
+                    continue
+                now = fingerprint(task, self._wiring, self._cache, self._shorten)
+                if not stamps.is_same(stamp, now, with_inputs=False):
+                    self._refuse_second(stage, self._why_not_fresh(stage)[0][0])
+
+    def _places(self, stage: Stage, task: Task) -> stamps.Places:
+        return stamps.places(stage, task, self._work_dir)
+
+    def _missing(self, task: Task) -> list[str]:
+        """What a task reads and is not there."""
+        files = [path for path in (*task.inputs, *task.raws) if self._cache.digest(path) is None]
+        return [*files, *(path for path in task.configs if not sections.exists(self._work_dir / path))]
+
+    def _refuse_second(self, stage: Stage, reason: str) -> None:
+        raise PrivacyError(
+            stage.label,
+            "the options and inputs that its finished release was made with",
+            reason,
+            f"undo the change, or spend a second time: --force true --stage {stage.number} "
+            f"--stop-stage {stage.number}; --work-dir keeps both",
+        )
 
     def run(self, lock: int | None) -> None:
         """Run what is asked for and not up to date.
@@ -198,7 +231,7 @@ class Runner:
 
     def _why_not_fresh(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
         for task in stage.tasks:
-            gone = [path for path in reads_of(task) if self._cache.digest(path) is None]
+            gone = self._missing(task)
             if gone:
                 return (f"{gone[0]} is not there",), False
             now = fingerprint(task, self._wiring, self._cache, self._shorten)
@@ -237,8 +270,12 @@ class Runner:
         if not stale:
             self._tell(stage, "up to date")
             return []
-        where = {task.job: stamps.places(stage, task, self._work_dir) for task, _, _ in stale}
+        where = {task.job: self._places(stage, task) for task, _, _ in stale}
         reason = stale[0][2][0]
+        for task, _, reasons in stale:
+            second = stamps.finished_release(where[task.job], task, self._work_dir) is not None
+            if second and not self._options.force:
+                self._refuse_second(stage, reasons[0])
         if reason in (stamps.NEVER, _FORCED):
             reason = ""
         if reason or not self._terminal.is_live:

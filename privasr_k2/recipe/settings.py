@@ -1,7 +1,7 @@
 """Keys of configuration files and of ``--set``, checked for the whole recipe before anything runs.
 
 A verb refuses a key that it does not know, but a verb of the last stage does so hours after the first. The
-repository's own ``conf/NAME.yaml`` gives every key that NAME has: what stands above it can only set those.
+section of ``conf/`` has every key: the layers above it can only set those.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
+from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
-from privasr_k2.recipe.fingerprint import YAML_LOADER
+from privasr_k2.recipe.layers import OVERRIDES
 from privasr_k2.recipe.plan import Stage, Task, values_of
 
 
@@ -31,19 +32,21 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
     seen: set[tuple[tuple[str, ...], str]] = set()
     for stage in stages:
         for task in stage.tasks:
-            files = [work_dir / path for path in task.configs]
-            known = [key for file in files if file.parent == defaults for key in _keys(file)]
+            addresses = [work_dir / path for path in task.configs]
+            bases = [address for address in addresses if _is_base(address, defaults)]
+            known = [key for address in bases for key in _keys(address)]
             if not known:
                 continue
-            layers = [file for file in files if file.parent not in (defaults, defaults / "reports")]
-            for place, key in _given(task, layers):  # a layout of reports has keys of its own
+            # A layout of conf/reports has keys of its own.
+            layers = [one for one in addresses if one not in bases and one.parent != defaults / "reports"]
+            for place, key in _given(task, layers):
                 if (task.configs, key) not in seen:
                     seen.add((task.configs, key))
-                    _check(place, key, known, [file.name for file in files if file.parent == defaults])
+                    _check(place, key, known, [address.name for address in bases])
 
 
 def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> list[str]:
-    """Sentences on keys of a corpus's own files whose values a recipe's ``--set`` replaces, one for each key.
+    """Sentences on keys of a corpus's layers whose values a recipe's ``--set`` replaces, one for each key.
 
     >>> without_effect([], Path(), Path())
     []
@@ -57,6 +60,11 @@ def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> l
                     for key in [key for key in _keys(file) if key in words]:
                         found.setdefault((file, key), f"{stage.label} has {words[key]}, by an option")
     return [f"{file}: {key} is not used: {why}" for (file, key), why in found.items()]
+
+
+def _is_base(address: Path, defaults: Path) -> bool:
+    file, section = sections.split(address)
+    return Path(file).parent == defaults and not section.startswith(f"{OVERRIDES}.")
 
 
 def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
@@ -76,10 +84,9 @@ def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> 
 
 @functools.cache
 def _keys(file: Path) -> tuple[str, ...]:
-    """Dotted keys of a YAML file that have values."""
+    """Dotted keys of a YAML file, or of a section, that have values."""
     try:
-        with open(file, encoding="utf-8") as text:
-            found = yaml.load(text, Loader=YAML_LOADER)
+        found = yaml.load(sections.read(file), Loader=sections.LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(file, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(found, dict | None):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.sections import split
 
 
 class Wiring:
@@ -83,7 +84,7 @@ class Wiring:
                 f"{path}, which {whose} writes",
                 "reorder the stages",
             )
-        if not writers and path not in self._written and not (self._work_dir / path).exists():
+        if not writers and path not in self._written and not (self._work_dir / split(path)[0]).exists():
             way_out = "correct the path"
             if not os.path.isabs(path):
                 way_out += f" (it starts from {self._work_dir})"

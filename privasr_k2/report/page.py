@@ -128,7 +128,7 @@ def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
 
 
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
-    """Error rate against epsilon, a panel a recipe and part: all systems with a guarantee, a line a method."""
+    """Error rate against epsilon, a panel a recipe and part, a line a method with a guarantee."""
     plots: dict[tuple[str, str], Plot] = {}
     for index, _ in indices:
         for rows in index.of_system.values():

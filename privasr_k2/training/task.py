@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,12 @@ class TrainerConfig:
         mixed_precision: half precision on a GPU; means nothing on a CPU.
         seed: of everything random.
     """
+
+    NEUTRAL: ClassVar[Mapping[str, str]] = {
+        "avg": "epochs are averaged after the training",
+        "average_over": "epochs are averaged after the training",
+        "save_every": "a training that is continued gives the same weights",
+    }
 
     epochs: int
     lr: float

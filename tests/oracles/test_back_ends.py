@@ -16,6 +16,7 @@ from privasr_k2.graph.hlg import GraphConfig, compile_graph, save_graph
 from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.randomness import stream
+from tests.support.conf import section
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS, WORDS, UTTERANCES, FRAMES, TOLERANCE = 12, 60, 40, 30, 5e-4
@@ -97,7 +98,7 @@ def test_same_words_of_real_speech(finished: Path, tmp_path: Path) -> None:
             [sys.executable, "-m", "privasr_k2.bin.decode", "--in-model", exp / "am", "--in-graph",
              finished / "data/graph_phone", "--in-feats", finished / "data/feats_fbank", "--in-weights",
              exp / "weights.json", "--out-hyps", tmp_path / f"{backend}.jsonl", "--config",
-             ROOT / "conf/decode.yaml", "--device", "cpu", "--set", "role=test", f"backend={backend}",
+             section("decode"), "--device", "cpu", "--set", "role=test", f"backend={backend}",
              "search_beam=200", "max_active_states=1000000", f"search_lm_weight={weight}"],
             capture_output=True, text=True, cwd=ROOT,
         )  # fmt: skip

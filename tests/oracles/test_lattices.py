@@ -29,6 +29,7 @@ from tests.oracles.test_nbest import (
     random_lattice,
     total,
 )
+from tests.support.conf import section
 
 if TYPE_CHECKING:
     from privasr_k2.decoding.first_pass import Decoder
@@ -113,7 +114,7 @@ def equal(expected: Nbest | None, made: Found, num_paths: int, weights: Weights)
 
 
 @pytest.mark.recipe
-def test_real_lattices(finished: Path, repo_root: Path) -> None:
+def test_real_lattices(finished: Path) -> None:
     """Of the tiny corpus: lists of 100 from both."""
     import torch
 
@@ -123,7 +124,7 @@ def test_real_lattices(finished: Path, repo_root: Path) -> None:
     from privasr_k2.decoding.first_pass import Decoder
     from privasr_k2.decoding.jobs import DecodeConfig
 
-    settings = config.load(DecodeConfig, [repo_root / "conf" / "decode.yaml"])
+    settings = config.load(DecodeConfig, [section("decode")])
     search = Decoder.from_folder(finished / "data/graph_phone", settings)
     model, compared = load_model(finished / "exp/ctc_tdnn_phone/am", "cpu"), 0
     for cut in itertools.islice(load_cuts(finished / "data/feats_fbank", "test"), 6):

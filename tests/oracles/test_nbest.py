@@ -19,6 +19,7 @@ from privasr_k2.graph.lang import load_lang, symbols_text
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
+from tests.support.conf import section
 
 if TYPE_CHECKING:
     import k2
@@ -313,7 +314,7 @@ def test_drawn_lists_of_a_search(decoder: Decoder) -> None:
 
 
 @pytest.mark.recipe
-def test_real_lattices(finished: Path, repo_root: Path) -> None:
+def test_real_lattices(finished: Path) -> None:
     """Of the tiny corpus, within 1.2 of the best path: some ten thousand paths an utterance."""
     import torch
 
@@ -322,7 +323,7 @@ def test_real_lattices(finished: Path, repo_root: Path) -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.decoding.jobs import DecodeConfig
 
-    settings = config.load(DecodeConfig, [repo_root / "conf" / "decode.yaml"])
+    settings = config.load(DecodeConfig, [section("decode")])
     decoder = Decoder.from_folder(finished / "data/graph_phone", settings)
     model, beam, longest = load_model(finished / "exp/ctc_tdnn_phone/am", "cpu"), 1.2, 0
     for cut in itertools.islice(load_cuts(finished / "data/feats_fbank", "test"), 6):

@@ -14,15 +14,6 @@ from scipy.optimize import minimize
 from privasr_k2.privacy.pate.gnmax import gnmax_rdp, threshold_rdp
 from privasr_k2.privacy.pate.lnmax import lnmax_rdp, theorem3_rdp
 from privasr_k2.privacy.pate.log_q import gnmax_log_q, lnmax_log_q, threshold_log_q
-from privasr_k2.privacy.pate.release import ReleaseNoise
-from privasr_k2.privacy.pate.smooth import (
-    check_conditions,
-    cost_of_q,
-    gnmax_local_sensitivities,
-    smooth_sensitivity,
-    threshold_costs_by_count,
-    threshold_local_sensitivities,
-)
 from privasr_k2.privacy.pate.theorem6 import theorem6
 
 Histogram = tuple[int, ...]
@@ -284,85 +275,3 @@ def test_the_check_of_a_threshold_against_its_two_exact_probabilities() -> None:
             for moved in (largest - 1, largest + 1):
                 assert renyi(log_probs(largest), log_probs(moved), order) <= bound + 1e-12
                 assert bound <= threshold_rdp([order], sigma=sigma, asked=1)[0] * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("sigma", "order"), [(0.5, 1.5), (1.0, 2.0), (2.0, 2.0), (4.0, 3.0), (3.0, 1.2), (6.0, 6.0)]
-)
-def test_smooth_sensitivity_against_all_histograms(sigma: float, order: float) -> None:
-    teachers, classes, beta = 10, 3, 0.1
-    every = histograms(teachers, classes)
-    cost = cost_of_q(sigma=sigma, order=order, classes=classes)
-    check_conditions(cost, teachers=teachers)
-    log_q = dict(zip(every, gnmax_log_q(every, sigma=sigma, discrete=False), strict=True))
-    costs = dict(zip(every, cost(np.array(list(log_q.values()))).tolist(), strict=True))
-    local = {h: max(abs(costs[h] - costs[n]) for n in neighbours(h)) for h in every}
-    by_q = dict(zip(every, cost.local_sensitivity(np.array(list(log_q.values()))).tolist(), strict=True))
-    claimed = {h: gnmax_local_sensitivities(np.array([h]), cost=cost, at_most=1) for h in every}
-    smooth = {h: smooth_sensitivity(claimed[h], beta=beta) for h in every}
-    seen = 0
-    for histogram in every:
-        ball, ring = {histogram}, {histogram}
-        for distance in range(teachers + 1):
-            # What is claimed bounds what is true, and is no more than the algorithm's own worst in the ball.
-            assert max(local[h] for h in ball) <= claimed[histogram][distance] * (1 + 1e-9) + 1e-15
-            assert claimed[histogram][distance] == pytest.approx(max(by_q[h] for h in ball), rel=1e-7)
-            seen += claimed[histogram][distance] < cost.plateau
-            ring = {n for h in ring for n in neighbours(h)} - ball
-            ball |= ring
-        for neighbour in neighbours(histogram):
-            assert smooth[neighbour] <= smooth[histogram] * math.exp(beta) * (1 + 1e-9)
-    assert seen > 50
-
-
-def test_smooth_sensitivity_of_checks_against_all_counts() -> None:
-    teachers, options = 12, {"threshold": 8.0, "sigma": 2.0, "order": 6.0}
-    costs = threshold_costs_by_count(teachers=teachers, **options)
-    steps = np.abs(np.diff(costs))
-    for largest in range(teachers + 1):
-        found = threshold_local_sensitivities(np.array([largest]), teachers=teachers, **options)
-        for distance in range(teachers + 1):
-            near = [v for v in range(teachers + 1) if abs(v - largest) <= distance]
-            changes = [steps[v - 1] for v in near if v > 0] + [steps[v] for v in near if v < teachers]
-            assert found[distance] == pytest.approx(max(changes))
-
-
-def gaussian_divergence(order: float, ratio: float, apart: float, noise: float) -> float:
-    """D_order(N(0, (ratio noise)^2) || N(apart, noise^2)) by quadrature."""
-    with mp.workdps(20):
-        wide, narrow = mp.mpf(ratio * noise), mp.mpf(noise)
-        precision = order / wide**2 - (order - 1) / narrow**2
-        centre, width = -(order - 1) * apart / narrow**2 / precision, 1 / mp.sqrt(precision)
-
-        def integrand(x: mp.mpf) -> mp.mpf:
-            p, q = (
-                -((x / wide) ** 2) / 2 - mp.log(wide),
-                -(((x - apart) / narrow) ** 2) / 2 - mp.log(narrow),
-            )
-            return mp.exp(order * p - (order - 1) * q) / mp.sqrt(2 * mp.pi)
-
-        edges = [centre + k * width for k in (-40, -10, -3, 0, 3, 10, 40)]
-        return float(mp.log(mp.quad(integrand, edges)) / (order - 1))
-
-
-@pytest.mark.parametrize(
-    ("order", "beta", "noise"), [(10.0, 0.02, 20.0), (25.0, 0.016, 5.0), (2.0, 0.2, 1.0)]
-)
-def test_the_cost_of_a_release_against_quadrature(order: float, beta: float, noise: float) -> None:
-    for confidence in (0.5, 0.95):
-        by = ReleaseNoise(order=order, beta=beta, noise=noise, confidence=confidence)
-        apart = 1 + by.shift * math.expm1(beta)
-        # Smooth sensitivities up to e^beta apart, means up to the smaller one times `apart`.
-        for log_ratio in np.linspace(-beta, beta, 9).tolist():
-            ratio = math.exp(log_ratio)
-            assert gaussian_divergence(order, ratio, apart * min(1, ratio), noise) <= by.rdp * (1 + 1e-9)
-        assert gaussian_divergence(order, math.exp(beta), apart, noise) == pytest.approx(by.rdp, rel=1e-9)
-
-
-def test_the_published_cost_of_a_release_is_too_small() -> None:
-    # Why theorem 23 of papernot2018 is not used as its code has it. Of three datasets in a row the first two
-    # are 1 apart in cost, the last two e^beta: 1 and e^beta are the first two's smooth sensitivities.
-    order, beta, noise = 25.0, 0.016, 5.0
-    published = order * math.exp(2 * beta) / noise**2
-    published += (beta * order - math.log(1 - 2 * order * beta) / 2) / (order - 1)
-    assert gaussian_divergence(order, math.exp(beta), 1.0, noise) > 2 * published

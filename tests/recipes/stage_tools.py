@@ -32,7 +32,10 @@ echo "${outs[0]}" >> runs.txt
 echo "threads ${OMP_NUM_THREADS-unset}"
 if [[ -n ${set[gate]-} ]]; then while [[ ! -e ${set[gate]} ]]; do sleep 0.02; done; fi
 read_all() {
-  for i in "${ins[@]}"; do if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi; done
+  for i in "${ins[@]}"; do
+    case $i in *.yaml#*) echo "value: ${i##*/}"; continue ;; esac  # a section is told by its address
+    if [[ -d $i ]]; then cat "$i"/*; else cat "$i"; fi
+  done
   echo "value=${set[value]-}"
 }
 for out in "${outs[@]}"; do
@@ -132,7 +135,8 @@ class Tree:
         recipe = self.path.with_name(f"{self.path.name}_recipe.py")
         recipe.write_text(RECIPE.format(records=self.stages))
         main = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", str(recipe)]
-        return [*main, "--work-dir", str(self.path), *options]
+        jobs = () if "--nj" in options else ("--nj", "1")
+        return [*main, "--work-dir", str(self.path), *jobs, *options]
 
     def run(self, *options: str, code: int = 0) -> str:
         """Run the declared stages; the two outputs together."""
@@ -142,7 +146,7 @@ class Tree:
         text = done.stdout + done.stderr
         assert done.returncode == code, text
         assert "Traceback" not in text, text
-        return text
+        return text.removeprefix(f"work folder: {self.path}\n")
 
     def start(self, *options: str) -> subprocess.Popen:
         """Begin to run the declared stages."""

@@ -50,6 +50,13 @@ def stages(r, o):
             out_dir="exp/sums", out_privacy="exp/privacy.json",
             set={"rounds": 6, "noise": 2.0, "rate": 0.5, "seconds": 0})
 '''
+CONF = {
+    "common": "toy: {value: 1}\nsearch: {beam: 3}\n",
+    "ctc": "overrides: {toy: {value: 2}}\n",
+    "presets/tiny": "toy: {value: 4}\n",
+    "presets/paper": "toy: {value: 4}\noverrides: {ctc: {toy: {value: 5}}}\n",
+}
+BASE = ["common.yaml#toy", "ctc.yaml#overrides.toy"]
 CORPUS = """\
 description: a corpus for tests
 options: {corpus_dir: corpus}
@@ -63,10 +70,9 @@ def root(tmp_path: Path) -> Path:
     made = clone(tmp_path / "clone", {"little": CORPUS})
     (made / "local/recipes/ctc.py").write_text(TOY)
     (made / "egs/little/corpus").mkdir()
-    for name in ("toy", "ctc/toy", "tiny/toy", "paper/toy", "paper/ctc/toy"):
-        (made / f"conf/{name}.yaml").parent.mkdir(parents=True, exist_ok=True)
-        (made / f"conf/{name}.yaml").write_text(f"value: {name}\n")
-    (made / "conf/search.yaml").write_text("beam: 3\n")
+    (made / "conf/presets").mkdir(parents=True)
+    for name, text in CONF.items():
+        (made / f"conf/{name}.yaml").write_text(text)
     return made
 
 
@@ -123,7 +129,7 @@ def test_options_of_both_spellings(root: Path) -> None:
     [
         (["--nubmer", "3"], ["--nubmer", "did you mean --number?"]),
         (["--numb er", "3"], ["--numb er"]),
-        (["--beam", "3"], ["a key of conf/search.yaml"]),
+        (["--beam", "3"], ["a key of conf/common.yaml#search"]),
         (["--number"], ["--number: expected a value", "write --number VALUE"]),
         (["--number", "--flag", "true"], ["--number: expected a value, found the option --flag"]),
         (["number", "3"], ["--name value"]),
@@ -197,32 +203,28 @@ def test_relative_paths_mean_the_callers_folder(root: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("preset", "expected"),
     [
-        ("small", ["toy", "ctc/toy", "corpus"]),
-        ("tiny", ["toy", "ctc/toy", "corpus", "tiny/toy", "corpus tiny"]),
-        ("paper", ["toy", "ctc/toy", "corpus", "paper/toy", "paper/ctc/toy", "corpus paper"]),
+        ("small", []),
+        ("tiny", ["tiny.yaml#toy", "corpus.yaml#conf.presets.tiny.toy"]),
+        ("paper", ["paper.yaml#toy", "paper.yaml#overrides.ctc.toy", "corpus.yaml#conf.presets.paper.toy"]),
     ],
 )
 def test_layers(root: Path, preset: str, expected: list[str]) -> None:
-    for folder, text in (("", "corpus"), ("tiny", "corpus tiny"), ("paper", "corpus paper")):
-        (root / "egs/little/conf" / folder).mkdir(parents=True, exist_ok=True)
-        (root / "egs/little/conf" / folder / "toy.yaml").write_text(f"value: {text}\n")
+    own = "conf: {toy: {value: 3}, presets: {tiny: {toy: {value: 6}}, paper: {toy: {value: 6}}}}\n"
+    (root / "egs/little/corpus.yaml").write_text(CORPUS + own)
     run(root, "little", "ctc", "--preset", preset)
-    assert layers(root) == expected
+    assert layers(root) == [*BASE, "corpus.yaml#conf.toy", *expected]
 
 
 def test_numbers_that_nothing_would_read(root: Path) -> None:
-    own = root / "egs/little/conf"
-    own.mkdir()
-    (own / "toy.yaml").write_text("value: 1\n")
-    (own / "little.yaml").write_text("users: 3\n")
-    (own / "tyo.yaml").write_text("value: 2\n")
+    own = root / "egs/little/corpus.yaml"
+    own.write_text(CORPUS + "conf: {toy: {value: 1}, little: {users: 3}, tyo: {value: 2}}\n")
     text = run(root, "little", "ctc", "--dry-run", "true")
     assert text.count("note:") == 2
-    assert "egs/little/conf/toy.yaml: value is not used" in text
-    assert "egs/little/conf/tyo.yaml: no stage reads it" in text
-    (own / "toy.yaml").write_text("vlaue: 1\n")
+    assert "egs/little/corpus.yaml#conf.toy: value is not used" in text
+    assert "egs/little/corpus.yaml#conf.tyo: no stage reads it" in text
+    own.write_text(CORPUS + "conf: {toy: {vlaue: 1}}\n")
     text = run(root, "little", "ctc", "--dry-run", "true", code=2)
-    assert "conf/toy.yaml: expected a key of conf/toy.yaml, found vlaue" in text
+    assert "corpus.yaml#conf.toy: expected a key of conf/common.yaml#toy, found vlaue" in text
     assert "did you mean value?" in text
 
 
@@ -241,7 +243,7 @@ def test_an_own_corpus_file(root: Path, tmp_path: Path) -> None:
     before = sorted(own.rglob("*"))
     run(root, "my things/mine.py", "ctc", cwd=tmp_path)
     assert "people=mine" in data(root, "egs/user/mine")
-    assert layers(root, "egs/user/mine") == ["toy", "ctc/toy", "mine"]
+    assert layers(root, "egs/user/mine") == [*BASE, "mine"]
     assert sorted(own.rglob("*")) == before  # nothing is written there
     run(root, "data:my things", "ctc", "--work-dir", "w", cwd=tmp_path)
     assert "people=my_things" in (tmp_path / "w/data/d").read_text()
@@ -256,7 +258,13 @@ def test_numbers_for_a_folder_that_is_not_to_be_written_to(root: Path, tmp_path:
         (place / "conf").mkdir(parents=True, exist_ok=True)
         (place / "conf/toy.yaml").write_text(f"value: {text}\n")
         run(root, "data:mine", "ctc", cwd=tmp_path)
-        assert layers(root, "egs/user/mine") == ["toy", "ctc/toy", text]
+        assert layers(root, "egs/user/mine") == [*BASE, text]
+    (root / "egs/user/mine/conf.yaml").write_text("toy: {value: 7}\n")
+    assert "conf.yaml or the folder conf" in run(root, "data:mine", "ctc", cwd=tmp_path, code=2)
+    (root / "egs/user/mine/conf/toy.yaml").unlink()
+    (root / "egs/user/mine/conf").rmdir()
+    run(root, "data:mine", "ctc", cwd=tmp_path)
+    assert layers(root, "egs/user/mine") == [*BASE, "conf.yaml#toy"]
 
 
 def test_two_own_corpora_of_one_name(root: Path, tmp_path: Path) -> None:
@@ -350,3 +358,23 @@ def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> Non
     assert text.count("up to date") == 1 and not (tmp_path / "a folder/spent.json").exists()
     run(root, "little", "private", "--ledger", "a folder/spent.json", "--force", "true", cwd=tmp_path)
     assert (tmp_path / "a folder/spent.json").exists()
+
+
+def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
+    (root / "local/recipes/private.py").write_text(PRIVATE)
+    (root / "noisy_sums").write_text(VERB)
+    (root / "noisy_sums").chmod(0o755)
+    (root / "numbers").write_text("1\n0\n1\n")
+    run(root, "little", "private")
+    work = root / "egs/little"
+    released = (work / "exp/sums/0.json").read_bytes()
+    (root / "local/recipes/private.py").write_text(PRIVATE.replace('"rounds": 6', '"rounds": 5'))
+    text = run(root, "little", "private", code=2)
+    assert "stage 1 (sums)" in text and "rounds=5" in text and "--force true" in text
+    (root / "local/recipes/private.py").write_text(PRIVATE)
+    (root / "numbers").write_text("1\n1\n1\n")
+    assert "numbers changed" in run(root, "little", "private", code=2)
+    assert (work / "exp/sums/0.json").read_bytes() == released
+    assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
+    run(root, "little", "private", "--force", "true")
+    assert len(Ledger(work / "privacy/ledger.json").entries()) == 2

@@ -7,9 +7,8 @@ from pathlib import Path
 from privasr_k2.fileio import read_lines
 from privasr_k2.privacy.lineage import lineage
 from tests.recipes.private_tools import entries
-from tests.recipes.stage_tools import ROOT, Tree
-
-CONF = ROOT / "conf"
+from tests.recipes.stage_tools import Tree
+from tests.support.conf import section
 
 
 def recipe(path: Path) -> Tree:
@@ -20,13 +19,13 @@ def recipe(path: Path) -> Tree:
         tree.write(f"lists/{name}.txt", names)
     tree.stage(
         *(1, "tag", "tag_entities", "--in-text", "corpus.txt", "--out-text", "data/tagged.jsonl.gz"),
-        *("--in-public-lists", "lists", "--config", f"{CONF}/tag_entities.yaml"),
+        *("--in-public-lists", "lists", "--config", str(section("tag_entities"))),
         *("--set", "taggers=[gazetteer]"),
     )
     tree.stage(
         *(2, "sanitize", "sanitize_text", "--in-private-text", "data/tagged.jsonl.gz"),
         *("--in-public-lists", "lists", "--out-dir", "exp/sanitized", "--out-privacy", "exp/privacy.json"),
-        *("--ledger", "privacy/ledger.json", "--config", f"{CONF}/sanitize.yaml", "--set", "data=toy/train"),
+        *("--ledger", "privacy/ledger.json", "--config", str(section("sanitize")), "--set", "data=toy/train"),
     )
     tree.stage(3, "model", "--in-text", "exp/sanitized", "--out-model", "exp/model.txt", "--set", "folder=1")
     tree.stage(

@@ -296,6 +296,7 @@ def test_two_runs_at_once(tree: Tree) -> None:
     assert "no other run in this folder" in tree.run("--wait", "false", code=2)
     second = tree.start()
     assert second.stdout is not None
+    assert "work folder" in second.stdout.readline()
     assert "waiting for another run" in second.stdout.readline()
     tree.write("go", "")
     said, again = first.communicate()[0], second.communicate()[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.conf import section
 from tests.unit.am.small import write_corpus
 
 pytestmark = [pytest.mark.reliability, pytest.mark.slow]
@@ -19,10 +20,9 @@ pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 
 def train_am(repo_root: Path, corpus: tuple[Path, Path], out_dir: Path) -> subprocess.Popen[str]:
     """Start a training of some seconds."""
-    conf = repo_root / "conf"
     command = [
         sys.executable, "-m", "privasr_k2.bin.train_am", "--in-feats", corpus[0], "--in-lang", corpus[1],
-        "--out-dir", out_dir, "--config", conf / "am_ctc.yaml", conf / "tiny" / "am_ctc.yaml",
+        "--out-dir", out_dir, "--config", section("am_ctc"), section("am_ctc", "tiny"),
         "--set", "epochs=6", "max_duration=3", "save_every=3", "encoder.tdnn.dropout=0.2", "--device", "cpu",
     ]  # fmt: skip
     words = [str(word) for word in command]

@@ -1,98 +1,53 @@
-"""Every YAML file of defaults loads into the dataclass that uses it, and gives all of its values."""
+"""Every section of conf/ names its verb and dataclass, which it fills; every layer above it loads upon it."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privasr_k2 import config
+from privasr_k2 import config, sections
 from privasr_k2.errors import ConfigError
+from privasr_k2.recipe.layers import OVERRIDES, PRESETS, defaults
 
 ROOT = Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
+REPORTS = sorted(CONF.glob("reports/*.yaml"))
+CORPORA = sorted(ROOT.glob("egs/*/corpus.yaml"))
 
-#: The dataclass that a configuration's name stands for; a new conf/<name>.yaml has to be entered here.
-CONFIGS = {
-    "mini": "privasr_k2.corpora.mini:MiniConfig",
-    "ami": "privasr_k2.corpora.ami:AmiConfig",
-    "features": "privasr_k2.data.features:FeatureConfig",
-    "lang": "privasr_k2.graph.build_lang:LangConfig",
-    "lm_ngram": "privasr_k2.lm.train:NgramConfig",
-    "graph": "privasr_k2.graph.nonterminals:ClassGraphConfig",
-    "am_ctc": "privasr_k2.am.ctc:CtcConfig",
-    "am_rnnt": "privasr_k2.am.rnnt:RnntConfig",
-    "am_ctc_attention": "privasr_k2.am.ctc_attention:CtcAttentionConfig",
-    "am_las": "privasr_k2.am.las:LasConfig",
-    "decode_e2e": "privasr_k2.decoding.end_to_end:EndToEndConfig",
-    "decode": "privasr_k2.decoding.jobs:DecodeConfig",
-    "score": "privasr_k2.scoring.results:ScoreOptions",
-    "nbest": "privasr_k2.decoding.nbest:NbestSearchConfig",
-    "lm_lstm": "privasr_k2.lm.neural.files:LstmLmConfig",
-    "lm_char_lstm": "privasr_k2.lm.neural.files:CharLstmLmConfig",
-    "lm_transformer": "privasr_k2.lm.neural.files:TransformerLmConfig",
-    "confidence": "privasr_k2.confidence.model:ConfidenceConfig",
-    "apply_confidence": "privasr_k2.bin.apply_confidence:ApplyConfidenceOptions",
-    "evaluate_confidence": "privasr_k2.bin.evaluate_confidence:EvaluateConfidenceOptions",
-    "earnings21": "privasr_k2.corpora.earnings21:Earnings21Config",
-    "lattices": "privasr_k2.decoding.lattices:LatticeConfig",
-    "rescore_lattices": "privasr_k2.decoding.lattice_lists:RescoreLatticesConfig",
-    "rescore": "privasr_k2.decoding.rescoring:GridConfig",
-    "tag_entities": "privasr_k2.text.tagging:TagConfig",
-    "sanitize": "privasr_k2.text.sanitized_release:SanitizeConfig",
-    "declare_unprotected": "privasr_k2.bin.declare_unprotected:UnprotectedConfig",
-    "split_text": "privasr_k2.text.splits:SplitConfig",
-    "split_speech": "privasr_k2.data.sides:SidesConfig",
-    "name_lists": "privasr_k2.bin.make_name_lists:NameListConfig",
-    "replace_names": "privasr_k2.bin.replace_names:ReplaceNamesOptions",
-    "score_nbest": "privasr_k2.bin.score_nbest:ScoreNbestOptions",
-    "class_lm": "privasr_k2.lm.class_files:ClassLmConfig",
-    "fma": "privasr_k2.lm.marginals:MarginalsConfig",
-    "interpolate": "privasr_k2.lm.interpolate:InterpolationConfig",
-    "approximate": "privasr_k2.lm.approximate:ApproximationConfig",
-    "clients": "privasr_k2.federated.clients:DeviceConfig",
-    "fedlm": "privasr_k2.federated.settings:FedLmConfig",
-    "fmp": "privasr_k2.federated.fmp_settings:FmpConfig",
-    "fmp_release": "privasr_k2.federated.fmp_release:FmpReleaseConfig",
-    "fmp_background": "privasr_k2.federated.fmp_background:BackgroundConfig",
-    "fmp_published": "privasr_k2.federated.fmp_settings:PublishedConfig",
-    "fmp_audit": "privasr_k2.federated.fmp_settings:FmpAuditConfig",
-    "fmp_timeline": "privasr_k2.federated.fmp_timeline:TimelineConfig",
-    "finetune_lm": "privasr_k2.federated.server_training:FinetuneConfig",
-    "dpsgd": "privasr_k2.dpsgd.settings:DpSgdConfig",
-    "fedlm_report": "privasr_k2.scoring.fedlm_report:FedLmReportOptions",
-    "fedlm_tune": "privasr_k2.federated.fedlm_tuning:TuneConfig",
-    "fedlm_audit": "privasr_k2.federated.fedlm_audit:AuditConfig",
-    "inversion": "privasr_k2.attack.settings:InversionConfig",
-    "report_inversion": "privasr_k2.attack.settings:InversionReportConfig",
-    "membership": "privasr_k2.attack.settings:MembershipConfig",
-    "audit_pate": "privasr_k2.attack.settings:VoteAuditConfig",
-    "audit_dpsgd": "privasr_k2.attack.settings:MarkAuditConfig",
-    "shards": "privasr_k2.pate.shards:ShardsConfig",
-    "votes": "privasr_k2.pate.votes:VotesConfig",
-    "pate": "privasr_k2.pate.aggregate:AggregateConfig",
-    "vote_tokens": "privasr_k2.pate.tokens:TokenPoolConfig",
-    "vote_plan": "privasr_k2.pate.plan:VotePlanConfig",
-    "earnings21_clients": "privasr_k2.corpora.earnings21_clients:Earnings21ClientsConfig",
-    "heads": "privasr_k2.pate.heads:HeadConfig",
-    "student": "privasr_k2.pate.student_data:StudentPart",
-    "pate_report": "privasr_k2.scoring.pate_report:PateReportOptions",
-}
 
-#: Folders of layers above conf/*.yaml, each with files of the same names (docs/design.md).
-LAYERS = ("conf/*/**/*.yaml", "egs/*/conf/**/*.yaml")
+def names(address: str | Path) -> list[str]:
+    """The sections at an address; none where it does not exist."""
+    return sections.names(address) if sections.exists(address) else []
 
-# Layers that a recipe puts upon the defaults of another name.
-UPON = {"fmp_tune": "fmp", "lm_tune": "lm_lstm", "am_finetune": "am_ctc", "public_lang": "lang"}
+
+def comment(name: str) -> str:
+    """The comment above a section."""
+    file, _ = sections.split(defaults(ROOT)[name])
+    lines = Path(file).read_text(encoding="utf-8").splitlines()
+    end = start = lines.index(f"{name}:")
+    while lines[start - 1].startswith("#"):
+        start -= 1
+    return "\n".join(lines[start:end])
+
+
+def upon(name: str) -> str:
+    """The section whose defaults a section needs; its own name where it has all of them."""
+    match = re.search(r"^# Upon section (\w+)\.$", comment(name), re.MULTILINE)
+    return match[1] if match else name
 
 
 def resolve(name: str) -> type[Any]:
-    """The dataclass of a configuration's name."""
-    module, _, cls = CONFIGS[name].partition(":")
-    return getattr(importlib.import_module(module), cls)
+    """The dataclass that the comment above a section names."""
+    match = re.search(r"^# Class: ([\w.]+)\.(\w+)$", comment(upon(name)), re.MULTILINE)
+    assert match, f"section {name} has no comment '# Class: MODULE.CLASS'"
+    return getattr(importlib.import_module(match[1]), match[2])
 
 
 def nested(cls: type[Any]) -> list[type[Any]]:
@@ -105,45 +60,89 @@ def nested(cls: type[Any]) -> list[type[Any]]:
     return found
 
 
-BASES = sorted((ROOT / "conf").glob("*.yaml"))
-ABOVE = sorted(path for pattern in LAYERS for path in ROOT.glob(pattern))
+def above() -> Iterator[tuple[str, str]]:
+    """The name and address of every layer that lies above defaults."""
+    places = [sections.below(file, OVERRIDES) for file in sorted(CONF.glob("*.yaml"))]
+    for file in sorted((CONF / PRESETS).glob("*.yaml")):
+        yield from ((name, sections.below(file, name)) for name in sections.names(file) if name != OVERRIDES)
+        recipes = sections.below(file, OVERRIDES)
+        places += [sections.below(recipes, recipe) for recipe in names(recipes)]
+    for place in [sections.below(file, key) for file in CORPORA for key in ("conf", "public_conf")]:
+        presets = sections.below(place, PRESETS)
+        places += [place, *(sections.below(presets, preset) for preset in names(presets))]
+    for place in places:
+        yield from ((name, sections.below(place, name)) for name in names(place) if name != PRESETS)
 
 
-def label(path: Path) -> str:
-    """A test's name: the file's path in the repository."""
-    return str(path.relative_to(ROOT))
+BASES = sorted(defaults(ROOT))
+WHOLE = [name for name in BASES if upon(name) == name]
+ABOVE = sorted(above(), key=lambda pair: pair[1])
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_configuration_has_its_defaults(name: str) -> None:
-    assert (ROOT / "conf" / f"{name}.yaml").exists()
+def label(address: str) -> str:
+    """A test's name: an address in the repository."""
+    return str(Path(address).relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", BASES, ids=label)
-def test_defaults_load(path: Path) -> None:
-    assert path.stem in CONFIGS, f"enter {path.stem} in CONFIGS of {Path(__file__).name}"
-    config.load(resolve(path.stem), [path])
+def test_few_files() -> None:
+    assert len([*CONF.rglob("*.yaml"), *ROOT.glob("egs/*/conf/**/*.yaml")]) <= 30
 
 
-@pytest.mark.parametrize("path", ABOVE, ids=label)
-def test_layers_load_upon_their_defaults(path: Path) -> None:
-    name = UPON.get(path.stem, path.stem)
-    assert name in CONFIGS, f"{label(path)} is a layer of no conf/{name}.yaml"
-    config.load(resolve(name), [ROOT / "conf" / f"{name}.yaml", path])
+@pytest.mark.parametrize(
+    "file", [*CONF.glob("*.yaml"), *(CONF / PRESETS).glob("*.yaml")], ids=lambda p: p.stem
+)
+def test_files_hold_sections_alone(file: Path) -> None:
+    assert sections.names(file)
 
 
-@pytest.mark.parametrize("path", BASES, ids=label)
-def test_every_key_has_a_comment(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
+def test_layers_above_are_found() -> None:
+    addresses = {label(address) for _, address in ABOVE}
+    assert {
+        "conf/classlm.yaml#overrides.lm_ngram", "conf/presets/tiny.yaml#am_ctc",
+        "conf/presets/paper.yaml#overrides.fedlm.fedlm", "egs/mini/corpus.yaml#conf.am_ctc",
+        "egs/mini/corpus.yaml#conf.presets.demo.mini",
+        "egs/mini_pate/corpus.yaml#public_conf.presets.tiny.mini",
+    } <= addresses  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_defaults_load(name: str) -> None:
+    addresses = [Path(defaults(ROOT)[part]) for part in dict.fromkeys([upon(name), name])]
+    if name == "report":
+        addresses.append(REPORTS[0])
+    config.load(resolve(name), addresses)
+
+
+@pytest.mark.parametrize("file", REPORTS, ids=lambda path: path.stem)
+def test_layouts_of_reports_load(file: Path) -> None:
+    config.load(resolve("report"), [Path(defaults(ROOT)["report"]), file])
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_sections_name_their_verbs(name: str) -> None:
+    named = re.findall(r"\b[Vv]erb (\w+)", comment(name).replace("\n# ", " "))
+    assert named
+    assert all((ROOT / f"privasr_k2/bin/{verb}.py").exists() for verb in named), named
+
+
+@pytest.mark.parametrize(("name", "address"), ABOVE, ids=[label(address) for _, address in ABOVE])
+def test_layers_load_upon_their_defaults(name: str, address: str) -> None:
+    assert name in BASES, f"{label(address)} is a layer of no section of conf/"
+    config.load(resolve(name), [*map(Path, dict.fromkeys([defaults(ROOT)[upon(name)], address]))])
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_key_has_a_comment(name: str) -> None:
+    lines = sections.read(defaults(ROOT)[name]).splitlines()
     bare = [
         line
-        for above, line in zip(["", *lines], lines, strict=False)
-        if line[:1].isalpha() and not line.endswith(":") and "#" not in line and not above.startswith("#")
+        for before, line in zip(["", *lines], lines, strict=False)
+        if line[:1].isalpha() and not line.endswith(":") and "#" not in line and not before.startswith("#")
     ]
     assert bare == []
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", WHOLE)
 def test_defaults_stand_in_yaml_only(name: str) -> None:
     for cls in nested(resolve(name)):
         assert cls.__dataclass_params__.frozen, f"{cls.__name__} is not frozen"
@@ -155,7 +154,7 @@ def test_defaults_stand_in_yaml_only(name: str) -> None:
         assert given == [], f"defaults of {cls.__name__} belong in conf/"
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", WHOLE)
 def test_an_unknown_key_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="unknown_key"):
-        config.load(resolve(name), [ROOT / "conf" / f"{name}.yaml"], ["unknown_key=1"])
+        config.load(resolve(name), [Path(defaults(ROOT)[name])], ["unknown_key=1"])

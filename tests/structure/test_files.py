@@ -102,13 +102,3 @@ def header(path: Path) -> list[str]:
 def test_help_is_the_header_comment(name: str) -> None:
     done = subprocess.run(["bash", str(ROOT / name), "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().splitlines() == header(ROOT / name)
-
-
-@pytest.mark.parametrize("name", [n for n in shell_files() if n.parts[:2] == ("local", "recipes")], ids=str)
-def test_recipe_help_is_the_header_comment(name: Path) -> None:
-    command = ["bash", str(ROOT / "run.sh"), "mini", name.stem, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = header(ROOT / name)
-    assert len(lines) >= 2
-    assert "\n".join(lines) in done.stdout

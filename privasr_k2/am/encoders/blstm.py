@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from privasr_k2.am.encoders.common import STRIDES, ChannelDropout, Subsampling
+from privasr_k2.am.encoders.common import ChannelDropout, EncoderSettings, Subsampling, encoder
 
 State = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class BlstmConfig:
+class BlstmConfig(EncoderSettings):
     """Numbers of a BLSTM.
 
     Attributes:
@@ -39,18 +39,7 @@ class BlstmConfig:
     right_context: int
 
     def __post_init__(self) -> None:
-        for name in ("dim", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"encoder.blstm.{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("chunk", "right_context"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"encoder.blstm.{name} must not be below 0, got {getattr(self, name)}")
-        if self.subsampling not in STRIDES:
-            raise ValueError(
-                f"encoder.blstm.subsampling must be one of {sorted(STRIDES)}, got {self.subsampling}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"encoder.blstm.dropout must be in [0, 1), got {self.dropout}")
+        self.check("blstm", dim=1, layers=1, chunk=0, right_context=0)
 
 
 class BlstmLayer(nn.Module):
@@ -85,6 +74,7 @@ def _reversal(x: Tensor, lengths: Tensor) -> Tensor:
     return torch.where(turned >= 0, turned, frames.expand_as(turned)).unsqueeze(2)
 
 
+@encoder("blstm", BlstmConfig)
 class Blstm(nn.Module):
     """Features (N, F, T) and lengths (N,) -> (N, 2 D, T') and lengths."""
 

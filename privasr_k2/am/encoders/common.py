@@ -6,10 +6,18 @@ faster on a CPU than matrix products over (N, T, D); a linear layer is a convolu
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from privasr_k2.plugins import Registry
 
 # The strides of the two convolutions that make a subsampling factor.
 STRIDES = {1: (1, 1), 2: (2, 1), 3: (3, 1), 4: (2, 2), 6: (3, 2)}
@@ -97,3 +105,76 @@ def subsampled(frames: int, factor: int) -> int:
     3
     """
     return math.ceil(math.ceil(frames / STRIDES[factor][0]) / STRIDES[factor][1])
+
+
+class EncoderSettings:
+    """What the numbers of every encoder share; each encoder has a frozen dataclass of its own.
+
+    Attributes:
+        subsampling: input frames for a frame behind :class:`Subsampling`.
+        dropout: share dropped, in [0, 1).
+    """
+
+    subsampling: int
+    dropout: float
+
+    @property
+    def frame_factor(self) -> int:
+        """Input frames for an output frame."""
+        return self.subsampling
+
+    def output_frames(self, frames: int) -> int:
+        """Output frames for ``frames`` input frames."""
+        return subsampled(frames, self.subsampling)
+
+    def check(self, encoder: str, **least: int) -> None:
+        """Raise ValueError where a number is out of range.
+
+        Args:
+            least: the least value of further keys.
+        """
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise ValueError(
+                    f"encoder.{encoder}.{name} must be at least {value}, got {getattr(self, name)}"
+                )
+        if self.subsampling not in STRIDES:
+            known = sorted(STRIDES)
+            raise ValueError(f"encoder.{encoder}.subsampling must be one of {known}, got {self.subsampling}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"encoder.{encoder}.dropout must be in [0, 1), got {self.dropout}")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """One encoder.
+
+    Attributes:
+        settings: its numbers: a frozen dataclass that is an :class:`EncoderSettings`.
+        make: (feature_dim, settings) to a module (N, F, T), (N,) -> (N, D, T'), (N,) with ``out_dim`` D.
+        aligned: whether its outputs keep enough frames for models that align tokens to frames, as CTC.
+    """
+
+    settings: type[EncoderSettings]
+    make: Callable[[int, Any], nn.Module]
+    aligned: bool
+
+
+def _own_encoders() -> None:
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        importlib.import_module(f"privasr_k2.am.encoders.{module.name}")
+
+
+#: By name. The package's own are the modules of this folder; plugins add to them.
+ENCODERS = Registry[Encoder]("encoder.kind", _own_encoders)
+_M = TypeVar("_M", bound=type[nn.Module])
+
+
+def encoder(name: str, settings: type[EncoderSettings], *, aligned: bool = True) -> Callable[[_M], _M]:
+    """Register the class below as the encoder ``name``; see :class:`Encoder`."""
+
+    def register(made: _M) -> _M:
+        ENCODERS.add(name, Encoder(settings, made, aligned))
+        return made
+
+    return register

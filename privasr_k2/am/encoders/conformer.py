@@ -14,17 +14,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from privasr_k2.am.encoders.common import (
-    STRIDES,
     ChannelDropout,
     ChannelNorm,
+    EncoderSettings,
     Pointwise,
     Subsampling,
+    encoder,
     valid_frames,
 )
 
 
 @dataclass(frozen=True)
-class ConformerConfig:
+class ConformerConfig(EncoderSettings):
     """Numbers of a Conformer.
 
     Attributes:
@@ -46,21 +47,13 @@ class ConformerConfig:
     dropout: float
 
     def __post_init__(self) -> None:
-        for name in ("dim", "layers", "heads", "feedforward"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"encoder.conformer.{name} must be at least 1, got {getattr(self, name)}")
+        self.check("conformer", dim=1, layers=1, heads=1, feedforward=1, kernel=1)
         if self.dim % (2 * self.heads):
             raise ValueError(
                 f"encoder.conformer.dim must be a multiple of 2 * heads = {2 * self.heads}, got {self.dim}"
             )
-        if self.kernel < 1 or self.kernel % 2 == 0:
+        if self.kernel % 2 == 0:
             raise ValueError(f"encoder.conformer.kernel must be odd, got {self.kernel}")
-        if self.subsampling not in STRIDES:
-            raise ValueError(
-                f"encoder.conformer.subsampling must be one of {sorted(STRIDES)}, got {self.subsampling}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"encoder.conformer.dropout must be in [0, 1), got {self.dropout}")
 
 
 class FeedForward(nn.Module):
@@ -149,6 +142,7 @@ class ConformerBlock(nn.Module):
         return self.norm(x + 0.5 * self.after(x))
 
 
+@encoder("conformer", ConformerConfig)
 class Conformer(nn.Module):
     """Features (N, F, T) and lengths (N,) -> (N, D, T') and lengths."""
 

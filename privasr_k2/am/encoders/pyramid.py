@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from privasr_k2.am.encoders.blstm import BlstmLayer
-from privasr_k2.am.encoders.common import STRIDES, ChannelDropout, Subsampling, valid_frames
+from privasr_k2.am.encoders.common import ChannelDropout, EncoderSettings, Subsampling, encoder, valid_frames
 
 
 @dataclass(frozen=True)
-class PyramidConfig:
+class PyramidConfig(EncoderSettings):
     """Numbers of a pyramid of BLSTMs.
 
     Attributes:
@@ -33,22 +33,19 @@ class PyramidConfig:
     dropout: float
 
     def __post_init__(self) -> None:
-        for name, least in {"dim": 1, "reductions": 0}.items():
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f"encoder.pyramid.{name} must be at least {least}, got {getattr(self, name)}"
-                )
-        if self.subsampling not in STRIDES:
-            raise ValueError(
-                f"encoder.pyramid.subsampling must be one of {sorted(STRIDES)}, got {self.subsampling}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"encoder.pyramid.dropout must be in [0, 1), got {self.dropout}")
+        self.check("pyramid", dim=1, reductions=0)
 
     @property
-    def all_subsampling(self) -> int:
+    def frame_factor(self) -> int:
         """Input frames for an output frame."""
         return self.subsampling * 2**self.reductions
+
+    def output_frames(self, frames: int) -> int:
+        """Output frames for ``frames`` input frames."""
+        left = super().output_frames(frames)
+        for _ in range(self.reductions):
+            left = (left + 1) // 2
+        return left
 
 
 def joined(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,6 +59,7 @@ def joined(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat((x[:, :, 0::2], x[:, :, 1::2]), dim=1), torch.div(lengths + 1, 2, rounding_mode="floor")
 
 
+@encoder("pyramid", PyramidConfig, aligned=False)
 class Pyramid(nn.Module):
     """Features (N, F, T) and lengths (N,) -> (N, 2 D, T') and lengths."""
 

@@ -13,17 +13,18 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2.am.encoders.common import (
-    STRIDES,
     ChannelDropout,
     ChannelNorm,
+    EncoderSettings,
     Pointwise,
     Subsampling,
+    encoder,
     valid_frames,
 )
 
 
 @dataclass(frozen=True)
-class TdnnConfig:
+class TdnnConfig(EncoderSettings):
     """Numbers of a TDNN.
 
     Attributes:
@@ -41,20 +42,13 @@ class TdnnConfig:
     dropout: float
 
     def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise ValueError(f"encoder.tdnn.dim must be at least 1, got {self.dim}")
-        if self.kernel < 1 or self.kernel % 2 == 0:
+        self.check("tdnn", dim=1, kernel=1)
+        if self.kernel % 2 == 0:
             raise ValueError(f"encoder.tdnn.kernel must be odd, got {self.kernel}")
         if not self.dilations or min(self.dilations) < 1:
             raise ValueError(
                 f"encoder.tdnn.dilations must be a list of numbers above 0, got {self.dilations}"
             )
-        if self.subsampling not in STRIDES:
-            raise ValueError(
-                f"encoder.tdnn.subsampling must be one of {sorted(STRIDES)}, got {self.subsampling}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"encoder.tdnn.dropout must be in [0, 1), got {self.dropout}")
 
 
 class TdnnBlock(nn.Module):
@@ -72,6 +66,7 @@ class TdnnBlock(nn.Module):
         return x + self.out(self.dropout(y))
 
 
+@encoder("tdnn", TdnnConfig)
 class Tdnn(nn.Module):
     """Features (N, F, T) and lengths (N,) -> (N, D, T') and lengths."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.lm.neural.kinds import KINDS, Kind, NeuralLmConfig, Spec
 from privasr_k2.lm.neural.lstm import Recurrent, RecurrentLm, check_sizes
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output
 from privasr_k2.lm.neural.vocabulary import SYMBOLS
@@ -132,3 +133,27 @@ class CharLstmLm(RecurrentLm):
             outside = (windows > last).unsqueeze(1)  # (W, 1, windows)
             found.append(y.masked_fill(outside, -1.0).amax(dim=2))  # no tanh is below -1
         return self.highway(torch.cat(found, dim=1))
+
+
+@dataclass(frozen=True)
+class CharLstmLmConfig(NeuralLmConfig):
+    """``conf/lm_char_lstm.yaml``."""
+
+    network: CharLstmConfig
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.output.tied:
+            raise ValueError("output.tied must be false: a word's vector is made of its characters")
+
+
+@dataclass(frozen=True)
+class CharLstmSpec(Spec):
+    """``model.yaml`` of a character-aware LSTM; ``untied`` is always false."""
+
+    network: CharLstmConfig
+
+
+KINDS.add(
+    "char_lstm", Kind(CharLstmLmConfig, CharLstmSpec, lambda s, v: CharLstmLm(s.network, s.output, v.symbols))
+)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from privasr_k2.lm.neural.kinds import KINDS, Kind, NeuralLmConfig, Spec
 from privasr_k2.lm.neural.model import NeuralLm, State
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
@@ -139,3 +140,22 @@ class LstmLm(RecurrentLm):
             return self.embedding(words)
         vectors = (self.output if self.vectors is None else self.vectors).embed(words)
         return vectors * math.sqrt(vectors.size(-1))  # outputs begin small, inputs should not
+
+
+@dataclass(frozen=True)
+class LstmLmConfig(NeuralLmConfig):
+    """``conf/lm_lstm.yaml``."""
+
+    network: LstmConfig
+
+
+@dataclass(frozen=True)
+class LstmSpec(Spec):
+    """``model.yaml`` of a word LSTM."""
+
+    network: LstmConfig
+
+
+KINDS.add(
+    "lstm", Kind(LstmLmConfig, LstmSpec, lambda s, v: LstmLm(s.network, s.output, len(v), untied=s.untied))
+)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -17,28 +14,19 @@ from torch import nn
 from privasr_k2 import config as configuration
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.neural.batches import Batch, Batches, choose_sentences
-from privasr_k2.lm.neural.files import (
-    WEIGHTS,
-    NeuralLmConfig,
-    Spec,
-    continue_lm,
-    load_lm,
-    new_lm,
-    save_lm,
-    spec_of,
-)
+from privasr_k2.lm.neural.files import continue_lm, load_lm, save_lm
+from privasr_k2.lm.neural.kinds import NeuralLmConfig, new_lm, spec_of
 from privasr_k2.lm.neural.scoring import NeuralScorer
-from privasr_k2.lm.neural.vocabulary import UNKNOWN, Text, Vocabulary, order_by_count
+from privasr_k2.lm.neural.vocabulary import UNKNOWN, order_by_count
 from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.training.distributed import Process
+from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.task import Loss
 from privasr_k2.training.trainer import train
 from privasr_k2.training.weights import average
 
 log = logging.getLogger(__name__)
 
-# What changes no epoch's weights.
-_NEUTRAL = ("avg", "average_over", "save_every")
 _MOST_NATS = 700.0  # whose exponential is still a number
 
 Sentences = Sequence[Sequence[str]]
@@ -121,18 +109,10 @@ def train_lm(
     shared = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(texts["train"], max_words=config.max_words, seed=config.seed, **shared)
     dev_source = Batches(texts["dev"], max_words=config.max_words, seed=None)
-    begun = (init / WEIGHTS).read_bytes() if init is not None else b""
-    fingerprint = _fingerprint(config, spec, vocabulary, texts["train"], begun)
+    text = texts["train"]
+    fingerprint = training_fingerprint(config, spec, vocabulary.digest, text.words, text.starts, model)
     epochs = train(model, LmTask(), source, dev_source, folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_lm(folder, spec, average(epochs), vocabulary)
         log.info("dev: %s", perplexity(NeuralScorer(*load_lm(folder, process.device)), dev, words).shown)
-
-
-def _fingerprint(config: NeuralLmConfig, spec: Spec, vocabulary: Vocabulary, text: Text, begun: bytes) -> str:
-    """Of everything that the weights of an epoch depend on."""
-    numbers = {name: value for name, value in dataclasses.asdict(config).items() if name not in _NEUTRAL}
-    content = hashlib.sha256(text.words.tobytes() + text.starts.tobytes() + begun).hexdigest()
-    told = [numbers, dataclasses.asdict(spec), vocabulary.digest, content]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.lm.neural.kinds import KINDS, Kind, NeuralLmConfig, Spec
 from privasr_k2.lm.neural.lstm import check_sizes
 from privasr_k2.lm.neural.model import NeuralLm, State
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
@@ -145,3 +146,27 @@ def sinusoids(positions: Tensor, dim: int) -> Tensor:
     steps = torch.arange(0, dim, 2, device=positions.device, dtype=torch.float32)
     angles = positions.unsqueeze(-1) * torch.exp(steps * (-math.log(10000.0) / dim))
     return torch.cat((angles.sin(), angles.cos()), dim=-1)
+
+
+@dataclass(frozen=True)
+class TransformerLmConfig(NeuralLmConfig):
+    """``conf/lm_transformer.yaml``."""
+
+    network: TransformerConfig
+
+
+@dataclass(frozen=True)
+class TransformerSpec(Spec):
+    """``model.yaml`` of a Transformer."""
+
+    network: TransformerConfig
+
+
+KINDS.add(
+    "transformer",
+    Kind(
+        TransformerLmConfig,
+        TransformerSpec,
+        lambda s, v: TransformerLm(s.network, s.output, len(v), untied=s.untied),
+    ),
+)

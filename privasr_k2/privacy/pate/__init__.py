@@ -8,8 +8,7 @@ by at most sqrt(2) in L2 and 2 in L1, the largest count by at most 1.
 
 Data-independent costs are events (:mod:`~privasr_k2.privacy.pate.gnmax`,
 :mod:`~privasr_k2.privacy.pate.lnmax`): they go into a ledger. Costs that depend on the votes are themselves
-private: they come as :class:`~privasr_k2.privacy.pate.best_order.NotForRelease`, unless noise is added to
-them first (:mod:`~privasr_k2.privacy.pate.release`).
+private: they come as :class:`~privasr_k2.privacy.pate.best_order.NotForRelease`.
 
 [papernot2017] N. Papernot, M. Abadi, Ú. Erlingsson, I. Goodfellow and K. Talwar, Semi-supervised knowledge
 transfer for deep learning from private training data, ICLR 2017, arXiv 1610.05755.

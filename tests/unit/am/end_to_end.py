@@ -11,22 +11,22 @@ import torch
 from privasr_k2.am.attention import SpellerConfig
 from privasr_k2.am.ctc import CtcSpec
 from privasr_k2.am.ctc_attention import CtcAttentionSpec
-from privasr_k2.am.encoders import PyramidEncoderConfig
+from privasr_k2.am.encoders import AnyEncoderConfig
 from privasr_k2.am.encoders.pyramid import PyramidConfig
 from privasr_k2.am.kinds import new_model
 from privasr_k2.am.las import LasSpec
 from privasr_k2.am.rnnt import RnntSpec, TransducerConfig
-from tests.unit.am.small import encoder_config
+from tests.unit.am.small import encoder_settings
 
 END_TO_END = ("rnnt", "ctc_attention", "las")
 ENCODERS = ("tdnn", "blstm", "conformer", "pyramid")
 
 
-def encoder(kind: str, dropout: float = 0.0) -> PyramidEncoderConfig:
+def encoder(kind: str, dropout: float = 0.0) -> AnyEncoderConfig:
     """A tiny encoder that keeps a quarter of the frames."""
-    others = encoder_config("tdnn" if kind == "pyramid" else kind, subsampling=4, dropout=dropout)
     pyramid = PyramidConfig(dim=6, reductions=1, subsampling=2, dropout=dropout)
-    return PyramidEncoderConfig(kind, others.tdnn, others.blstm, others.conformer, pyramid)
+    every = encoder_settings(subsampling=4, dropout=dropout) | {"pyramid": pyramid}
+    return AnyEncoderConfig(kind, every[kind])
 
 
 def speller(**changes: Any) -> SpellerConfig:

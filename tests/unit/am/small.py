@@ -10,7 +10,11 @@ import numpy as np
 import torch
 
 from privasr_k2.am.ctc import CtcModel, CtcSpec
-from privasr_k2.am.encoders import BlstmConfig, ConformerConfig, EncoderConfig, TdnnConfig
+from privasr_k2.am.encoders import EncoderConfig
+from privasr_k2.am.encoders.blstm import BlstmConfig
+from privasr_k2.am.encoders.common import EncoderSettings
+from privasr_k2.am.encoders.conformer import ConformerConfig
+from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.kinds import new_model
 
 KINDS = ("tdnn", "blstm", "conformer")
@@ -18,13 +22,17 @@ KINDS = ("tdnn", "blstm", "conformer")
 
 def encoder_config(kind: str, subsampling: int = 3, dropout: float = 0.0, **blstm: int) -> EncoderConfig:
     """A tiny encoder."""
+    return EncoderConfig(kind, encoder_settings(subsampling, dropout, **blstm).get(kind))
+
+
+def encoder_settings(subsampling: int = 3, dropout: float = 0.0, **blstm: int) -> dict[str, EncoderSettings]:
+    """The numbers of tiny encoders."""
     shared: dict[str, Any] = dict(subsampling=subsampling, dropout=dropout)
-    return EncoderConfig(
-        kind=kind,
-        tdnn=TdnnConfig(dim=8, kernel=3, dilations=[1, 2], **shared),
-        blstm=BlstmConfig(dim=6, layers=2, **{"chunk": 0, "right_context": 0, **blstm}, **shared),
-        conformer=ConformerConfig(dim=8, layers=2, heads=2, feedforward=16, kernel=3, **shared),
-    )
+    return {
+        "tdnn": TdnnConfig(dim=8, kernel=3, dilations=[1, 2], **shared),
+        "blstm": BlstmConfig(dim=6, layers=2, **{"chunk": 0, "right_context": 0, **blstm}, **shared),
+        "conformer": ConformerConfig(dim=8, layers=2, heads=2, feedforward=16, kernel=3, **shared),
+    }
 
 
 def tiny_model(kind: str, **options: Any) -> CtcModel:

@@ -48,7 +48,7 @@ def damaged(folder: Path, name: str, content: bytes | None) -> None:
         (
             "model.yaml",
             b"kind: hmm\n",
-            "model.yaml: expected kind: one of ctc, rnnt, ctc_attention, las, foreign, found",
+            "model.yaml: expected kind: one of ctc, ctc_attention, las, rnnt, foreign, found",
         ),
         ("model.safetensors", None, "model.safetensors: expected a safetensors file, found no such file"),
         ("model.safetensors", b"not one", "model.safetensors: expected a whole safetensors file"),

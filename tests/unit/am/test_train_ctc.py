@@ -19,6 +19,7 @@ from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.training.distributed import Process
+from tests.support.conf import section
 from tests.unit.am.small import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
@@ -31,8 +32,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def quick() -> CtcConfig:
-    conf = Path(__file__).resolve().parents[3] / "conf"
-    layers = [conf / "am_ctc.yaml", conf / "tiny" / "am_ctc.yaml"]
+    layers = [section("am_ctc"), section("am_ctc", "tiny")]
     conf_only = configuration.load(
         CtcConfig,
         layers,

@@ -23,11 +23,12 @@ from privasr_k2.graph.lang import load_lang
 from privasr_k2.scoring.hypotheses import read_decoded
 from privasr_k2.scoring.nbest_lists import read_nbest
 from privasr_k2.training.distributed import Process
+from tests.support.conf import section
 from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
 from tests.unit.am.small import write_corpus
 
+ROOT = Path(__file__).resolve().parents[3]
 ALONE = Process(0, 1, torch.device("cpu"))
-CONF = Path(__file__).resolve().parents[3] / "conf"
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def quick(kind: str, *changes: str) -> Any:
-    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
+    files = [section(f"am_{kind}"), section(f"am_{kind}", "tiny")]
     shorter = ["epochs=12", "max_duration=4", "lr=0.01", "warmup_steps=2", "spec_augment.time_width=0"]
     found: AmConfig = configuration.load(kind_of(files).config, files, [*shorter, *changes])
     part: dict[str, Any] = (
@@ -66,9 +67,9 @@ def test_losses_fall_and_the_folder_is_decoded(kind: str, corpus: tuple[Path, Pa
     command = [
         sys.executable, "-m", "privasr_k2.bin.decode_e2e", "--in-model", am, "--in-feats", corpus[0],
         "--out-hyps", tmp_path / "decode_dev" / "1.jsonl", "--out-nbest", tmp_path / "nbest_dev" / "1.jsonl",
-        "--device", "cpu", "--config", CONF / "decode_e2e.yaml", CONF / "tiny" / "decode_e2e.yaml",
+        "--device", "cpu", "--config", section("decode_e2e"), section("decode_e2e", "tiny"),
     ]  # fmt: skip
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=CONF.parent)
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     decoded, lists = read_decoded(tmp_path / "decode_dev"), read_nbest(tmp_path / "nbest_dev")
     assert len(decoded.utterances) == len(lists.lists) == 6
@@ -102,19 +103,17 @@ def test_the_same_again_and_further_from_there(corpus: tuple[Path, Path], tmp_pa
 
 
 def test_kinds_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="kind: one of ctc, rnnt, ctc_attention, las"):
-        kind_of([CONF / "decode.yaml"])
+    with pytest.raises(ConfigError, match="kind: one of ctc, ctc_attention, las, rnnt"):
+        kind_of([section("decode")])
     with pytest.raises(ConfigError, match="kind must be las"):
-        configuration.load(kind_of([CONF / "am_las.yaml"]).config, [CONF / "am_las.yaml"], ["kind=rnnt"])
-    with pytest.raises(ConfigError, match=r"encoder\.kind must be one of tdnn, blstm, conformer, got"):
-        configuration.load(
-            kind_of([CONF / "am_ctc.yaml"]).config, [CONF / "am_ctc.yaml"], ["encoder.kind=pyramid"]
-        )
+        configuration.load(kind_of([section("am_las")]).config, [section("am_las")], ["kind=rnnt"])
+    with pytest.raises(ConfigError, match=r"encoder\.kind must be one of blstm, conformer, tdnn, got"):
+        configuration.load(kind_of([section("am_ctc")]).config, [section("am_ctc")], ["encoder.kind=pyramid"])
 
 
 def test_modules_need_no_k2(tmp_path: Path) -> None:
     code = "import sys; sys.modules['k2'] = None; import privasr_k2.am.kinds, privasr_k2.decoding.end_to_end"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=CONF.parent, env=dict(os.environ)
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=dict(os.environ)
     )
     assert done.returncode == 0, done.stderr

@@ -12,13 +12,12 @@ from privasr_k2.attack.background import Background
 from privasr_k2.attack.inversion import Inverted
 from privasr_k2.attack.inversion_files import Inversion
 from privasr_k2.attack.occurrences import Occurrence
-
-CONF = Path(__file__).resolve().parents[3] / "conf"
+from tests.support.conf import section
 
 
 def loaded(cls: Any, name: str, *overrides: str) -> Any:
-    """A configuration with the defaults of ``conf/NAME.yaml``."""
-    return configs.load(cls, [CONF / f"{name}.yaml"], overrides)
+    """A configuration with the defaults of section NAME of ``conf/``."""
+    return configs.load(cls, [section(name)], overrides)
 
 
 def background(dim: int = 5, **frames: int) -> Background:

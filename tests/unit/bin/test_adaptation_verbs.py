@@ -18,6 +18,7 @@ from privasr_k2.lm.class_files import load_class_lm
 from privasr_k2.lm.marginals import history_sums
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.ngram import perplexity as ngram_perplexity
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
 
 PLAIN = ["call", "write", "to", "now", "please"]
@@ -71,7 +72,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: str) -> Iterator[None]:
 
 
 def conf(repo_root: Path, name: str, *more: str) -> list[object]:
-    return ["--config", repo_root / "conf" / f"{name}.yaml", *(["--set", *more] if more else [])]
+    return ["--config", section(name), *(["--set", *more] if more else [])]
 
 
 def class_lm(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, *more: str) -> Path:

@@ -14,6 +14,7 @@ from privasr_k2.lm.class_files import save_class_lm
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.sub_lm import make_sub_lm, write_sub_lm
+from tests.support.conf import section
 
 WORDS = ["ann", "bob", "call", "lee"]
 pytestmark = pytest.mark.k2
@@ -25,7 +26,7 @@ def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, repo_root: Path) -> Path:
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     pytest.importorskip("k2")
     (tmp_path / "lang").mkdir()
     (tmp_path / "lang/tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "L", "N"]))
@@ -36,7 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, repo_root: Path) -> Pa
     save_class_lm(tmp_path / "lm", ClassLm(root, {"PER": make_sub_lm({("ann",): 1.0}, "tree")}))
     call(
         monkeypatch, "compile_graph", "--in-lang", tmp_path / "lang", "--in-lm", tmp_path / "lm",
-        "--out-dir", tmp_path / "graph", "--config", repo_root / "conf/graph.yaml",
+        "--out-dir", tmp_path / "graph", "--config", section("graph"),
     )  # fmt: skip
     return tmp_path
 
@@ -44,7 +45,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, repo_root: Path) -> Pa
 def replace(monkeypatch: pytest.MonkeyPatch, made: Path, repo_root: Path, *more: object) -> None:
     call(
         monkeypatch, "replace_names", "--in-graph", made / "graph", "--in-lang", made / "lang",
-        "--out-dir", made / "user", "--config", repo_root / "conf/replace_names.yaml", *more,
+        "--out-dir", made / "user", "--config", section("replace_names"), *more,
     )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def test_names_that_no_list_has(monkeypatch: pytest.MonkeyPatch, made: Path, rep
 
     call(
         monkeypatch, "compile_graph", "--in-lang", made / "lang", "--in-lm", made / "lm",
-        "--out-dir", made / "graph", "--config", repo_root / "conf/graph.yaml",
+        "--out-dir", made / "graph", "--config", section("graph"),
         "--set", "unknown_names=phone_loop", "unknown_min_tokens=1",
     )  # fmt: skip
     (made / "names").mkdir()

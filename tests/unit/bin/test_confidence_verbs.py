@@ -14,7 +14,10 @@ from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import write_lm_scores
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.randomness import stream
+from privasr_k2.report.measures import Context
+from privasr_k2.report.readers.confidence import confidence
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+from tests.support.conf import section
 
 WORDS = ["ab", "bc", "cd", "de", "ef"]
 
@@ -51,11 +54,6 @@ def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
     return folder
 
 
-@pytest.fixture
-def conf(repo_root: Path) -> Path:
-    return repo_root / "conf"
-
-
 def scores(folder: Path, path: Path) -> Path:
     found = read_nbest(folder)
     number = sum(len(hyp.words.split()) + 1 for one in found.lists for hyp in one.hyps)
@@ -64,7 +62,7 @@ def scores(folder: Path, path: Path) -> Path:
 
 
 def test_from_lists_to_a_table(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conf: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dev, test = lists(tmp_path / "r/own/nbest_dev", 1), lists(tmp_path / "r/own/nbest_test", 2)
     write_json(tmp_path / "corpus.json", {"name": "made", "scored_units": {"ab": ""}})
@@ -73,7 +71,7 @@ def test_from_lists_to_a_table(
     call(
         monkeypatch, "train_confidence", "--in-nbest", dev, "--in-manifests", tmp_path,
         "--in-weights", tmp_path / "weights.json", "--in-scores", scores(dev, tmp_path / "dev.safetensors"),
-        "--out-model", tmp_path / "model", "--config", conf / "confidence.yaml", "--set", "batch_size=32",
+        "--out-model", tmp_path / "model", "--config", section("confidence"), "--set", "batch_size=32",
     )  # fmt: skip
     model = read_json(tmp_path / "model/confidence.json")
     assert (model["lm_weight"], model["insertion_penalty"], model["calibration"]) == (0.5, 1.0, "platt")
@@ -84,7 +82,7 @@ def test_from_lists_to_a_table(
         call(
             monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", test,
             "--in-scores", of_test, "--out-nbest", tmp_path / f"r/net_{calibrated}/nbest_test/1.jsonl",
-            "--config", conf / "apply_confidence.yaml", "--set", f"calibrated={calibrated}",
+            "--config", section("apply_confidence"), "--set", f"calibrated={calibrated}",
         )  # fmt: skip
     before, after = read_nbest(test), read_nbest(tmp_path / "r/net_true/nbest_test")
     for old, new in zip(before.lists, after.lists, strict=True):
@@ -94,7 +92,7 @@ def test_from_lists_to_a_table(
     call(
         monkeypatch, "evaluate_confidence", "--in-manifests", tmp_path, "--in-nbest", test,
         tmp_path / "r/net_true/nbest_test", tmp_path / "r/net_false/nbest_test",
-        "--out-dir", tmp_path / "results", "--config", conf / "evaluate_confidence.yaml",
+        "--out-dir", tmp_path / "results", "--config", section("evaluate_confidence"),
     )  # fmt: skip
     own, net, raw = read_json(tmp_path / "results/confidence_metrics.json")
     assert net["metrics"]["auc"]["value"] > own["metrics"]["auc"]["value"] + 0.05
@@ -102,24 +100,30 @@ def test_from_lists_to_a_table(
     # Platt's sigmoid keeps the order.
     assert raw["metrics"]["auc"]["value"] == pytest.approx(net["metrics"]["auc"]["value"], abs=1e-3)
     assert (tmp_path / "results/reliability_r.svg").is_file()
-    assert (tmp_path / "results/RESULTS.md").read_text() in capsys.readouterr().out
+    told = confidence(str(tmp_path / "results"), Context((), 1, 0.95, 1, ())).measures
+    by_name = {(one.item, one.metric): one for one in told}
+    assert by_name["r/net_true", "confidence_auc"].value == net["metrics"]["auc"]["value"]
+    assert (
+        by_name["r/net_true less r/own", "nce_difference"].low
+        == net["differences"]["own"]["nce"]["interval"][0]
+    )
     assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 4
 
 
 def test_lists_of_one_hypothesis_take_a_model_with_agreement(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conf: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dev, test = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_test", 2)
     call(
         monkeypatch, "train_confidence", "--in-nbest", dev, "--out-model", tmp_path / "model",
-        "--config", conf / "confidence.yaml", "--set", "batch_size=32",
+        "--config", section("confidence"), "--set", "batch_size=32",
     )  # fmt: skip
     assert "agreement" in read_json(tmp_path / "model/confidence.json")["features"]
     alone = [dataclasses.replace(one, hyps=one.hyps[:1]) for one in read_nbest(test).lists]
     write_nbest(test / "1.jsonl", alone)
     call(
         monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", test,
-        "--out-nbest", tmp_path / "out/1.jsonl", "--config", conf / "apply_confidence.yaml",
+        "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
     )  # fmt: skip
     assert len(read_nbest(tmp_path / "out").lists) == len(alone)
 
@@ -130,15 +134,15 @@ def refused(capsys: pytest.CaptureFixture[str], code: pytest.ExceptionInfo[Syste
 
 
 def test_errors_are_one_message(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, conf: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dev, bare = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_bare", 1, times=False)
-    train = ("--in-nbest", dev, "--out-model", tmp_path / "model", "--config", conf / "confidence.yaml")
+    train = ("--in-nbest", dev, "--out-model", tmp_path / "model", "--config", section("confidence"))
     call(monkeypatch, "train_confidence", *train, "--in-calibration", lists(tmp_path / "nbest_cal", 3))
     with pytest.raises(SystemExit) as code:
         call(
             monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", bare,
-            "--out-nbest", tmp_path / "out/1.jsonl", "--config", conf / "apply_confidence.yaml",
+            "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
         )  # fmt: skip
     message = refused(capsys, code)
     assert "nbest_bare: expected the features confidence" in message and "found no seconds" in message
@@ -153,7 +157,7 @@ def test_errors_are_one_message(
         with pytest.raises(SystemExit) as code:
             call(
                 monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", folder,
-                "--out-nbest", tmp_path / "out/1.jsonl", "--config", conf / "apply_confidence.yaml",
+                "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
             )  # fmt: skip
         assert f"{folder}/1.jsonl:1: expected utterances that" in refused(capsys, code)
     with pytest.raises(SystemExit) as code:

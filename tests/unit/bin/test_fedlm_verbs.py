@@ -18,10 +18,11 @@ from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.training.weights import load_tensors
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
-from tests.unit.federated.fed_small import CONF, PRIVATE, VOCABULARY, made_clients, saved_model
+from tests.unit.federated.fed_small import PRIVATE, VOCABULARY, made_clients, saved_model
 
-FEDLM = CONF / "fedlm.yaml"
+FEDLM = section("fedlm")
 SMALL = ["rounds=3", "cohort=5", "eval_every=1"]
 
 
@@ -175,7 +176,7 @@ def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch
     ]
     out = ["--in-init", folder / "init", "--out-rates", folder / "rates.json"]
     grid = ["client_lrs=[0.01,2.0]", "server_lrs=[0.0001,0.05]", "clients=14"]
-    config = ["--config", FEDLM, CONF / "fedlm_tune.yaml", "--set", *SMALL, *grid]
+    config = ["--config", FEDLM, section("fedlm_tune"), "--set", *SMALL, *grid]
     call(monkeypatch, "tune_fedlm", *given, *out, *config)
     found = read_json(folder / "rates.json")
     assert len(found["grid"]) == 4
@@ -221,7 +222,7 @@ def test_clients_of_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ]
     write_jsonl(tmp_path / "nbest" / "1.jsonl", lists)
     out = ["--out-clients", tmp_path / "clients.jsonl.gz", "--out-text", tmp_path / "text.txt"]
-    config = ["--config", CONF / "clients.yaml"]
+    config = ["--config", section("clients")]
     call(monkeypatch, "make_clients", "--in-nbest", tmp_path / "nbest", *out, *config)
     found = read_clients(tmp_path / "clients.jsonl.gz")
     assert [(c.name, c.num_words, c.utterances[0].confidences) for c in found] == [
@@ -240,7 +241,7 @@ def test_clients_of_what_was_said(
 
     said = [Utterance(f"u{n}", "a b c", f"s{n % 2}", "train") for n in range(3)]
     save_cuts(make_cuts(said), tmp_path / "manifests", "adapt")
-    config = ["--config", CONF / "clients.yaml", "--set", "client=speaker"]
+    config = ["--config", section("clients"), "--set", "client=speaker"]
     given = [
         "--in-cuts",
         tmp_path / "manifests" / "cuts_adapt.jsonl.gz",
@@ -265,7 +266,7 @@ def test_clients_of_what_was_said(
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_audit_writes_what_it_found(folder: Path, repo_root: Path, processes: int) -> None:
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
-    out = ["--out-audit", folder / "audit.json", "--config", FEDLM, CONF / "fedlm_audit.yaml"]
+    out = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
     few = ["canaries=2", "candidates=20", "top=2", "marks=200", "rate=0.2"]
     started(repo_root, processes, "audit_fedlm", *given, *out, "--set", *SMALL, *PRIVATE, *few)
     found = json.loads((folder / "audit.json").read_text())
@@ -286,7 +287,7 @@ def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         times = [(0.0, "GOOD"), (0.3, "MOURNING"), (1.2, "THANKS"), (1.5, "ALL"), (2.6, "ALL"), (2.9, "BYE")]
         ctm = "".join(f"{call_name} A {start:.2f} 0.30 {word} 0.90\n" for start, word in times)
         write_text(tmp_path / "corpus" / "ctm_kaldi_librispeech" / f"{call_name}.ctm.gz", ctm)
-    config = ["--config", CONF / "earnings21.yaml", CONF / "earnings21_clients.yaml"]
+    config = ["--config", section("earnings21"), section("earnings21_clients")]
     arguments = ["--raw-corpus", tmp_path / "corpus", "--out-dir", tmp_path / "out", *config]
     call(monkeypatch, "prepare_earnings21_clients", *arguments)
     found = read_clients(tmp_path / "out" / "recognized_train.jsonl.gz")
@@ -306,7 +307,7 @@ def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_training_on_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
-    config = ["--in-dev-text", folder / "dev.txt", "--config", CONF / "finetune_lm.yaml", "--set", "epochs=2"]
+    config = ["--in-dev-text", folder / "dev.txt", "--config", section("finetune_lm"), "--set", "epochs=2"]
     for name, way in (("all", "all"), ("token", "token"), ("hard", "hard")):
         out = ["--out-dir", folder / name, *config, f"confidences.way={way}", "lr=0.05"]
         call(monkeypatch, "finetune_lm", *given, *out)

@@ -19,13 +19,17 @@ from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.recipe.systems import System
+from privasr_k2.report.results import collect
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
-from tests.unit.federated.fed_small import CONF, VOCABULARY, saved_model
+from tests.unit.federated.fed_small import VOCABULARY, saved_model
 from tests.unit.federated.fmp_tiny import NUMBERS
+from tests.unit.report.made_recipe import context, figure, origin
 
 WORDS = VOCABULARY.words[2:]
-FMP = ("--config", CONF / "fmp.yaml", "--set", "rounds=2")
+FMP = ("--config", section("fmp"), "--set", "rounds=2")
 POINT = {"lms": ["ngram", "lm"], "interpolation": "linear", "lambdas": [0.5, 0.5]}
 WEIGHTS = {"role": "dev", **POINT, "lm_weight": 1.0, "insertion_penalty": 0.0}
 
@@ -63,14 +67,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "--in-lm",
         tmp_path / "lm",
         "--config",
-        CONF / "fmp_background.yaml",
+        section("fmp_background"),
     )
     call(monkeypatch, "make_background", *text, "--out-background", tmp_path / "u.safetensors")
     for role in ("dev", "test"):
         made(tmp_path, role)
         given = ("--in-manifests", tmp_path / "manifests", "--in-nbest", tmp_path / f"nbest_{role}")
         out = ("--out-timeline", tmp_path / f"timeline_{role}.jsonl")
-        call(monkeypatch, "prepare_fmp", *given, *out, "--config", CONF / "fmp_timeline.yaml")
+        call(monkeypatch, "prepare_fmp", *given, *out, "--config", section("fmp_timeline"))
     return tmp_path
 
 
@@ -92,7 +96,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, folder: Path, role: str, name: str = 
     """Unadapted scores."""
     out = folder / f"{name}_{role}_plain.safetensors"
     given = ("--in-nbest", folder / f"nbest_{role}", "--in-lm", folder / "lm", "--out-scores", out)
-    call(monkeypatch, "score_nbest", *given, "--config", CONF / "score_nbest.yaml", "--set", f"name={name}")
+    call(monkeypatch, "score_nbest", *given, "--config", section("score_nbest"), "--set", f"name={name}")
     return out
 
 
@@ -109,7 +113,7 @@ def test_clients_and_their_time(
         "--out-nbest",
         folder / "text/nbest_test/1.jsonl",
     )
-    out = ("--out-timeline", folder / "text/timeline.jsonl", "--config", CONF / "fmp_timeline.yaml")
+    out = ("--out-timeline", folder / "text/timeline.jsonl", "--config", section("fmp_timeline"))
     call(monkeypatch, "prepare_fmp", *text, *out, "--set", "client=prefix")
     assert "clients 3 users 3 utterances 21 words 84" in caplog.text
     lists = read_nbest(folder / "text/nbest_test").lists
@@ -136,7 +140,7 @@ def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
         "--in-lm",
         folder / "lm",
         "--config",
-        CONF / "fmp_background.yaml",
+        section("fmp_background"),
     )
     with pytest.raises(SystemExit):
         call(monkeypatch, "make_background", *given, "--out-background", folder / "none.safetensors")
@@ -258,7 +262,7 @@ def private(folder: Path, name: str) -> tuple[object, ...]:
 def test_released_marginals_are_used_and_spent_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ("--config", CONF / "fmp_release.yaml", "--set", "data=mini/test", "rounds=2", "epsilon=1000")
+    settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=1000")
     call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
     before = (folder / "sound/marginals.safetensors").read_bytes()
     call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
@@ -286,11 +290,11 @@ def test_released_marginals_are_the_exact_ones_where_noise_is_small(
     more = ("data=mini/test", "rounds=2", "epsilon=10000", "bound=8", "sigma=0")
     call(
         *(monkeypatch, "release_fmp", *private(folder, "sound")),
-        *("--config", CONF / "fmp_release.yaml", "--set", *more),
+        *("--config", section("fmp_release"), "--set", *more),
     )
     numbers = numbers_of_lm(folder / "lm")
     options = ["rounds=2", "sigma=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
-    settings = config.load(FmpConfig, [CONF / "fmp.yaml"], options)
+    settings = config.load(FmpConfig, [section("fmp")], options)
     nbest, timeline, u = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "u.safetensors"))
     world = read_world(nbest, timeline, u, numbers)
     path = folder / "sound/marginals.safetensors"
@@ -304,7 +308,7 @@ def test_released_marginals_are_the_exact_ones_where_noise_is_small(
 def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = (
         "--config",
-        CONF / "fmp_published.yaml",
+        section("fmp_published"),
         "--set",
         "data=mini/test",
         "rounds=2",
@@ -323,7 +327,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
 def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call(
         *(monkeypatch, "audit_fmp", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
-        *("--config", CONF / "fmp_release.yaml", CONF / "fmp_audit.yaml"),
+        *("--config", section("fmp_release"), section("fmp_audit")),
         *("--set", "data=mini/test", "rounds=2", "trials=400", "epsilon=1"),
     )
     found = json.loads((folder / "audit.json").read_text())
@@ -332,13 +336,11 @@ def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.Monkey
     assert found["published"]["largest"] > found["published"]["called"] == 1
 
 
-def test_report_of_perplexities_releases_and_the_audit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = ("--config", CONF / "fmp_release.yaml", "--set", "data=mini/test", "rounds=2", "epsilon=2")
+def test_what_a_report_reads_of_runs_and_releases(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=2")
     call(monkeypatch, "release_fmp", *private(folder, "eps_user_2"), *settings)
     used = ("--in-release", folder / "eps_user_2/marginals.safetensors")
-    runs = []
+    systems = []
     for name, more in (
         ("baseline", ("lam=0",)),
         ("T2", ("lam=1", "sigma=.inf")),
@@ -346,30 +348,21 @@ def test_report_of_perplexities_releases_and_the_audit(
     ):
         (folder / name).mkdir(exist_ok=True)
         score(monkeypatch, folder, f"{name}/run_test", "normalized=true", *more)
-        runs.append(folder / name / "run_test.json")
-    write_json(folder / "lambda.json", {"role": "dev", "lam": 1.0, "criterion": "perplexity", "at_end": True})
-    one = {"claimed_epsilon": 1, "epsilon_lower": 0.5, "epsilon_lower_broken": 4, "verdict": "holds"}
-    worth = {"called": 1.0, "average": 70.0, "largest": 300.0}
-    write_json(folder / "audit.json", {"unit": "user", "heaviest_unit": one, "published": worth})
-    given = (
-        *("--in-timeline", folder / "timeline_test.jsonl", "--in-choice", folder / "lambda.json"),
-        *("--in-privacy", folder / "eps_user_2/privacy.json", "--in-audit", folder / "audit.json"),
-        *("--out-report", folder / "RESULTS.md", "--out-curves", folder / "curves.svg"),
-        *("--set", "command='./run.sh mini fmp'"),
-    )
-    call(monkeypatch, "report_fmp", "--in-runs", *runs, *given)
-    text = (folder / "RESULTS.md").read_text()
-    assert "|       3 |     3 |         21 |    84 |" in text
-    totals = [read_json(path)["perplexity"]["total"] for path in runs]
-    [changed] = [line for line in text.splitlines() if line.startswith("| T2 ")]
-    assert f"{totals[1]:.2f}" in changed and f"{100 * (totals[1] / totals[0] - 1):+.1f} %" in changed
-    [private_row] = [line for line in text.splitlines() if line.startswith("| eps_user_2 ")]
-    assert "discrete_gaussian, increments" in private_row and "at 1e-06 for each user" in private_row
-    assert "the end of what was tried" in text and "come to 70" in text
-    better = "holds" if totals[1] < totals[0] else "does not hold"
-    assert f"improve on the baseline at every T: {better} (T = 2: " in text
-    drawn = (folder / "curves.svg").read_text()
-    assert all(f">{word}<" in drawn for word in ("rounds T", "epsilon", "each user", "not adapted"))
-    with pytest.raises(SystemExit):
-        call(monkeypatch, "report_fmp", "--in-runs", *runs[1:], *given)
-    assert "a system named baseline" in capsys.readouterr().err
+        artifacts = {"run": str(folder / name / "run_test.json")}
+        if name == "eps_user_2":
+            artifacts["privacy"] = str(folder / name / "privacy.json")
+        against = () if name == "baseline" else ("baseline",)
+        systems.append(System(name, name, "fmp", name, {}, against, artifacts=artifacts))
+    timeline = {"timeline": str(folder / "timeline_test.jsonl")}
+    systems.append(System("test", "test", "recipe", "", {}, artifacts=timeline))
+    rows = collect(systems, origin(recipe="fmp"), context(systems))
+    counts = [figure(rows, "test", name).value for name in ("clients", "users", "utterances", "words")]
+    assert counts == [3, 3, 21, 84]
+    totals = [read_json(Path(s.artifacts["run"]))["perplexity"]["total"] for s in systems[:3]]
+    assert [figure(rows, s.name, "ppl").value for s in systems[:3]] == totals
+    change = next(row for row in rows if (row.system, row.against) == ("T2", "baseline"))
+    assert change.value == pytest.approx(100 * (totals[1] / totals[0] - 1))
+    assert figure(rows, "eps_user_2", "mechanism").value == "discrete_gaussian, increments"
+    released = figure(rows, "eps_user_2", "ppl")
+    assert released.epsilon is not None and released.epsilon <= 2.0
+    assert (released.unit, released.delta) == ("user", 1e-6)

@@ -13,6 +13,7 @@ from privasr_k2.bin import cli
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import read_arpa
+from tests.support.conf import section
 
 TEXTS = {"train": ["the cat sat", "a cat sat", "the mat"], "dev": ["the dog sat"], "test": ["a dog"]}
 
@@ -43,7 +44,7 @@ def manifests(tmp_path: Path) -> Path:
 
 def prepare(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: object) -> Path:
     lang_dir = manifests.parent / "lang_phone"
-    settings = ["--config", repo_root / "conf/lang.yaml", "--set", "cmudict=none", "g2p=none", *more]
+    settings = ["--config", section("lang"), "--set", "cmudict=none", "g2p=none", *more]
     call(monkeypatch, "prepare_lang", "--in-manifests", manifests, "--out-dir", lang_dir, *settings)
     return lang_dir
 
@@ -66,7 +67,7 @@ def test_from_text_to_arpa(monkeypatch: pytest.MonkeyPatch, manifests: Path, rep
         "--in-lang",
         lang_dir,
         "--config",
-        repo_root / "conf/lm_ngram.yaml",
+        section("lm_ngram"),
     ]
     call(monkeypatch, "train_ngram", *common, "--out-lm", lm)
     assert {"the", "cat", "sat", "a", "mat"} < set(read_arpa(lm).words)
@@ -81,7 +82,7 @@ def test_from_arpa_to_graph(monkeypatch: pytest.MonkeyPatch, manifests: Path, re
 
     lang_dir = prepare(monkeypatch, manifests, repo_root)
     lm, folder = manifests.parent / "lm.arpa", manifests.parent / "graph_phone"
-    config = repo_root / "conf/lm_ngram.yaml"
+    config = section("lm_ngram")
     call(
         monkeypatch,
         "train_ngram",
@@ -94,7 +95,7 @@ def test_from_arpa_to_graph(monkeypatch: pytest.MonkeyPatch, manifests: Path, re
         "--config",
         config,
     )
-    config = repo_root / "conf/graph.yaml"
+    config = section("graph")
     call(
         monkeypatch,
         "compile_graph",
@@ -155,7 +156,7 @@ def test_an_arpa_with_a_broken_line(
     write_text(lm, "as it was")
     with pytest.raises(SystemExit) as caught:
         paths = ["--in-manifests", manifests, "--in-lang", lang_dir, "--raw-arpa", broken, "--out-lm", lm]
-        call(monkeypatch, "train_ngram", *paths, "--config", repo_root / "conf/lm_ngram.yaml")
+        call(monkeypatch, "train_ngram", *paths, "--config", section("lm_ngram"))
     assert caught.value.code == 2
     assert f"{broken}:7: expected a number, found '-one'" in capsys.readouterr().err
     assert lm.read_text() == "as it was"
@@ -171,11 +172,11 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
 
     lang_dir = prepare(monkeypatch, manifests, repo_root)
     root = manifests.parent
-    lm, config = root / "lm.arpa", repo_root / "conf"
+    lm = root / "lm.arpa"
     paths = ["--in-manifests", manifests, "--in-lang", lang_dir, "--out-lm", lm]
-    call(monkeypatch, "train_ngram", *paths, "--config", config / "lm_ngram.yaml")
+    call(monkeypatch, "train_ngram", *paths, "--config", section("lm_ngram"))
     paths = ["--in-lang", lang_dir, "--in-lm", lm, "--out-dir", root / "graph"]
-    call(monkeypatch, "compile_graph", *paths, "--config", config / "graph.yaml")
+    call(monkeypatch, "compile_graph", *paths, "--config", section("graph"))
     lang = load_lang(lang_dir)
 
     class Model:
@@ -205,8 +206,8 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
     flags = ["--in-model", root, "--in-graph", root / "graph", "--in-feats", manifests, "--device", "cpu"]
     settings = [
         "--config",
-        config / "decode.yaml",
-        config / "tiny/decode.yaml",
+        section("decode"),
+        section("decode", "tiny"),
         "--set",
         "role=train",
         "num_jobs=2",

@@ -14,9 +14,11 @@ from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
 from privasr_k2.decoding.lattices import as_word_lattice
 from privasr_k2.decoding.nbest import NbestConfig, nbest
 from privasr_k2.decoding.tune import read_weights
-from privasr_k2.lm.neural.files import save_lm, spec_of
+from privasr_k2.lm.neural.files import save_lm
+from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
 from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
+from tests.support.conf import section
 from tests.unit.decoding.test_lattice_files import no_path
 from tests.unit.decoding.word_lattices import random_lattice, write_closed_arpa
 from tests.unit.lm.neural.small import WORDS, settings, tiny
@@ -51,11 +53,11 @@ def arpa(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("kind", "name"), [("neural", "lm_x"), ("arpa", "small")])
 def test_lists_with_the_scores_of_a_model(
-    monkeypatch: pytest.MonkeyPatch, lattices: Path, repo_root: Path, tmp_path: Path, kind: str, name: str
+    monkeypatch: pytest.MonkeyPatch, lattices: Path, tmp_path: Path, kind: str, name: str
 ) -> None:
     model = neural(tmp_path / "lm_x") if kind == "neural" else arpa(tmp_path)
     base = ["--in-lattices", lattices, "--in-lm", model, "--device", "cpu"]
-    layers = ["--config", repo_root / "conf/rescore_lattices.yaml"]
+    layers = ["--config", section("rescore_lattices")]
     call(monkeypatch, "rescore_lattices", *base, "--out-nbest", tmp_path / "a/1.jsonl", *layers)
     lists = read_nbest(tmp_path / "a")
     assert lists.lm_names == tuple(sorted(("graph", name)))
@@ -75,7 +77,6 @@ def test_lists_with_the_scores_of_a_model(
 def test_what_rescoring_refuses(
     monkeypatch: pytest.MonkeyPatch,
     lattices: Path,
-    repo_root: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -85,7 +86,7 @@ def test_what_rescoring_refuses(
         with pytest.raises(SystemExit) as exit_code:
             call(
                 monkeypatch, "rescore_lattices", "--in-lattices", folder, "--in-lm", lm, "--out-nbest",
-                tmp_path / "out.jsonl", "--config", repo_root / "conf/rescore_lattices.yaml", *more,
+                tmp_path / "out.jsonl", "--config", section("rescore_lattices"), *more,
             )  # fmt: skip
         assert exit_code.value.code == 2
         assert not (tmp_path / "out.jsonl").exists()
@@ -97,7 +98,7 @@ def test_what_rescoring_refuses(
         assert "name: expected one other than graph" in wrong
     call(
         monkeypatch, "rescore_lattices", "--in-lattices", lattices, "--in-lm", graph, "--out-nbest",
-        tmp_path / "named/1.jsonl", "--config", repo_root / "conf/rescore_lattices.yaml", "--set", "name=x",
+        tmp_path / "named/1.jsonl", "--config", section("rescore_lattices"), "--set", "name=x",
     )  # fmt: skip
     assert read_nbest(tmp_path / "named").lm_names == ("graph", "x")
     assert "run make_lattices" in refused(folder=tmp_path)
@@ -115,7 +116,6 @@ def test_what_rescoring_refuses(
 def test_lattices_of_the_tiny_corpus(
     monkeypatch: pytest.MonkeyPatch,
     finished: Path,
-    repo_root: Path,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -124,7 +124,7 @@ def test_lattices_of_the_tiny_corpus(
             monkeypatch, "make_lattices", "--in-model", finished / EXP / "am", "--in-graph",
             finished / "data/graph_phone", "--in-weights", finished / EXP / "weights.json", "--in-feats",
             finished / "data/feats_fbank", "--out-lattices", out, "--device", "cpu", "--config",
-            repo_root / "conf/decode.yaml", repo_root / "conf/lattices.yaml", "--set", "role=test", *more,
+            section("decode"), section("lattices"), "--set", "role=test", *more,
         )  # fmt: skip
 
     for job in (1, 2):
@@ -147,7 +147,7 @@ def test_lattices_of_the_tiny_corpus(
     lm, nbest_test = finished / "data/lm/phone.arpa.gz", tmp_path / "nbest_test"
     call(
         monkeypatch, "rescore_lattices", "--in-lattices", tmp_path / "lattices_test", "--in-lm", lm,
-        "--out-nbest", nbest_test / "1.jsonl", "--config", repo_root / "conf/rescore_lattices.yaml",
+        "--out-nbest", nbest_test / "1.jsonl", "--config", section("rescore_lattices"),
     )  # fmt: skip
     lists = read_nbest(nbest_test)
     assert lists.lm_names == ("graph", "phone")

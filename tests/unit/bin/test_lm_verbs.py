@@ -14,6 +14,7 @@ import pytest
 
 from privasr_k2.fileio import read_json, write_text
 from privasr_k2.graph.lang import symbols_text
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.lm.neural.small import GRAMMAR_WORDS, KINDS, grammar_sentences
 
@@ -45,8 +46,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def train_flags(
     corpus: tuple[Path, Path], repo_root: Path, kind: str, out_dir: Path, *more: str
 ) -> list[object]:
-    conf = repo_root / "conf"
-    layers = [conf / f"lm_{kind}.yaml", conf / "tiny" / f"lm_{kind}.yaml"]
+    layers = [section(f"lm_{kind}"), section(f"lm_{kind}", "tiny")]
     found = ["--in-manifests", corpus[0], "--in-lang", corpus[1], "--out-dir", out_dir, "--device", "cpu"]
     return [*found, "--config", *layers, "--set", *QUICK, *more]
 
@@ -58,7 +58,7 @@ def ngram(monkeypatch: pytest.MonkeyPatch, corpus: tuple[Path, Path], repo_root:
         "--in-lang",
         corpus[1],
         "--config",
-        repo_root / "conf/lm_ngram.yaml",
+        section("lm_ngram"),
     ]
     call(monkeypatch, "train_ngram", *flags, "--out-lm", path)
     return path
@@ -117,7 +117,7 @@ def test_text_of_files(
         write_text(path, "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(spoken)))
     given = ["--in-text", first, second, "--in-dev", dev, "--in-lang", corpus[1]]
     call(
-        monkeypatch, "train_ngram", *given, "--config", repo_root / "conf/lm_ngram.yaml",
+        monkeypatch, "train_ngram", *given, "--config", section("lm_ngram"),
         "--out-lm", tmp_path / "a.arpa",
     )  # fmt: skip
     assert "\tname3" in (tmp_path / "a.arpa").read_text()
@@ -162,14 +162,13 @@ def test_text_that_is_refused(
     named: str,
     monkeypatch: pytest.MonkeyPatch,
     corpus: tuple[Path, Path],
-    repo_root: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_text(tmp_path / "a.txt", "very\n")
     out, name = ("--out-dir", "lm_lstm") if verb == "train_lm" else ("--out-lm", "lm_ngram")
-    shared = ["--in-lang", corpus[1], out, "out", "--config", repo_root / "conf" / f"{name}.yaml"]
+    shared = ["--in-lang", corpus[1], out, "out", "--config", section(name)]
     with pytest.raises(SystemExit) as stopped:
         call(monkeypatch, verb, *shared, *flags)
     assert stopped.value.code == 2
@@ -249,7 +248,8 @@ def test_two_processes(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Pat
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    from privasr_k2.lm.perplexity import open_lm, perplexity
+    from privasr_k2.lm.mixtures import open_lm
+    from privasr_k2.lm.perplexity import perplexity
 
     result = perplexity(open_lm(tmp_path / "lm"), grammar_sentences(30, seed=30), GRAMMAR_WORDS)
     assert result.ppl < 4

@@ -21,6 +21,7 @@ from privasr_k2.scoring.nbest_lists import (
     read_nbest,
     write_nbest,
 )
+from tests.support.conf import section
 
 EXP = "exp/ctc_tdnn_phone"
 
@@ -40,10 +41,8 @@ def make(monkeypatch: pytest.MonkeyPatch, work: Path, out: Path, *more: object) 
 
 @pytest.mark.k2
 @pytest.mark.recipe
-def test_lists_of_the_tiny_corpus(
-    monkeypatch: pytest.MonkeyPatch, finished: Path, repo_root: Path, tmp_path: Path
-) -> None:
-    layers = [repo_root / "conf" / name for name in ("decode.yaml", "nbest.yaml")]
+def test_lists_of_the_tiny_corpus(monkeypatch: pytest.MonkeyPatch, finished: Path, tmp_path: Path) -> None:
+    layers = [section(name) for name in ("decode", "nbest")]
     for job in (1, 2):
         make(
             monkeypatch, finished, tmp_path / f"nbest_test/{job}.jsonl",
@@ -80,12 +79,11 @@ def test_lists_of_the_tiny_corpus(
 def test_limits_are_told_and_nothing_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
     finished: Path,
-    repo_root: Path,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Few states of the deterministic acceptor, and a beam that loses utterances."""
-    layers = [repo_root / "conf" / name for name in ("decode.yaml", "nbest.yaml")]
+    layers = [section(name) for name in ("decode", "nbest")]
     settings = ["--config", *layers, "--set", "role=test", "max_states=15"]
     with caplog.at_level(logging.INFO):
         make(monkeypatch, finished, tmp_path / "nbest_test/1.jsonl", *settings)
@@ -110,11 +108,10 @@ def test_limits_are_told_and_nothing_is_dropped(
 def test_what_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     copied: Path,
-    repo_root: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    layers = [repo_root / "conf" / name for name in ("decode.yaml", "nbest.yaml")]
+    layers = [section(name) for name in ("decode", "nbest")]
     lang = copied / "data/lang_phone"
 
     def refused(*more: object) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from privasr_k2.fileio import read_json, write_json, write_text
 from privasr_k2.pate.student_data import read_labels
+from privasr_k2.pate.votes import write_votes
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon, gnmax_epsilon
+from privasr_k2.privacy.pate.lnmax import lnmax_epsilon
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
-from tests.unit.pate.small_pate import pool, save_teachers, write_lists, write_shards_file
-
-CONF = Path(__file__).resolve().parents[3] / "conf"
+from tests.unit.pate.small_pate import made_votes, pool, save_teachers, write_lists, write_shards_file
 
 pytest.importorskip("lhotse")
 
@@ -39,9 +43,7 @@ def cast(
     )
     nbest = ("--in-public-nbest", folder / "nbest") if lists else ()
     out = ("--in-lang", folder / "lang", *nbest, "--out-votes", folder / "votes" / f"{job}.safetensors")
-    call(
-        monkeypatch, "cast_votes", *given, *out, "--config", CONF / "votes.yaml", "--set", f"job={job}", *more
-    )
+    call(monkeypatch, "cast_votes", *given, *out, "--config", section("votes"), "--set", f"job={job}", *more)
 
 
 def aggregate(
@@ -63,7 +65,7 @@ def aggregate(
     privacy = (
         ("--out-privacy", folder / f"{name}.json", "--ledger", folder / "ledger.json") if release else ()
     )
-    out = ("--out-dir", folder / name, *privacy, *flags, "--config", CONF / "pate.yaml")
+    out = ("--out-dir", folder / name, *privacy, *flags, "--config", section("pate"))
     call(monkeypatch, "aggregate_votes", *given, *out, "--set", "data=tiny/train", "delta=1e-3", *more)
 
 
@@ -78,12 +80,14 @@ def test_from_shards_to_labels(
         "--out-dir",
         folder / "dealt",
     )
-    call(monkeypatch, "make_shards", *given, "--config", CONF / "shards.yaml", "--set", "teachers=3")
+    call(monkeypatch, "make_shards", *given, "--config", section("shards"), "--set", "teachers=3")
     assert read_json(folder / "dealt" / "shards.json")["teachers"] == 3
     for job in (1, 2):
         cast(monkeypatch, folder, "num_jobs=2", job=job)
     caplog.set_level("INFO")
-    aggregate(monkeypatch, folder, "labels", "answers=5")
+    with monkeypatch.context() as earlier:  # as 075ac45 entered it: it is read below, not spent again
+        earlier.setattr("privasr_k2.privacy.release.SCHEME", "")
+        aggregate(monkeypatch, folder, "labels", "answers=5")
     assert "plan: at most 5 votes on 5 of 11 utterances" in caplog.text
     assert "as published, NO GUARANTEE" in caplog.text and "for each speaker of 12" in caplog.text
     labels = read_labels(folder / "labels" / "labels.jsonl")
@@ -105,6 +109,53 @@ def test_from_shards_to_labels(
     assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
 
 
+@pytest.mark.parametrize("mechanism", ["gnmax", "lnmax", "confident_gnmax"])
+def test_costs_of_these_votes(folder: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
+    votes, _ = made_votes([[90, 10, 0], [100, 0], [52, 48, 0], [99, 1, 0]])
+    votes = replace(votes, vote="frame", digests=(), tokens=("<blk>", "▁a", "▁b"))
+    write_votes(folder / "votes" / "1.safetensors", votes)
+    settings = [f"mechanism={mechanism}", "noise=8", "epsilon=1000", "threshold=60"]
+    if mechanism == "confident_gnmax":  # which does not answer frames
+        monkeypatch.setattr("privasr_k2.pate.aggregate.FRAME", "none of these")
+        monkeypatch.setattr("privasr_k2.pate.aggregate.UTTERANCE", "none of these")
+    aggregate(monkeypatch, folder, "labels", *settings)
+    costs = folder / "costs.json"
+    given = ("--in-private-votes", folder / "votes", "--in-labels", folder / "labels", "--out-costs", costs)
+    call(monkeypatch, "vote_costs", *given)
+    found, about = read_json(costs), read_json(folder / "labels" / "labels.json")
+    assert found["for_release"] is False and found["delta"] == about["epsilon"]["delta"]
+    assert found["epsilon_for_any_votes"] == about["epsilon"]["value"]
+    # Empty classes are added to the second query, which changes nothing here.
+    counts = np.array([[90, 10, 0], [100, 0, 0], [52, 48, 0], [99, 1, 0]])
+    wanted = {
+        "gnmax": lambda: gnmax_epsilon(counts, sigma=8, discrete=True, delta=1e-3),
+        "lnmax": lambda: lnmax_epsilon(counts, scale=8, discrete=True, delta=1e-3),
+        "confident_gnmax": lambda: confident_gnmax_epsilon(
+            counts, sigma=8, answers=4, threshold=60, threshold_sigma=12, discrete=True, delta=1e-3
+        ),
+    }[mechanism]()
+    assert found["epsilon"] == pytest.approx(wanted.epsilon)
+    assert found["epsilon"] <= found["epsilon_for_any_votes"] * 1.05
+
+
+def test_costs_of_other_votes_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cast(monkeypatch, folder)
+    aggregate(monkeypatch, folder, "labels", "answers=5")
+    aggregate(monkeypatch, folder, "clean", "epsilon=.inf", release=False)
+    votes, _ = made_votes([[9, 1]])
+    write_votes(folder / "other" / "1.safetensors", votes)
+    for flags, text in (
+        ((folder / "other", folder / "labels"), "those that were answered"),
+        ((folder / "votes", folder / "clean"), "labels with a claim"),
+    ):
+        given = ("--in-private-votes", flags[0], "--in-labels", flags[1], "--out-costs", folder / "c.json")
+        with pytest.raises(SystemExit, match="2"):
+            call(monkeypatch, "vote_costs", *given)
+        assert text in capsys.readouterr().err
+
+
 def vote_tokens(
     monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, *settings: str, public: str | None = None
 ) -> None:
@@ -116,8 +167,8 @@ def vote_tokens(
     out = ("--out-dir", folder / name, "--out-privacy", folder / f"{name}.json")
     conf = (
         "--config",
-        CONF / "pate.yaml",
-        CONF / "vote_tokens.yaml",
+        section("pate"),
+        section("vote_tokens"),
         "--set",
         "data=tiny/train",
         "noise=0.3",
@@ -144,7 +195,7 @@ def test_the_plan_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    out = ("--out-plan", tmp_path / "plan.json", "--config", CONF / "vote_plan.yaml", "--set", "classes=500")
+    out = ("--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set", "classes=500")
     call(monkeypatch, "plan_votes", *out)
     assert "13 votes" in caplog.text and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
 
@@ -160,7 +211,7 @@ def refused(capsys: pytest.CaptureFixture[str], text: str, error: pytest.Excepti
         (("epsilon=0",), "epsilon must be above 0"),
         (("mechanism=confident_gnmax", "threshold=5", "noise=100"), "at most 4, the number of teachers"),
         (("noise=0.1",), "that it buys"),
-        (("mechanism=gaussian_posteriors",), "one of votes"),
+        (("mechanism=gaussian_posteriors",), "one of gnmax"),
         (("data=''",), "a corpus and its part"),
         (("delta=0.5",), "1/units"),
     ],
@@ -225,7 +276,7 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
         vote_tokens(monkeypatch, folder, "tokens", "sure=0.6")
     refused(capsys, "--in-public-model", error)
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
-    conf = ("--config", CONF / "shards.yaml", "--set", "teachers=7")
+    conf = ("--config", section("shards"), "--set", "teachers=7")
     with pytest.raises(SystemExit) as error:
         call(monkeypatch, "make_shards", *feats, "--out-dir", folder / "dealt", *conf)
     refused(capsys, "7 units or more", error)

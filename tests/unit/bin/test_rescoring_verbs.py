@@ -15,6 +15,7 @@ from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of, write_lm
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+from tests.support.conf import section
 
 GRID = ("interpolation=linear", "lm_weights=[0.0,1.0]", "insertion_penalties=[0.0]", "steps=2")
 
@@ -93,7 +94,7 @@ def arpa(path: Path, *words: str) -> Path:
 def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
     given = (
         *("score_nbest", "--in-nbest", dev / "nbest_dev", "--out-scores", dev / "new.safetensors"),
-        *("--config", Path(__file__).parents[3] / "conf/score_nbest.yaml"),
+        *("--config", section("score_nbest")),
     )
     shown = call(*given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
     assert "2 of 8 words of the hypotheses" in shown

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.fileio import read_json
+from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.data.test_sides import corpus
 
 pytest.importorskip("lhotse")
 
 
-def test_the_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, repo_root: Path) -> None:
+def test_the_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     feats = corpus(tmp_path, "own", [f"s{number}" for number in range(10)])
     other = corpus(tmp_path, "other", ["o1"])
     given = ("--in-feats", feats, "--in-public-train", other, "--out-dir", tmp_path / "sides")
-    config = ("--config", repo_root / "conf/split_speech.yaml", "--set", "pool_share=0.2")
+    config = ("--config", section("split_speech"), "--set", "pool_share=0.2")
     call(monkeypatch, "split_speech", *given, *config)
     told = read_json(tmp_path / "sides/sides.json")
     assert told["unit"] == "speaker" and told["public"]["speakers"] == ["o1"]

@@ -12,6 +12,7 @@ import pytest
 from privasr_k2.bin import cli
 from privasr_k2.fileio import read_json, write_jsonl
 from privasr_k2.text.tagged_files import read_tagged
+from tests.support.conf import section
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
@@ -39,12 +40,10 @@ def manifests(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
-def test_parts_and_what_is_said_of_them(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path
-) -> None:
+def test_parts_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch, manifests: Path) -> None:
     out, written = manifests.parent / "split", manifests.parent / "written.jsonl"
     write_jsonl(written, [{"id": "w", "user": "t3", "text": "e f g h", "entities": []}])
-    config = ("--config", repo_root / "conf/split_text.yaml", "--set", "sizes=[4,12]", "tolerance=3")
+    config = ("--config", section("split_text"), "--set", "sizes=[4,12]", "tolerance=3")
     call(monkeypatch, "--in-manifests", manifests, "--in-text", written, "--out-dir", out, *config)
     names = ("background", "adapt_4", "adapt_12", "dev", "test")
     assert {path.name for path in out.iterdir()} == {"about.json", *(f"{name}.jsonl.gz" for name in names)}
@@ -63,11 +62,11 @@ def test_parts_and_what_is_said_of_them(
 
 
 def test_speech_of_other_manifests_counts(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, tmp_path: Path
 ) -> None:
     text_only = [cut(f"t{n}", f"t{n}", text_only=True) for n in range(24)]
     write_jsonl(tmp_path / "text/cuts_train.jsonl.gz", text_only)
-    config = ("--config", repo_root / "conf/split_text.yaml", "--set", "sizes=[12]", "tolerance=3")
+    config = ("--config", section("split_text"), "--set", "sizes=[12]", "tolerance=3")
     flags = ("--in-manifests", tmp_path / "text", "--out-dir", tmp_path / "split", *config)
     call(monkeypatch, *flags)
     about = read_json(tmp_path / "split/about.json")
@@ -81,10 +80,10 @@ def test_speech_of_other_manifests_counts(
 
 
 def test_what_is_refused_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = manifests.parent / "split"
-    flags = ("--in-manifests", manifests, "--out-dir", out, "--config", repo_root / "conf/split_text.yaml")
+    flags = ("--in-manifests", manifests, "--out-dir", out, "--config", section("split_text"))
     write_jsonl(manifests / "cuts_test.jsonl.gz", [cut("x", "y", entities=None)])
     with pytest.raises(SystemExit) as caught:
         call(monkeypatch, *flags)

@@ -31,16 +31,15 @@ from privasr_k2.randomness import stream
 from privasr_k2.scoring.confidence_metrics import AUC, ConfidenceSums, MetricOptions
 from privasr_k2.scoring.hypotheses import Weights
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
+from tests.support.conf import section
 
 NAMES = ("confidence", "characters", "constant")
 PLACE = Path("nbest_dev")
 
 
 @pytest.fixture
-def settings(repo_root: Path) -> ConfidenceConfig:
-    return config.load(
-        ConfidenceConfig, [repo_root / "conf/confidence.yaml"], ["hidden=[16]", "batch_size=100"]
-    )
+def settings() -> ConfidenceConfig:
+    return config.load(ConfidenceConfig, [section("confidence")], ["hidden=[16]", "batch_size=100"])
 
 
 def examples(seed: int, number: int = 3000, speakers: int = 6) -> Examples:
@@ -146,7 +145,7 @@ def test_the_recognizers_own_confidence(settings: ConfidenceConfig, tmp_path: Pa
         feature_names(own, without, PLACE)
 
 
-def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path, repo_root: Path) -> None:
+def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path) -> None:
     train = examples(1, number=50)
     for value in (True, False):
         alike = dataclasses.replace(examples(2, number=50), correct=np.full(50, value))
@@ -174,7 +173,7 @@ def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path, repo_root: 
     write_json(tmp_path / "m/confidence.json", {"features": []})
     with pytest.raises(DataError, match="what train_confidence writes"):
         load_model(tmp_path / "m")
-    base = [repo_root / "conf/confidence.yaml"]
+    base = [section("confidence")]
     for wrong in ("classifier=x", "calibration=x", "hidden=[0]", "folds=1", "lr=0", "epochs=0", "around=-1"):
         with pytest.raises(ConfigError, match="allows"):
             config.load(ConfidenceConfig, base, [wrong])

@@ -13,15 +13,15 @@ from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
+from tests.support.conf import section
 from tests.unit.corpora import trees
 
 NITE = 'xmlns:nite="http://nite.sourceforge.net/"'
 MEETINGS = {"ES2002a": "FEE005", "ES2003a": "MEO015", "ES2011a": "FEE041", "ES2004a": "MEO069"}
-CONF = Path(ami.__file__).parents[2] / "conf"
 
 
 def given(raw: Path, **options: str) -> CorpusInput:
-    layers = (CONF / "ami.yaml", CONF / "tiny" / "ami.yaml")
+    layers = (section("ami"), section("ami", "tiny"))
     return CorpusInput(raw, raw.parent / "data" / "manifests", options, layers, num_jobs=1)
 
 
@@ -171,7 +171,7 @@ def test_pieces_of_a_long_turn() -> None:
 
 @pytest.mark.shared_data
 def test_the_real_table(shared_data: Path, tmp_path: Path) -> None:
-    source = CorpusInput(shared_data / "ami", tmp_path, {"speech": "none"}, (CONF / "ami.yaml",), num_jobs=1)
+    source = CorpusInput(shared_data / "ami", tmp_path, {"speech": "none"}, (section("ami"),), num_jobs=1)
     cuts = read(source)
     words = {role: sum(len(c.supervisions[0].text) for c in of_role) for role, of_role in cuts.items()}
     assert 0.10 < words["adapt"] / (words["train"] + words["adapt"]) <= 0.15

@@ -23,6 +23,7 @@ from privasr_k2.corpora.prepare import prepare
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.text.entities import Entity
 from privasr_k2.text.tagged_files import read_tagged
+from tests.support.conf import section
 from tests.unit.corpora.ctm_corpus import ctm_corpus, write
 
 SHARES = Earnings21Config(train=0.4, dev=0.2, adapt=0.2, seed=1)
@@ -68,7 +69,7 @@ def test_calls_to_adapt_on_are_some_of_train() -> None:
     assert list(everything.values()).count("train") == 1
 
 
-def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path, repo_root: Path) -> None:
+def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path) -> None:
     pytest.importorskip("lhotse")
     header = "idx\ttoken\tspeaker\tpunct\tentities\n"
     for number in range(6):
@@ -76,7 +77,7 @@ def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path, repo_root: Path
                 "3\tto\t0\t\t", "4\tAnn\t0\t\t2:PERSON", "5\tLee\t0\t.\t2:PERSON 3:FALLBACK",
                 "6\t--\t1\t\t", "7\tYes\t2\t.\t"]  # fmt: skip
         write(tmp_path / f"c/gold/{number}.tsv.gz", header + "\n".join(rows) + "\n")
-    files = (repo_root / "conf/earnings21.yaml",)
+    files = (section("earnings21"),)
     given = CorpusInput(tmp_path / "c", tmp_path / "manifests", {"adapt": "0.5"}, files, 1)
     about = prepare(CORPUS, given)
     assert {role: one["utterances"] for role, one in about["roles"].items()} == {

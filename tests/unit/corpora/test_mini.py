@@ -21,6 +21,7 @@ from privasr_k2.corpora.mini import (
 from privasr_k2.errors import ConfigError
 from privasr_k2.text.name_lists import read_name_lists
 from privasr_k2.text.tagged_files import read_tagged
+from tests.support.conf import section
 
 pytest.importorskip("lhotse")
 pytest.importorskip("espeakng_loader")
@@ -28,8 +29,7 @@ pytest.importorskip("espeakng_loader")
 
 @pytest.fixture(scope="module")
 def layers() -> tuple[Path, Path]:
-    conf = Path(__file__).parents[3] / "conf"
-    return conf / "mini.yaml", conf / "tiny" / "mini.yaml"
+    return section("mini"), section("mini", "tiny")
 
 
 @pytest.fixture(scope="module")

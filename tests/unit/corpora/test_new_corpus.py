@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.data.manifests import load_cuts
+from tests.support.conf import section
 from tests.unit.corpora import trees
 
 
@@ -33,7 +34,7 @@ def test_the_example_of_the_manual(repo_root: Path, tmp_path: Path) -> None:
     done = verb(repo_root, "prepare_corpus", *prepare, "--set", "allow_pipes=false", "--num-jobs", "2")
     assert done.returncode == 0, done.stderr
     assert "train: 1 utterances, 0.00 h, 1 speakers" in done.stderr
-    layers = ("--config", repo_root / "conf" / "features.yaml", "--set", "kind=mfcc", "speed_perturb=true")
+    layers = ("--config", section("features"), "--set", "kind=mfcc", "speed_perturb=true")
     features = ("--in-manifests", data / "manifests", "--out-dir", data / "feats_mfcc", *layers)
     done = verb(repo_root, "compute_features", *features)
     assert done.returncode == 0, done.stderr

@@ -16,9 +16,10 @@ from privasr_k2.data import features as module
 from privasr_k2.data.features import FeatureConfig, compute, extract, load_features
 from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.errors import ConfigError, DataError
+from tests.support.conf import section
 from tests.unit.corpora import trees
 
-FBANK = config.load(FeatureConfig, [Path(module.__file__).parents[2] / "conf" / "features.yaml"])
+FBANK = config.load(FeatureConfig, [section("features")])
 
 
 def test_examples() -> None:
@@ -177,6 +178,6 @@ def test_no_manifests(tmp_path: Path) -> None:
     [("kind", "plp"), ("tick_power", "0"), ("cuts_per_file", "0"), ("speed_perturb", "maybe")],
 )
 def test_configuration_out_of_range(key: str, value: str) -> None:
-    files = [Path(module.__file__).parents[2] / "conf" / "features.yaml"]
+    files = [section("features")]
     with pytest.raises(ConfigError, match=key):
         config.load(FeatureConfig, files, [f"{key}={value}"])

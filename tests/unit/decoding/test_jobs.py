@@ -22,12 +22,11 @@ from privasr_k2.decoding.jobs import (
 )
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
+from tests.support.conf import section
 
 
 def settings(repo_root: Path, *overrides: str) -> DecodeConfig:
-    return config.load(
-        DecodeConfig, [repo_root / "conf" / "decode.yaml", repo_root / "conf/tiny/decode.yaml"], overrides
-    )
+    return config.load(DecodeConfig, [section("decode"), section("decode", "tiny")], overrides)
 
 
 @dataclass
@@ -115,7 +114,7 @@ def test_each_job_writes_its_cuts_once(repo_root: Path, caplog: pytest.LogCaptur
     assert "no path within the beam for 1 of" in caplog.text and "u2" in caplog.text
 
 
-def test_batches_in_random_order_are_the_same_batches(repo_root: Path) -> None:
+def test_batches_in_random_order_are_the_same_batches() -> None:
     pytest.importorskip("torch")
     cuts = [Cut(f"u{n}", 1.0 + n / 10) for n in range(40)]
     share = ShareConfig(role="pool", job=1, num_jobs=1, max_duration=10.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from privasr_k2.decoding.compact import Compact
 from privasr_k2.decoding.lattice_jobs import LatticeJobConfig, lattice_cuts, lattice_of
 from privasr_k2.decoding.lattices import Found
 from privasr_k2.errors import ConfigError
+from tests.support.conf import section
 from tests.unit.decoding.test_nbest_jobs import Cut
 
 
@@ -41,15 +41,13 @@ def test_without_a_path() -> None:
     assert (one.id, one.part, one.speaker, one.ref) == ("u1", "", "s1", "ab b")
 
 
-def test_limits_are_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, repo_root: Path
-) -> None:
+def test_limits_are_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     class Model:
         subsampling = 3
 
     results: list[Any] = [(Cut("a"), found()), (Cut("b"), found(2.0, True)), (Cut("c"), None)]
     monkeypatch.setattr(lattice_jobs, "search_cuts", lambda *_: iter(results))
-    base = [repo_root / "conf" / name for name in ("decode.yaml", "lattices.yaml")]
+    base = [section(name) for name in ("decode", "lattices")]
     settings = config.load(LatticeJobConfig, base, ["max_states=5", "beam=8"])
     with caplog.at_level(logging.INFO):
         made = list(lattice_cuts(Model(), None, None, settings, "cpu"))  # type: ignore[arg-type]
@@ -63,8 +61,8 @@ def test_limits_are_told(
     assert "max_states=5: b (2); raise" in caplog.text
 
 
-def test_settings(repo_root: Path) -> None:
-    base = [repo_root / "conf" / name for name in ("decode.yaml", "lattices.yaml")]
+def test_settings() -> None:
+    base = [section(name) for name in ("decode", "lattices")]
     for wrong in ("beam=-1", "max_states=0", "job=2", "search_beam=0"):
         with pytest.raises(ConfigError, match="allows"):
             config.load(LatticeJobConfig, base, [wrong])

@@ -19,6 +19,7 @@ from privasr_k2.decoding.lattices import Lattice
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.perplexity import KenlmModel
 from privasr_k2.scoring.hypotheses import Weights
+from tests.support.conf import section
 from tests.unit.decoding.test_lattice_files import no_path
 from tests.unit.decoding.word_lattices import random_lattice, write_closed_arpa
 from tests.unit.lm.neural.small import WORDS, scorer
@@ -28,8 +29,8 @@ WEIGHTS = Weights(0.8, 0.4)
 
 
 @pytest.fixture
-def settings(repo_root: Path) -> RescoreLatticesConfig:
-    return config.load(RescoreLatticesConfig, [repo_root / "conf/rescore_lattices.yaml"])
+def settings() -> RescoreLatticesConfig:
+    return config.load(RescoreLatticesConfig, [section("rescore_lattices")])
 
 
 def silence() -> Lattice:
@@ -178,8 +179,8 @@ def test_another_kind_of_model() -> None:
         stepping(Mixture())  # type: ignore[arg-type]
 
 
-def test_settings(settings: RescoreLatticesConfig, repo_root: Path) -> None:
-    base = [repo_root / "conf/rescore_lattices.yaml"]
+def test_settings(settings: RescoreLatticesConfig) -> None:
+    base = [section("rescore_lattices")]
     wrong = ["neural_share=-0.1", "neural_share=1.1", "order=-1", "beam=0", "max_histories=0"]
     for one in [*wrong, "job=2", "num_jobs=0", "num_paths=0", "first_beam=0", "max_states=0"]:
         with pytest.raises(ConfigError, match="allows"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from privasr_k2.decoding.word_lattices import WordLattice
 from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
+from tests.support.conf import section
 from tests.unit.decoding.word_lattices import paths, random_lattice
 
 WEIGHTS = Weights(0.5, 0.25)
@@ -204,7 +204,7 @@ def test_cycles_are_found() -> None:
         _ = Dag(3, np.array([0, 1, 2]), np.array([1, 2, 1])).levels
 
 
-def test_settings(repo_root: Path) -> None:
+def test_settings() -> None:
     for wrong in ("beam=-1", "beam=.inf", "max_states=1"):
         with pytest.raises(ConfigError, match="allows"):
-            config.load(LatticeConfig, [repo_root / "conf/lattices.yaml"], [wrong])
+            config.load(LatticeConfig, [section("lattices")], [wrong])

@@ -17,6 +17,7 @@ from privasr_k2.errors import ConfigError, GraphError
 from privasr_k2.graph.hlg import Graph
 from privasr_k2.graph.lang import Lang
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
+from tests.support.conf import section
 
 TOKENS, WORDS = ("<blk>", "A", "B"), ("<eps>", "ab", "b", "#0")
 LANG = Lang(Path("lang"), TOKENS, WORDS, (("ab", ("A", "B")), ("b", ("B",))))
@@ -103,10 +104,9 @@ def test_another_language_folder_is_refused() -> None:
         WordTimes(LANG, graph(("<eps>", "ab", "c", "#0")))
 
 
-def test_settings(repo_root: Path) -> None:
-    base = repo_root / "conf"
-    config.load(NbestSearchConfig, [base / "nbest.yaml"])
-    both = [base / "decode.yaml", base / "nbest.yaml"]
+def test_settings() -> None:
+    config.load(NbestSearchConfig, [section("nbest")])
+    both = [section("decode"), section("nbest")]
     assert config.load(NbestJobConfig, both, ["num_paths=7"]).num_paths == 7
     for wrong in (
         "num_paths=0",

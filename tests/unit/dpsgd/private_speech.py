@@ -15,11 +15,11 @@ from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Speech, units_of
+from tests.support.conf import section
 from tests.unit.am.end_to_end import model
 from tests.unit.am.small import tiny_model, write_corpus
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
-FILES = [CONF / "dpsgd.yaml", CONF / "tiny" / "dpsgd.yaml"]
+FILES = [section("dpsgd"), section("dpsgd", "tiny")]
 
 
 def config(*changes: str) -> DpSgdConfig:

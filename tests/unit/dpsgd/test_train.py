@@ -100,6 +100,21 @@ def test_a_claim_is_spent_once_however_often_it_is_killed(folders: Folders, tmp_
         run(folders, out, setting)
 
 
+def test_a_release_of_an_earlier_version_is_not_made_again(folders: Folders, tmp_path: Path) -> None:
+    setting = config("noise=0.5", "rate=0.6", "average_share=0", "steps=2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release, "SCHEME", "")
+        patch.setattr(f"{__name__}.fingerprint_of", lambda *_: "by another computation")
+        made = run(folders, tmp_path / "out", setting)
+    before = (tmp_path / "ledger.json").read_bytes()
+    [entry] = read_json(tmp_path / "ledger.json")["entries"]
+    with pytest.raises(PrivacyError, match=entry["release"]):
+        run(folders, tmp_path / "out", setting)
+    assert (tmp_path / "ledger.json").read_bytes() == before
+    kept = load_tensors(tmp_path / "out" / "model.safetensors")
+    assert all(torch.equal(kept[name], value) for name, value in made.items())
+
+
 def test_a_killed_step_is_made_again_with_the_same_noise(folders: Folders, tmp_path: Path) -> None:
     setting = config("noise=0.5", "rate=0.6", "steps=3", "average_share=0")
     first: list[torch.Tensor] = []

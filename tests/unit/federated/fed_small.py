@@ -13,13 +13,14 @@ from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.federated.fedlm import chosen_parameters
 from privasr_k2.federated.settings import FedLmConfig
-from privasr_k2.lm.neural.files import LstmSpec, new_lm, save_lm
-from privasr_k2.lm.neural.lstm import LstmConfig
+from privasr_k2.lm.neural.files import save_lm
+from privasr_k2.lm.neural.kinds import new_lm
+from privasr_k2.lm.neural.lstm import LstmConfig, LstmSpec
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.randomness import stream
+from tests.support.conf import section
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
 VOCABULARY = Vocabulary((*SYMBOLS, *(f"w{n}" for n in range(20))))
 SPEC = LstmSpec(
     kind="lstm",
@@ -46,8 +47,8 @@ def made_clients(count: int, most: int = 12, seed: int = 0) -> list[ClientText]:
 
 
 def settings(*overrides: str) -> FedLmConfig:
-    """``conf/fedlm.yaml`` with four rounds of cohorts of five, and what is given."""
-    return config.load(FedLmConfig, [CONF / "fedlm.yaml"], ["rounds=4", "cohort=5", *overrides])
+    """Section ``fedlm`` with four rounds of cohorts of five, and what is given."""
+    return config.load(FedLmConfig, [section("fedlm")], ["rounds=4", "cohort=5", *overrides])
 
 
 def trainer(chosen: FedLmConfig, **client: Any) -> LocalTrainer:

@@ -12,17 +12,18 @@ from privasr_k2.federated import fedlm_audit
 from privasr_k2.federated.fedlm import Federation, rounds
 from privasr_k2.federated.fedlm_audit import AuditConfig
 from privasr_k2.federated.weighting import prepare
-from privasr_k2.lm.neural.files import new_lm
+from privasr_k2.lm.neural.kinds import new_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
-from tests.unit.federated.fed_small import CONF, PRIVATE, SPEC, VOCABULARY, made_clients, settings, trainer
+from tests.support.conf import section
+from tests.unit.federated.fed_small import PRIVATE, SPEC, VOCABULARY, made_clients, settings, trainer
 
 ALONE = Process(0, 1, torch.device("cpu"))
 
 
 def audit(*overrides: str) -> AuditConfig:
-    return configs.load(AuditConfig, [CONF / "fedlm_audit.yaml"], ["canaries=5", "candidates=30", *overrides])
+    return configs.load(AuditConfig, [section("fedlm_audit")], ["canaries=5", "candidates=30", *overrides])
 
 
 def test_the_audit_exceeds_the_claim_where_noise_is_divided() -> None:

@@ -18,8 +18,8 @@ from privasr_k2.federated.train import train_fedlm
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.training.distributed import Process, join
 from privasr_k2.training.weights import load_tensors
+from tests.support.conf import section
 from tests.unit.federated.fed_small import (
-    CONF,
     PRIVATE,
     VOCABULARY,
     made_clients,
@@ -32,7 +32,7 @@ DEV = [["w1", "w2"], ["w3", "w4", "w5"]]
 
 
 def tuned(*overrides: str) -> TunedConfig:
-    files = [CONF / "fedlm.yaml", CONF / "fedlm_tune.yaml"]
+    files = [section("fedlm"), section("fedlm_tune")]
     return config.load(TunedConfig, files, ["rounds=3", "cohort=5", *overrides])
 
 

@@ -19,11 +19,11 @@ from privasr_k2.federated.adapted import (
 from privasr_k2.lm.arpa import BOS, EOS
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.marginals import history_sums
-from privasr_k2.lm.neural.files import LstmSpec, TransformerSpec, new_lm
-from privasr_k2.lm.neural.lstm import LstmConfig
+from privasr_k2.lm.neural.kinds import new_lm
+from privasr_k2.lm.neural.lstm import LstmConfig, LstmSpec
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.softmax import OutputConfig
-from privasr_k2.lm.neural.transformer import TransformerConfig
+from privasr_k2.lm.neural.transformer import TransformerConfig, TransformerSpec
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.lm.ngram import count_ngrams, estimate
 

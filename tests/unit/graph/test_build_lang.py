@@ -13,6 +13,7 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import read_json
 from privasr_k2.graph.build_lang import SPOKEN, LangConfig, build_lang
 from privasr_k2.graph.lang import load_lang
+from tests.support.conf import section
 
 TEXTS = {"train": ["the cat sat", "a cat"], "dev": ["the dog sat sat"]}
 
@@ -147,10 +148,10 @@ def test_reserved_words_are_refused(tmp_path: Path) -> None:
         build_lang(tmp_path / "l", settings, texts={"train": ["a <unk>"]}, lm_text=(), corpus_lexicon=None)
 
 
-def test_defaults(repo_root: Path) -> None:
-    assert config.load(LangConfig, [repo_root / "conf" / "lang.yaml"]).units == "phone"
+def test_defaults() -> None:
+    assert config.load(LangConfig, [section("lang")]).units == "phone"
     with pytest.raises(ConfigError, match="g2p must be"):
-        config.load(LangConfig, [repo_root / "conf" / "lang.yaml"], ["g2p=maybe"])
+        config.load(LangConfig, [section("lang")], ["g2p=maybe"])
 
 
 def icefall_bpe(folder: Path) -> tuple[list[str], Path]:

@@ -14,6 +14,7 @@ from privasr_k2.graph.lang import Lang, load_lang, symbols_text
 from privasr_k2.graph.nonterminals import ClassGraphConfig
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.ngram import count_ngrams, estimate
+from tests.support.conf import section
 
 
 @pytest.fixture
@@ -119,10 +120,10 @@ def test_broken_folders(folder: Path) -> None:
         load_graph(folder)
 
 
-def test_defaults(repo_root: Path) -> None:
-    assert config.load(ClassGraphConfig, [repo_root / "conf" / "graph.yaml"]).ctc_topology == "standard"
+def test_defaults() -> None:
+    assert config.load(ClassGraphConfig, [section("graph")]).ctc_topology == "standard"
     with pytest.raises(ConfigError, match="ctc_topology must be one of"):
-        config.load(ClassGraphConfig, [repo_root / "conf" / "graph.yaml"], ["ctc_topology=round"])
+        config.load(ClassGraphConfig, [section("graph")], ["ctc_topology=round"])
 
 
 def test_a_lang_folder_without_files(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.approximate import ApproximationConfig, approximate, probs_of_text
 from privasr_k2.lm.arpa import read_arpa, write_arpa
 from privasr_k2.lm.marginals import history_sums
+from tests.support.conf import section
 from tests.unit.lm.tiny import VOCABULARY, sentences
 
-CONF = Path(__file__).resolve().parents[3] / "conf" / "approximate.yaml"
+CONF = section("approximate")
 
 
 class Lengths:

@@ -15,12 +15,13 @@ from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import read_json, write_json, write_jsonl
 from privasr_k2.lm.class_files import ClassLmConfig, load_class_lm, save_class_lm, train_class_lm
 from privasr_k2.lm.classes import ClassLm
+from privasr_k2.lm.mixtures import open_lm
 from privasr_k2.lm.names import read_texts
-from privasr_k2.lm.perplexity import open_lm
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.tagged_files import to_record
+from tests.support.conf import section
 
-CONF = Path(__file__).resolve().parents[3] / "conf" / "class_lm.yaml"
+CONF = section("class_lm")
 WORDS = ["call", "now", "ann", "lee", "bob", "york"]
 TEXT = [
     TaggedText("1", ("call", "ann", "lee", "now"), (Entity(1, 3, "PER"),)),

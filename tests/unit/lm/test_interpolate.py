@@ -22,13 +22,14 @@ from privasr_k2.lm.interpolate import (
     em_weights,
     interpolate,
 )
-from privasr_k2.lm.mixtures import interpolate_files, save_mixture
+from privasr_k2.lm.mixtures import interpolate_files, open_lm, save_mixture
 from privasr_k2.lm.ngram import count_ngrams, estimate
-from privasr_k2.lm.perplexity import open_lm, perplexity
+from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.lm.sub_lm import make_sub_lm
+from tests.support.conf import section
 from tests.unit.lm.tiny import table
 
-CONF = Path(__file__).resolve().parents[3] / "conf" / "interpolate.yaml"
+CONF = section("interpolate")
 
 
 def bigrams(text: str, words: str, discounting: str = "witten_bell") -> Arpa:

@@ -21,9 +21,10 @@ from privasr_k2.lm.marginals import (
 )
 from privasr_k2.lm.ngram import count_ngrams, estimate, perplexity
 from privasr_k2.lm.pruning import prune_to
+from tests.support.conf import section
 from tests.unit.lm.tiny import VOCABULARY, sentences
 
-CONF = Path(__file__).resolve().parents[3] / "conf" / "fma.yaml"
+CONF = section("fma")
 
 
 @pytest.fixture(scope="module", params=["modified_kneser_ney", "kneser_ney", "witten_bell"])

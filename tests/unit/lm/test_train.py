@@ -21,6 +21,7 @@ from privasr_k2.lm.train import (
     train_ngram,
     training_text,
 )
+from tests.support.conf import section
 
 CONFIG = NgramConfig(order=3, discounting="witten_bell", max_ngrams=0, text="auto", train_repeat=1)
 TRAIN, OTHER = [["a", "b"]], [["b", "c"], ["c"]]
@@ -110,14 +111,14 @@ def test_an_imported_model_is_checked_and_pruned(tmp_path: Path) -> None:
         import_arpa(tmp_path / "a.arpa", ["A"], small, held_out=[])
 
 
-def test_defaults(repo_root: Path) -> None:
-    found = config.load(NgramConfig, [repo_root / "conf" / "lm_ngram.yaml"])
+def test_defaults() -> None:
+    found = config.load(NgramConfig, [section("lm_ngram")])
     assert found.max_ngrams == 1_000_000
     with pytest.raises(ConfigError, match="discounting must be one of"):
-        config.load(NgramConfig, [repo_root / "conf" / "lm_ngram.yaml"], ["discounting=katz"])
+        config.load(NgramConfig, [section("lm_ngram")], ["discounting=katz"])
     for wrong, message in (
         ("text=some", "text must be one of auto"),
         ("train_repeat=0", "train_repeat must be above 0"),
     ):
         with pytest.raises(ConfigError, match=message):
-            config.load(NgramConfig, [repo_root / "conf" / "lm_ngram.yaml"], [wrong])
+            config.load(NgramConfig, [section("lm_ngram")], [wrong])

@@ -15,11 +15,13 @@ from privasr_k2.am.losses import ctc_loss
 from privasr_k2.attack.likelihood import attacked
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
-from privasr_k2.pate.ensembles import TeacherEnsemble, open_models
+from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble, load_heads, teacher
 from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.heads_training import Utterances, batches, clip_by_head, train_group, train_heads
+from privasr_k2.pate.loading import open_models
 from privasr_k2.training.weights import load_tensors
+from tests.support.conf import section
 from tests.unit.am.end_to_end import model as end_to_end_model
 from tests.unit.am.end_to_end import spec as end_to_end_spec
 from tests.unit.am.small import features, tiny_model, write_corpus
@@ -382,5 +384,5 @@ def test_settings_out_of_range(changes):
 
 
 def test_defaults_load():
-    found = configuration.load(HeadConfig, [Path(__file__).parents[3] / "conf" / "heads.yaml"])
+    found = configuration.load(HeadConfig, [section("heads")])
     assert found.steps >= 1

@@ -7,13 +7,14 @@ import math
 import pytest
 
 from privasr_k2.errors import ConfigError, PrivacyError
-from privasr_k2.pate.mechanisms import MECHANISMS, RELATION, Setting, make_setting
+from privasr_k2.pate.mechanisms import RELATION, Setting, make_setting
 from privasr_k2.pate.plan import VotePlanConfig, largest_noise, plan_votes, winning_chance
 from privasr_k2.pate.published import as_published, published_epsilons, published_lines, published_noise
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
 from privasr_k2.privacy.pate.lnmax import lnmax_event
+from privasr_k2.privacy.pate.mechanisms import all_mechanisms
 from tests.unit.pate.small_pate import mechanism
 
 
@@ -37,7 +38,7 @@ def test_epsilon_and_noise_say_how_many_answers() -> None:
     assert setting(answers=3).answers == 3
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", all_mechanisms())
 def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
     found = setting(mechanism=name, noise=0.0, answers=20, delta=1e-4)
     assert found.answers == 20 and found.epsilon is not None

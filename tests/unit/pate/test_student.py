@@ -21,12 +21,12 @@ from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.student import StudentInputs, config_of, train_student
 from privasr_k2.pate.student_data import Hyp
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.weights import load_tensors
+from privasr_k2.training.weights import load_tensors, read_header
+from tests.support.conf import section
 from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
 from tests.unit.am.small import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
-CONF = Path(__file__).resolve().parents[3] / "conf"
 SHORT = [
     "epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2", "student.pool_role=train",
     "spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4",
@@ -34,7 +34,7 @@ SHORT = [
 
 
 def quick(kind: str, *changes: str) -> Any:
-    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml", CONF / "student.yaml"]
+    files = [section(f"am_{kind}"), section(f"am_{kind}", "tiny"), section("student")]
     found = configuration.load(config_of(kind_of(files)), files, [*SHORT, *changes])
     if kind == "ctc":
         return replace(found, encoder=encoder_config("tdnn", dropout=0.1))
@@ -105,6 +105,11 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_
     before = (tmp_path / "s" / "model.safetensors").read_bytes()
     train_student(given, tmp_path / "s", config, ALONE)  # finished: nothing is trained again
     assert (tmp_path / "s" / "model.safetensors").read_bytes() == before
+    latest = tmp_path / "s" / "ways" / "none" / "checkpoints" / "latest.safetensors"
+    fingerprint = read_header(latest)["fingerprint"]
+    other = quick("ctc", "student.ways=[none]", "student.unanswered.least=0.0", "student.labelled_weight=2")
+    train_student(given, tmp_path / "s", other, ALONE)  # another loss is another training
+    assert read_header(latest)["fingerprint"] != fingerprint
 
 
 def test_ways_without_a_difference_are_trained_once(corpus: tuple[Path, Path], tmp_path: Path) -> None:

@@ -309,3 +309,64 @@ def test_two_processes_cannot_make_one_release(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as third, begin(ledger, tmp_path / "exp") as fourth:
         assert third.is_finished and fourth.is_finished  # they draw nothing
     assert spent(ledger) == 1
+
+
+@pytest.fixture
+def earlier(monkeypatch):
+    """What 075ac45 wrote: fingerprints without a scheme."""
+    with monkeypatch.context() as patch:
+        patch.setattr(release, "SCHEME", "")
+        yield patch
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_release_of_an_earlier_version_is_read(ledger, tmp_path, earlier, finished):
+    with begin(ledger, tmp_path / "exp") as first:
+        before = noise(first)
+        if finished:
+            first.finish()
+    earlier.undo()
+    with begin(ledger, tmp_path / "exp") as second:
+        assert second.entry == first.entry and second.is_continued and second.is_finished == finished
+        assert finished or noise(second) == before
+    assert spent(ledger) == 1
+
+
+def test_a_release_of_an_earlier_version_is_refused_by_name(ledger, tmp_path, earlier):
+    with begin(ledger, tmp_path / "exp") as first:
+        first.finish()
+    earlier.undo()
+    written = ledger.read_bytes()
+    with (
+        pytest.raises(PrivacyError, match=first.entry.release),
+        begin(ledger, tmp_path / "exp", fingerprint="b" * 64),
+    ):
+        pass
+    assert ledger.read_bytes() == written
+    # Where something else is spent it is another release; and so it is in another place.
+    other = dataclasses.replace(COUNTS, event=events.pure(0.9))
+    with begin(ledger, tmp_path / "exp", spending=other), begin(ledger, tmp_path / "new"):
+        assert spent(ledger) == 3
+
+
+def test_fingerprints_of_releases_are_those_of_earlier_versions(tmp_path):
+    """Hash by 075ac45; another one would make finished releases again."""
+    (tmp_path / "folder").mkdir()
+    for name in ("votes", "folder/a", "folder/.hidden"):
+        (tmp_path / name).write_text("content")
+
+    @dataclasses.dataclass(frozen=True)
+    class Inner:
+        rate: float
+        names: list[str]
+
+    @dataclasses.dataclass(frozen=True)
+    class Config:
+        mechanism: str
+        inner: Inner
+        limit: float | None
+
+    found = release.fingerprint_of(
+        Config("gnmax", Inner(0.5, ["a", "b"]), None), [tmp_path / "votes", tmp_path / "folder"]
+    )
+    assert found == "edc163879eadbd91e02a5d2b289f22c477f75f9c89428b2c11a1bde15bbf6b59"

@@ -24,6 +24,7 @@ from privasr_k2.scoring.results import (
     score_part,
     score_utterances,
 )
+from tests.support.conf import section
 
 POINT = Weights(0.5, 0.0)
 OPTIONS = ScoreOptions(role="", num_replicates=200, confidence=0.95, seed=1)
@@ -117,13 +118,13 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         read_scored_words(tmp_path)
 
 
-def test_the_options_that_come_with_the_project_are_valid(repo_root: Path) -> None:
-    loaded = config.load(ScoreOptions, [repo_root / "conf" / "score.yaml"])
+def test_the_options_that_come_with_the_project_are_valid() -> None:
+    loaded = config.load(ScoreOptions, [section("score")])
     assert loaded.confidence == 0.95
     with pytest.raises(ValueError, match="num_replicates"):
         replace(loaded, num_replicates=0)
     with pytest.raises(ConfigError, match="confidence"):
-        config.load(ScoreOptions, [repo_root / "conf" / "score.yaml"], ["confidence=95"])
+        config.load(ScoreOptions, [section("score")], ["confidence=95"])
 
 
 def test_another_role_is_refused() -> None:

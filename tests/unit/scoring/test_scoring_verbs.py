@@ -14,6 +14,7 @@ from privasr_k2.bin import report, score, tune_weights
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring import results
+from tests.support.conf import section
 
 GRID = [(0.5, 0.0), (1.0, 0.0), (2.0, 0.0)]
 
@@ -69,7 +70,7 @@ def _score(run: Callable[..., None], repo_root: Path, role: str, *more: str) -> 
         score.main,
         *("--in-hyps", f"exp/ctc/decode_{role}", "--in-lang", "data/lang"),
         *("--in-manifests", "data/manifests", "--out-dir", f"exp/ctc/score_{role}"),
-        *("--config", str(repo_root / "conf/score.yaml"), "--set", "num_replicates=100", f"role={role}"),
+        *("--config", str(section("score")), "--set", "num_replicates=100", f"role={role}"),
         *more,
     )
 

@@ -14,8 +14,9 @@ from privasr_k2.privacy.spending import guarantees
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.sanitized_release import ABOUT, SanitizeConfig, guarantee, sanitize, spending, worth
 from privasr_k2.text.tagged_files import read_tagged
+from tests.support.conf import section
 
-DEFAULTS = Path(__file__).parents[3] / "conf/sanitize.yaml"
+DEFAULTS = section("sanitize")
 LISTS = {"PER": ["ann", "bob", "eve"], "LOC": ["bath", "rome", "york", "bonn", "oslo"]}
 TEXTS = [
     TaggedText(f"id{n}", ("ask", "ann", str(n)), (Entity(1, 2, "PER"),), f"u{n % 5}", "d") for n in range(50)

@@ -11,6 +11,7 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.randomness import stream
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.splits import SplitConfig, choose_users, describe, split_texts, statistics
+from tests.support.conf import section
 
 CONFIG = SplitConfig(sizes=[20.0, 12.0, 15.0], tolerance=1.0, seed=3)
 
@@ -147,7 +148,7 @@ def test_users_must_be_known_and_in_one_part():
 )
 def test_bad_settings(repo_root, value, message):
     with pytest.raises(ConfigError, match=message):
-        config.load(SplitConfig, [repo_root / "conf/split_text.yaml"], [value])
+        config.load(SplitConfig, [section("split_text")], [value])
 
 
 def test_statistics_count_what_table_1_counts():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,9 @@ from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.tagging import TagConfig, tag_texts
 from privasr_k2.text.truecase import Truecaser
+from tests.support.conf import section
 
-DEFAULTS = Path(__file__).parents[3] / "conf/tag_entities.yaml"
+DEFAULTS = section("tag_entities")
 
 
 def given(*values: str) -> TagConfig:

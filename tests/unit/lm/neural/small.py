@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,13 @@ import torch
 from torch import Tensor
 
 from privasr_k2 import config
-from privasr_k2.lm.neural.files import NeuralLmConfig, kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.kinds import NeuralLmConfig, kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from privasr_k2.randomness import stream
+from tests.support.conf import section
 
-CONF = Path(__file__).resolve().parents[4] / "conf"
 KINDS = ("lstm", "char_lstm", "transformer")
 SOFTMAXES = ("full", "adaptive")
 #: Every kind with every softmax, tied where there is something to tie.
@@ -32,7 +31,7 @@ WORDS = tuple(f"word{n}"[n % 3 :] for n in range(22))
 
 def settings(kind: str, softmax: str = "full", tied: bool = False, *more: str) -> NeuralLmConfig:
     """A tiny configuration without dropout."""
-    files = [CONF / f"lm_{kind}.yaml", CONF / "tiny" / f"lm_{kind}.yaml"]
+    files = [section(f"lm_{kind}"), section(f"lm_{kind}", "tiny")]
     chosen = [f"output.softmax={softmax}", f"output.tied={str(tied).lower()}", "output.cutoffs=[6,14]"]
     sizes = {
         "lstm": ["network.embedding_dim=12", "network.dim=16", "network.layers=2"],

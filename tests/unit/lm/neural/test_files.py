@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.lm.neural.files import load_lm, save_lm, spec_of
+from privasr_k2.lm.neural.files import load_lm, save_lm
+from privasr_k2.lm.neural.kinds import spec_of
 from tests.unit.lm.neural.small import KINDS, random_words, settings, tiny
 
 
@@ -52,7 +53,7 @@ def test_files_of_two_models(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the weights of this model"):
         load_lm(tmp_path / "b")
     (tmp_path / "b" / "model.yaml").write_text("kind: rnnme\n")
-    with pytest.raises(ConfigError, match="kind: one of lstm"):
+    with pytest.raises(ConfigError, match="kind: one of char_lstm"):
         load_lm(tmp_path / "b")
     (tmp_path / "a" / "model.safetensors").write_bytes(b"half a file")
     with pytest.raises(DataError, match="a whole safetensors file"):

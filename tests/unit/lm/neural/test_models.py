@@ -7,10 +7,11 @@ import torch
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.lm.neural.char_lstm import spell
-from privasr_k2.lm.neural.files import kind_of, new_lm, spec_of
+from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.model import join
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
-from tests.unit.lm.neural.small import CONF, KINDS, MODELS, SOFTMAXES, WORDS, random_words, settings, tiny
+from tests.support.conf import section
+from tests.unit.lm.neural.small import KINDS, MODELS, SOFTMAXES, WORDS, random_words, settings, tiny
 
 EVERY = pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
 
@@ -174,9 +175,9 @@ def test_what_no_model_can_be(kind: str, wrong: str, named: str) -> None:
 
 
 def test_the_kind_is_named(tmp_path) -> None:
-    with pytest.raises(ConfigError, match="one of lstm, char_lstm, transformer"):
+    with pytest.raises(ConfigError, match="one of char_lstm, lstm, transformer"):
         kind_of([])
     (tmp_path / "a.yaml").write_text("kind: lsmt  # no such\n")
     with pytest.raises(ConfigError, match=r"a.yaml: expected kind.*found 'lsmt'"):
-        kind_of([CONF / "lm_lstm.yaml", tmp_path / "a.yaml"])
+        kind_of([section("lm_lstm"), tmp_path / "a.yaml"])
     assert len(WORDS) + 2 == 24

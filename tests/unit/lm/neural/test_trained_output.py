@@ -11,7 +11,8 @@ import torch
 
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_text
-from privasr_k2.lm.neural.files import WEIGHTS, continue_lm, load_lm, save_lm, spec_of
+from privasr_k2.lm.neural.files import WEIGHTS, continue_lm, load_lm, save_lm
+from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.lm.neural.train import LmTask, train_lm
 from privasr_k2.training.weights import load_tensors, read_header
 from tests.unit.lm.neural.small import MODELS, WORDS, grammar_sentences, random_words, settings, tiny

@@ -1,0 +1,122 @@
+"""The kinds of neural language models: how each is configured and built, one object per kind.
+
+A new kind is a file of this folder that adds itself to :data:`KINDS` and is named in :func:`_own_kinds`,
+or a plugin (:mod:`privasr_k2.plugins`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from privasr_k2 import config as configuration
+from privasr_k2.lm.neural.model import NeuralLm
+from privasr_k2.lm.neural.softmax import OutputConfig
+from privasr_k2.lm.neural.vocabulary import Vocabulary
+from privasr_k2.lm.train import check_text
+from privasr_k2.plugins import Registry
+from privasr_k2.randomness import derive_seed
+from privasr_k2.training.task import TrainerConfig
+
+
+@dataclass(frozen=True)
+class NeuralLmConfig(TrainerConfig):
+    """What ``conf/lm_<kind>.yaml`` holds besides the network.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        output: the softmax.
+        trained: ``all``, or ``output``: the softmax alone, of a model that is trained further.
+        text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
+        max_text_words: train on sentences chosen at random with so many words; 0 = on all.
+        max_words: most positions in a batch of a process, sentence ends and padding included.
+    """
+
+    kind: str
+    output: OutputConfig
+    trained: str
+    text: str
+    train_repeat: int
+    max_text_words: int
+    max_words: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind not in KINDS or not isinstance(self, KINDS[self.kind].config):
+            raise ValueError(f"kind must be that of the configuration's file, got {self.kind!r}")
+        if self.trained not in ("all", "output"):
+            raise ValueError(f"trained must be all or output, got {self.trained!r}")
+        if self.trained == "output" and self.output.tied:
+            raise ValueError(
+                "trained=output needs output.tied=false, because tied vectors are read as well: set it, and "
+                "a tied model of --in-init goes on with a copy of them to read"
+            )
+        check_text(self)
+        for name, least in {"max_words": 1, "max_text_words": 0}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What every ``model.yaml`` holds; with ``words.txt`` it is what is needed to build the model again.
+
+    Attributes:
+        kind, output: as in :class:`NeuralLmConfig`.
+        untied: the model was tied and then trained further with ``output.tied=false``: it reads a copy of the
+            vectors that predicted words until then. Older files do not say so, and are of no such model.
+    """
+
+    kind: str
+    output: OutputConfig
+    untied: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of language model.
+
+    Attributes:
+        config: of a training, with the network's numbers as ``network``.
+        spec: what of it is kept in ``model.yaml``.
+        make: a spec and a vocabulary to a model.
+    """
+
+    config: type[NeuralLmConfig]
+    spec: type[Any]
+    make: Callable[[Any, Vocabulary], NeuralLm]
+
+
+def _own_kinds() -> None:
+    for name in ("lstm", "char_lstm", "transformer"):
+        importlib.import_module(f"privasr_k2.lm.neural.{name}")
+
+
+#: By name.
+KINDS = Registry[Kind]("kind", _own_kinds)
+
+
+def kind_of(files: Iterable[Path]) -> Kind:
+    """The kind that YAML files name, the last one winning.
+
+    Raises:
+        ConfigError: none of them names one of :data:`KINDS`.
+    """
+    return KINDS[configuration.named_kind(files, KINDS.names(), "conf/lm_lstm.yaml")]
+
+
+def spec_of(config: NeuralLmConfig) -> Spec:
+    """What of a configuration the model's form depends on."""
+    return KINDS[config.kind].spec(config.kind, config.output, config.network)  # type: ignore[attr-defined]
+
+
+def new_lm(spec: Spec, vocabulary: Vocabulary, seed: int) -> NeuralLm:
+    """A model with random weights of its own stream; torch's global generator stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "initial weights"))
+        return KINDS[spec.kind].make(spec, vocabulary)

@@ -1,0 +1,100 @@
+"""Registries of named objects, and files outside the package that add to them.
+
+The environment variable ``PRIVASR_PLUGINS`` names Python files, separated as in ``PATH``. Each is run once,
+before the first look-up in any registry, and registers what it defines: an aggregation mechanism
+(:mod:`privasr_k2.privacy.pate.mechanisms`), an encoder (:mod:`privasr_k2.am.encoders.common`), a kind of
+acoustic model (:mod:`privasr_k2.am.kinds`) or of language model (:mod:`privasr_k2.lm.neural.kinds`).
+A plugin is a program: name only files that you trust.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from privasr_k2.errors import ConfigError
+
+VARIABLE = "PRIVASR_PLUGINS"
+T = TypeVar("T")
+_begun: set[str] = set()
+
+
+def load_plugins() -> None:
+    """Run the files of ``PRIVASR_PLUGINS`` that this process has not run yet.
+
+    Raises:
+        ConfigError: a file that is missing, is not Python, or imports what is not there.
+    """
+    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        path = Path(name).resolve()
+        if str(path) in _begun:  # also while it runs: it imports the registries
+            continue
+        _begun.add(str(path))
+        module_name = f"privasr_plugin_{len(_begun)}_{path.stem}"
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise ConfigError(VARIABLE, "Python files", name, "correct the path")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module  # dataclasses look up their annotations there
+        try:
+            spec.loader.exec_module(module)
+        except (ImportError, SyntaxError) as error:
+            found = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{VARIABLE}: {path}", "a plugin that runs", found, "correct it") from error
+
+
+class Registry(Generic[T]):
+    """Objects by name.
+
+    Args:
+        what: the objects' kind, for errors.
+        own: registers the package's objects at the first look-up; by default they are there already.
+
+    >>> registry = Registry[int]("mechanism")
+    >>> registry.add("one", 1)
+    1
+    >>> registry["two"]
+    Traceback (most recent call last):
+    ...
+    privasr_k2.errors.ConfigError: mechanism: expected one of one, found 'two'
+      way out: correct the name
+    """
+
+    def __init__(self, what: str, own: Callable[[], object] = lambda: None) -> None:
+        self._what, self._own = what, own
+        self._objects: dict[str, T] = {}
+
+    def add(self, name: str, value: T) -> T:
+        """Register ``value``.
+
+        Raises:
+            ConfigError: another object has this name.
+        """
+        if self._objects.get(name, value) is not value:
+            raise ConfigError(f"{self._what} {name}", "a name of its own", "one that is taken", "rename it")
+        self._objects[name] = value
+        return value
+
+    def items(self) -> dict[str, T]:
+        """All objects by name, the package's before those of plugins."""
+        self._own()
+        load_plugins()
+        return dict(self._objects)
+
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted: the order of registering depends on who imports what first."""
+        return tuple(sorted(self.items()))
+
+    def __getitem__(self, name: str) -> T:
+        objects = self.items()
+        if name not in objects:
+            expected = f"one of {', '.join(sorted(objects))}"
+            raise ConfigError(self._what, expected, repr(name), "correct the name")
+        return objects[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.items()

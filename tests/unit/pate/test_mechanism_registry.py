@@ -1,0 +1,145 @@
+"""The registry of aggregation mechanisms, and one that a single file adds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privasr_k2.attack.vote_audit import AUDITS
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import read_json, read_jsonl
+from privasr_k2.pate.votes import write_votes
+from privasr_k2.plugins import Registry, load_plugins
+from privasr_k2.privacy.ledger import only_entry
+from privasr_k2.privacy.pate.gnmax import gnmax_event
+from privasr_k2.privacy.pate.mechanisms import POSTERIORS, VOTES, all_mechanisms, mechanism
+from tests.support.conf import section
+from tests.unit.pate.small_pate import made_votes
+
+ROOT = Path(__file__).resolve().parents[3]
+TOY = '''
+"""GNMax whose ties go to the class that comes last: what is done to noisy counts afterwards costs nothing."""
+import numpy as np
+from privasr_k2.privacy.discrete import DiscreteGaussianNoise
+from privasr_k2.privacy.pate.gnmax import gnmax_event
+from privasr_k2.privacy.pate.mechanisms import VOTES, Mechanism, register
+
+def noise(values, scale, largest_weight, stream):
+    return DiscreteGaussianNoise(scale).add(values) + np.arange(len(values)) * 2.0**-30
+
+register(Mechanism(
+    "last_max", "LastMax", VOTES, share=0.25, noise=noise,
+    event=lambda of: gnmax_event(sigma=of.noise, answers=of.answers, discrete=True),
+    exponent=lambda steps, scale: steps.astype(float) ** 2 / (2 * scale**2), tail=9.0,
+))
+'''
+#: Runs verbs one after the other: their names and flags are given as JSON.
+RUN = """
+import importlib, json, sys
+for verb, *flags in json.loads(sys.argv[1]):
+    sys.argv = [verb, *flags]
+    module = importlib.import_module(f"privasr_k2.bin.{verb}")
+    module.cli.run(module.main)
+"""
+
+
+def run_verbs(*commands: tuple[object, ...], plugin: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run verbs in one process, with a plugin."""
+    given = json.dumps([[str(part) for part in command] for command in commands])
+    environment = {**os.environ, "PRIVASR_PLUGINS": "" if plugin is None else str(plugin)}
+    return subprocess.run(
+        [sys.executable, "-c", RUN, given], cwd=ROOT, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
+    plugin = tmp_path / "toy.py"
+    plugin.write_text(TOY)
+    # Votes on frames need no N-best lists; of a language folder only the hash is taken.
+    votes, _ = made_votes(
+        [[9, 2, 0]] * 6, vote="frame", tokens=("<blk>", "▁a", "▁b"), digests=()
+    )  # fmt: skip
+    write_votes(tmp_path / "votes" / "1.safetensors", votes)
+    (tmp_path / "lang").mkdir()
+    name = "mechanism=last_max"
+    plan = ("plan_votes", "--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set",
+            name, "teachers=[15]", "agreement=[1.0]", "classes=2", "epsilon=[8]")  # fmt: skip
+    labels = ("aggregate_votes", "--in-private-votes", tmp_path / "votes", "--in-lang", tmp_path / "lang",
+              "--out-dir", tmp_path / "labels", "--out-privacy", tmp_path / "privacy.json", "--ledger",
+              tmp_path / "ledger.json", "--config", section("pate"), "--set", name, "data=toy/train",
+              "delta=1e-3", "answers=4")  # fmt: skip
+    audit = ("audit_pate", "--in-labels", tmp_path / "labels", "--out-audit", tmp_path / "audit.json",
+             "--config", section("audit_pate"), "--set", "draws=600")  # fmt: skip
+    done = run_verbs(plan, labels, audit, plugin=plugin)
+    assert done.returncode == 0, done.stderr
+    assert read_json(tmp_path / "plan.json")["plans"][0]["votes"] > 0
+    about = read_json(tmp_path / "labels" / "labels.json")
+    assert about["mechanism"] == "last_max" and about["votes_answered"] == 4
+    assert len([*read_jsonl(tmp_path / "labels" / "labels.jsonl")]) == 4
+    event = only_entry(tmp_path / "privacy.json").spending.event
+    assert event == gnmax_event(sigma=about["noise"], answers=4, discrete=True)
+    lower = read_json(tmp_path / "audit.json")["tied"]["whole_release"]["epsilon_lower"]
+    assert lower["sound"] < about["epsilon"]["value"] and lower["broken"] > 1
+    # Without the file its labels are nobody's, and not those of another mechanism.
+    done = run_verbs(audit, plugin=None)
+    assert done.returncode == 2 and "lnmax, found 'last_max'" in done.stderr
+
+
+def test_names_and_limits() -> None:
+    assert all_mechanisms(aggregates=POSTERIORS) == (
+        "gaussian_posteriors",
+        "laplace_posteriors",
+    )
+    assert all_mechanisms(tokens=True) == ("gnmax", "lnmax", "confident_gnmax")
+    assert [name for name in all_mechanisms() if mechanism(name).needs_threshold] == ["confident_gnmax"]
+    assert {mechanism(name).audit for name in all_mechanisms()} <= set(AUDITS.names())
+    with pytest.raises(ConfigError, match="confident_gnmax, gaussian_posteriors, gnmax"):
+        mechanism("laplace")
+
+
+@pytest.mark.parametrize(("teachers", "whole", "tokens"), [(15, 4.5, 2.25), (250, 75.0, 37.5)])
+def test_default_noise(teachers: int, whole: float, tokens: float) -> None:
+    assert mechanism("gnmax").default_noise(teachers) == whole
+    assert mechanism("gnmax").default_noise(teachers, tokens=True) == tokens
+    assert mechanism("lnmax").default_noise(teachers) == pytest.approx(whole * 2 / 3)
+
+
+def test_names_are_read_without_heavy_packages() -> None:
+    code = "import sys; from privasr_k2.privacy.pate.mechanisms import all_mechanisms as a; print(a()); "
+    code += "print({'torch', 'dp_accounting', 'scipy', 'opendp'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(all_mechanisms()), "set()"]
+
+
+@pytest.mark.parametrize("text", [None, "import nothing_like_it", "def"])
+def test_plugins_that_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
+    path = tmp_path / "broken.py"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("PRIVASR_PLUGINS", str(path))
+    with pytest.raises(ConfigError, match=r"broken\.py"):
+        load_plugins()
+
+
+def test_a_name_is_taken_once() -> None:
+    registry = Registry[object]("thing")
+    registry.add("a", registry)
+    assert registry.add("a", registry) is registry and registry.names() == ("a",)
+    with pytest.raises(ConfigError, match="thing a"):
+        registry.add("a", object())
+
+
+def test_noise_of_votes_breaks_ties_at_random() -> None:
+    from privasr_k2.randomness import new_secret, noise_stream
+
+    counts = np.zeros(4000, dtype=np.int64)
+    for name in all_mechanisms(aggregates=VOTES):
+        noisy = mechanism(name).noise(counts, 0.01, 1.0, noise_stream(new_secret(), "test"))
+        assert np.all(np.floor(noisy) == 0) and len(np.unique(noisy)) == 4000

@@ -1,0 +1,37 @@
+"""Phone errors of words, by a lexicon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_jsonl
+from privasr_k2.scoring.word_phones import phone_rates, words_of
+from tests.unit.scoring.made_scores import write_hyps as _write
+
+SPOKEN = {"a": ["ah"], "b": ["b", "iy"], "c": ["s", "iy"], "d": ["d", "iy"], "sea": ["s", "iy"]}
+
+
+def test_phones_of_words_are_counted(tmp_path: Path) -> None:
+    # One phone of c is wrong; d is deleted; a homophone; a word that nobody can say.
+    score = _write(tmp_path / "x", ["a b b d", "a b c", "a b sea d", "a b c d zz"])
+    found = phone_rates(score, SPOKEN)
+    assert list(found) == ["test_x"]
+    counts = found["test_x"].counts
+    assert (counts.ref_words, counts.substitutions, counts.deletions, counts.insertions) == (28, 1, 2, 1)
+    assert found["test_x"].unspoken == 1 and counts.percent == pytest.approx(100 * 4 / 28)
+    interval = found["test_x"].interval
+    # Speakers s0 (two utterances: 1 substitution, 1 insertion), s1 (2 deletions), s2 (none) are drawn.
+    assert interval is not None and (interval.low, interval.high) == (0.0, pytest.approx(2 / 7))
+    assert words_of([score]) == ({"a", "b", "c", "d"}, {"a", "b", "c", "d", "sea", "zz"})
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    score = _write(tmp_path / "x", ["a b c d"])
+    with pytest.raises(DataError, match="none of 'd'"):
+        phone_rates(score, {word: phones for word, phones in SPOKEN.items() if word != "d"})
+    write_jsonl(tmp_path / "x" / "utterances.jsonl", [{"id": "u0"}])
+    with pytest.raises(DataError, match="what score writes"):
+        phone_rates(score, SPOKEN)
