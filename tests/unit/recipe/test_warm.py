@@ -253,7 +253,7 @@ def test_a_verb_is_started_anew_where_the_server_has_died(tmp_path: Path, repo_r
     with launch.Pool(at_once=1, work_dir=tmp_path) as pool:
         for _ in range(2):
             pool.add([command])
-            assert pool.next_ended().code == 0 and "usage: score " in command.log.read_text()
+            assert pool.next_ended().code == 0 and "verb score " in command.log.read_text()
             (server,) = pool._servers.values()
             server._process.kill()
             server._process.wait()
