@@ -105,7 +105,8 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
         yield Cell(text or NOTHING, text)
     yield Cell(text_of("epsilon", row.epsilon), row.epsilon)
     yield Cell(text_of("person_epsilon", row.person_epsilon), row.person_epsilon)
-    yield Cell(f"{row.unit}, delta {row.delta:g}" if row.delta else row.unit or NOTHING, row.unit)
+    delta = f", delta {row.delta:g}".replace("-", "\u2011") if row.delta else ""
+    yield Cell(f"{row.unit}{delta}" or NOTHING, row.unit)
     yield Cell(text_of(metric, public), public)
     ends = "" if rate.low is None else f" ({interval_text(metric, rate.low, rate.high)})"
     yield Cell(text_of(metric, rate.value) + ends, rate.value)
@@ -140,7 +141,8 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
                     continue
                 name = f"{row.recipe}, {row.corpus}{', ' if y.part else ''}{y.part}"
                 plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
-                line = " ".join(filter(None, (row.method, str(row.facts.get("mechanism") or ""))))
+                facts = (str(row.facts.get(name) or "") for name in ("model", "mechanism"))
+                line = " ".join(filter(None, (row.method, *facts)))
                 plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
                 add_levels(plot, index, row, y)
     for plot in plots.values():

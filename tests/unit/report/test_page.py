@@ -78,7 +78,7 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     assert (found["public"], found["not private"], found["gap closed %"]) == ("23.33", "6.67", "80")
     assert found["private"] == f"10.00 ({own.low:.2f} to {own.high:.2f})"
     [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
-    assert found["p (Holm)"] == p_text(test.p_holm) and found["unit"] == "speaker, delta 1e-05"
+    assert found["p (Holm)"] == p_text(test.p_holm) and found["unit"] == "speaker, delta 1e\u201105"
 
 
 def test_a_comparison_stands_once_with_one_p(tmp_path: Path) -> None:
