@@ -113,7 +113,7 @@ def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: 
             "--out-results",
             "exp/ctc/results.jsonl",
             "--config",
-            conf / "report.yaml",
+            str(conf / "report.yaml"),
             conf / "reports/ctc.yaml",
         ),
         *("--set", "command=./run.sh mini ctc"),
