@@ -6,6 +6,7 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,11 +84,16 @@ def _section(number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[s
 
 
 def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
-    """Systems of the first table, each with its error rate, or its perplexity where nothing was decoded."""
+    """Systems of the first table, each with its error rate, its perplexity where nothing was decoded, or
+    nothing where it is a release that was not measured by itself."""
     for rows in index.of_system.values():
         if rows[0].headline:
             rates = [row for row in rows if row.kind == "score_test" and row.metric in ("wer", "per")]
-            yield from ((rows[0], rate) for rate in rates or [row for row in rows if row.metric == "ppl"])
+            rates = rates or [row for row in rows if row.metric == "ppl"]
+            nothing = replace(
+                rows[0], kind="", part="", item="", metric="wer", value=None, low=None, high=None
+            )
+            yield from ((rows[0], rate) for rate in rates or [nothing])
 
 
 def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
@@ -114,7 +120,7 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     closed = gap_closed(public, rate.value, not_private)
     yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
     yield Cell(NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm)
-    yield Cell(f"{where}, {_RATES[metric]}", where)
+    yield Cell(f"{where}, {_RATES[metric]}" if rate.kind else row.corpus, where)
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
