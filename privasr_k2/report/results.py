@@ -228,7 +228,9 @@ def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
 
     def key(row: Row) -> Comparison:
         other = folders.get((row.recipe, row.against), row.against)
-        return row.corpus, row.folder or row.system, other, row.part, row.metric
+        # Work folders may share the names of corpora and folders: what differs in its outcome is another one.
+        outcome = f"{row.value} {row.p}"
+        return row.corpus, row.folder or row.system, other, row.part, row.metric, outcome
 
     return [(key(row), row) for row in rows if row.against]
 

@@ -103,7 +103,7 @@ def _tables(told: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
     found = [
         (rows[0], place)
         for rows in index.of_system.values()
-        if fits(rows[0], told.where) and (rows[0].method != RECIPE or "method" in told.where)
+        if fits(rows[0], told.where) and (told.kinds or rows[0].method != RECIPE)
         for place in _places(rows, told)
     ]
     values: list[Fact] = [None]

@@ -24,7 +24,7 @@ from privasr_k2.report.measures import p_text
 from privasr_k2.report.page import headline, page
 from privasr_k2.report.results import collect, read_rows
 from privasr_k2.report.tables import Index
-from tests.unit.report.made_recipe import CONF, context, figure, layout, origin, pate, rows_of
+from tests.unit.report.made_recipe import CONF, context, figure, layout, origin, pate, rows_of, spend, system
 
 ROOT = CONF.parent
 CHROMIUM = shutil.which("chromium")
@@ -78,7 +78,16 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     assert (found["public"], found["not private"], found["gap closed %"]) == ("23.33", "6.67", "80")
     assert found["private"] == f"10.00 ({own.low:.2f} to {own.high:.2f})"
     [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
-    assert found["p (Holm)"] == p_text(test.p_holm) and found["unit"] == "speaker, delta 1e-05"
+    assert found["p (Holm)"] == p_text(test.p_holm) and found["unit"] == "speaker, delta 1e\u201105"
+
+
+def test_a_release_that_was_not_measured_has_its_row(tmp_path: Path) -> None:
+    spent = {"privacy": str(spend(tmp_path / "text", 2.0, unit="utterance"))}
+    one = system(tmp_path, "text", "release", artifacts=spent, protects="names", headline=True)
+    rows = rows_of(tmp_path, [one])
+    [row] = headline([(Index(rows), rows)]).rows
+    texts = [cell.text for cell in row]
+    assert texts[:2] == ["text", "names"] and texts[3] == texts[6] == "–" and texts[-1] == "toy"
 
 
 def test_a_comparison_stands_once_with_one_p(tmp_path: Path) -> None:

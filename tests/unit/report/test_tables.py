@@ -10,6 +10,7 @@ import pytest
 
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated.train import paper_epsilon
+from privasr_k2.fileio import write_json
 from privasr_k2.report.compare import comparison_text
 from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
 from privasr_k2.report.layout import fits
@@ -123,6 +124,20 @@ def test_parts_have_rows_and_whole_figures_stand_in_each(tmp_path: Path) -> None
     write_score(tmp_path / "a" / "score_test", {"x": (REFS, hyps(3)), "y": (REFS, hyps(6))})
     [rates] = tables_of(layout("ctc"), rows_of(tmp_path, [one]))
     assert [[cell.text for cell in row[:2]] for row in rates.rows] == [["a", "x"], ["a", "y"]]
+
+
+def test_artifacts_of_the_whole_recipe_have_their_tables(tmp_path: Path) -> None:
+    write_json(tmp_path / "lambda.json", {"lam": 0.6, "criterion": "errors", "at_end": False})
+    artifacts = {"weights": str(tmp_path / "lambda.json")}
+    systems = [
+        system(tmp_path, "baseline", "public", 20, facts={"study": "all"}),
+        system(tmp_path, "T1", "fmp", 12, facts={"study": "rounds", "rounds": 1}, compare_with=("baseline",)),
+        system(tmp_path, "all_systems", "recipe", artifacts=artifacts),
+    ]
+    made = {table.title: table for table in tables_of(layout("fmp"), rows_of(tmp_path, systems))}
+    assert cells(made["Chosen on the clients of dev"], "all systems")["lambda"] == "0.6"
+    assert [row[0].text for row in made["Table 2: rounds"].rows] == ["baseline", "T1"]
+    assert cells(made["Table 2: rounds"], "T1")["published: WER %"] == "31.44"
 
 
 def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
