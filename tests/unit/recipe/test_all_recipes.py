@@ -35,10 +35,11 @@ def flags_of(verb: str) -> frozenset[str]:
 
 
 def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declaration:
-    # mini has no public text for compose's and fedlm's LMs but its own; pate needs characters there.
     words = ["--preset", preset, "--work-dir", str(tmp_path)]
     if recipe in ("pate", "dpsgd") and find_corpus(corpus, ROOT, ROOT).options.get("token_type") is None:
         words += [] if corpus in ("librispeech", "timit") else ["--token-type", "char"]
+    if recipe in ("classlm", "compose") and corpus in ("librispeech", "timit"):
+        words += ["--public-names", str(tmp_path)]  # these corpora come without names
     return declare(corpus, recipe, words, ROOT, tmp_path)
 
 
