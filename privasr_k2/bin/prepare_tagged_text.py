@@ -1,4 +1,6 @@
-r"""Turn annotated text into tagged text, with the labels of its annotation.
+r"""Earlier way: tag_entities --raw-conll.
+
+Turn annotated text into tagged text, with the labels of its annotation.
 
     python -m privasr_k2.bin.prepare_tagged_text --raw-earnings21 corpus/earnings21 --out-dir data/gold \
         --config conf/earnings21.yaml
@@ -13,7 +15,7 @@ four classes. Writes NAME.jsonl.gz to --out-dir.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from privasr_k2.bin import cli
@@ -21,9 +23,9 @@ from privasr_k2.corpora.earnings21 import Earnings21Config, deal
 from privasr_k2.corpora.spoken_numbers import spoken_words
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path
-from privasr_k2.text.entities import TaggedText, moved
+from privasr_k2.text.entities import TaggedText
 from privasr_k2.text.normalize import normalize_english
-from privasr_k2.text.tag_gold import GoldText, read_conll, read_earnings21
+from privasr_k2.text.tag_gold import conll_files, read_conll, read_earnings21, tagged
 from privasr_k2.text.tagged_files import write_tagged
 
 log = logging.getLogger(__name__)
@@ -48,31 +50,12 @@ def main() -> None:
         texts = _calls(args.raw_earnings21, cli.load(Earnings21Config, args))
     else:
         files = conll_files(args.raw_conll)
-        texts = {name: _texts(read_conll(path), normalized) for name, path in files.items()}
+        texts = {name: tagged(read_conll(path), normalized) for name, path in files.items()}
     with atomic_path(args.out_dir) as folder:
         folder.mkdir()
         for name, of_file in texts.items():
             write_tagged(folder / f"{name}.jsonl.gz", of_file)
             log.info("%s: %d texts, %d words", name, len(of_file), sum(len(text.words) for text in of_file))
-
-
-def conll_files(given: Iterable[Path]) -> dict[str, Path]:
-    """Name (up to the first dot) -> file, of files as given and those beneath folders, sorted.
-
-    Raises:
-        DataError: a folder without such a file, or two files of one name.
-    """
-    files: dict[str, Path] = {}
-    for path in given:
-        endings = [f"*.conll{text}{gzipped}" for text in ("", ".txt") for gzipped in ("", ".gz")]
-        found = sorted(file for ending in endings for file in path.rglob(ending)) if path.is_dir() else [path]
-        if not found:
-            raise DataError(path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder")
-        for file in found:
-            first = files.setdefault(file.name.split(".")[0], file)
-            if first != file:
-                raise DataError(file, "files of different names", f"the name of {first}", "rename one")
-    return files
 
 
 def normalized(tokens: Sequence[str]) -> list[str]:
@@ -86,18 +69,7 @@ def _calls(corpus: Path, config: Earnings21Config) -> dict[str, list[TaggedText]
         raise DataError(corpus, f"gold/*{_GOLD}", "none", "correct the folder of the corpus")
     texts: dict[str, list[TaggedText]] = {}
     for call, role in deal(list(paths), config).items():
-        texts.setdefault(role, []).extend(_texts(read_earnings21(paths[call]), spoken_words))
-    return texts
-
-
-def _texts(gold: Iterable[GoldText], normalize: Callable[[Sequence[str]], Sequence[str]]) -> list[TaggedText]:
-    texts = []
-    for text in gold:
-        words = tuple(normalize(text.tokens))
-        entities = moved(text.tokens, text.entities, len(words), normalize)
-        if words:
-            cased = " ".join(text.tokens)
-            texts.append(TaggedText(text.id, words, entities, text.user, text.document, cased))
+        texts.setdefault(role, []).extend(tagged(read_earnings21(paths[call]), spoken_words))
     return texts
 
 

@@ -175,11 +175,11 @@ def test_a_head_decodes_as_a_whole_model_does(
     given = ["--in-feats", folder / "public", "--device", "cpu", "--config", section("decode_e2e")]
     for name, head in (("heads", 2), (whole, 0), ("heads", 1)):
         out = ("--in-model", folder / name, "--out-hyps", folder / "hyps.jsonl")
-        call(monkeypatch, "decode_e2e", *given, *out, "--set", "role=test", f"head={head}")
+        call(monkeypatch, "decode", *given, *out, "--set", "role=test", f"head={head}")
         found.append((folder / "hyps.jsonl").read_text())
     assert found[0] == found[1] != found[2]
     with pytest.raises(SystemExit, match="2"):
-        call(monkeypatch, "decode_e2e", *given, *out, "--set", "head=4")
+        call(monkeypatch, "decode", *given, *out, "--set", "head=4")
     assert "expected heads 1 to 3, found 4 asked for" in capsys.readouterr().err
 
 
@@ -248,7 +248,7 @@ def labels(folder: Path, mechanism: str) -> Path:
 def test_audit_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
     place = labels(tmp_path, mechanism)
     call(
-        monkeypatch, "audit_pate", "--in-labels", place, "--out-audit", tmp_path / "audit.json", "--config",
+        monkeypatch, "audit", "--in-labels", place, "--out-audit", tmp_path / "audit.json", "--config",
         section("audit_pate"), "--set", "draws=600",
     )  # fmt: skip
     found, told = read_json(tmp_path / "audit.json"), read_json(place / "labels.json")
@@ -268,7 +268,7 @@ def test_labels_without_a_claim_are_not_audited(
     write_json(tmp_path / "labels.json", {"epsilon": None})
     with pytest.raises(SystemExit, match="2"):
         call(
-            monkeypatch, "audit_pate", "--in-labels", tmp_path, "--out-audit", tmp_path / "audit.json",
+            monkeypatch, "audit", "--in-labels", tmp_path, "--out-audit", tmp_path / "audit.json",
             "--config", section("audit_pate"),
         )  # fmt: skip
     assert "labels with a claim" in capsys.readouterr().err
@@ -278,7 +278,7 @@ def test_labels_without_a_claim_are_not_audited(
 def test_audit_of_dpsgd(folder: Path, monkeypatch: pytest.MonkeyPatch, speech: str) -> None:
     steps = "2" if speech == "true" else "8"
     call(
-        monkeypatch, "audit_dpsgd", "--in-private-feats", folder / "private", "--in-public-dev",
+        monkeypatch, "audit", "--in-private-feats", folder / "private", "--in-public-dev",
         folder / "public", "--in-lang", folder / "lang", "--in-init", folder / "hybrid", "--out-audit",
         folder / "audit.json", "--device", "cpu", "--config", section("dpsgd"), section("audit_dpsgd"),
         "--set", "data=x/train", "noise=1.0", "rate=0.5", f"steps={steps}", "marks=150", "broken=30",
@@ -296,7 +296,7 @@ def test_a_training_without_a_claim_is_not_audited(
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         call(
-            monkeypatch, "audit_dpsgd", "--in-private-feats", folder / "private", "--in-public-dev",
+            monkeypatch, "audit", "--in-private-feats", folder / "private", "--in-public-dev",
             folder / "public", "--in-lang", folder / "lang", "--in-init", folder / "hybrid", "--out-audit",
             folder / "audit.json", "--config", section("dpsgd"), section("audit_dpsgd"),
         )  # fmt: skip

@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "--config",
         section("fmp_background"),
     )
-    call(monkeypatch, "make_background", *text, "--out-background", tmp_path / "u.safetensors")
+    call(monkeypatch, "prepare_fmp", *text, "--out-background", tmp_path / "u.safetensors")
     for role in ("dev", "test"):
         made(tmp_path, role)
         given = ("--in-manifests", tmp_path / "manifests", "--in-nbest", tmp_path / f"nbest_{role}")
@@ -88,7 +88,7 @@ def inputs(folder: Path, role: str = "test") -> tuple[object, ...]:
 def score(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, *more: object) -> np.ndarray:
     """Adapted scores of test."""
     out = ("--out-scores", folder / f"{name}.safetensors", "--out-run", folder / f"{name}.json")
-    call(monkeypatch, "run_fmp", *inputs(folder), *out, *FMP, *more)
+    call(monkeypatch, "rescore_fmp", *inputs(folder), *out, *FMP, *more)
     return read_lm_scores([folder / f"{name}.safetensors"], read_nbest(folder / "nbest_test"))["lm"]
 
 
@@ -143,7 +143,7 @@ def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
         section("fmp_background"),
     )
     with pytest.raises(SystemExit):
-        call(monkeypatch, "make_background", *given, "--out-background", folder / "none.safetensors")
+        call(monkeypatch, "prepare_fmp", *given, "--out-background", folder / "none.safetensors")
     assert (
         "a text of one word or more" in capsys.readouterr().err and not (folder / "none.safetensors").exists()
     )
@@ -210,14 +210,14 @@ def test_lambda_is_chosen_on_dev_alone(
         "--in-weights",
         folder / "weights.json",
     )
-    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *ngram, *out)
+    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *ngram, *out)
     choice = read_json(folder / "choice.json")
     errors = {one["lam"]: one["errors"] for one in choice["tried"]}
     assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
     adapted = score(monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0")
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", "lam=1"))
     grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "sigmas=[0.0,.inf]")
-    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
+    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
     choice = read_json(folder / "choice.json")
     tried = choice["tried"]
     assert len(tried) == 2 * 3 * 2 and {(one["alpha"], one["beta"]) for one in tried} == {
@@ -234,7 +234,7 @@ def test_lambda_is_chosen_on_dev_alone(
         monkeypatch, folder, "grid", "--in-choice", folder / "choice.json", "--set", "sigma=3", "beta=0.3"
     )
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", *same))
-    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
+    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
     assert "perplexity" in read_json(folder / "choice.json")["tried"][0]
     for given, message in (
         ((*inputs(folder), *ngram, *out), "the lists of dev, found those of test"),
@@ -242,7 +242,7 @@ def test_lambda_is_chosen_on_dev_alone(
         ((*inputs(folder, "dev"), *ngram[2:], *out), "the LMs ngram lm"),
     ):
         with pytest.raises(SystemExit):
-            call(monkeypatch, "tune_fmp", *given)
+            call(monkeypatch, "rescore_fmp", *given)
         assert message in capsys.readouterr().err
 
 
@@ -316,7 +316,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
         "delta=0.01",
     )
     background = ("--in-public-background", folder / "u.safetensors")
-    call(monkeypatch, "release_fmp_published", *private(folder, "old"), *background, *settings)
+    call(monkeypatch, "release_fmp", *private(folder, "old"), *background, *settings)
     [entry] = read_json(folder / "old/privacy.json")["entries"]
     assert "called epsilon 1" in entry["spending"]["released"]
     used = ("--in-release", folder / "old/marginals.safetensors")
@@ -326,7 +326,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
 
 def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call(
-        *(monkeypatch, "audit_fmp", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
+        *(monkeypatch, "audit", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
         *("--config", section("fmp_release"), section("fmp_audit")),
         *("--set", "data=mini/test", "rounds=2", "trials=400", "epsilon=1"),
     )

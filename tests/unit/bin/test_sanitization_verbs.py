@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from privasr_k2.bin.prepare_tagged_text import conll_files
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
 from tests.support.conf import section
+from privasr_k2.text.tag_gold import conll_files
 
 TAG = ("--config", str(section("tag_entities")))
 SANITIZE = ("--config", str(section("sanitize")), "--set", "data=toy/train")
@@ -33,12 +33,11 @@ def made(tmp_path_factory):
     """Every file on the way."""
     folder = tmp_path_factory.mktemp("sanitize")
     write_text(folder / "a.conll", CONLL)
-    call("prepare_tagged_text", "--raw-conll", folder / "a.conll", "--out-dir", folder / "gold")
     gold = folder / "a.jsonl.gz"
     call(
         "tag_entities",
-        "--in-text",
-        folder / "gold/a.jsonl.gz",
+        "--raw-conll",
+        folder / "a.conll",
         "--out-text",
         gold,
         *TAG,
@@ -53,8 +52,8 @@ def made(tmp_path_factory):
     call(
         *(
             "tag_entities",
-            "--in-text",
-            folder / "gold/a.jsonl.gz",
+            "--raw-conll",
+            folder / "a.conll",
             "--out-text",
             folder / "found.jsonl",
             *TAG,
@@ -257,9 +256,8 @@ def test_manifests_get_entities_of_their_written_text(made, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tag_entities", *TAG), "--in-text or --in-manifests"),
+        (("tag_entities", *TAG), "--raw-conll or --in-manifests"),
         (("tag_entities", "--in-text", "t.jsonl", *TAG), "an --out- for each --in-"),
-        (("prepare_tagged_text", "--out-dir", "x"), "--raw-conll or --raw-earnings21"),
         (("report_entities", "--in-text", "t", "--out-report", "r", "--in-privacy", "p"), "give both"),
     ],
 )
@@ -276,15 +274,17 @@ def test_json_lines_hold_no_more_than_is_said(made):
 def test_a_folder_of_annotated_text_is_read_with_all_beneath(tmp_path):
     for name in ("b.conll", "deep/a.conll.txt", "deep/c.conll.gz", "deep/er/d.conll.txt.gz", "README.txt"):
         write_text(tmp_path / "in" / name, "Ann B-person\n")
-    call("prepare_tagged_text", "--raw-conll", tmp_path / "in", "--out-dir", tmp_path / "out")
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [f"{n}.jsonl.gz" for n in "abcd"]
+    flags = ("tag_entities", "--raw-conll", tmp_path / "in", *TAG, "--set", "taggers=[gold]", "--out-text")
+    call(*flags, tmp_path / "out.jsonl.gz")
+    ids = [record["id"] for record in read_jsonl(tmp_path / "out.jsonl.gz")]
+    assert ids == ["a.conll.txt:1", "b.conll:1", "c.conll.gz:1", "d.conll.txt.gz:1"]
     write_text(tmp_path / "in/other/a.conll", CONLL)
-    said = call("prepare_tagged_text", "--raw-conll", tmp_path / "in", "--out-dir", tmp_path / "new", code=2)
-    assert "files of different names" in said and not (tmp_path / "new").exists()
-    empty = tmp_path / "in/none"
+    said = call(*flags, tmp_path / "new.jsonl.gz", code=2)
+    assert "files of different names" in said and not (tmp_path / "new.jsonl.gz").exists()
+    empty = tmp_path / "none"
     empty.mkdir()
-    said = call("prepare_tagged_text", "--raw-conll", empty, "--out-dir", tmp_path / "new", code=2)
-    assert "none beneath" in said
+    flags = ("tag_entities", "--raw-conll", empty, *TAG, "--set", "taggers=[gold]", "--out-text")
+    assert "none beneath" in call(*flags, tmp_path / "new.jsonl.gz", code=2)
 
 
 @pytest.mark.shared_data

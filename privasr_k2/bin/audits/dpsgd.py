@@ -1,0 +1,79 @@
+"""Attack a training by DP-SGD: do units show that send a mark?
+
+Trains three times by the code of train_dpsgd and with its flags: as it is, with the noise divided, which must
+exceed the claim, and with next to none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+import logging
+from typing import TYPE_CHECKING
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_json
+
+if TYPE_CHECKING:
+    import numpy as np
+
+log = logging.getLogger(__name__)
+
+
+def audit(args: argparse.Namespace) -> None:
+    """Attack and write ``args.out_audit``."""
+    import torch
+
+    from privasr_k2.attack.settings import MarkAuditConfig
+    from privasr_k2.attack.vote_audit import audit_lines
+    from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
+    from privasr_k2.dpsgd.train import read_inputs
+    from privasr_k2.dpsgd.trainer import PrivateData, Trainer
+    from privasr_k2.dpsgd.units import Unit
+    from privasr_k2.graph.lang import load_lang
+    from privasr_k2.privacy.accounting import account
+    from privasr_k2.privacy.audit.marks import audit_marks
+    from privasr_k2.privacy.streams import Drawn
+    from privasr_k2.training.distributed import choose_device
+    from privasr_k2.training.marks import Marks
+
+    @dataclasses.dataclass(frozen=True)
+    class Audited(MarkAuditConfig, DpSgdConfig):
+        def __post_init__(self) -> None:
+            MarkAuditConfig.__post_init__(self)
+            DpSgdConfig.__post_init__(self)
+
+    torch.set_num_threads(args.num_jobs)
+    config, device = cli.load(Audited, args), choose_device(args.device)
+    if not config.claims or config.clip is None:
+        raise ConfigError("epsilon and noise", "one of them", "neither", "name the claim that is audited")
+    inputs = read_inputs(
+        args.in_private_feats, args.in_public_dev, load_lang(args.in_lang), args.in_init, config
+    )
+    noise = noise_multiplier(config)
+    speech = inputs.data.speech
+    real = list(inputs.data.units) if config.speech else []
+
+    def trainer_of(data: PrivateData, share: float) -> Trainer:
+        return Trainer(copy.deepcopy(inputs.model).to(device), data, config, noise * share)
+
+    def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
+        marks = Marks(inside.tolist(), size, 2.0 * (config.clip or 0.0))
+        units = sorted([*real, *(Unit(name, ()) for name in marks)], key=lambda unit: unit.name)
+        trainer = trainer_of(PrivateData(units, speech, marks), share)
+        places, total = torch.from_numpy(coordinates).to(device), torch.zeros(len(coordinates), device=device)
+        for one in trainer.steps(Drawn("batches", None), 0):
+            total += one.gradient[places]
+        return total.cpu().numpy()
+
+    size = sum(one.numel() for one in trainer_of(PrivateData([], speech), 1.0).trained.values())
+    claimed = spending(config, len(inputs.data.units) + config.marks, noise)
+    epsilon = account(claimed.event, claimed.relation, claimed.delta).value
+    found = audit_marks(
+        run, size=size, claimed_epsilon=epsilon, delta=config.delta, seed=config.seed, config=config
+    )
+    write_json(args.out_audit, {"unit": config.unit, "noise_multiplier": noise, **found})
+    for line in audit_lines(f"DP-SGD, {config.unit}", found):
+        log.info(line)
