@@ -21,7 +21,6 @@ import privasr_k2
 ROOT = Path(__file__).resolve().parents[1]
 _BIN = Path(__file__).with_name("bin")
 _NO_VERBS = ("__init__", "cli")
-_ALIAS = ('"""Earlier', 'r"""Earlier')  # how modules begin that stand for another verb
 
 #: Subcommands that are verbs, with the verb behind each.
 PEOPLE = {
@@ -39,9 +38,8 @@ _PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}
 
 
 def verb_names() -> list[str]:
-    """The modules of ``privasr_k2.bin`` that are verbs, without aliases."""
-    files = [path for path in _BIN.glob("*.py") if path.stem not in _NO_VERBS]
-    return sorted(path.stem for path in files if not path.read_text("utf-8").startswith(_ALIAS))
+    """The modules of ``privasr_k2.bin`` that are verbs."""
+    return sorted(path.stem for path in _BIN.glob("*.py") if path.stem not in _NO_VERBS)
 
 
 def summary(verb: str) -> str:

@@ -85,9 +85,9 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
     r, s, out, dev = c.r, c.s, c.folder(setting), c.s.part("dev")
     r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
             in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
-    r.stage(9, f"M2, class n-gram, {setting.name}", "train_class_lm", config="class_lm",
+    r.stage(9, f"M2, class n-gram, {setting.name}", "train_ngram", config="class_lm",
             in_text=texts,
-            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_lm=f"{out}/M2")
+            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_class_lm=f"{out}/M2")
     train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
              in_lang=c.lang, set={"epochs": c.lm_epochs})
     approximate(c, 9, setting, texts)
@@ -96,7 +96,7 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
 def approximate(c: Lms, number: int, setting: Setting, texts: Sequence[str]) -> None:
     """M3: an n-gram LM with the probabilities of M4."""
     out = c.folder(setting)
-    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "approximate_lm", device=True,
+    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "train_ngram", device=True,
               config="approximate",
               in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"), in_lang=c.lang,
               out_lm=f"{out}/M3.arpa.gz")

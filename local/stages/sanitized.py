@@ -117,11 +117,9 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
             r.refuse(f"recipe {r.name}", "public lists of names", f"none for {r.corpus.name}",
                      "give --public-text FOLDER (annotated text) or --public-names FOLDER")
         return r.corpus.public_lists
-    annotated = r.stage(0, "public text with names", "prepare_tagged_text", raw_conll=o.public_text,
-                        out_dir="data/public/annotated")
     tagged = r.stage(
         0, "names of public text, in four classes", "tag_entities", config="tag_entities",
-        in_text=annotated,
+        raw_conll=o.public_text,
         out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]},
     )
     return r.stage(0, "public lists of names", "make_name_lists", config="name_lists",

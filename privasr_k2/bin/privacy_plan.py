@@ -66,6 +66,8 @@ def main() -> None:
     cli.add_config(made)
     made.add_argument("--out-plan", type=Path, metavar="FILE", help="the plan as JSON")
     args = cli.parse(made)
+    if "kind=queries" in args.set:  # as recipes give it
+        args.kind, args.set = "queries", [value for value in args.set if value != "kind=queries"]
     if args.kind == "queries":
         _queries(args)
         return

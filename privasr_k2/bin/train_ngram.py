@@ -109,8 +109,8 @@ def _classes(args: argparse.Namespace, words: list[str]) -> None:
 
 def _approximate(args: argparse.Namespace, words: list[str]) -> None:
     from privasr_k2.lm.approximate import ApproximationConfig, approximate, probs_of_text
-    from privasr_k2.lm.names import read_words
     from privasr_k2.lm.mixtures import open_lm
+    from privasr_k2.lm.names import read_words
     from privasr_k2.lm.pruning import prune_to
     from privasr_k2.lm.train import log_figures
 

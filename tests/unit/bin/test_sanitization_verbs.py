@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
-from tests.support.conf import section
 from privasr_k2.text.tag_gold import conll_files
+from tests.support.conf import section
 
 TAG = ("--config", str(section("tag_entities")))
 SANITIZE = ("--config", str(section("sanitize")), "--set", "data=toy/train")
