@@ -151,9 +151,9 @@ class Releases:
                             set={"vote": o.vote, "of": kind})
                 about = r.about(f"{model}/agreement_{number}", f"{number} teachers, {model}",
                                 model=model, teachers=number)
-                r.stage(9, f"agreement of {number} teachers, {model}", "report_votes",
+                r.stage(9, f"agreement of {number} teachers, {model}", "vote_costs",
                         in_private_votes=f"{r.exp}/{model}/votes_{number}",
-                        out_report=about.add("agreement",
+                        out_agreement=about.add("agreement",
                                              f"{r.exp}/{model}/agreement_{number}.json"))
 
     def declare(self, model: str, number: int, by: str, epsilon: float, label: str = "",

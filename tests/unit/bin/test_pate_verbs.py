@@ -105,7 +105,7 @@ def test_from_shards_to_labels(
     assert "NO GUARANTEE; what is made of these labels" in caplog.text
     assert len(Ledger(folder / "ledger.json").entries()) == 1
     report = folder / "agreement.json"
-    call(monkeypatch, "report_votes", "--in-private-votes", folder / "votes", "--out-report", report)
+    call(monkeypatch, "vote_costs", "--in-private-votes", folder / "votes", "--out-agreement", report)
     assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
 
 

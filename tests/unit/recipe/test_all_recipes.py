@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,9 +32,12 @@ def pairs() -> list[tuple[str, str]]:
 
 @functools.cache
 def flags_of(verb: str) -> frozenset[str]:
-    """The flags that a verb's source names."""
-    source = (ROOT / f"privasr_k2/bin/{verb}.py").read_text(encoding="utf-8")
-    return frozenset(re.findall(r'"(--[a-z][a-z0-9-]*)"', source))
+    """The flags that the ``--help`` of a verb lists."""
+    done = subprocess.run(
+        [sys.executable, "-m", "privasr_k2", "verb", verb, "--help"],
+        capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    return frozenset(re.findall(r"--[a-z][a-z0-9-]*", done.stdout.partition("options:")[2]))
 
 
 def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declaration:

@@ -111,7 +111,7 @@ def test_votes_and_how_far_they_agree(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"for_release": False, "mean_share": 0.25})
     assert value(of("agreement", tmp_path / "a.json"), "agreement", "mean share") == 0.25
     write_json(tmp_path / "a.json", {"mean_share": 0.25})
-    with pytest.raises(DataError, match="report_votes"):
+    with pytest.raises(DataError, match="vote_costs"):
         of("agreement", tmp_path / "a.json")
 
 
