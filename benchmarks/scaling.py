@@ -32,11 +32,10 @@ from privasr_k2 import config
 from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.environment import code_version
 from privasr_k2.federated.client import LocalTrainer
-from privasr_k2.fileio import write_jsonl, write_text
+from privasr_k2.fileio import atomic_path, write_jsonl, write_text
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
 from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.heads_training import train_group
-from privasr_k2.scoring import curves
 from privasr_k2.training.distributed import Process
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -290,13 +289,20 @@ def projections(fitted: Mapping[str, Line], hours: float, passes: int) -> Iterat
 
 
 def picture(costs: Sequence[Cost], path: Path) -> None:
-    """A panel for each axis."""
-    axes: dict[str, list[curves.Line]] = {}
+    """A panel for each axis, both scales logarithmic."""
+    from matplotlib.figure import Figure
+
+    axes: dict[str, list[tuple[str, list[Cost]]]] = {}
     for stage, of_one in grouped(costs).items():
-        points = [curves.Point(cost.size, cost.processor) for cost in of_one]
-        axes.setdefault(of_one[0].axis, []).append(curves.Line(stage, points))
-    panels = [curves.Panel(axis, "processor seconds", drawn, "log", "log") for axis, drawn in axes.items()]
-    curves.draw(panels, path)
+        axes.setdefault(of_one[0].axis, []).append((stage, of_one))
+    figure = Figure(figsize=(5.0 * len(axes), 4.0), layout="constrained")
+    for panel, (axis, drawn) in zip(figure.subplots(1, len(axes), squeeze=False)[0], axes.items()):
+        for stage, of_one in drawn:
+            panel.plot([c.size for c in of_one], [c.processor for c in of_one], marker="o", label=stage)
+        panel.set(xlabel=axis, ylabel="processor seconds", xscale="log", yscale="log")
+        panel.legend(frameon=False, fontsize=7)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
 
 
 def main() -> None:

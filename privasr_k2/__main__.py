@@ -31,7 +31,7 @@ PEOPLE = {
     "doctor": "doctor",
     "transcribe": "transcribe",
     "export": "export",
-    "import": "import_am",
+    "import": "import_external",
 }
 #: All that follows a verb is the verb's own, ``--help`` too.
 _PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}

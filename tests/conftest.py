@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The work folder of ``./run.sh mini ctc --size tiny``, run to its end; not to be changed."""
+    """The work folder of ``./run.sh mini ctc --preset tiny``, run to its end; not to be changed."""
     from tests.recipes.recipe_tools import run_recipe
 
     of_session = tmp_path_factory.getbasetemp()
@@ -68,7 +68,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work.parent.mkdir(exist_ok=True)
     with open(work.parent / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", work)
+        done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", work)
     assert done.returncode == 0, done.stdout
     return work
 

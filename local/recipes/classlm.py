@@ -31,15 +31,15 @@ class Options(SanitizedOptions):
 def stages(r: Recipe, o: Options) -> None:
     """Stages 0 to 6 are those of sanitized text, 9 to 15 those of class_lms."""
     am = choose_am(r, o) if o.decode else None
-    default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0,
-                                                       20.0)  # parts of tiny's few whole users
+    # Parts of tiny's few whole users hit few sizes.
+    default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)
     percents = default if o.adapt_percent is None else o.adapt_percent
     with_original = r.run.max_epsilon is None if o.original is None else o.original
     released = not with_original and not percents  # nothing but what is made of the sanitized text
     r.exp = f"exp/classlm_{am.name if am else 'text'}{'_released' if released else ''}"
     s = sanitize(r, o, am, percents)
-    sanitized, original = Setting("sanitized", "sanitized", s.privacy), Setting("original",
-                                                                                "original")
+    sanitized = Setting("sanitized", "sanitized", s.privacy)
+    original = Setting("original", "original")
     direct, adapted = {}, {}  # the adaptation text of each setting
     for percent in percents:
         text, privacy = class_lms.adaptation_text(r, s, percent)
@@ -51,7 +51,7 @@ def stages(r: Recipe, o: Options) -> None:
                      f"{s.data.lang}_{'names' if own else 'released'}",
                      [s.text, *map(s.part, own)], all_words=not released)
     c = Lms(r, s, lang, o.mix if percents else "", o.lm_epochs,
-            o.finetune_epochs if percents else None)
+            o.finetune_epochs if percents else None, released)
     plain = {original: [s.part("background")]} if with_original else {}
     plain |= {sanitized: [s.text], **{setting: [s.text, text] for setting, text in direct.items()}}
     for setting, texts in plain.items():

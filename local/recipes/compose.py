@@ -44,9 +44,9 @@ def stages(r: Recipe, o: Options) -> None:
     lang = text_lang(r, s, "lang directory of released words", f"{s.data.lang}_released", [s.text],
                          all_words=False)
     dev = {"in_dev": s.part("dev"), "in_lang": lang}
-    class_lm = r.stage(9, "class LM of sanitized text", "train_class_lm", config="class_lm",
+    class_lm = r.stage(9, "class LM of sanitized text", "train_ngram", config="class_lm",
                        in_text=s.text,
-                       in_public_lists=s.public_lists, **dev, out_lm=f"{r.exp}/lm/classes")
+                       in_public_lists=s.public_lists, **dev, out_class_lm=f"{r.exp}/lm/classes")
     lms = {"classes": class_lm}
     lms["pretrained"] = train_lm(
         r, 9, f"neural LM of sanitized text, {o.nnlm}", o.nnlm, f"{r.exp}/lm/pretrained",

@@ -21,7 +21,7 @@ def stages(r: Recipe, o: Options) -> None:
               role=role, first=first,
               out=ctc.add(f"score_{role}", f"{r.exp}/score_{role}"))
     ctc.add("weights", first.weights)
-    r.stage(10, "recognizer, for privasr transcribe", "assemble_recognizer", config="decode",
+    r.stage(10, "recognizer, for privasr transcribe", "export", config="decode",
             in_model=first.am,
             in_graph=first.graph, in_feats=first.data.feats, in_weights=first.weights,
             out_recognizer=f"{r.exp}/recognizer.yaml", set={"backend": backend(r)})

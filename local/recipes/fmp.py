@@ -44,7 +44,7 @@ def stages(r: Recipe, o: Options) -> None:
     own_text: dict[str, Any] = {"in_manifests": data.manifests, "raw_text": o.nnlm_text}
     lm = train_lm(r, 9, "neural LM, transformer", "transformer", f"{r.exp}/lm/transformer",
                   in_lang=data.lang, **own_text, set={"epochs": o.lm_epochs})
-    u = r.stage(9, "unigrams u of background text", "make_background", config="fmp_background",
+    u = r.stage(9, "unigrams u of background text", "prepare_fmp", config="fmp_background",
                 **({"in_text": o.background} if o.background else own_text), in_lm=lm,
                 out_background=f"{r.exp}/background.safetensors")
     m = Marginals(r, o, data, lm, u, first)
@@ -81,13 +81,13 @@ def stages(r: Recipe, o: Options) -> None:
     for epsilon in o.epsilons:
         for unit in o.privacy_unit:
             name = f"eps_{unit}_{epsilon:g}"
-            file = m.release(name, "release_fmp", "fmp_release", unit=unit, epsilon=epsilon)
+            file = m.release(name, "fmp_release", unit=unit, epsilon=epsilon)
             system(name, f"released, epsilon {epsilon:g}, each {unit}", "release", narrow,
                    release=file, not_private=exact, headline=unit == o.privacy_unit[-1],
                    protects=f"each {unit} of {r.people}/test, in the global marginal",
                    epsilon=epsilon, unit=unit)
         name = f"eps_published_{epsilon:g}"
-        file = m.release(name, "release_fmp_published", "fmp_published", epsilon=epsilon)
+        file = m.release(name, "fmp_published", epsilon=epsilon)
         system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", narrow,
                release=file, not_private=exact, epsilon=epsilon, unit="utterance", published=True)
     m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted

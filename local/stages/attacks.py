@@ -66,7 +66,5 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
                     in_inversions=found, in_members=[members for _, members, _, _ in targets],
                     in_others=e.data.feats, in_lang=e.lang,
                     in_aligner=e.public_am("ctc") if "ctc" in o.models else None,
-                    out_report=f"{out}/RESULTS.md",
                     out_values=about.add("inversion", f"{out}/inversion.json"),
-                    out_picture=f"{out}/figure7.svg",
-                    set={"command": r.command})
+                    out_picture=f"{out}/figure7.svg")

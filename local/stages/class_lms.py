@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from local.stages.first_pass import FirstPass, decode, score, tune_weights
-from local.stages.sanitized import Sanitized
+from local.stages.sanitized import PROTECTS, Sanitized
 from local.stages.second_pass import nbest_lists, rescore, score_roles, train_lm
 from privasr_k2.recipe.declare import Declared, Recipe
 
@@ -43,7 +43,13 @@ class LmSystem:
 
 @dataclass
 class Lms:
-    """What stages of LMs share: ``lang`` has all words; ``systems`` are by setting and name."""
+    """What stages of LMs share.
+
+    Attributes:
+        lang: has all words.
+        released: all of them are of the released text.
+        systems: by setting and name.
+    """
 
     r: Recipe
     s: Sanitized
@@ -51,6 +57,7 @@ class Lms:
     mix: str
     lm_epochs: int | None
     finetune_epochs: int | None
+    released: bool
     systems: dict[tuple[str, str], LmSystem] = field(default_factory=dict)
 
     def folder(self, setting: Setting) -> str:
@@ -78,9 +85,9 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
     r, s, out, dev = c.r, c.s, c.folder(setting), c.s.part("dev")
     r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
             in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
-    r.stage(9, f"M2, class n-gram, {setting.name}", "train_class_lm", config="class_lm",
+    r.stage(9, f"M2, class n-gram, {setting.name}", "train_ngram", config="class_lm",
             in_text=texts,
-            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_lm=f"{out}/M2")
+            in_public_lists=s.public_lists, in_dev=dev, in_lang=c.lang, out_class_lm=f"{out}/M2")
     train_lm(r, 9, f"M4, LSTM, {setting.name}", "lstm", f"{out}/M4", in_text=texts, in_dev=dev,
              in_lang=c.lang, set={"epochs": c.lm_epochs})
     approximate(c, 9, setting, texts)
@@ -89,7 +96,7 @@ def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
 def approximate(c: Lms, number: int, setting: Setting, texts: Sequence[str]) -> None:
     """M3: an n-gram LM with the probabilities of M4."""
     out = c.folder(setting)
-    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "approximate_lm", device=True,
+    c.r.stage(number, f"M3, n-grams of M4, {setting.name}", "train_ngram", device=True,
               config="approximate",
               in_lm=f"{out}/M4", in_text=texts, in_dev=c.s.part("dev"), in_lang=c.lang,
               out_lm=f"{out}/M3.arpa.gz")
@@ -163,20 +170,22 @@ def add_system(
 ) -> None:
     """Declare a system with an LM; it is ``against`` those of a setting and name that there are."""
     original = c.systems.get(("original", model)) if setting.kind == "sanitized" else None
+    # The words of an LM's vocabulary are in no release, unless they are the released text's.
+    covered = c.released and setting.kind == "sanitized"
     declared = c.r.system(
         f"{setting.name}/{name}", label=f"{name}, {setting.name}", setting=setting.kind,
         model=model,
         method="not_private" if setting.kind == "original" else "classlm",
-        adapt_percent=setting.percent,
+        percent=setting.percent,
         equation=equation,
         compare_with=[c.systems[pair].declared for pair in against if pair in c.systems],
         not_private=original.declared if original else None,
         headline=setting.kind == "sanitized" and model == "M2",
-        protects="words of names that were found" if setting.kind == "sanitized" else "",
+        protects=PROTECTS if covered else "",
     )
     lm = f"{c.folder(setting)}/{file}"
     declared.add("perplexity", f"{c.r.exp}/perplexity_test.json#{lm}")
-    if setting.privacy:
+    if covered:
         declared.add("privacy", setting.privacy)
     c.systems[setting.name, name] = LmSystem(name, declared, lm,
                                              c.systems[lists] if lists else None)

@@ -115,8 +115,8 @@ def said_clients(r: Recipe, o: ClientOptions, manifests: str) -> Clients:
 def call_clients(r: Recipe, o: ClientOptions) -> Clients:
     """Stage 10 of earnings21: a client is a speaker of a call, with a recognizer's words."""
     out = "data/earnings21_clients"
-    r.stage(10, "recognized and gold text of calls, by speaker", "prepare_earnings21_clients",
-            config=("earnings21", "earnings21_clients"), raw_corpus=r.data.corpus_dir, out_dir=out,
+    r.stage(10, "recognized and gold text of calls, by speaker", "prepare_earnings21",
+            config=("earnings21", "earnings21_clients"), raw_corpus=r.data.corpus_dir, out_clients=out,
             set={"recognizer": o.recognizer})
     return Clients(
         train=f"{out}/recognized_train.jsonl.gz", dev=f"{out}/recognized_dev.jsonl.gz",

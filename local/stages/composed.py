@@ -52,7 +52,7 @@ def personalize(
     fmp = {"rounds": o.fmp_rounds, "sigma": 0.1}
     weights, scores = federated.artifacts["weights"], personalized.folder + "/lm_scores/test.safetensors"
     background = r.stage(
-        14, "unigrams u of the sanitized text", "make_background", config="fmp_background",
+        14, "unigrams u of the sanitized text", "prepare_fmp", config="fmp_background",
         in_text=s.text,
         in_lm=lm, out_background=f"{r.exp}/background.safetensors",
     )
@@ -67,7 +67,7 @@ def personalize(
         inputs[role] = {"in_nbest": f"{r.exp}/nbest_{role}", "in_timeline": timeline, "in_lm": lm,
                         "in_background": background, "in_plain": plain.replace("ROLE", role)}
     choice = r.stage(
-        14, "lambda, chosen on the users of dev", "tune_fmp", config="fmp", device=True,
+        14, "lambda, chosen on the users of dev", "rescore_fmp", config="fmp", device=True,
         **inputs["dev"],
         in_scores=classes.replace("ROLE", "dev"), in_weights=weights, in_manifests=s.scored,
         out_choice=f"{r.exp}/lambda.json", set=fmp,
@@ -80,7 +80,7 @@ def personalize(
         in_public_lm=lm, out_release=f"{r.exp}/marginals.safetensors", out_privacy=privacy,
         set={"data": f"{r.people}/test", "unit": "user", **fmp, "epsilon": o.epsilon},
     )
-    r.stage(16, "personalized", "run_fmp", config="fmp", device=True, **inputs["test"],
+    r.stage(16, "personalized", "rescore_fmp", config="fmp", device=True, **inputs["test"],
             in_choice=choice,
             in_release=release, out_scores=scores,
             out_run=personalized.path("run", "run_test.json"),

@@ -35,7 +35,7 @@ def evaluate_confidence(
     r.stage(number, "quality of the confidences", "evaluate_confidence",
             config="evaluate_confidence",
             in_nbest=nbest, in_manifests=manifests, out_dir=out,
-            set={"baselines": baselines, "command": r.command})
+            set={"baselines": baselines})
 
 
 def posterior_confidences(r: Recipe, first: FirstPass, lm_scores: list[str]) -> None:

@@ -136,7 +136,7 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
         am = r.stage(4, f"public model, {model}", "train_am", train=True, config=f"am_{model}",
                      in_feats=e.public,
                      in_lang=e.lang, out_dir=f"{folder}/am", set={"epochs": o.public_epochs})
-        r.stage(4, f"decode dev, public {model}", "decode_e2e", jobs=r.run.nj, device=True,
+        r.stage(4, f"decode dev, public {model}", "decode", jobs=r.run.nj, device=True,
                 config="decode_e2e",
                 in_model=am, in_feats=e.data.feats, out_hyps=f"{folder}/decode_dev/JOB.jsonl",
                 set={"role": "dev"})
@@ -190,7 +190,7 @@ def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
             e.decoded.append((system, model, am, {}))
             if o.audit and claims:
                 r.stage(
-                    6, f"audit of DP-SGD, {model}, epsilon {name}", "audit_dpsgd", device=True,
+                    6, f"audit of DP-SGD, {model}, epsilon {name}", "audit", device=True,
                     num_jobs=True,
                     config=("dpsgd", "audit_dpsgd"), in_private_feats=e.private,
                     in_public_dev=e.public,
@@ -204,7 +204,7 @@ def decode_all(r: Recipe, e: E2e, number: int) -> None:
     """Decode test with every system and its architecture's insertion penalty; count errors."""
     for system, model, am, settings in e.decoded:
         weights = f"{e.base}/{model}/weights.json"
-        r.stage(number, f"decode test, {system.name}", "decode_e2e", jobs=r.run.nj, device=True,
+        r.stage(number, f"decode test, {system.name}", "decode", jobs=r.run.nj, device=True,
                 config="decode_e2e",
                 in_model=am, in_feats=e.data.feats, in_weights=weights,
                 out_hyps=f"{system.folder}/decode_test/JOB.jsonl",

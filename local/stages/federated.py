@@ -88,7 +88,7 @@ class Adaptation:
         """Canaries, membership, and a lower bound on epsilon, with and without protection."""
         use, sampling = self.private_uses[0], self.o.private_sampling[0]
         system = self.systems[f"fl_{use}_{_claimed(noise, sampling)}"]
-        self.r.stage(number, "attacks, with and without protection", "audit_fedlm", train=True,
+        self.r.stage(number, "attacks, with and without protection", "audit", train=True,
                      config=("fedlm", "fedlm_audit"), in_clients=self.clients.train,
                      in_init=self.init, in_rates=self._tune_private(number, noise, sampling),
                      out_audit=system.add("audit", f"{self.r.exp}/{system.name}_audit.json"),

@@ -90,7 +90,7 @@ def choose_am(r: Recipe, o: AmOptions) -> Am:
 def train_acoustic_model(r: Recipe, o: AmOptions, am: Am, data: Data) -> str:
     """Stage 5."""
     if o.am_model is not None:
-        return r.stage(5, "imported acoustic model", "import_am", raw_model=o.am_model,
+        return r.stage(5, "imported acoustic model", "import_external", raw_model=o.am_model,
                        raw_tokens=o.am_tokens,
                        out_dir=am.folder)
     encoder = o.encoder or ("blstm" if r.data.preset == "paper" else "tdnn")

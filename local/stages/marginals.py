@@ -83,29 +83,29 @@ class Marginals:
             even = {"interpolation": "log_linear", "steps": 0} if self.o.mix == "preset" else {}
             about = r.about("rescoring", "LMs without adaptation")
             weights = about.path("weights", "rescoring.json")
-            r.stage(12, "weights of the LMs without adaptation, chosen on dev", "tune_rescoring",
+            r.stage(12, "weights of the LMs without adaptation, chosen on dev", "tune_weights",
                     config="rescore", in_nbest=f"{r.exp}/nbest_dev",
                     in_scores=[self._scores("ngram", "dev"), self._scores("transformer", "dev")],
                     in_manifests=self.data.manifests, out_weights=weights, set=even)
             others = {"in_scores": self._scores("ngram", "dev"), "in_weights": weights,
                       "in_manifests": self.data.manifests}
         settings = {"rounds": self.most_rounds, **self.form}
-        lam = r.stage(12, "lambda, chosen on clients of dev", "tune_fmp", device=True, config="fmp",
+        lam = r.stage(12, "lambda, chosen on clients of dev", "rescore_fmp", device=True, config="fmp",
                       **self._inputs("dev"), **others, set=settings,
                       out_choice=r.about("lambda", "all systems").path("weights", "lambda.json"))
         if self.first is None:  # text has one hypothesis
             return lam, lam
         return lam, r.stage(12, "alpha, beta, bandwidth and lambda, chosen on clients of dev",
-                            "tune_fmp", device=True, config=("fmp", "fmp_tune"),
+                            "rescore_fmp", device=True, config=("fmp", "fmp_tune"),
                             **self._inputs("dev"), **others, out_choice=f"{r.exp}/grid.json",
                             set=settings)
 
-    def release(self, name: str, verb: str, config: str, **settings: Any) -> str:
+    def release(self, name: str, config: str, **settings: Any) -> str:
         """Stage 13: the global marginals of the test clients, released once."""
-        u = self.background if verb == "release_fmp_published" else None
+        u = self.background if config == "fmp_published" else None
         folder = f"{self.r.exp}/{name}"
         return self.r.stage(
-            13, f"release {name}", verb, config=config, spends=True,
+            13, f"release {name}", "release_fmp", config=config, spends=True,
             in_private_nbest=f"{self.r.exp}/nbest_test",
             in_private_timeline=f"{self.r.exp}/timeline_test.jsonl", in_public_lm=self.lm,
             in_public_background=u, out_release=f"{folder}/marginals.safetensors",
@@ -119,7 +119,7 @@ class Marginals:
         for one in self.runs:
             name, folder = one.system.name, one.system.folder
             scores[name] = r.stage(
-                14, name, "run_fmp", device=True, config="fmp", **self._inputs("test"),
+                14, name, "rescore_fmp", device=True, config="fmp", **self._inputs("test"),
                 in_choice=one.lam, in_release=one.release,
                 out_scores=f"{folder}/lm_scores/test.safetensors",
                 out_run=one.system.path("run", "run_test.json"), set={**self.form, **one.settings})
@@ -136,7 +136,7 @@ class Marginals:
     def audit(self, unit: str) -> None:
         """Stage 16: the largest epsilon that an attack on the release can show."""
         out = self.r.about("audit", f"release for each {unit}").path("audit", "audit.json")
-        self.r.stage(16, "audit of the release", "audit_fmp", config=("fmp_release", "fmp_audit"),
+        self.r.stage(16, "audit of the release", "audit", config=("fmp_release", "fmp_audit"),
                      in_nbest=f"{self.r.exp}/nbest_test",
                      in_timeline=f"{self.r.exp}/timeline_test.jsonl", in_lm=self.lm, out_audit=out,
                      set={"data": f"{self.r.people}/test", "rounds": self.most_rounds,

@@ -65,9 +65,9 @@ def plan(r: Recipe, o: Any) -> None:
     finite = [epsilon for epsilon in (*o.epsilons, *o.sweep_epsilons) if epsilon < inf]
     for name in o.mechanisms:
         if finite and mechanism(name).exponent is not None:
-            r.stage(3, f"queries per epsilon, {name}", "plan_votes", config="vote_plan",
+            r.stage(3, f"queries per epsilon, {name}", "privacy_plan", config="vote_plan",
                     out_plan=f"{r.exp}/plan_{name}.json",
-                    set={"mechanism": name, "teachers": o.teachers, "epsilon": finite,
+                    set={"kind": "queries", "mechanism": name, "teachers": o.teachers, "epsilon": finite,
                          "delta": o.delta})
 
 
@@ -106,7 +106,7 @@ def propose(r: Recipe, o: Any, e: E2e) -> None:
     """Stage 8: N-best lists of the pool by the public model."""
     for model in o.models:
         folder = f"{e.base}/{model}/public"
-        r.stage(8, f"N-best lists of the pool, public {model}", "decode_e2e", jobs=r.run.nj,
+        r.stage(8, f"N-best lists of the pool, public {model}", "decode", jobs=r.run.nj,
                 device=True,
                 config="decode_e2e", in_model=e.public_am(model), in_feats=e.pool,
                 out_hyps=f"{folder}/decode_pool/JOB.jsonl",
@@ -151,9 +151,9 @@ class Releases:
                             set={"vote": o.vote, "of": kind})
                 about = r.about(f"{model}/agreement_{number}", f"{number} teachers, {model}",
                                 model=model, teachers=number)
-                r.stage(9, f"agreement of {number} teachers, {model}", "report_votes",
+                r.stage(9, f"agreement of {number} teachers, {model}", "vote_costs",
                         in_private_votes=f"{r.exp}/{model}/votes_{number}",
-                        out_report=about.add("agreement",
+                        out_agreement=about.add("agreement",
                                              f"{r.exp}/{model}/agreement_{number}.json"))
 
     def declare(self, model: str, number: int, by: str, epsilon: float, label: str = "",
@@ -208,7 +208,7 @@ class Releases:
                         in_public_nbest=nbest(e, one.model) if o.vote == "utterance" else None,
                         out_dir=out, out_privacy=privacy, set=one.settings)
             if o.audit and one.claims:
-                r.stage(10, f"audit of labels, {one.system.name}", "audit_pate",
+                r.stage(10, f"audit of labels, {one.system.name}", "audit",
                         config="audit_pate",
                         in_labels=out, out_audit=one.system.path("audit", "audit.json"))
 

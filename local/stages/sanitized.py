@@ -16,6 +16,10 @@ Taggers = Annotated[str,
                             "spacy, gazetteer or gold, several with commas")]
 
 
+#: What sanitized text hides.
+PROTECTS = "words of names that were found"
+
+
 @dataclass(frozen=True)
 class SanitizedOptions(AmOptions):
     """Options of recipes whose LMs are trained on sanitized text."""
@@ -92,8 +96,11 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
     entities = r.stage(
         6, "names found and replaced", "report_entities", in_text=f"{parts}/background.jsonl.gz",
         in_gold=annotated, in_sanitized=folder, in_privacy=privacy, in_public_lists=lists,
-        out_report=f"{r.exp}/entities.json", out_table=f"{r.exp}/entities.md",
+        in_scored=f"{parts}/test.jsonl.gz", out_report=f"{r.exp}/entities.json",
     )
+    release = r.system("sanitized_text", label="sanitized text", method="release",
+                       folder=f"{r.exp}/sanitized_text", protects=PROTECTS, headline=True)
+    release.add("privacy", privacy)
     texts_of = r.about("text", "text", tagger=o.taggers or "gold")
     texts_of.add("texts", parts)
     texts_of.add("entities", entities)
@@ -110,11 +117,9 @@ def public_lists(r: Recipe, o: SanitizedOptions) -> str:
             r.refuse(f"recipe {r.name}", "public lists of names", f"none for {r.corpus.name}",
                      "give --public-text FOLDER (annotated text) or --public-names FOLDER")
         return r.corpus.public_lists
-    annotated = r.stage(0, "public text with names", "prepare_tagged_text", raw_conll=o.public_text,
-                        out_dir="data/public/annotated")
     tagged = r.stage(
         0, "names of public text, in four classes", "tag_entities", config="tag_entities",
-        in_text=annotated,
+        raw_conll=o.public_text,
         out_text="data/public/tagged.jsonl.gz", set={"taggers": ["gold"]},
     )
     return r.stage(0, "public lists of names", "make_name_lists", config="name_lists",

@@ -14,7 +14,7 @@ def nbest_lists(
 ) -> str:
     """The folder of N-best lists of a role, from the first pass's graph."""
     r.stage(
-        number, title, "make_nbest", jobs=r.run.nj, device=True, config=("decode", "nbest"),
+        number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "nbest"),
         in_model=first.am, in_graph=first.graph, in_weights=first.weights,
         in_feats=first.data.feats,
         in_lang=first.data.lang, out_nbest=f"{out}/JOB.jsonl",
@@ -26,7 +26,7 @@ def nbest_lists(
 def lattices(r: Recipe, number: int, title: str, first: FirstPass, role: str, out: str) -> str:
     """The folder of lattices of a role, from the first pass's graph."""
     r.stage(
-        number, title, "make_lattices", jobs=r.run.nj, device=True, config=("decode", "lattices"),
+        number, title, "decode", jobs=r.run.nj, device=True, config=("decode", "lattices"),
         in_model=first.am, in_graph=first.graph, in_weights=first.weights,
         in_feats=first.data.feats,
         out_lattices=f"{out}/JOB.safetensors", set={"backend": "k2", "role": role},
@@ -82,7 +82,7 @@ def rescore(
         The file with the weights.
     """
     weights = r.stage(
-        number, f"weights of {system.name}, chosen on dev", "tune_rescoring", config="rescore",
+        number, f"weights of {system.name}, chosen on dev", "tune_weights", config="rescore",
         in_nbest=nbest.replace("ROLE", "dev"),
         in_scores=[one.replace("ROLE", "dev") for one in scores],
         in_manifests=manifests, out_weights=system.path("weights", "rescoring.json"),

@@ -1,53 +1,166 @@
-"""Decode the utterances of one role, or one job's share of them, with an acoustic model and a graph.
+"""Decode one role, or one job's share of it: first-pass records, N-best lists or word lattices.
 
-Without --in-weights every point of the grid is written (dev); with it only the chosen point. With
---set backend=kaldi, kaldi_decoder searches in place of k2.
+What is written is chosen by the --out flag. --out-hyps: records of the whole grid of weights (dev), or with
+--in-weights of the chosen point; --set backend=kaldi searches with kaldi_decoder. --out-nbest: lists of
+different word sequences, exactly the best ones of the lattice, or with method=sampled of drawn paths;
+--in-lang, the graph's language folder, adds word times. --out-lattices: all word sequences within a beam,
+each with the scores of its best alignment; --out-kaldi writes them for Kaldi's lattice-copy, too.
 
-    python -m privasr_k2.bin.decode --in-model exp/ctc/am --in-graph data/graph_phone \\
-        --in-feats data/feats_fbank --out-hyps exp/ctc/decode_dev/1.jsonl \\
-        --config conf/common.yaml#decode --set role=dev job=1 num_jobs=2
+Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest from the same search; LM
+weights are 0. --set head=K decodes with one head of a folder of train_heads.
+
+    privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats data/feats_fbank \\
+        --out-hyps exp/ctc/decode_dev/1.jsonl --config conf/common.yaml#decode --set role=dev job=1 num_jobs=2
+    privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats data/feats_fbank \\
+        --in-weights exp/ctc/weights.json --out-nbest exp/ctc/nbest_dev/1.jsonl \\
+        --config conf/common.yaml#decode conf/common.yaml#nbest --set role=dev
+    privasr verb decode --in-model exp/rnnt/am --in-feats data/feats_fbank \\
+        --out-hyps exp/rnnt/decode_dev/1.jsonl --config conf/pate.yaml#decode_e2e --set role=dev
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from privasr_k2.bin import cli
-from privasr_k2.decoding.jobs import DecodeConfig, choose_device, decode_cuts
-from privasr_k2.decoding.kaldi_backend import open_decoder
-from privasr_k2.decoding.tune import read_weights
-from privasr_k2.fileio import write_jsonl
+from privasr_k2.errors import ConfigError
+from privasr_k2.fileio import write_jsonl, write_text
+from privasr_k2.scoring.nbest_lists import write_nbest
 
 
 def main() -> None:
     """Parse, decode, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-model", type=Path, required=True, help="the acoustic model's folder")
-    made.add_argument("--in-graph", type=Path, required=True, help="the graph folder")
+    made.add_argument("--in-model", type=Path, required=True, help="the model's folder, or heads")
+    made.add_argument("--in-graph", type=Path, help="the graph folder; not for end-to-end models")
     made.add_argument("--in-feats", type=Path, required=True, help="the feature folder")
     made.add_argument("--in-weights", type=Path, help="weights.json, chosen on dev")
-    made.add_argument("--out-hyps", type=Path, required=True, help="the records, JSON Lines")
+    made.add_argument("--in-lang", type=Path, help="the graph's language folder, for word times")
+    made.add_argument("--out-hyps", type=Path, metavar="FILE", help="the records, JSON Lines")
+    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the N-best lists, JSON Lines")
+    made.add_argument("--out-lattices", type=Path, metavar="FILE", help="*.safetensors")
+    made.add_argument("--out-kaldi", type=Path, metavar="FILE", help="the lattices as Kaldi's text")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)
+    _check(args)
+    if args.in_graph is None:
+        _end_to_end(args)
+    elif args.out_hyps:
+        _first_pass(args)
+    elif args.out_nbest:
+        _nbest(args)
+    else:
+        _lattices(args)
+
+
+def _check(args: argparse.Namespace) -> None:
+    given = {name for name, value in vars(args).items() if value is not None}
+    if args.in_graph is None:
+        wrong = sorted(given & {"in_lang", "out_lattices", "out_kaldi"})
+        fits, needs = not wrong and args.out_hyps, "--out-hyps, or --in-graph for the others"
+    else:
+        wrong = sorted(given & {"out_hyps", "out_nbest", "out_lattices"})
+        fits = len(wrong) == 1 and (args.out_hyps or args.in_weights)
+        fits = fits and (args.out_nbest or not args.in_lang) and (args.out_lattices or not args.out_kaldi)
+        needs = (
+            "--out-hyps; --out-nbest with --in-weights, maybe --in-lang; or --out-lattices with "
+            "--in-weights, maybe --out-kaldi"
+        )
+    if not fits:
+        found = " ".join(f"--{name.replace('_', '-')}" for name in wrong) or "none of them"
+        raise ConfigError("the command line", needs, found, "see --help")
+
+
+def _opened(args: argparse.Namespace, config: Any, open_decoder: Callable[..., Any]) -> tuple[Any, ...]:
+    """The device, the model, the decoder that fits it, and the utterances."""
+    from privasr_k2.am.checkpoints import load_model
+    from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.decoding.jobs import choose_device
+
+    device = choose_device(args.device)
+    model = load_model(args.in_model, device)
+    decoder = open_decoder(args.in_graph, config, device=device)
+    decoder.check_model(model.num_tokens, model.tokens, args.in_model, model.ctc_topology)
+    return device, model, decoder, load_cuts(args.in_feats, config.role)
+
+
+def _first_pass(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.jobs import DecodeConfig, decode_cuts
+    from privasr_k2.decoding.kaldi_backend import open_decoder
+    from privasr_k2.decoding.tune import read_weights
+
     config = cli.load(DecodeConfig, args)
     if args.in_weights is not None:
         weights = read_weights(args.in_weights)
         config = dataclasses.replace(
             config, lm_weights=[weights.lm_weight], insertion_penalties=[weights.insertion_penalty]
         )
-    from privasr_k2.am.checkpoints import load_model
-    from privasr_k2.data.manifests import load_cuts
+    device, model, decoder, cuts = _opened(args, config, open_decoder)
+    records = decode_cuts(model, decoder, cuts, config, device)
+    write_jsonl(args.out_hyps, (record.to_dict() for record in records))
 
-    device = choose_device(args.device)
-    model = load_model(args.in_model, device)
-    decoder = open_decoder(args.in_graph, config, device=device)
-    decoder.check_model(model.num_tokens, model.tokens, args.in_model, model.ctc_topology)
-    cuts = load_cuts(args.in_feats, config.role)
-    write_jsonl(
-        args.out_hyps, (record.to_dict() for record in decode_cuts(model, decoder, cuts, config, device))
-    )
+
+def _nbest(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.first_pass import Decoder
+    from privasr_k2.decoding.nbest import NbestSearch
+    from privasr_k2.decoding.nbest_jobs import NbestJobConfig, WordTimes, nbest_cuts
+    from privasr_k2.decoding.tune import read_weights
+    from privasr_k2.graph.lang import load_lang
+
+    config, weights = cli.load(NbestJobConfig, args), read_weights(args.in_weights)
+    device, model, decoder, cuts = _opened(args, config, Decoder.from_folder)
+    word_times = WordTimes(load_lang(args.in_lang), decoder.graph) if args.in_lang else None
+    search = NbestSearch(decoder, weights, config)
+    write_nbest(args.out_nbest, nbest_cuts(model, search, cuts, config, device, word_times=word_times))
+
+
+def _lattices(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.first_pass import Decoder
+    from privasr_k2.decoding.lattice_files import kaldi_text, write_lattices
+    from privasr_k2.decoding.lattice_jobs import LatticeJobConfig, lattice_cuts
+    from privasr_k2.decoding.lattices import LatticeSearch
+    from privasr_k2.decoding.tune import read_weights
+
+    config, weights = cli.load(LatticeJobConfig, args), read_weights(args.in_weights)
+    device, model, decoder, cuts = _opened(args, config, Decoder.from_folder)
+    search = LatticeSearch(decoder, weights, config)
+    lattices = list(lattice_cuts(model, search, cuts, config, device))
+    write_lattices(args.out_lattices, lattices, decoder.graph.words, weights)
+    if args.out_kaldi:
+        text = (kaldi_text(lattice) for lattice in lattices if lattice.num_states)
+        write_text(args.out_kaldi, "".join(text))
+
+
+def _end_to_end(args: argparse.Namespace) -> None:
+    import torch
+
+    from privasr_k2.am.checkpoints import load_recognizer
+    from privasr_k2.data.manifests import load_cuts
+    from privasr_k2.decoding.end_to_end import EndToEndConfig, decode_e2e, prepare
+    from privasr_k2.decoding.tune import read_weights
+    from privasr_k2.pate.heads import load_heads
+    from privasr_k2.training.distributed import choose_device
+
+    config = cli.load(EndToEndConfig, args)
+    if args.in_weights is not None:
+        penalty = read_weights(args.in_weights).insertion_penalty
+        config = dataclasses.replace(config, insertion_penalties=[penalty])
+    torch.set_num_threads(args.num_jobs)
+    device = str(choose_device(args.device))
+    if config.head:
+        [model] = load_heads(args.in_model, device, per_token=False, chosen=[config.head]).models
+    else:
+        model = load_recognizer(args.in_model, device)
+    prepare(model, args.in_model, config)
+    decoded = list(decode_e2e(model, load_cuts(args.in_feats, config.role), config, device))
+    write_jsonl(args.out_hyps, (record.to_dict() for record, _ in decoded))
+    if args.out_nbest is not None:
+        write_nbest(args.out_nbest, (lists for _, lists in decoded))
 
 
 if __name__ == "__main__":

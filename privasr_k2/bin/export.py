@@ -1,29 +1,78 @@
-"""Export an acoustic model as TorchScript, ONNX or both, for use without this package.
+"""Export for use elsewhere: an acoustic model, a recognizer for privasr transcribe, or N-best lists.
 
-The exported model takes (features (N, T, F) float32, lengths (N,) int64) and gives (log_probs (N, T', C),
-lengths (N,)).
+    privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx
+    privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \\
+        --out-trn test.trn --out-ref-trn test.ref.trn
+
+A model takes (features (N, T, F) float32, lengths (N,) int64) and gives (log_probs (N, T', C), lengths (N,)).
+recognizer.yaml says which model, graph, features and weights make up a recognizer; its paths are relative, so
+that a tree may be moved. CTM needs lists with word times. With --in-scores, what score_nbest wrote, Kaldi's
+archives have the costs of these LMs, too: lm_cost.NAME.
 """
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
+#: What is written, with what it needs.
+_NEEDS = {
+    "out_torchscript": ("in_model",),
+    "out_onnx": ("in_model",),
+    "out_recognizer": ("in_model", "in_graph", "in_feats", "in_weights"),
+    "out_kaldi": ("in_nbest",),
+    "out_ctm": ("in_nbest",),
+    "out_trn": ("in_nbest",),
+    "out_ref_trn": ("in_nbest",),
+}
+
 
 def main() -> None:
     """Parse, load and export."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-model", type=Path, required=True, help="the model's folder")
-    made.add_argument("--out-torchscript", type=Path, help="for example model.pt")
-    made.add_argument("--out-onnx", type=Path, help="for example model.onnx")
+    model = made.add_argument_group("a model")
+    model.add_argument("--in-model", type=Path, metavar="DIR", help="the model's folder")
+    model.add_argument("--out-torchscript", type=Path, metavar="FILE", help="for example model.pt")
+    model.add_argument("--out-onnx", type=Path, metavar="FILE", help="for example model.onnx")
+    recognizer = made.add_argument_group("a recognizer, with --in-model and the layers of decode")
+    recognizer.add_argument("--in-graph", type=Path, metavar="DIR", help="the graph folder")
+    recognizer.add_argument("--in-feats", type=Path, metavar="DIR", help="the feature folder")
+    recognizer.add_argument("--in-weights", type=Path, metavar="FILE", help="weights.json, chosen on dev")
+    recognizer.add_argument("--out-recognizer", type=Path, metavar="FILE", help="recognizer.yaml")
+    lists = made.add_argument_group("N-best lists")
+    lists.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
+    lists.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    lists.add_argument("--out-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
+    lists.add_argument("--out-ctm", type=Path, metavar="FILE", help="the best words with times")
+    lists.add_argument("--out-trn", type=Path, metavar="FILE", help="the best words")
+    lists.add_argument("--out-ref-trn", type=Path, metavar="FILE", help="the references")
+    cli.add_config(made)
     args = cli.parse(made)
-    if args.out_torchscript is None and args.out_onnx is None:
-        raise ConfigError(
-            "export", "--out-torchscript FILE, --out-onnx FILE or both", "neither", "say what to write"
-        )
+    written = [name for name in _NEEDS if getattr(args, name) is not None]
+    needed = {name for out in written for name in _NEEDS[out]}
+    given = {
+        name for name in ("in_graph", "in_feats", "in_model", "in_weights", "in_nbest") if getattr(args, name)
+    }
+    if not written or given != needed:
+        wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written) or "an --out flag"
+        raise ConfigError("privasr export", wanted, _flags(sorted(given)) or "none", "see --help")
+    if args.out_torchscript or args.out_onnx:
+        _model(args)
+    if args.out_recognizer:
+        _recognizer(args)
+    if args.in_nbest:
+        _lists(args)
 
+
+def _flags(names: Sequence[str]) -> str:
+    return " ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _model(args: argparse.Namespace) -> None:
     from privasr_k2.am.checkpoints import load_model
     from privasr_k2.am.exporting import to_onnx, to_torchscript
 
@@ -32,6 +81,35 @@ def main() -> None:
         to_torchscript(model, args.out_torchscript)
     if args.out_onnx is not None:
         to_onnx(model, args.out_onnx)
+
+
+def _recognizer(args: argparse.Namespace) -> None:
+    from privasr_k2 import config
+    from privasr_k2.decoding.jobs import DecodeConfig
+    from privasr_k2.decoding.recognizer import describe
+
+    spec = describe(
+        model=args.in_model, graph=args.in_graph, features=args.in_feats, weights=args.in_weights,
+        search=cli.load(DecodeConfig, args).search(), beside=args.out_recognizer.parent,
+    )  # fmt: skip
+    config.save(spec, args.out_recognizer)
+
+
+def _lists(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.lm_scores import read_lm_scores, with_lm_scores
+    from privasr_k2.scoring.nbest_formats import write_ctm, write_kaldi, write_trn
+    from privasr_k2.scoring.nbest_lists import read_nbest
+
+    lists = read_nbest(args.in_nbest)
+    lists = with_lm_scores(lists, read_lm_scores(args.in_scores, lists))
+    if args.out_kaldi:
+        write_kaldi(lists, args.out_kaldi)
+    if args.out_ctm:
+        write_ctm(lists, args.out_ctm)
+    if args.out_trn:
+        write_trn(lists, args.out_trn)
+    if args.out_ref_trn:
+        write_trn(lists, args.out_ref_trn, references=True)
 
 
 if __name__ == "__main__":

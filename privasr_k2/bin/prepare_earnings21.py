@@ -1,19 +1,26 @@
-"""Turn Earnings-21 into N-best lists: gold words as references, recognizers' CTM as lists of one hypothesis.
+"""Turn Earnings-21 into N-best lists, or into the text of clients.
 
-    python -m privasr_k2.bin.prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
         --config conf/corpora.yaml#earnings21
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-clients data/earnings21_clients \\
+        --config conf/corpora.yaml#earnings21 conf/corpora.yaml#earnings21_clients
 
-Writes corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test.
+--out-dir: corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test: gold words as
+references, recognizers' CTM as lists of one hypothesis. --out-clients: recognized_<role>.jsonl.gz and
+gold_<role>.jsonl.gz, and the sentences of both as text, a line each (.txt.gz). There words get the gold
+speaker by alignment, and utterances part at pauses.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.corpora.earnings21 import Earnings21Config, corpus_info, read_lists
-from privasr_k2.fileio import atomic_path, write_json
+from privasr_k2.corpora.earnings21_clients import DealtClientsConfig, read_clients_of
+from privasr_k2.fileio import atomic_path, write_json, write_jsonl, write_text
 from privasr_k2.scoring.corpus_info import CORPUS_FILE
 from privasr_k2.scoring.nbest_lists import write_nbest
 
@@ -24,9 +31,18 @@ def main() -> None:
     """Parse, read, write."""
     made = cli.parser(__doc__)
     made.add_argument("--raw-corpus", type=Path, required=True, metavar="DIR", help="gold/ and ctm_*/")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="corpus.json and the lists")
+    out = made.add_mutually_exclusive_group(required=True)
+    out.add_argument("--out-dir", type=Path, metavar="DIR", help="corpus.json and the lists")
+    out.add_argument("--out-clients", type=Path, metavar="DIR", help="clients and text")
     cli.add_config(made)
     args = cli.parse(made)
+    if args.out_dir:
+        _lists(args)
+    else:
+        _clients(args)
+
+
+def _lists(args: argparse.Namespace) -> None:
     recognizers = read_lists(args.raw_corpus, cli.load(Earnings21Config, args))
     with atomic_path(args.out_dir) as temporary:
         temporary.mkdir()
@@ -35,6 +51,19 @@ def main() -> None:
             for role, lists in roles.items():
                 write_nbest(temporary / recognizer / f"nbest_{role}" / "1.jsonl", lists)
                 log.info("%s, %s: %s", recognizer, role, " ".join(one.id for one in lists))
+
+
+def _clients(args: argparse.Namespace) -> None:
+    roles = read_clients_of(args.raw_corpus, cli.load(DealtClientsConfig, args))
+    with atomic_path(args.out_clients) as temporary:
+        temporary.mkdir()
+        for role, kinds in roles.items():
+            for kind, lines in kinds.items():
+                write_jsonl(temporary / f"{kind}_{role}.jsonl.gz", lines)
+                text = "".join(f"{line['words']}\n" for line in lines)
+                write_text(temporary / f"{kind}_{role}.txt.gz", text)
+                clients = len({line["client"] for line in lines})
+                log.info("%s, %s: %d clients, %d utterances", kind, role, clients, len(lines))
 
 
 if __name__ == "__main__":

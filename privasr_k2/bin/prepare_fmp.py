@@ -1,68 +1,114 @@
-r"""Say whose utterances are whose, and in which order they came: the clients of federated marginals.
+r"""Prepare federated marginals: whose utterances are whose and in which order, or the background unigrams u.
 
-    python -m privasr_k2.bin.prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
+    privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
         --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set client=speaker
-
-Text without audio (cuts or tagged text), as lists of one hypothesis each, which --out-nbest gets:
-
-    python -m privasr_k2.bin.prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
+    privasr verb prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
         --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
-Logs table 1 of [liu2020] for these utterances.
+--out-timeline: of lists, or of text without audio (cuts or tagged text), which --out-nbest gets as
+lists of one hypothesis each. Logs table 1 of [liu2020] for these utterances.
+
+    privasr verb prepare_fmp --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \
+        --out-background exp/fmp/background.safetensors --config conf/fmp.yaml#fmp_background
+
+--out-background: u of [liu2020, eq. 2], of text as train_lm reads it: that of the cuts of the role
+train and lm_text.txt.gz, or --raw-text in place of the latter; or, in place of both, the files of
+--in-text. It should be what the language model was trained on: u stands for what that expects. Words
+are those of the model, others count as <unk> where it has that.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.errors import ConfigError
-from privasr_k2.federated.fmp_timeline import (
-    TimelineConfig,
-    read_occasions,
-    table_1,
-    text_lists,
-    timeline_of,
-    write_timeline,
-)
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.scoring.nbest_lists import NbestList, check_nbest_complete, read_nbest, write_nbest
 
 log = logging.getLogger(__name__)
 
+#: Which flags go together.
+_USES = (
+    {"out_timeline", "in_manifests", "in_nbest"},
+    {"out_timeline", "in_text", "out_nbest"},
+    {"out_background", "in_lm", "in_manifests"},
+    {"out_background", "in_lm", "in_manifests", "raw_text"},
+    {"out_background", "in_lm", "in_manifests", "in_text"},
+    {"out_background", "in_lm", "in_text"},
+)
+
 
 def main() -> None:
-    """Parse, order, write."""
+    """Parse, order or count, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts, for the lists of --in-nbest")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts, maybe lm_text.txt.gz")
+    made.add_argument("--in-text", type=Path, nargs="+", metavar="FILE", help="text in place of the corpus's")
     made.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
-    made.add_argument(
-        "--in-text", type=Path, nargs="+", metavar="FILE", help="cuts or tagged text, in place of both"
-    )
     made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists of --in-text")
-    made.add_argument("--out-timeline", type=Path, required=True, metavar="FILE", help="*.jsonl")
+    made.add_argument("--out-timeline", type=Path, metavar="FILE", help="*.jsonl")
+    made.add_argument(
+        "--raw-text", type=Path, help="a normalized sentence a line, in place of lm_text.txt.gz"
+    )
+    made.add_argument("--in-lm", type=Path, metavar="LM", help="of train_lm, or an ARPA file")
+    made.add_argument("--out-background", type=Path, metavar="FILE", help="*.safetensors")
     cli.add_config(made)
     args = cli.parse(made)
+    given = {name for name in set().union(*_USES) if getattr(args, name) is not None}
+    if given not in _USES:
+        wanted = (
+            "--out-timeline with --in-manifests and --in-nbest, or with --in-text and --out-nbest; "
+            "or --out-background with --in-lm and text"
+        )
+        raise ConfigError("the command line", wanted, "something else", "see --help")
+    if args.out_background:
+        _background(args)
+    else:
+        _timeline(args)
+
+
+def _timeline(args: argparse.Namespace) -> None:
+    from privasr_k2.federated.fmp_timeline import (
+        TimelineConfig,
+        read_occasions,
+        table_1,
+        text_lists,
+        timeline_of,
+        write_timeline,
+    )
+
     config = cli.load(TimelineConfig, args)
     lists: list[NbestList]
-    given = [value is not None for value in (args.in_manifests, args.in_nbest, args.in_text, args.out_nbest)]
-    if given == [True, True, False, False]:
+    if args.in_nbest is not None:
         role, read = args.in_nbest.name.removeprefix("nbest_"), read_nbest(args.in_nbest)
         cuts = args.in_manifests / f"cuts_{role}.jsonl.gz"
         check_nbest_complete(read, cuts)
         lists, occasions = list(read.lists), read_occasions([cuts])
-    elif given == [False, False, True, True]:
+    else:
         occasions = read_occasions(args.in_text)
         lists = text_lists(occasions, args.out_nbest.parent.name.removeprefix("nbest_"))
-    else:
-        wanted = "--in-manifests with --in-nbest, or --in-text with --out-nbest"
-        raise ConfigError("the command line", wanted, "something else", "see --help")
     timeline = timeline_of(lists, occasions, config)
     if args.out_nbest is not None:
         write_nbest(args.out_nbest, lists)
     write_timeline(args.out_timeline, timeline, lists)
     log.info(" ".join(f"{name} {value:,}" for name, value in table_1(timeline, lists).items()))
+
+
+def _background(args: argparse.Namespace) -> None:
+    from privasr_k2.federated.fmp_background import BackgroundConfig, write_background
+    from privasr_k2.federated.fmp_scores import numbers_of_lm
+    from privasr_k2.federated.marginals import background_unigrams
+    from privasr_k2.lm.train import training_text
+
+    config, numbers = cli.load(BackgroundConfig, args), numbers_of_lm(args.in_lm)
+    text = training_text(config, args.in_manifests, args.in_text, args.raw_text)
+    if not any(text):
+        place = args.in_manifests or args.in_text[0]
+        raise DataError(place, "a text of one word or more", "none", "choose another text")
+    write_background(args.out_background, background_unigrams(text, numbers, config.prior_words), numbers)
+    log.info("%d words of %d sentences", sum(map(len, text)), len(text))
 
 
 if __name__ == "__main__":

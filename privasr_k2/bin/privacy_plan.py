@@ -11,13 +11,20 @@ r"""Print what a setting costs before anything is trained, or which noise or how
   python -m privasr_k2.bin.privacy_plan --kind counts --unit user --units 48 --mechanism discrete_laplace \
       --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
 
+  python -m privasr_k2.bin.privacy_plan --kind queries --out-plan exp/pate/plan.json \
+      --config conf/pate.yaml#vote_plan --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8] delta=1e-5
+
 Of --noise, --rounds and --epsilon give two: the third follows. Epsilon is printed by Rényi DP (RDP) and by
 privacy loss distributions (PLD, tight); smaller is stronger. With --max-epsilon it fails where it costs more.
+--kind queries takes --config and --set alone. For each number of teachers, agreement and epsilon it
+prints the most noise with which the majority still wins in the share `correct` of the answers, and the
+queries that the budget allows.
 In a recipe the same values are given with --set NAME=VALUE, and --out-plan writes the plan.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from pathlib import Path
 
@@ -28,7 +35,8 @@ from privasr_k2.fileio import write_json
 from privasr_k2.privacy.plan import PlanRequest, plan
 
 _HELP = {
-    "kind": "updates (noisy sums of contributions; taken without --kind), votes (of teachers) or counts",
+    "kind": "updates (noisy sums of contributions; taken without --kind), votes (of teachers), counts, "
+    "or queries (per epsilon)",
     "unit": "whose presence is hidden: mention, utterance, call, document, meeting, speaker, user or shard",
     "units": "how many there are",
     "relation": "'add or remove one' (without it) or 'replace one'",
@@ -58,6 +66,11 @@ def main() -> None:
     cli.add_config(made)
     made.add_argument("--out-plan", type=Path, metavar="FILE", help="the plan as JSON")
     args = cli.parse(made)
+    if "kind=queries" in args.set:  # as recipes give it
+        args.kind, args.set = "queries", [value for value in args.set if value != "kind=queries"]
+    if args.kind == "queries":
+        _queries(args)
+        return
 
     for name in _NEEDED:
         if (
@@ -72,6 +85,21 @@ def main() -> None:
     if args.out_plan is not None:
         write_json(args.out_plan, found.to_json())
     print("\n".join(found.lines()))
+
+
+def _queries(args: argparse.Namespace) -> None:
+    from privasr_k2.pate.plan import VotePlanConfig, plan_votes
+
+    given = [name for name in _HELP if name != "kind" and getattr(args, name) is not None]
+    if given:
+        found = " ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ConfigError("--kind queries", "--config and --set", found, "give --set NAME=VALUE")
+    plan_config = cli.load(VotePlanConfig, args)
+    plans = plan_votes(plan_config)
+    if args.out_plan is not None:
+        about = dataclasses.asdict(plan_config)
+        write_json(args.out_plan, {"config": about, "plans": [one.to_json() for one in plans]})
+    print("\n".join(one.line() for one in plans))
 
 
 _NEEDED = ("unit", "units", "delta")

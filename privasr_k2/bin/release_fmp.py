@@ -6,17 +6,28 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
         --ledger privacy/ledger.json \
         --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
-Counts of the public vocabulary, clipped unit by unit, with discrete noise; run_fmp --in-release reads them.
-A killed run is continued with the same noise, and spends nothing more.
+Counts of the public vocabulary, clipped unit by unit, with discrete noise; rescore_fmp --in-release reads
+them. A killed run is continued with the same noise, and spends nothing more.
+
+With --in-public-background and conf/fmp.yaml#fmp_published, for comparison only: eq. 8 and 9 of liu2020 as
+published. Nothing is clipped, so that the guarantee in privacy.json is for units of at most ``words`` words,
+and that epsilon is far above the published one.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
+
+if TYPE_CHECKING:
+    from privasr_k2.privacy.spending import Spending
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +42,7 @@ def main() -> None:
     made.add_argument(
         "--in-public-lm", type=Path, required=True, metavar="LM", help="whose words are counted"
     )
+    made.add_argument("--in-public-background", type=Path, metavar="FILE", help="u: eq. 8 and 9 as published")
     made.add_argument("--out-release", type=Path, required=True, metavar="FILE", help="*.safetensors")
     made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
     made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private lists")
@@ -38,33 +50,77 @@ def main() -> None:
     cli.add_config(made)
     args = cli.parse(made)
 
+    from privasr_k2.privacy import release
+    from privasr_k2.privacy.spending import guarantees
+
+    prepared = _clipped(args) if args.in_public_background is None else _published(args)
+    with release.begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=prepared.spending,
+        fingerprint=release.fingerprint_of(prepared.config, prepared.inputs),
+        max_epsilon=args.max_epsilon,
+    ) as begun:
+        prepared.write(begun)
+    log.log(prepared.level, prepared.line)
+    for line in guarantees([prepared.spending])[0].lines():
+        log.log(prepared.level, line)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A release before it begins: what it spends and reads, how it is written, and what is logged of it."""
+
+    config: Any
+    spending: Spending
+    inputs: list[Path]
+    write: Callable[[Any], None]
+    line: str
+    level: int = logging.INFO
+
+
+def _clipped(args: argparse.Namespace) -> _Prepared:
     from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig, unit_numbers, write_release
     from privasr_k2.federated.fmp_scores import numbers_of_lm
     from privasr_k2.federated.fmp_spoken import spoken_of
     from privasr_k2.federated.fmp_timeline import read_timeline
-    from privasr_k2.privacy import release
-    from privasr_k2.privacy.spending import guarantees
     from privasr_k2.scoring.nbest_lists import read_nbest
 
-    config = cli.load(FmpReleaseConfig, args)
-    if not config.data:
-        raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/test")
+    config = _named(cli.load(FmpReleaseConfig, args))
     lists, timeline = read_nbest(args.in_private_nbest), read_timeline(args.in_private_timeline)
     spoken = spoken_of(lists, timeline, numbers_of_lm(args.in_public_lm))
     mechanism = FmpMechanism(config)
-    spent = mechanism.spending(unit_numbers(spoken, config.unit)[1])
-    inputs = [args.in_private_nbest, args.in_private_timeline, args.in_public_lm]
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spent,
-        fingerprint=release.fingerprint_of(config, inputs),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
-        write_release(args.out_release, spoken, mechanism, begun)
-    log.info("noise of a word's running count: %.3g words after the last round", mechanism.errors()[-1])
-    for line in guarantees([spent])[0].lines():
-        log.info(line)
+    return _Prepared(
+        config,
+        mechanism.spending(unit_numbers(spoken, config.unit)[1]),
+        [args.in_private_nbest, args.in_private_timeline, args.in_public_lm],
+        lambda begun: write_release(args.out_release, spoken, mechanism, begun),
+        f"noise of a word's running count: {mechanism.errors()[-1]:.3g} words after the last round",
+    )
+
+
+def _published(args: argparse.Namespace) -> _Prepared:
+    from privasr_k2.federated.fmp_published_release import spending_of, write_published
+    from privasr_k2.federated.fmp_scores import numbers_of_lm, read_world
+    from privasr_k2.federated.fmp_settings import PublishedConfig
+
+    config = _named(cli.load(PublishedConfig, args))
+    lists, timeline, background = args.in_private_nbest, args.in_private_timeline, args.in_public_background
+    world = read_world(lists, timeline, background, numbers_of_lm(args.in_public_lm))
+    return _Prepared(
+        config,
+        spending_of(config, world.spoken),
+        [lists, timeline, args.in_public_lm, background],
+        lambda begun: write_published(args.out_release, world.spoken, config, world.background, begun),
+        f"published as epsilon {config.epsilon:g}; a {config.unit} of {config.words:g} words has:",
+        logging.WARNING,
+    )
+
+
+def _named(config: Any) -> Any:
+    if not config.data:
+        raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/test")
+    return config
 
 
 if __name__ == "__main__":

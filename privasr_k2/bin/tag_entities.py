@@ -5,7 +5,12 @@ r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
     python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged \
         --config conf/classlm.yaml#tag_entities
 
-A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well) or plain, a sentence a line. It is tagged as it was
+    privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
+        --config conf/classlm.yaml#tag_entities --set taggers=[gold]
+
+A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well), plain, a sentence a line, or in the CoNLL
+format. Of a folder of --raw-conll all *.conll and *.conll.txt beneath it are taken, gzipped or not;
+taggers=[gold] brings their labels to four classes. A text is tagged as it was
 written, where that is known; entities count its normalized words. --out-manifests gets the cuts of all roles
 with new entities, and corpus.json. Nothing is released: the result is as private as the text.
 """
@@ -28,6 +33,8 @@ from privasr_k2.text.entities import TaggedText, Tagger
 from privasr_k2.text.gazetteer import Gazetteer
 from privasr_k2.text.name_lists import read_name_lists, spread
 from privasr_k2.text.normalize import normalize_english
+from privasr_k2.text.tag_gold import conll_files, read_conll
+from privasr_k2.text.tag_gold import tagged as tagged_texts
 from privasr_k2.text.tagged_files import read_sentences, read_tagged, with_entities, write_tagged
 from privasr_k2.text.tagging import TagConfig, tag_texts
 from privasr_k2.text.truecase import Truecaser
@@ -42,6 +49,9 @@ def main() -> None:
     made.add_argument(
         "--in-text", type=Path, nargs="+", default=[], metavar="FILE", help="tagged or plain text"
     )
+    made.add_argument(
+        "--raw-conll", type=Path, nargs="+", default=[], metavar="PATH", help="files, folders: a token a line"
+    )
     made.add_argument("--out-text", type=Path, metavar="FILE", help="*.jsonl.gz, tagged")
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts_<role>.jsonl.gz and corpus.json")
     made.add_argument("--out-manifests", type=Path, metavar="DIR", help="a folder beside it, with entities")
@@ -54,10 +64,14 @@ def main() -> None:
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(TagConfig, args)
-    if bool(args.in_text) != bool(args.out_text) or bool(args.in_manifests) != bool(args.out_manifests):
+    if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(args.in_manifests) != bool(
+        args.out_manifests
+    ):
         raise ConfigError("the command line", "an --out- for each --in-", "one alone", "give both")
-    if not (args.in_text or args.in_manifests):
-        raise ConfigError("the command line", "--in-text or --in-manifests", "neither", "name one")
+    if not (args.out_text or args.in_manifests):
+        raise ConfigError(
+            "the command line", "--in-text, --raw-conll or --in-manifests", "none of them", "name one"
+        )
     normalize = _normalize(args.in_definition, config)
     public = [line.cased.split() for line in _read(args.in_public_cased, normalize)]
     lists = read_name_lists(args.in_public_lists, normalize_english) if args.in_public_lists else {}
@@ -67,8 +81,11 @@ def main() -> None:
     def tag(texts: Sequence[TaggedText]) -> list[TaggedText]:
         return tag_texts(texts, taggers, config, normalize, truecaser)
 
-    if args.in_text:
-        tagged = tag(_read(args.in_text, normalize))
+    if args.out_text:
+        annotated = [
+            gold for _, path in sorted(conll_files(args.raw_conll).items()) for gold in read_conll(path)
+        ]
+        tagged = tag([*_read(args.in_text, normalize), *tagged_texts(annotated, normalize)])
         write_tagged(args.out_text, tagged)
         _say(args.out_text, tagged)
     if args.in_manifests:

@@ -1,20 +1,39 @@
-"""Estimate a word n-gram model and prune it by entropy; or check and take over an ARPA file.
+"""Train an n-gram model: of words, of words and name classes, or as the approximation of another LM.
 
-Its text is that of a corpus (the cuts of the role train, lm_text.txt.gz; --set text=), or that of the files
-of --in-text. Its vocabulary is closed: that of the language folder. Other words of the text count as <unk>.
-
-    python -m privasr_k2.bin.train_ngram --in-manifests data/manifests --in-lang data/lang_phone \\
+    privasr verb train_ngram --in-manifests data/manifests --in-lang data/lang_phone \\
         --out-lm data/lm/phone.arpa.gz --config conf/common.yaml#lm_ngram --set order=3
+
+--out-lm: a word n-gram model, pruned by entropy. Its text is that of a corpus (the cuts of the role
+train, lm_text.txt.gz; --set text=), or that of the files of --in-text. Its vocabulary is closed: that
+of the language folder. Other words count as <unk>. --raw-arpa checks and takes over an ARPA file.
+
+    privasr verb train_ngram --in-lm exp/lm_lstm --in-text data/sanitized/train.jsonl.gz \\
+        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config conf/common.yaml#approximate
+
+--in-lm: this model reads the text; --out-lm has the text's n-grams with the model's probabilities.
+
+    privasr verb train_ngram --in-text data/sanitized/train.jsonl.gz --in-public-lists data/lists \\
+        --in-lang data/lang_phone --out-class-lm exp/class_lm --config conf/common.yaml#class_lm
+
+--out-class-lm: a root model of text with tags, and a sub-model of each class's names. The text is JSON
+Lines with marked names (tag_entities), or plain text with tags such as <PER>. Names come from the
+marks and from lists (per.txt, org.txt, ... in one folder; a name a line, maybe with a tab and its
+probability).
 """
 
 from __future__ import annotations
 
+import argparse
+import logging
+import time
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import write_arpa
-from privasr_k2.lm.train import NgramConfig, dev_text, import_arpa, train_ngram, training_text
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -26,23 +45,85 @@ def main() -> None:
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
     source.add_argument("--raw-arpa", type=Path, help="an ARPA file to take instead of estimating one")
+    made.add_argument("--in-lm", type=Path, metavar="LM", help="the model to approximate: of train_lm")
+    made.add_argument(
+        "--in-public-lists", type=Path, metavar="DIR", help="for classes: per.txt, org.txt, ..."
+    )
     made.add_argument(
         "--in-dev", type=Path, metavar="FILE", help="text whose perplexity is logged, in place of the cuts'"
     )
     made.add_argument("--in-lang", type=Path, required=True, help="the language folder")
-    made.add_argument(
-        "--out-lm", type=Path, required=True, help="the model, ARPA; gzipped if the name ends in .gz"
-    )
+    out = made.add_mutually_exclusive_group(required=True)
+    out.add_argument("--out-lm", type=Path, metavar="FILE", help="ARPA; gzipped if the name ends in .gz")
+    out.add_argument("--out-class-lm", type=Path, metavar="DIR", help="a class LM's folder")
+    cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)
-    config = cli.load(NgramConfig, args)
-    vocabulary = list(load_lang(args.in_lang).word_ids)
-    held_out = dev_text(args.in_manifests, args.in_dev)
+    of_text = args.out_class_lm or args.in_lm
+    wrong = (
+        (args.in_lm and args.out_class_lm)
+        or (args.in_public_lists and not args.out_class_lm)
+        or (of_text and (args.in_manifests or not args.in_text))
+    )
+    if wrong:
+        wanted = (
+            "--in-text without --in-manifests for --out-class-lm and for --in-lm; "
+            "--in-public-lists for --out-class-lm; --in-lm for --out-lm"
+        )
+        raise ConfigError("the command line", wanted, "something else", "see --help")
+    words = list(load_lang(args.in_lang).word_ids)
+    if args.out_class_lm:
+        _classes(args, words)
+    elif args.in_lm:
+        _approximate(args, words)
+    else:
+        _estimate(args, words)
+
+
+def _estimate(args: argparse.Namespace, words: list[str]) -> None:
+    from privasr_k2.lm.train import NgramConfig, dev_text, import_arpa, train_ngram, training_text
+
+    config, held_out = cli.load(NgramConfig, args), dev_text(args.in_manifests, args.in_dev)
     if args.raw_arpa is not None:
-        model = import_arpa(args.raw_arpa, vocabulary, config, held_out=held_out)
+        model = import_arpa(args.raw_arpa, words, config, held_out=held_out)
     else:
         sentences = training_text(config, args.in_manifests, args.in_text)
-        model = train_ngram(sentences, vocabulary, config, held_out=held_out)
+        model = train_ngram(sentences, words, config, held_out=held_out)
+    write_arpa(model, args.out_lm)
+
+
+def _classes(args: argparse.Namespace, words: list[str]) -> None:
+    from privasr_k2.lm.class_files import ClassLmConfig, save_class_lm, train_class_lm
+    from privasr_k2.lm.names import list_places, read_lists, read_text, read_texts
+    from privasr_k2.text.normalize import normalize_english
+
+    config = cli.load(ClassLmConfig, args)
+    texts = read_texts(args.in_text, config.classes)
+    dev = read_text(args.in_dev, config.classes) if args.in_dev is not None else []
+    lists, places = {}, {}
+    if args.in_public_lists is not None:
+        lists = read_lists(args.in_public_lists, normalize_english)
+        places = list_places(args.in_public_lists, normalize_english)
+    save_class_lm(args.out_class_lm, train_class_lm(texts, words, lists, config, places=places, dev=dev))
+
+
+def _approximate(args: argparse.Namespace, words: list[str]) -> None:
+    from privasr_k2.lm.approximate import ApproximationConfig, approximate, probs_of_text
+    from privasr_k2.lm.mixtures import open_lm
+    from privasr_k2.lm.names import read_words
+    from privasr_k2.lm.pruning import prune_to
+    from privasr_k2.lm.train import log_figures
+
+    config, sentences = cli.load(ApproximationConfig, args), read_words(args.in_text)
+    dev = read_words([args.in_dev]) if args.in_dev is not None else []
+    started = time.perf_counter()
+    probs = probs_of_text(open_lm(args.in_lm, args.device), sentences, config.block_words)
+    log.info("%d words read in %.1f s", len(probs), time.perf_counter() - started)
+    model = approximate(sentences, probs, words, order=config.order, unigrams=config.unigrams)
+    log_figures("approximated", model, dev)
+    if 0 < config.max_ngrams < len(model.keys):
+        model, threshold = prune_to(model, config.max_ngrams)
+        log_figures(f"pruned at threshold {threshold:.2e}", model, dev)
     write_arpa(model, args.out_lm)
 
 

@@ -1,47 +1,89 @@
-"""Choose the LM weight and the insertion penalty with the fewest errors on dev.
+r"""Choose weights with the fewest errors on dev: of a first pass, or of rescoring with language models.
 
-  python -m privasr_k2.bin.tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
+    privasr verb tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
+    privasr verb tune_weights --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
+        exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
 
-Reads a folder that ``decode`` wrote for dev (another role is refused); writes the choice with the error
-counts of the whole grid. Of points with equally many errors it takes the smallest LM weight, then the
-insertion penalty nearest to 0.
+--in-hyps: LM weight and insertion penalty of decode's grid. Of points with equally many errors the
+smallest LM weight is taken, then the insertion penalty nearest to 0. --in-nbest, --in-scores: how
+several language models are combined. Both write the errors of the whole grid beside the choice, and
+refuse another role than dev.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.decoding.tune import tune
+from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
+from privasr_k2.decoding.rescoring import GridConfig, Rescoring, choose, grid_errors
+from privasr_k2.decoding.tune import TUNING_ROLE, tune
+from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import write_json
+from privasr_k2.scoring.align import to_scored_units
 from privasr_k2.scoring.corpus_info import read_corpus_info
 from privasr_k2.scoring.hypotheses import check_complete, read_decoded
+from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
     """Parse, choose, write."""
     made = cli.parser(__doc__)
-    made.add_argument("--in-hyps", type=Path, required=True, metavar="DIR", help="decode_dev, with *.jsonl")
+    source = made.add_mutually_exclusive_group(required=True)
+    source.add_argument("--in-hyps", type=Path, metavar="DIR", help="decode_dev, with *.jsonl")
+    source.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_dev, with *.jsonl")
+    made.add_argument("--in-scores", type=Path, nargs="+", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="references, and what is scored")
     made.add_argument(
-        "--in-manifests", type=Path, metavar="DIR", help="to find lost utterances, and units to score"
+        "--out-weights", type=Path, required=True, metavar="FILE", help="weights.json, rescoring.json"
     )
-    made.add_argument("--out-weights", type=Path, required=True, metavar="FILE", help="weights.json")
+    cli.add_config(made)
     args = cli.parse(made)
+    if bool(args.in_nbest) != bool(args.in_scores):
+        raise ConfigError("the command line", "--in-nbest with --in-scores", "one", "give the other")
+    if args.in_hyps:
+        _first_pass(args)
+    else:
+        _rescoring(args)
 
+
+def _first_pass(args: argparse.Namespace) -> None:
     decoded = read_decoded(args.in_hyps)
     choice = tune(decoded, read_corpus_info(args.in_manifests).scored_units)
     if args.in_manifests is not None:
         check_complete(decoded, args.in_manifests)
     write_json(args.out_weights, choice.to_dict())
-    logging.info(
+    log.info(
         "%d settings on %s: the best is LM weight %s, insertion penalty %s (%.2f %% WER)",
-        len(choice.grid),
-        choice.role,
-        choice.weights.lm_weight,
-        choice.weights.insertion_penalty,
+        len(choice.grid), choice.role, choice.weights.lm_weight, choice.weights.insertion_penalty,
         choice.grid[choice.weights].percent,
-    )
+    )  # fmt: skip
+
+
+def _rescoring(args: argparse.Namespace) -> None:
+    config = cli.load(GridConfig, args)
+    role = args.in_nbest.name.removeprefix("nbest_")
+    if role != TUNING_ROLE:
+        found, way_out = f"those of {role}", "choose on dev, not on what is scored"
+        raise DataError(args.in_nbest, f"the lists of {TUNING_ROLE}", found, way_out)
+    lists = read_nbest(args.in_nbest)
+    scores = read_lm_scores(args.in_scores, lists)
+    if args.in_manifests:
+        check_nbest_complete(lists, args.in_manifests / f"cuts_{role}.jsonl.gz")
+    units = read_corpus_info(args.in_manifests).scored_units
+    candidates = candidates_of(lists, scores, units)
+    names = tuple(scores)
+    lengths = {one.id: len(to_scored_units(one.ref.split(), units)) for one in lists.lists}
+    # Without a path every word is a deletion, whatever the weights.
+    lost = sum(lengths[one.id] for one in lists.lists if one.no_path)
+    errors = {point: count + lost for point, count in grid_errors(candidates, names, config).items()}
+    chosen = Rescoring(names, config.interpolation, choose(errors), role, errors, sum(lengths.values()))
+    write_json(args.out_weights, chosen.to_dict())
+    log.info("%d settings of %s on %s: %s", len(errors), " + ".join(names), role, chosen.point)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-r"""Compute what a release of labels cost for the votes as they were: the data-dependent epsilon of PATE.
+r"""Compute what votes tell their owner: how far teachers agree, and the data-dependent epsilon of a release.
 
-    python -m privasr_k2.bin.vote_costs --in-private-votes exp/pate/votes \
-        --in-labels exp/pate/gnmax_8/labels --out-costs exp/pate/gnmax_8/costs.json
+    privasr verb vote_costs --in-private-votes exp/pate/votes --out-agreement exp/pate/agreement.json
+    privasr verb vote_costs --in-private-votes exp/pate/votes --in-labels exp/pate/gnmax_8/labels \
+        --out-costs exp/pate/gnmax_8/costs.json
 
-The result is the owner's. It is computed from private votes and may itself tell of a unit; no ledger holds
-it. Publish the epsilon of privacy.json. To publish a data-dependent one, noise would have to be added by its
-smooth sensitivity, which no verb does.
+Both results are the owner's: they are computed from private votes, may tell of a unit, and no ledger holds
+them. Publish the epsilon of privacy.json. To publish a data-dependent one, noise would have to be added by
+its smooth sensitivity, which no verb does.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
 from privasr_k2.pate.costs import read_asked, vote_costs
-from privasr_k2.pate.votes import read_votes
+from privasr_k2.pate.votes import agreement, read_votes
 
 log = logging.getLogger(__name__)
 
@@ -26,19 +28,25 @@ def main() -> None:
     """Parse, compute, write."""
     made = cli.parser(__doc__)
     made.add_argument("--in-private-votes", type=Path, required=True, metavar="DIR", help="of cast_votes")
-    made.add_argument("--in-labels", type=Path, required=True, metavar="DIR", help="of aggregate_votes")
-    made.add_argument("--out-costs", type=Path, required=True, metavar="FILE", help="JSON; private")
+    made.add_argument("--in-labels", type=Path, metavar="DIR", help="of aggregate_votes, for --out-costs")
+    made.add_argument("--out-agreement", type=Path, metavar="FILE", help="JSON; private")
+    made.add_argument("--out-costs", type=Path, metavar="FILE", help="JSON; private")
     args = cli.parse(made)
-    told, asked = read_asked(args.in_labels)
-    found = vote_costs(read_votes(args.in_private_votes), told, asked)
-    log.warning(
-        "not for release: epsilon %.4g for these votes, at delta %g; for any votes %.4g",
-        found.epsilon,
-        found.delta,
-        told["epsilon"]["value"],
-    )
-    independent = {"epsilon_for_any_votes": told["epsilon"]["value"]}
-    write_json(args.out_costs, {"for_release": False, **dataclasses.asdict(found), **independent})
+    if (args.in_labels is None) != (args.out_costs is None) or not (args.out_costs or args.out_agreement):
+        expected = "--out-agreement, or --in-labels with --out-costs"
+        raise ConfigError("the command line", expected, "neither", "see --help")
+    votes = read_votes(args.in_private_votes)
+    if args.out_agreement is not None:
+        shares = agreement(votes)
+        log.warning("not for release: %s", shares)
+        write_json(args.out_agreement, {"for_release": False, **shares})
+    if args.out_costs is not None:
+        labels, asked = read_asked(args.in_labels)
+        cost, for_any = vote_costs(votes, labels, asked), labels["epsilon"]["value"]
+        text = "not for release: epsilon %.4g for these votes, at delta %g; for any votes %.4g"
+        log.warning(text, cost.epsilon, cost.delta, for_any)
+        costs = {**dataclasses.asdict(cost), "epsilon_for_any_votes": for_any}
+        write_json(args.out_costs, {"for_release": False, **costs})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
 from privasr_k2.scoring.hypotheses import Weights
 
 _FORMAT = "privasr_k2 lattices 1"
-_AGAIN = "make the lattices again: make_lattices"
+_AGAIN = "decode again with --out-lattices"
 _TOLD = ("id", "part", "speaker", "ref", "beam")
 _OF_STATES = {"seconds": np.float64}
 _OF_ARCS = {
@@ -90,12 +90,12 @@ def read_lattices(folder: Path) -> Lattices:
                 )
             found[one.id], places[one.id] = one, path
     if common is None or not found:
-        raise DataError(folder, "*.safetensors files with lattices", "none", "run make_lattices")
+        raise DataError(folder, "*.safetensors files with lattices", "none", "run decode --out-lattices")
     return Lattices(folder, tuple(found[name] for name in sorted(found)), *common)
 
 
 def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
-    what = "lattices that make_lattices wrote"
+    what = "lattices of decode --out-lattices"
     header, arrays = read_arrays(path, expected=what, way_out=_AGAIN)
     try:
         if header.get("format") != _FORMAT:

@@ -30,7 +30,7 @@ _VERBS = "privasr_k2.bin."
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _GRACE_SECONDS = 10.0
 #: Verbs whose processes share the work when torchrun starts several; any other runs as one.
-SHARING = frozenset({"audit_fedlm", "train_am", "train_fedlm", "train_lm", "train_student", "tune_fedlm"})
+SHARING = frozenset({"audit", "train_am", "train_fedlm", "train_lm", "train_student", "tune_fedlm"})
 # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
 _TORCHRUN = ("-m", "torch.distributed.run", "--redirects", "1", "--tee", "1")
 _SRUN = ("srun", "--ntasks-per-node=1")

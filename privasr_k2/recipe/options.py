@@ -25,11 +25,16 @@ from typing import Annotated, Any, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from privasr_k2.constraints import Choices, Count, Delta, Finite, Matches, Positive, Share, broken  # noqa: F401
+from privasr_k2.constraints import Choices, Count, Delta, Finite, Matches, Positive, Share, broken
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_lines
 
 T = TypeVar("T")
+#: Recipes take the types of their options from here, too.
+__all__ = [
+    "Choices", "Count", "Counts", "Delta", "Finite", "Matches", "Parsed", "Paths", "Positive", "Positives",
+    "Share", "Tracked", "Words", "build", "check", "from_conf", "option", "parse", "path_option",
+]  # fmt: skip
 
 Counts = tuple[Count, ...]
 Positives = tuple[Positive, ...]

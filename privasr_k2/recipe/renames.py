@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 #: Verbs by their earlier names.
-VERBS: dict[str, str] = {}
+VERBS: dict[str, str] = {
+    **dict.fromkeys(("make_nbest", "make_lattices", "decode_e2e"), "decode"),
+    **dict.fromkeys(("audit_pate", "audit_dpsgd", "audit_fedlm", "audit_fmp"), "audit"),
+    **dict.fromkeys(("run_fmp", "tune_fmp"), "rescore_fmp"),
+    **dict.fromkeys(("import_am", "import_nbest"), "import_external"),
+    **dict.fromkeys(("export_nbest", "assemble_recognizer"), "export"),
+    **dict.fromkeys(("approximate_lm", "train_class_lm"), "train_ngram"),
+    "release_fmp_published": "release_fmp",
+    "tune_rescoring": "tune_weights",
+    "make_background": "prepare_fmp",
+    "prepare_earnings21_clients": "prepare_earnings21",
+    "plan_votes": "privacy_plan",
+}
 #: Flags by their earlier names, of every verb.
 FLAGS: dict[str, str] = {}
 #: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
@@ -15,8 +27,8 @@ KEYS: dict[str, dict[str, str]] = {}
 def canonical(command: Sequence[str]) -> list[str]:
     """A verb's words by the names of now: flags and settings in one order, numbers in one form.
 
-    >>> canonical(["plan_votes", "--out-plan", "p", "--in-x", "b", "a", "--set", "delta=1e-5"])
-    ['plan_votes', '--in-x', 'b', 'a', '--out-plan', 'p', '--set', 'delta=1e-05']
+    >>> canonical(["run_fmp", "--out-run", "p", "--in-x", "b", "a", "--set", "delta=1e-5"])
+    ['rescore_fmp', '--in-x', 'b', 'a', '--out-run', 'p', '--set', 'delta=1e-05']
     >>> canonical(["prepare_corpus", "--set", "--out-dir", "d"])
     ['prepare_corpus', '--out-dir', 'd']
     """

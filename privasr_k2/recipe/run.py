@@ -22,9 +22,10 @@ from privasr_k2.fileio import write_text
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
+from privasr_k2.recipe.freshness import Options
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview
 from privasr_k2.recipe.launch import die_with_parent
-from privasr_k2.recipe.runner import Options, Runner
+from privasr_k2.recipe.runner import Runner
 from privasr_k2.recipe.settings import check_keys, without_effect
 from privasr_k2.recipe.stamps import remove_temporaries
 from privasr_k2.recipe.systems import write_systems
@@ -102,7 +103,7 @@ def run_one(declared: Declaration, root: Path) -> None:
             write_systems(work_dir / declared.systems_file, declared.systems)
         cache, runner = make()  # under the lock: another run may have written the cache a moment ago
         try:
-            runner.check_earlier()
+            runner.check()
             runner.run(held)
         finally:
             cache.save()

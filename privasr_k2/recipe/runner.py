@@ -14,33 +14,15 @@ from pathlib import Path
 
 from privasr_k2.errors import DataError
 from privasr_k2.recipe import launch, stamps
-from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
+from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
+from privasr_k2.recipe.freshness import FORCED, Freshness, Options
 from privasr_k2.recipe.plan import Stage, Task
 from privasr_k2.recipe.progress import clock, read_progress
 from privasr_k2.recipe.terminal import Terminal, duration
-from privasr_k2.recipe.wiring import Wiring, ancestors, reads_of
+from privasr_k2.recipe.wiring import Wiring, reads_of
 
 _TAIL_LINES = 15
-_FORCED = "--force true"
 _TIME = re.compile(r"^[\d-]+ [\d:,]+ [A-Z]+ ")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side`` ask for.
-
-    Attributes:
-        first, last: numbers of the stages to bring up to date, both included.
-        force: run them although they are up to date.
-        at_once: how many processes run at the same time on this machine.
-        side_by_side: how many stages of one number are at work at the same time.
-    """
-
-    first: int
-    last: int
-    force: bool
-    at_once: int
-    side_by_side: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,25 +66,22 @@ class Runner:
         shorten: dict[str, str],
     ) -> None:
         self._stages, self._wiring, self._cache = stages, wiring, cache
-        self._options, self._work_dir, self._shorten = options, work_dir, shorten
+        self._options, self._work_dir = options, work_dir
         self._selected = [stage for stage in stages if options.first <= stage.number <= options.last]
+        self._fresh = Freshness(
+            self._selected, wiring, cache, options=options, work_dir=work_dir, shorten=shorten
+        )
         self._terminal = Terminal()
 
-    def check_earlier(self) -> None:
-        """Refuse to run on what stages that are not asked for have left undone or out of date.
+    def check(self) -> None:
+        """Refuse what must not run, before anything does.
 
         Raises:
-            DataError: naming the stage that is asked for, what it needs, and the stage to run again.
+            DataError: a stage that is not asked for is undone or out of date.
+            PrivacyError: a finished release would be made again.
         """
-        asked = {stage.index for stage in self._selected}
-        for earlier in ancestors(self._wiring, self._selected):
-            if earlier.index in asked:
-                continue
-            reasons, brought = self._why_not_fresh(earlier)
-            if reasons and not brought:
-                self._refuse(earlier, reasons[0])
-            if brought:
-                self._say(f"{earlier.label} ... no record of it: its outputs are used as they are")
+        self._fresh.check_earlier(self._say)
+        self._fresh.check_releases()
 
     def run(self, lock: int | None) -> None:
         """Run what is asked for and not up to date.
@@ -138,9 +117,9 @@ class Runner:
                 status = f"runs after {', '.join(writer.label for writer in before)}"
             elif self._options.force and stage in self._selected:
                 would_run[stage.index] = stage
-                status = f"runs: {_FORCED}"
+                status = f"runs: {FORCED}"
             else:
-                reasons, _ = self._why_not_fresh(stage)
+                reasons, _ = self._fresh.why_not(stage)
                 why = [reason for reason in reasons if reason != stamps.NEVER]
                 status = f"runs: {'; '.join(why)}" if why else "runs" if reasons else "up to date"
                 if reasons:
@@ -182,64 +161,22 @@ class Runner:
                 return stage
         return None
 
-    def _stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
-        found = []
-        for task in stage.tasks:
-            now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            where = stamps.places(stage, task, self._work_dir)
-            if not self._options.force:
-                stamps.take_back(where, task, now, self._work_dir)
-            state = stamps.state(where, task, now, self._cache)
-            if self._options.force or not state.fresh:
-                found.append((task, now, state.reasons or (_FORCED,)))
-            else:
-                stamps.tidy(where, task, self._work_dir)
-        return found
-
-    def _why_not_fresh(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
-        for task in stage.tasks:
-            gone = [path for path in reads_of(task) if self._cache.digest(path) is None]
-            if gone:
-                return (f"{gone[0]} is not there",), False
-            now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            state = stamps.state(stamps.places(stage, task, self._work_dir), task, now, self._cache)
-            complete = all(self._cache.digest(path) is not None for path in task.outputs)
-            if not state.fresh:
-                return state.reasons, state.brought and complete
-        return (), False
-
-    def _refuse(self, earlier: Stage, reason: str) -> None:
-        absent = [
-            (stage, path, writer)
-            for stage in self._selected
-            for path, writer in self._wiring.needs(stage)
-            if writer.number < self._options.first and self._cache.digest(path) is None
-        ]
-        way_out = f"run from there: --stage {earlier.number}"
-        if absent:
-            stage, path, writer = absent[0]
-            if writer is not earlier:
-                way_out = f"run from --stage {earlier.number}, the first that is not up to date ({reason})"
-            raise DataError(stage.label, f"{path}, which {writer.label} writes", "nothing there", way_out)
-        raise DataError(
-            self._selected[0].label,
-            f"the outputs of {earlier.label} up to date",
-            f"that they are not: {reason}",
-            f"{way_out}, or with the options and numbers that they were made with",
-        )
-
     def _begin(self, stage: Stage, pool: launch.Pool) -> list[_Begun]:
         """Let a stage run, unless it is up to date. Where Slurm runs it, it has ended."""
         surplus = stamps.remove_surplus(stage, self._work_dir)
         if surplus:
             self._tell(stage, f"removed {', '.join(surplus)}: the array has become smaller")
-        stale = self._stale(stage)
+        stale = self._fresh.stale(stage)
         if not stale:
             self._tell(stage, "up to date")
             return []
-        where = {task.job: stamps.places(stage, task, self._work_dir) for task, _, _ in stale}
+        where = {task.job: self._fresh.places(stage, task) for task, _, _ in stale}
         reason = stale[0][2][0]
-        if reason in (stamps.NEVER, _FORCED):
+        for task, _, reasons in stale:
+            second = stamps.finished_release(where[task.job], task, self._work_dir) is not None
+            if second and not self._options.force:
+                self._fresh.refuse_second(stage, reasons[0])
+        if reason in (stamps.NEVER, FORCED):
             reason = ""
         if reason or not self._terminal.is_live:
             log = where[stale[0][0].job].log

@@ -21,7 +21,7 @@ from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import remove_tree, write_json
 from privasr_k2.recipe.fingerprint import REPOSITORY, Fingerprint, HashCache
-from privasr_k2.recipe.plan import Stage, Task
+from privasr_k2.recipe.plan import Stage, Task, values_of
 from privasr_k2.recipe.renames import canonical
 
 NEVER = "never run"  # the reason of a stage that is new
@@ -122,8 +122,12 @@ def state(where: Places, task: Task, now: Fingerprint, cache: HashCache) -> Stat
     return State(not reasons, tuple(reasons))
 
 
-def is_same(record: Mapping[str, Any], now: Fingerprint) -> bool:
-    """Whether a stamp, or an attempt, was made from what ``now`` says, under whatever names."""
+def is_same(record: Mapping[str, Any], now: Fingerprint, *, with_inputs: bool = True) -> bool:
+    """Whether a stamp, or an attempt, was made from what ``now`` says, under whatever names.
+
+    Args:
+        with_inputs: compare what was read, besides the command and the configuration.
+    """
     if record["fingerprint"] == now.digest:
         return True
     if not {"command", "configs", "inputs"} <= record.keys():
@@ -131,8 +135,19 @@ def is_same(record: Mapping[str, Any], now: Fingerprint) -> bool:
     return (
         canonical(record["command"]) == canonical(now.command)
         and [digest for _, digest in record["configs"]] == [digest for _, digest in now.configs]
-        and sorted(tuple(pair) for pair in record["inputs"]) == sorted(now.inputs)
+        and (not with_inputs or sorted(map(tuple, record["inputs"])) == sorted(now.inputs))
     )
+
+
+def finished_release(where: Places, task: Task, work_dir: Path) -> dict[str, Any] | None:
+    """The stamp of a private release that has ended well and stands in a task's place; None without one.
+
+    What it spent is spent: making it again needs the user's word.
+    """
+    privacy = values_of(task.argv, "--out-privacy")
+    if not privacy or not (work_dir / privacy[0]).exists() or where.attempt.exists():
+        return None
+    return read_stamp(where.stamp)
 
 
 def begin(

@@ -2,8 +2,8 @@
 
 A process that imports torch, k2 and lhotse spends a second of processor time on that, and 0.4 s on
 its end. :class:`WarmServer` starts ``python -m privasr_k2.recipe.warm``, which forks a child for
-each verb. Before it forks, it imports what earlier children had to import. The first verb costs what
-it costs alone, and no library is imported that no verb has asked for.
+each verb. Before it forks, it imports what earlier children had to import. The first verb costs
+what it costs alone, and no library is imported that no verb has asked for.
 
 The server never computes: a fork is safe only where no thread pool is at work. Libraries read the
 numbers of threads when they are loaded, so that each such setting has a server of its own.
@@ -81,14 +81,14 @@ class WarmServer:
         lock: a descriptor for them to inherit.
     """
 
-    def __init__(self, environment: Mapping[str, str], work_dir: Path, lock: int | None = None) -> None:
+    def __init__(self, environment: dict[str, str], work_dir: Path, lock: int | None = None) -> None:
         folder = work_dir / ".stages"
         folder.mkdir(exist_ok=True)
         with (folder / "warm.log").open("w") as log:
             self._process = subprocess.Popen(
                 (sys.executable, "-m", "privasr_k2.recipe.warm"),
                 cwd=work_dir,
-                env=dict(environment),
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -99,13 +99,13 @@ class WarmServer:
             )
         self._received = b""
         self._codes: dict[int, int] = {}
-        self._started: list[int] = []
+        self._started: list[int | None] = []
         self._gone = False
 
     def start(
         self, module: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str]
     ) -> WarmProcess | None:
-        """Run a module as ``python -m`` does, its output added to ``log``; None if the server died.
+        """Run a module as ``python -m`` does, its output added to ``log``; None if it cannot.
 
         Args:
             environment: what the child has besides the server's.
@@ -120,7 +120,8 @@ class WarmServer:
             return None
         while not self._started and not self._gone:
             self._receive(None)
-        return WarmProcess(self, self._started.pop()) if self._started else None
+        pid = self._started.pop() if self._started else None
+        return None if pid is None else WarmProcess(self, pid)
 
     def code_of(self, pid: int) -> int | None:
         """The exit code of a child, once; None while it runs."""
@@ -175,7 +176,10 @@ def _prctl(option: int, value: Any) -> None:
 
 
 def _serve() -> NoReturn:
-    """Fork a child for each request, a line of JSON; reply [pid, null], then [pid, exit code]."""
+    """Fork a child for each request, a line of JSON; reply [pid, null], then [pid, exit code].
+
+    The reply is [null, null] where no child can be forked.
+    """
     requests, replies = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -205,6 +209,9 @@ def _serve() -> NoReturn:
             *lines, received = (received + data).split(b"\n")
             for line in lines:
                 _import(_names(learned))
+                if holds_gpu():
+                    _reply(replies, None, None)
+                    continue
                 pid = os.fork()
                 if pid == 0:
                     signal.set_wakeup_fd(-1)
@@ -216,7 +223,7 @@ def _serve() -> NoReturn:
                 _reply(replies, pid, None)
 
 
-def _reply(replies: int, pid: int, code: int | None) -> None:
+def _reply(replies: int, pid: int | None, code: int | None) -> None:
     os.write(replies, json.dumps([pid, code]).encode() + b"\n")
 
 
@@ -234,6 +241,15 @@ def _import(names: Sequence[str]) -> None:
                 importlib.import_module(name)
     gc.collect()
     gc.freeze()  # children neither look through these objects again nor copy their pages
+
+
+def holds_gpu(descriptors: Path = Path("/proc/self/fd")) -> bool:
+    """Whether this process has opened a GPU, which CUDA then refuses to its forked children."""
+    for entry in descriptors.iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(entry).startswith("/dev/nvidia"):
+                return True
+    return False
 
 
 def _run(request: Mapping[str, Any], parent: int, learn: int) -> NoReturn:

@@ -9,7 +9,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import NOTHING, interval_text, p_text, text_of, title_of
 from privasr_k2.report.results import Row
-from privasr_k2.report.tables import Cell, Index, Table, markdown_table
+from privasr_k2.report.tables import Cell, Index, Table, change_of, markdown_table
 
 START, END = "<!-- beside the papers: made by report --out-beside -->", "<!-- end -->"
 _METRICS = ("wer", "per", "ppl")
@@ -20,11 +20,11 @@ _COLUMNS = (
 
 
 def beside_papers(results: Iterable[tuple[Layout, Sequence[Row]]]) -> str:
-    """The block, markers included: a row for each figure of each system that a paper has, or that is a headline."""
+    """The block, markers included: a row for each figure that a paper has, and for each headline system."""
     rows = [row for layout, of in results for row in _rows(layout, of)]
-    table = (
-        markdown_table(Table("", _COLUMNS, tuple(rows)), len(rows)) if rows else "No results are committed.\n"
-    )
+    table = "No results are committed.\n"
+    if rows:
+        table = markdown_table(Table("", _COLUMNS, tuple(rows)), len(rows))
     return f"{START}\n\n{table}\n{END}\n"
 
 
@@ -39,14 +39,8 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
                 continue
             test = index.comparison(row, row.metric, row.part, "")
             other = None if test is None else index.find(test.against, row.metric, row.part)
-            change = NOTHING
-            if (
-                other is not None
-                and isinstance(row.value, float)
-                and isinstance(other.value, float)
-                and other.value
-            ):
-                change = f"{100 * (row.value / other.value - 1):+.2f}"
+            relative = change_of(row, other)
+            change = NOTHING if relative is None else f"{relative:+.2f}"
             where = f"{row.corpus}, {row.part}" if row.part else row.corpus
             texts = (
                 layout.paper or NOTHING, row.label, where, title_of(row.metric), str(published or NOTHING),
@@ -66,7 +60,5 @@ def with_block(text: str, block: str, place: Path) -> str:
     before, start, rest = text.partition(f"{START}\n")
     _, end, after = rest.partition(f"{END}\n")
     if not start or not end:
-        raise DataError(
-            place, f"the lines {START} and {END}", "none", "write both where the table shall stand"
-        )
+        raise DataError(place, f"the lines {START} and {END}", "none", "write both around the table")
     return before + block + after

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from privasr_k2 import config
 from privasr_k2.errors import DataError
 from privasr_k2.recipe.systems import System
 from privasr_k2.report.layout import Layout
@@ -37,25 +38,13 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         System(name, name, "system", str(folder), {}, tuple(names[:n]), artifacts={"score_test": str(folder)})
         for n, (name, folder) in enumerate(zip(names, folders, strict=True))
     )
-    table = {"title": "Systems", "kinds": ["score_test"], "columns": list(_COLUMNS)}
-    layout = Layout(
-        "compare",
-        "",
-        "Systems compared",
-        "",
-        1,
-        0.5,
-        1,
-        False,
-        "none",
-        "none",
-        ["wer"],
-        {},
-        [table],
-        [],
-        [],
-        [],
-    )
+    values = {
+        "recipe": "compare", "paper": "", "title": "Systems compared", "command": "", "num_replicates": 1,
+        "confidence": 0.95, "seed": 1, "phones": False, "cmudict": "none", "g2p": "none", "tests": ["wer"],
+        "facts": {}, "figures": [], "published": [], "notes": [],
+        "tables": [{"title": "Systems", "kinds": ["score_test"], "columns": list(_COLUMNS)}],
+    }  # fmt: skip
+    layout = config.from_values(Layout, values, "compare")
     origin = Origin("compare", "", corpus, lambda path: "", None)
     rows = collect(systems, origin, Context(systems, 1, 0.5, 1, ("wer",)))
     return report_text(layout, rows, corpus.heading, {}, sys.maxsize)

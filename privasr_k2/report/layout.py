@@ -190,8 +190,8 @@ class Layout(Checked):
             self._wrong(f"split {told['split']}", "a name of facts")
         lists = {key: tuple(told.get(key, ())) for key in ("kinds", "notes", "literal")}
         return TableLayout(
-            told["title"], told.get("where", {}), items=told.get("items", False), columns=columns, sort=sort, split=told.get("split", ""),
-            **lists,
+            told["title"], told.get("where", {}), items=told.get("items", False), columns=columns, sort=sort,
+            split=told.get("split", ""), **lists,
         )  # fmt: skip
 
     def _column(self, told: Any) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from privasr_k2.privacy.ledger import Entry
@@ -102,8 +103,7 @@ class Context(NamedTuple):
     def label_of(self, name: str) -> str:
         """The label of the system whose name this is, or in whose folder it lies; else the name itself."""
         for system in self.systems:
-            folder = f"/{system.folder.rstrip('/')}/"
-            if system.folder and (name == system.name or folder.endswith(f"/{name.split('/')[0]}/")):
+            if name == system.name or Path(name).parts[0] == Path(system.folder).name:
                 return system.label
         return name
 

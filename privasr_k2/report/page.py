@@ -6,6 +6,7 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,11 +84,16 @@ def _section(number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[s
 
 
 def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
-    """Systems of the first table, each with its error rate, or its perplexity where nothing was decoded."""
+    """Systems of the first table, each with its error rate, its perplexity where nothing was decoded, or
+    nothing where it is a release that was not measured by itself."""
     for rows in index.of_system.values():
         if rows[0].headline:
             rates = [row for row in rows if row.kind == "score_test" and row.metric in ("wer", "per")]
-            yield from ((rows[0], rate) for rate in rates or [row for row in rows if row.metric == "ppl"])
+            rates = rates or [row for row in rows if row.metric == "ppl"]
+            nothing = replace(
+                rows[0], kind="", part="", item="", metric="wer", value=None, low=None, high=None
+            )
+            yield from ((rows[0], rate) for rate in rates or [nothing])
 
 
 def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
@@ -105,7 +111,8 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
         yield Cell(text or NOTHING, text)
     yield Cell(text_of("epsilon", row.epsilon), row.epsilon)
     yield Cell(text_of("person_epsilon", row.person_epsilon), row.person_epsilon)
-    yield Cell(f"{row.unit}, delta {row.delta:g}" if row.delta else row.unit or NOTHING, row.unit)
+    delta = f", delta {row.delta:g}".replace("-", "\u2011") if row.delta else ""
+    yield Cell(f"{row.unit}{delta}" or NOTHING, row.unit)
     yield Cell(text_of(metric, public), public)
     ends = "" if rate.low is None else f" ({interval_text(metric, rate.low, rate.high)})"
     yield Cell(text_of(metric, rate.value) + ends, rate.value)
@@ -113,7 +120,7 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     closed = gap_closed(public, rate.value, not_private)
     yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
     yield Cell(NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm)
-    yield Cell(f"{where}, {_RATES[metric]}", where)
+    yield Cell(f"{where}, {_RATES[metric]}" if rate.kind else row.corpus, where)
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
@@ -128,7 +135,7 @@ def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
 
 
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
-    """Error rate against epsilon, a panel a recipe and part: all systems with a guarantee, a line a method."""
+    """Error rate against epsilon, a panel a recipe and part, a line a method with a guarantee."""
     plots: dict[tuple[str, str], Plot] = {}
     for index, _ in indices:
         for rows in index.of_system.values():
@@ -140,7 +147,8 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
                     continue
                 name = f"{row.recipe}, {row.corpus}{', ' if y.part else ''}{y.part}"
                 plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
-                line = " ".join(filter(None, (row.method, str(row.facts.get("mechanism") or ""))))
+                facts = (str(row.facts.get(name) or "") for name in ("model", "mechanism"))
+                line = " ".join(filter(None, (row.method, *facts)))
                 plot.lines.setdefault(line, []).append(Point(row.epsilon, y.value, y.low, y.high))
                 add_levels(plot, index, row, y)
     for plot in plots.values():

@@ -20,9 +20,8 @@ def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping
     from privasr_k2.corpora.timit import PHONES_48_TO_39
     from privasr_k2.graph.lexicon import cmudict_path, spell_in_phones
 
-    scores = {
-        s.name: read_score(Path(s.artifacts["score_test"])) for s in systems if "score_test" in s.artifacts
-    }
+    folders = {s.name: s.artifacts["score_test"] for s in systems if "score_test" in s.artifacts}
+    scores = {name: read_score(Path(folder)) for name, folder in folders.items()}
     said, recognized = words_of(scores.values())
     found = spell_in_phones(said, recognized, corpus_lexicon=None, cmudict=cmudict_path(cmudict), g2p=g2p)
     spoken = {
@@ -32,8 +31,7 @@ def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping
     measures: dict[str, list[Measure]] = {}
     for name, score in scores.items():
         for part, rate in phone_rates(score, spoken).items():
-            ends = (
-                (None, None) if rate.interval is None else (100 * rate.interval.low, 100 * rate.interval.high)
-            )
-            measures.setdefault(name, []).append(Measure("word_per", rate.counts.percent, *ends, part))
+            within = rate.interval
+            low, high = (None, None) if within is None else (100 * within.low, 100 * within.high)
+            measures.setdefault(name, []).append(Measure("word_per", rate.counts.percent, low, high, part))
     return measures

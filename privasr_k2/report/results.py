@@ -18,8 +18,8 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_jsonl, write_text
 from privasr_k2.privacy.ledger import Entry
 from privasr_k2.recipe.systems import Fact, System
+from privasr_k2.report.kinds import read
 from privasr_k2.report.measures import Context, Measure, Reading
-from privasr_k2.report.readers import read
 from privasr_k2.report.readers.privacy import ledger_measures
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.holm import holm
@@ -166,7 +166,8 @@ def collect(
                 for measure in (*reading.measures, *further)
             ]
         for other in system.compare_with:
-            rows += _compared(replace(base, against=other), of_system, readings[other], context.tests)
+            pair = replace(base, against=other, commit=origin.commit_of(system.folder))
+            rows += _compared(pair, of_system, readings[other], context.tests)
     entries = [e for of in readings.values() for reading in of.values() for e in reading.entries]
     return with_holm([*rows, *_ledger_rows(origin, entries)])
 
@@ -227,7 +228,9 @@ def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
 
     def key(row: Row) -> Comparison:
         other = folders.get((row.recipe, row.against), row.against)
-        return row.corpus, row.folder or row.system, other, row.part, row.metric
+        # Work folders may share the names of corpora and folders: what differs in its outcome is another one.
+        outcome = f"{row.value} {row.p}"
+        return row.corpus, row.folder or row.system, other, row.part, row.metric, outcome
 
     return [(key(row), row) for row in rows if row.against]
 

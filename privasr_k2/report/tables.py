@@ -103,7 +103,7 @@ def _tables(told: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
     found = [
         (rows[0], place)
         for rows in index.of_system.values()
-        if fits(rows[0], told.where) and (rows[0].method != RECIPE or "method" in told.where)
+        if fits(rows[0], told.where) and (told.kinds or rows[0].method != RECIPE)
         for place in _places(rows, told)
     ]
     values: list[Fact] = [None]
@@ -194,7 +194,7 @@ def _cell(
     if column.view == "p":
         return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
     other = against or ("" if test is None else test.against)
-    change = _change(found, index.find(other, name, found.part, found.item, kinds)) if other else None
+    change = change_of(found, index.find(other, name, found.part, found.item, kinds)) if other else None
     return _EMPTY if change is None else Cell(f"{change:+.2f}", change)
 
 
@@ -205,7 +205,8 @@ def _number(value: Fact) -> float | str | None:
         return None if value is None else str(value)
 
 
-def _change(ours: Row, theirs: Row | None) -> float | None:
+def change_of(ours: Row, theirs: Row | None) -> float | None:
+    """Relative change of a figure in per cent; ``None`` where there is none to compare with."""
     if theirs is None or theirs is ours or not isinstance(ours.value, (int, float)) or not theirs.value:
         return None
     return 100 * (ours.value / float(theirs.value) - 1)

@@ -8,13 +8,13 @@ Those of AMI's annotations and of ``mini`` stand in the cuts already, which
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
-from privasr_k2.text.entities import Entity
+from privasr_k2.text.entities import Entity, TaggedText, moved
 
 _EARNINGS21 = ("idx", "token", "speaker", "punct", "entities")
 _SENTENCE_END = frozenset(".?!")
@@ -30,6 +30,37 @@ class GoldText:
     entities: tuple[Entity, ...]
     user: str = ""
     document: str = ""
+
+
+def conll_files(given: Iterable[Path]) -> dict[str, Path]:
+    """Name (up to the first dot) -> file, of files as given and those beneath folders, sorted.
+
+    Raises:
+        DataError: a folder without such a file, or two files of one name.
+    """
+    files: dict[str, Path] = {}
+    for path in given:
+        endings = [f"*.conll{text}{gzipped}" for text in ("", ".txt") for gzipped in ("", ".gz")]
+        found = sorted(file for ending in endings for file in path.rglob(ending)) if path.is_dir() else [path]
+        if not found:
+            raise DataError(path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder")
+        for file in found:
+            first = files.setdefault(file.name.split(".")[0], file)
+            if first != file:
+                raise DataError(file, "files of different names", f"the name of {first}", "rename one")
+    return files
+
+
+def tagged(gold: Iterable[GoldText], normalize: Callable[[Sequence[str]], Sequence[str]]) -> list[TaggedText]:
+    """Texts with normalized words, whose entities count these; texts without a word are left out."""
+    texts = []
+    for text in gold:
+        words = tuple(normalize(text.tokens))
+        entities = moved(text.tokens, text.entities, len(words), normalize)
+        if words:
+            cased = " ".join(text.tokens)
+            texts.append(TaggedText(text.id, words, entities, text.user, text.document, cased))
+    return texts
 
 
 def read_conll(path: Path) -> Iterator[GoldText]:

@@ -358,3 +358,23 @@ def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> Non
     assert text.count("up to date") == 1 and not (tmp_path / "a folder/spent.json").exists()
     run(root, "little", "private", "--ledger", "a folder/spent.json", "--force", "true", cwd=tmp_path)
     assert (tmp_path / "a folder/spent.json").exists()
+
+
+def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
+    (root / "local/recipes/private.py").write_text(PRIVATE)
+    (root / "noisy_sums").write_text(VERB)
+    (root / "noisy_sums").chmod(0o755)
+    (root / "numbers").write_text("1\n0\n1\n")
+    run(root, "little", "private")
+    work = root / "egs/little"
+    released = (work / "exp/sums/0.json").read_bytes()
+    (root / "local/recipes/private.py").write_text(PRIVATE.replace('"rounds": 6', '"rounds": 5'))
+    text = run(root, "little", "private", code=2)
+    assert "stage 1 (sums)" in text and "rounds=5" in text and "--force true" in text
+    (root / "local/recipes/private.py").write_text(PRIVATE)
+    (root / "numbers").write_text("1\n1\n1\n")
+    assert "numbers changed" in run(root, "little", "private", code=2)
+    assert (work / "exp/sums/0.json").read_bytes() == released
+    assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
+    run(root, "little", "private", "--force", "true")
+    assert len(Ledger(work / "privacy/ledger.json").entries()) == 2

@@ -64,7 +64,7 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
         (("--rounds", ""), "--rounds: expected 1 or more values"),
         (("--privacy-unit", "house"), "one of utterance, user, found 'house'"),
         (("--private-units", "user"), "--privacy-unit"),
-        (("--epsilons", "inf"), "--epsilons: expected a number below inf"),
+        (("--epsilons", "inf"), "--epsilons: expected a number"),
         (("--decode", "false", "--nbest", "5"), "--nbest"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,7 +18,7 @@ report() { echo "$1" > "$PRIVASR_PROGRESS.new"; mv "$PRIVASR_PROGRESS.new" "$PRI
 now=$(cut -d ' ' -f 1 /proc/uptime)
 times='"begun": ['$now', 1.0], "written": '$now
 report '{"done": 1.5, "total": 4, "unit": "epoch", "figures": {"loss": 0.8125}, '"$times"'}'
-sleep 0.9
+sleep 1.3
 exec ./copy "$@"
 """
 
@@ -90,19 +91,19 @@ def test_the_live_line_shows_what_a_command_reports(tree: Tree) -> None:
 
 
 def test_the_live_line_counts_jobs_and_shows_the_log(tree: Tree) -> None:
-    tree.write("says", '#!/usr/bin/env bash\necho begun\nsleep 0.9\nexec ./copy "$@"\n')
+    tree.write("says", '#!/usr/bin/env bash\necho begun\nsleep 1.3\nexec ./copy "$@"\n')
     (tree.path / "says").chmod(0o755)
     tree.stage(
-        4, "parts", "JOB=1:3", "--in-x", "corpus.txt", "--out-y", "exp/p/JOB", "--set", "pause_after=0.6"
+        4, "parts", "JOB=1:3", "--in-x", "corpus.txt", "--out-y", "exp/p/JOB", "--set", "pause_after=1.3"
     )
     tree.stage(5, "says", "./says", "--in-x", "corpus.txt", "--out-y", "exp/s")
     text = on_terminal(tree)
-    assert "[5/6] parts | 1/3 jobs | ETA 0:0" in text
-    assert "[6/6] says | 0 s | begun" in text
+    assert "[5/6] parts | 1/3 jobs | ETA " in text
+    assert re.search(r"\[6/6\] says \| \d+ s \| begun", text)
 
 
 def test_an_error_stands_on_a_line_of_its_own(tree: Tree) -> None:
-    tree.write("fails", "#!/usr/bin/env bash\nsleep 0.7\necho wrong\nexit 3\n")
+    tree.write("fails", "#!/usr/bin/env bash\nsleep 1\necho wrong\nexit 3\n")
     (tree.path / "fails").chmod(0o755)
     tree.stages[2][2] = "./fails"
     lines = lasting(on_terminal(tree))

@@ -126,7 +126,7 @@ def test_no_warm_child_outlives_a_killed_runner(tmp_path: Path) -> None:
     (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(60)\n")
     script = (
         "import os, time\nfrom pathlib import Path\nfrom privasr_k2.recipe.warm import WarmServer\n"
-        "server = WarmServer(os.environ, Path.cwd())\n"
+        "server = WarmServer(dict(os.environ), Path.cwd())\n"
         "process = server.start('sleeps', [], Path('log'), {})\n"
         "print(server._process.pid, process.pid, flush=True)\ntime.sleep(60)\n"
     )

@@ -11,22 +11,8 @@ PACKAGE = ROOT / "privasr_k2"
 
 #: Layer of every module or sub-package at the top of privasr_k2; a new one has to be entered here.
 LAYERS = {
-    **dict.fromkeys(
-        [
-            "errors",
-            "fileio",
-            "config",
-            "constraints",
-            "sections",
-            "randomness",
-            "compat",
-            "environment",
-            "ragged",
-            "recipe",
-        ],
-        0,
-    ),
-    "plugins": 0,
+    **dict.fromkeys(["errors", "fileio", "config", "constraints", "sections", "randomness", "compat"], 0),
+    **dict.fromkeys(["environment", "ragged", "recipe", "plugins"], 0),
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
     **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
     "graph": 3,

@@ -78,6 +78,8 @@ def membership(path: str, context: Context) -> Reading:
         measures.append(Measure("members", int(of["units"]), item=item))
         measures.append(Measure.within("shard_guessed", of["right_shard"], of["right_shard_interval"], item))
         measures.append(Measure("chance", float(of["chance"]), item=item))
+    if "teachers" not in told and "models" not in told:
+        raise KeyError("teachers or models")
     for name, of in told.get("models", {}).items():
         item = context.label_of(name)
         measures += _curve(item, of)

@@ -104,10 +104,10 @@ def labels(path: str, context: Context) -> Reading:
 
 
 def agreement(path: str, context: Context) -> Reading:
-    """How far teachers agree, of ``report_votes``; private."""
+    """How far teachers agree, of ``vote_costs``; private."""
     told = read_json(Path(path))
     if told.get("for_release") is not False:
-        raise DataError(path, "what report_votes writes", "something else", "make it again")
+        raise DataError(path, "what vote_costs writes", "something else", "make it again")
     return Reading(
         tuple(
             Measure("agreement", float(value), item=name.replace("_", " "))

@@ -158,9 +158,9 @@ def test_verbs(tmp_path: Path, tokens: Path, repo_root: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m.pt").is_file()
     neither = verb("privasr_k2.bin.export", "--in-model", tmp_path / "am")
-    assert neither.returncode == 2 and "--out-torchscript FILE, --out-onnx FILE or both" in neither.stderr
+    assert neither.returncode == 2 and "expected an --out flag" in neither.stderr
     missing = verb(
-        "privasr_k2.bin.import_am",
+        "privasr_k2.bin.import_external",
         "--raw-model",
         "no.pt",
         "--raw-tokens",

@@ -64,7 +64,7 @@ def test_losses_fall_and_the_folder_is_decoded(kind: str, corpus: tuple[Path, Pa
     model = load_recognizer(am)
     assert tuple(model.tokens or ()) == load_lang(corpus[1]).tokens
     command = [
-        sys.executable, "-m", "privasr_k2.bin.decode_e2e", "--in-model", am, "--in-feats", corpus[0],
+        sys.executable, "-m", "privasr_k2.bin.decode", "--in-model", am, "--in-feats", corpus[0],
         "--out-hyps", tmp_path / "decode_dev" / "1.jsonl", "--out-nbest", tmp_path / "nbest_dev" / "1.jsonl",
         "--device", "cpu", "--config", section("decode_e2e"), section("decode_e2e", "tiny"),
     ]  # fmt: skip

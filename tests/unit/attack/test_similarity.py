@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privasr_k2.attack.inversion_report import check_apart, distances, examine, panels, report_text
+from privasr_k2.attack.inversion_report import check_apart, distances, examine, panels, report_values
 from privasr_k2.attack.pictures import draw_side_by_side, mel_spectrogram
 from privasr_k2.attack.settings import InversionReportConfig
 from privasr_k2.attack.similarity import advantage, centered, minus, warped_distances
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.randomness import stream
+from privasr_k2.scoring.holm import holm
 from tests.unit.attack.attack_small import inversion, loaded, said
 
 TEST = dict(permutations=999, replicates=400, confidence=0.95)
@@ -113,8 +114,11 @@ def test_the_report_finds_whose_voice_was_stolen() -> None:
     assert results[0].alone is not None and results[0].alone.p_value < 0.01 and results[0].alone.value > 0
     assert results[0].less_control is not None and results[0].less_control.p_value < 0.01
     assert results[1].less_control is None
-    text = report_text(results, report("command=./run.sh"))
-    assert "`./run.sh`" in text and "| teacher" in text and "STOP" in text and "8 and 6" in text
+    told = report_values(results, report())["systems"]["teacher"]
+    assert told["words"] == ["STOP"] and (told["alone"]["members"], told["alone"]["others"]) == (8, 6)
+    p_values = [results[0].alone.p_value, results[0].less_control.p_value, None, None]
+    p_values[2] = None if results[1].alone is None else results[1].alone.p_value
+    assert told["alone"]["p_holm"] == holm(p_values)[0]
     # A control of the other attack is none.
     other = inversion("control", {"STOP": rng.normal(size=(30, 4))}, control=True, attack="black_box")
     assert examine([stolen, other], [members, members], others, report())[0].less_control is None

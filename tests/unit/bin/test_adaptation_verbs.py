@@ -79,7 +79,7 @@ def class_lm(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, *mo
     flags = ["--in-text", folder / "train.jsonl.gz", "--in-dev", folder / "dev.jsonl.gz"]
     flags += ["--in-public-lists", folder / "names", "--in-lang", folder / "lang"]
     settings = conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell", *more)
-    call(monkeypatch, "train_class_lm", *flags, "--out-lm", folder / "class_lm", *settings)
+    call(monkeypatch, "train_ngram", *flags, "--out-class-lm", folder / "class_lm", *settings)
     return folder / "class_lm"
 
 
@@ -127,7 +127,7 @@ def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Pat
 
     flags = ["--in-lm", folder / "mixed.json", "--in-text", folder / "train.jsonl.gz", *dev]
     flags += ["--in-lang", folder / "lang", "--out-lm", folder / "approximated.arpa.gz"]
-    call(monkeypatch, "approximate_lm", *flags, *conf(repo_root, "approximate", "max_ngrams=30"))
+    call(monkeypatch, "train_ngram", *flags, *conf(repo_root, "approximate", "max_ngrams=30"))
     assert len(read_arpa(folder / "approximated.arpa.gz").keys) <= 30
 
     found = ppl(
@@ -213,12 +213,12 @@ def test_several_files_are_one_text(monkeypatch: pytest.MonkeyPatch, folder: Pat
             "--out-lm", folder / f"{out}_adapted.arpa", *conf(repo_root, "fma", "beta=0.5"),
         )  # fmt: skip
         flags += [*lang, "--out-lm", folder / f"{out}_approximated.arpa", *conf(repo_root, "approximate")]
-        call(monkeypatch, "approximate_lm", *flags)
+        call(monkeypatch, "train_ngram", *flags)
         tagged = [folder / "rest.jsonl.gz", *([folder / "rest.jsonl.gz"] if out == "parts" else [])]
-        flags = ["--in-text", *tagged, *lang, "--out-lm", folder / f"{out}_class"]
+        flags = ["--in-text", *tagged, *lang, "--out-class-lm", folder / f"{out}_class"]
         call(
             monkeypatch,
-            "train_class_lm",
+            "train_ngram",
             *flags,
             *conf(repo_root, "class_lm", "classes=[PER]", "discounting=witten_bell"),
         )

@@ -68,15 +68,14 @@ def test_from_models_to_figure_7(
     call(
         monkeypatch, "report_inversion", "--in-inversions", *(folder / f"{n}.safetensors" for n in found),
         "--in-members", folder / "private", "--in-others", folder / "public", "--in-lang", folder / "lang",
-        "--in-aligner", folder / "hybrid", "--out-report", folder / "R.md", "--out-picture", folder / "f.svg",
+        "--in-aligner", folder / "hybrid", "--out-picture", folder / "f.svg",
         "--out-values", folder / "inversion.json",
         "--config", section("report_inversion"), "--set", "permutations=19",
     )  # fmt: skip
-    text = (folder / "R.md").read_text()
-    assert capsys.readouterr().out.strip() == text.strip()
     values = read_json(folder / "inversion.json")["systems"]
     assert list(values) == list(found) and values["control"]["control"] and values["scored"]["queries"] == 91
-    assert "| ensemble | white box |" in text and "less control" in text and "3 and 4" in text
+    alone = values["ensemble"]["alone"]
+    assert (alone["members"], alone["others"]) == (3, 4) and values["ensemble"]["less_control"] is not None
     assert (folder / "f.svg").read_text().count("<image") == 8
 
 
@@ -103,7 +102,7 @@ def test_others_are_no_members(
 ) -> None:
     invert(folder, monkeypatch, "x", ("one",))
     shared = ["--in-inversions", folder / "x.safetensors", "--in-lang", folder / "lang"]
-    conf = ["--out-report", folder / "R.md", "--config", section("report_inversion")]
+    conf = ["--out-values", folder / "R.json", "--config", section("report_inversion")]
     roles = ["--set", "other_roles=[train]"]
     private = folder / "private"
     with pytest.raises(SystemExit, match="2"):
@@ -176,11 +175,11 @@ def test_a_head_decodes_as_a_whole_model_does(
     given = ["--in-feats", folder / "public", "--device", "cpu", "--config", section("decode_e2e")]
     for name, head in (("heads", 2), (whole, 0), ("heads", 1)):
         out = ("--in-model", folder / name, "--out-hyps", folder / "hyps.jsonl")
-        call(monkeypatch, "decode_e2e", *given, *out, "--set", "role=test", f"head={head}")
+        call(monkeypatch, "decode", *given, *out, "--set", "role=test", f"head={head}")
         found.append((folder / "hyps.jsonl").read_text())
     assert found[0] == found[1] != found[2]
     with pytest.raises(SystemExit, match="2"):
-        call(monkeypatch, "decode_e2e", *given, *out, "--set", "head=4")
+        call(monkeypatch, "decode", *given, *out, "--set", "head=4")
     assert "expected heads 1 to 3, found 4 asked for" in capsys.readouterr().err
 
 
@@ -249,7 +248,7 @@ def labels(folder: Path, mechanism: str) -> Path:
 def test_audit_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
     place = labels(tmp_path, mechanism)
     call(
-        monkeypatch, "audit_pate", "--in-labels", place, "--out-audit", tmp_path / "audit.json", "--config",
+        monkeypatch, "audit", "--in-labels", place, "--out-audit", tmp_path / "audit.json", "--config",
         section("audit_pate"), "--set", "draws=600",
     )  # fmt: skip
     found, told = read_json(tmp_path / "audit.json"), read_json(place / "labels.json")
@@ -269,7 +268,7 @@ def test_labels_without_a_claim_are_not_audited(
     write_json(tmp_path / "labels.json", {"epsilon": None})
     with pytest.raises(SystemExit, match="2"):
         call(
-            monkeypatch, "audit_pate", "--in-labels", tmp_path, "--out-audit", tmp_path / "audit.json",
+            monkeypatch, "audit", "--in-labels", tmp_path, "--out-audit", tmp_path / "audit.json",
             "--config", section("audit_pate"),
         )  # fmt: skip
     assert "labels with a claim" in capsys.readouterr().err
@@ -279,7 +278,7 @@ def test_labels_without_a_claim_are_not_audited(
 def test_audit_of_dpsgd(folder: Path, monkeypatch: pytest.MonkeyPatch, speech: str) -> None:
     steps = "2" if speech == "true" else "8"
     call(
-        monkeypatch, "audit_dpsgd", "--in-private-feats", folder / "private", "--in-public-dev",
+        monkeypatch, "audit", "--in-private-feats", folder / "private", "--in-public-dev",
         folder / "public", "--in-lang", folder / "lang", "--in-init", folder / "hybrid", "--out-audit",
         folder / "audit.json", "--device", "cpu", "--config", section("dpsgd"), section("audit_dpsgd"),
         "--set", "data=x/train", "noise=1.0", "rate=0.5", f"steps={steps}", "marks=150", "broken=30",
@@ -297,7 +296,7 @@ def test_a_training_without_a_claim_is_not_audited(
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         call(
-            monkeypatch, "audit_dpsgd", "--in-private-feats", folder / "private", "--in-public-dev",
+            monkeypatch, "audit", "--in-private-feats", folder / "private", "--in-public-dev",
             folder / "public", "--in-lang", folder / "lang", "--in-init", folder / "hybrid", "--out-audit",
             folder / "audit.json", "--config", section("dpsgd"), section("audit_dpsgd"),
         )  # fmt: skip

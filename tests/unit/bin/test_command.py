@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from privasr_k2 import __main__ as command
+from privasr_k2.errors import ConfigError
 
 HEAVY = ("torch", "lhotse", "k2", "numpy", "scipy", "omegaconf", "yaml")
 
@@ -45,6 +47,51 @@ def test_every_verb_is_listed_with_a_sentence() -> None:
     assert list(listed) == command.verb_names()
     assert {"train_am", "score", "aggregate_votes"} <= set(listed)
     assert [verb for verb, text in listed.items() if not text.endswith((".", "?"))] == []
+
+
+def test_there_are_at_most_55_verbs() -> None:
+    assert len(command.verb_names()) <= 55
+
+
+@pytest.mark.parametrize(
+    ("verb", "flags", "part"),
+    [
+        ("decode", ["--out-lattices", "x"], "--out-lattices"),
+        ("decode", ["--in-graph", "g", "--out-hyps", "x", "--out-nbest", "y"], "--out-hyps --out-nbest"),
+        ("decode", ["--in-graph", "g", "--out-nbest", "y"], "with --in-weights"),
+        ("decode", ["--in-graph", "g", "--out-hyps", "x", "--in-lang", "l"], "maybe --in-lang"),
+        ("audit", [], "--in-labels; or "),
+        ("audit", ["--in-labels", "l", "--in-clients", "c", "--in-init", "m"], "found --in-labels"),
+        ("audit", ["--in-labels", "l", "--in-init", "m"], "found --in-labels --in-init"),
+        ("audit", ["--in-timeline", "t", "--in-nbest", "n"], "--in-timeline --in-nbest --in-lm"),
+        ("export", ["--in-model", "m", "--out-trn", "t"], "--in-nbest for --out-trn"),
+        ("export", ["--in-model", "m", "--out-recognizer", "r"], "--in-graph --in-feats --in-weights"),
+        ("import_external", ["--raw-model", "m", "--out-nbest", "n"], "--raw-tokens --out-dir"),
+        ("train_ngram", ["--in-text", "t", "--in-public-lists", "l", "--out-lm", "m"], "--out-class-lm"),
+        ("train_ngram", ["--in-lm", "l", "--in-text", "t", "--out-class-lm", "m"], "--in-lm for --out-lm"),
+        ("rescore_fmp", ["--out-scores", "s", "--out-run", "r", "--out-choice", "c"], "or --out-choice"),
+        ("rescore_fmp", ["--out-scores", "s", "--out-run", "r", "--in-weights", "w"], "that group"),
+        ("prepare_fmp", ["--out-background", "u", "--in-lm", "l"], "with --in-lm and text"),
+        ("privacy_plan", ["--kind", "queries", "--units", "7"], "found --units"),
+        ("tune_weights", ["--in-nbest", "n", "--out-weights", "w"], "--in-nbest with --in-scores"),
+    ],
+)
+def test_flags_of_one_verb_that_do_not_go_together(
+    verb: str, flags: list[str], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    required = {
+        "decode": ["--in-model", "m", "--in-feats", "f"],
+        "audit": ["--out-audit", "a"],
+        "train_ngram": ["--in-lang", "l"],
+        "rescore_fmp": [
+            *("--in-nbest", "n", "--in-timeline", "t"),
+            *("--in-lm", "l", "--in-background", "u"),
+        ],
+    }
+    monkeypatch.setattr(sys, "argv", [verb, *required.get(verb, []), *flags])
+    with pytest.raises(ConfigError) as caught:
+        importlib.import_module(f"privasr_k2.bin.{verb}").main()
+    assert part in str(caught.value)
 
 
 def test_subcommands_of_people_are_verbs() -> None:
@@ -93,7 +140,7 @@ def test_a_package_that_is_not_installed_is_named() -> None:
     ("typed", "expected"),
     [
         ("privasr pri", {"privacy"}),
-        ("privasr verb train_c", {"train_class_lm", "train_confidence"}),
+        ("privasr verb train_d", {"train_dpsgd"}),
         ("privasr run min", {"mini", "mini_pate"}),
         ("privasr run mini ct", {"ctc"}),
     ],

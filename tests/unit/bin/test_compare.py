@@ -33,9 +33,8 @@ def test_one_table(
     _run(monkeypatch, "--in-scores", *folders, "--out-table", "out/table.md")
     text = Path("out/table.md").read_text()
     assert capsys.readouterr().out.strip() == text.strip()
-    assert text.startswith("# Systems compared: test\n")
-    assert "Comparisons: 3," in text
-    assert sum(line.startswith("| test_x ") for line in text.splitlines()) == 6
+    assert text.startswith("# Systems compared\n") and text.count("| WER difference |") == 3
+    assert sum(line.startswith("| test_x ") for line in text.splitlines()) == 3
 
 
 def test_the_terminal_is_enough(
@@ -43,7 +42,7 @@ def test_the_terminal_is_enough(
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     _run(monkeypatch, *folders[:2])
-    assert "Comparisons: 1," in capsys.readouterr().out
+    assert capsys.readouterr().out.count("| WER difference |") == 1
     assert sorted(tmp_path.rglob("*")) == before
 
 

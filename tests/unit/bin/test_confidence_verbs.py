@@ -14,6 +14,8 @@ from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import write_lm_scores
 from privasr_k2.fileio import read_json, write_json
 from privasr_k2.randomness import stream
+from privasr_k2.report.measures import Context
+from privasr_k2.report.readers.confidence import confidence
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.conf import section
 
@@ -98,7 +100,13 @@ def test_from_lists_to_a_table(
     # Platt's sigmoid keeps the order.
     assert raw["metrics"]["auc"]["value"] == pytest.approx(net["metrics"]["auc"]["value"], abs=1e-3)
     assert (tmp_path / "results/reliability_r.svg").is_file()
-    assert (tmp_path / "results/RESULTS.md").read_text() in capsys.readouterr().out
+    told = confidence(str(tmp_path / "results"), Context((), 1, 0.95, 1, ())).measures
+    by_name = {(one.item, one.metric): one for one in told}
+    assert by_name["r/net_true", "confidence_auc"].value == net["metrics"]["auc"]["value"]
+    assert (
+        by_name["r/net_true less r/own", "nce_difference"].low
+        == net["differences"]["own"]["nce"]["interval"][0]
+    )
     assert {"own", "net_true"} == {own["system"], net["system"]} and own["speakers"] == 4
 
 

@@ -268,7 +268,7 @@ def test_the_audit_writes_what_it_found(folder: Path, repo_root: Path, processes
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
     out = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
     few = ["canaries=2", "candidates=20", "top=2", "marks=200", "rate=0.2"]
-    started(repo_root, processes, "audit_fedlm", *given, *out, "--set", *SMALL, *PRIVATE, *few)
+    started(repo_root, processes, "audit", *given, *out, "--set", *SMALL, *PRIVATE, *few)
     found = json.loads((folder / "audit.json").read_text())
     assert set(found) == {"without_privacy", "with_privacy", "marks"}
     lower = found["marks"]["epsilon_lower"]
@@ -288,8 +288,8 @@ def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ctm = "".join(f"{call_name} A {start:.2f} 0.30 {word} 0.90\n" for start, word in times)
         write_text(tmp_path / "corpus" / "ctm_kaldi_librispeech" / f"{call_name}.ctm.gz", ctm)
     config = ["--config", section("earnings21"), section("earnings21_clients")]
-    arguments = ["--raw-corpus", tmp_path / "corpus", "--out-dir", tmp_path / "out", *config]
-    call(monkeypatch, "prepare_earnings21_clients", *arguments)
+    arguments = ["--raw-corpus", tmp_path / "corpus", "--out-clients", tmp_path / "out", *config]
+    call(monkeypatch, "prepare_earnings21", *arguments)
     found = read_clients(tmp_path / "out" / "recognized_train.jsonl.gz")
     said = {c.name[-1]: [(" ".join(u.words), u.confidences) for u in c.utterances] for c in found}
     assert said == {

@@ -19,11 +19,14 @@ from privasr_k2.federated.fmp_timeline import read_timeline
 from privasr_k2.federated.marginals import background_unigrams
 from privasr_k2.fileio import read_json, write_json, write_jsonl, write_text
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.recipe.systems import System
+from privasr_k2.report.results import collect
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
 from tests.unit.federated.fed_small import VOCABULARY, saved_model
 from tests.unit.federated.fmp_tiny import NUMBERS
+from tests.unit.report.made_recipe import context, figure, origin
 
 WORDS = VOCABULARY.words[2:]
 FMP = ("--config", section("fmp"), "--set", "rounds=2")
@@ -66,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "--config",
         section("fmp_background"),
     )
-    call(monkeypatch, "make_background", *text, "--out-background", tmp_path / "u.safetensors")
+    call(monkeypatch, "prepare_fmp", *text, "--out-background", tmp_path / "u.safetensors")
     for role in ("dev", "test"):
         made(tmp_path, role)
         given = ("--in-manifests", tmp_path / "manifests", "--in-nbest", tmp_path / f"nbest_{role}")
@@ -85,7 +88,7 @@ def inputs(folder: Path, role: str = "test") -> tuple[object, ...]:
 def score(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, *more: object) -> np.ndarray:
     """Adapted scores of test."""
     out = ("--out-scores", folder / f"{name}.safetensors", "--out-run", folder / f"{name}.json")
-    call(monkeypatch, "run_fmp", *inputs(folder), *out, *FMP, *more)
+    call(monkeypatch, "rescore_fmp", *inputs(folder), *out, *FMP, *more)
     return read_lm_scores([folder / f"{name}.safetensors"], read_nbest(folder / "nbest_test"))["lm"]
 
 
@@ -140,7 +143,7 @@ def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
         section("fmp_background"),
     )
     with pytest.raises(SystemExit):
-        call(monkeypatch, "make_background", *given, "--out-background", folder / "none.safetensors")
+        call(monkeypatch, "prepare_fmp", *given, "--out-background", folder / "none.safetensors")
     assert (
         "a text of one word or more" in capsys.readouterr().err and not (folder / "none.safetensors").exists()
     )
@@ -207,14 +210,14 @@ def test_lambda_is_chosen_on_dev_alone(
         "--in-weights",
         folder / "weights.json",
     )
-    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *ngram, *out)
+    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *ngram, *out)
     choice = read_json(folder / "choice.json")
     errors = {one["lam"]: one["errors"] for one in choice["tried"]}
     assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
     adapted = score(monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0")
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", "lam=1"))
     grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "sigmas=[0.0,.inf]")
-    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
+    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
     choice = read_json(folder / "choice.json")
     tried = choice["tried"]
     assert len(tried) == 2 * 3 * 2 and {(one["alpha"], one["beta"]) for one in tried} == {
@@ -231,7 +234,7 @@ def test_lambda_is_chosen_on_dev_alone(
         monkeypatch, folder, "grid", "--in-choice", folder / "choice.json", "--set", "sigma=3", "beta=0.3"
     )
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", *same))
-    call(monkeypatch, "tune_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
+    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
     assert "perplexity" in read_json(folder / "choice.json")["tried"][0]
     for given, message in (
         ((*inputs(folder), *ngram, *out), "the lists of dev, found those of test"),
@@ -239,7 +242,7 @@ def test_lambda_is_chosen_on_dev_alone(
         ((*inputs(folder, "dev"), *ngram[2:], *out), "the LMs ngram lm"),
     ):
         with pytest.raises(SystemExit):
-            call(monkeypatch, "tune_fmp", *given)
+            call(monkeypatch, "rescore_fmp", *given)
         assert message in capsys.readouterr().err
 
 
@@ -313,7 +316,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
         "delta=0.01",
     )
     background = ("--in-public-background", folder / "u.safetensors")
-    call(monkeypatch, "release_fmp_published", *private(folder, "old"), *background, *settings)
+    call(monkeypatch, "release_fmp", *private(folder, "old"), *background, *settings)
     [entry] = read_json(folder / "old/privacy.json")["entries"]
     assert "called epsilon 1" in entry["spending"]["released"]
     used = ("--in-release", folder / "old/marginals.safetensors")
@@ -323,7 +326,7 @@ def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch
 
 def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call(
-        *(monkeypatch, "audit_fmp", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
+        *(monkeypatch, "audit", *inputs(folder)[:6], "--out-audit", folder / "audit.json"),
         *("--config", section("fmp_release"), section("fmp_audit")),
         *("--set", "data=mini/test", "rounds=2", "trials=400", "epsilon=1"),
     )
@@ -333,13 +336,11 @@ def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.Monkey
     assert found["published"]["largest"] > found["published"]["called"] == 1
 
 
-def test_report_of_perplexities_releases_and_the_audit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_report_reads_of_runs_and_releases(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=2")
     call(monkeypatch, "release_fmp", *private(folder, "eps_user_2"), *settings)
     used = ("--in-release", folder / "eps_user_2/marginals.safetensors")
-    runs = []
+    systems = []
     for name, more in (
         ("baseline", ("lam=0",)),
         ("T2", ("lam=1", "sigma=.inf")),
@@ -347,30 +348,21 @@ def test_report_of_perplexities_releases_and_the_audit(
     ):
         (folder / name).mkdir(exist_ok=True)
         score(monkeypatch, folder, f"{name}/run_test", "normalized=true", *more)
-        runs.append(folder / name / "run_test.json")
-    write_json(folder / "lambda.json", {"role": "dev", "lam": 1.0, "criterion": "perplexity", "at_end": True})
-    one = {"claimed_epsilon": 1, "epsilon_lower": 0.5, "epsilon_lower_broken": 4, "verdict": "holds"}
-    worth = {"called": 1.0, "average": 70.0, "largest": 300.0}
-    write_json(folder / "audit.json", {"unit": "user", "heaviest_unit": one, "published": worth})
-    given = (
-        *("--in-timeline", folder / "timeline_test.jsonl", "--in-choice", folder / "lambda.json"),
-        *("--in-privacy", folder / "eps_user_2/privacy.json", "--in-audit", folder / "audit.json"),
-        *("--out-report", folder / "RESULTS.md", "--out-curves", folder / "curves.svg"),
-        *("--set", "command='./run.sh mini fmp'"),
-    )
-    call(monkeypatch, "report_fmp", "--in-runs", *runs, *given)
-    text = (folder / "RESULTS.md").read_text()
-    assert "|       3 |     3 |         21 |    84 |" in text
-    totals = [read_json(path)["perplexity"]["total"] for path in runs]
-    [changed] = [line for line in text.splitlines() if line.startswith("| T2 ")]
-    assert f"{totals[1]:.2f}" in changed and f"{100 * (totals[1] / totals[0] - 1):+.1f} %" in changed
-    [private_row] = [line for line in text.splitlines() if line.startswith("| eps_user_2 ")]
-    assert "discrete_gaussian, increments" in private_row and "at 1e-06 for each user" in private_row
-    assert "the end of what was tried" in text and "come to 70" in text
-    better = "holds" if totals[1] < totals[0] else "does not hold"
-    assert f"improve on the baseline at every T: {better} (T = 2: " in text
-    drawn = (folder / "curves.svg").read_text()
-    assert all(f">{word}<" in drawn for word in ("rounds T", "epsilon", "each user", "not adapted"))
-    with pytest.raises(SystemExit):
-        call(monkeypatch, "report_fmp", "--in-runs", *runs[1:], *given)
-    assert "a system named baseline" in capsys.readouterr().err
+        artifacts = {"run": str(folder / name / "run_test.json")}
+        if name == "eps_user_2":
+            artifacts["privacy"] = str(folder / name / "privacy.json")
+        against = () if name == "baseline" else ("baseline",)
+        systems.append(System(name, name, "fmp", name, {}, against, artifacts=artifacts))
+    timeline = {"timeline": str(folder / "timeline_test.jsonl")}
+    systems.append(System("test", "test", "recipe", "", {}, artifacts=timeline))
+    rows = collect(systems, origin(recipe="fmp"), context(systems))
+    counts = [figure(rows, "test", name).value for name in ("clients", "users", "utterances", "words")]
+    assert counts == [3, 3, 21, 84]
+    totals = [read_json(Path(s.artifacts["run"]))["perplexity"]["total"] for s in systems[:3]]
+    assert [figure(rows, s.name, "ppl").value for s in systems[:3]] == totals
+    change = next(row for row in rows if (row.system, row.against) == ("T2", "baseline"))
+    assert change.value == pytest.approx(100 * (totals[1] / totals[0] - 1))
+    assert figure(rows, "eps_user_2", "mechanism").value == "discrete_gaussian, increments"
+    released = figure(rows, "eps_user_2", "ppl")
+    assert released.epsilon is not None and released.epsilon <= 2.0
+    assert (released.unit, released.delta) == ("user", 1e-6)

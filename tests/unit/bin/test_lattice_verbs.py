@@ -121,7 +121,7 @@ def test_lattices_of_the_tiny_corpus(
 ) -> None:
     def make(out: Path, *more: object) -> None:
         call(
-            monkeypatch, "make_lattices", "--in-model", finished / EXP / "am", "--in-graph",
+            monkeypatch, "decode", "--in-model", finished / EXP / "am", "--in-graph",
             finished / "data/graph_phone", "--in-weights", finished / EXP / "weights.json", "--in-feats",
             finished / "data/feats_fbank", "--out-lattices", out, "--device", "cpu", "--config",
             section("decode"), section("lattices"), "--set", "role=test", *more,

@@ -33,7 +33,7 @@ def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None
 
 def make(monkeypatch: pytest.MonkeyPatch, work: Path, out: Path, *more: object) -> None:
     call(
-        monkeypatch, "make_nbest", "--in-model", work / EXP / "am", "--in-graph", work / "data/graph_phone",
+        monkeypatch, "decode", "--in-model", work / EXP / "am", "--in-graph", work / "data/graph_phone",
         "--in-weights", work / EXP / "weights.json", "--in-feats", work / "data/feats_fbank",
         "--out-nbest", out, "--device", "cpu", *more,
     )  # fmt: skip
@@ -164,14 +164,14 @@ def test_out_and_in_again(monkeypatch: pytest.MonkeyPatch, cuts: Path, tmp_path:
     write_nbest(tmp_path / "nbest_test/1.jsonl", LISTS)
     outputs = {name: tmp_path / name for name in ("kaldi", "ctm", "trn")}
     call(
-        monkeypatch, "export_nbest", "--in-nbest", tmp_path / "nbest_test", "--out-kaldi", outputs["kaldi"],
+        monkeypatch, "export", "--in-nbest", tmp_path / "nbest_test", "--out-kaldi", outputs["kaldi"],
         "--out-ctm", outputs["ctm"], "--out-trn", outputs["trn"], "--out-ref-trn", tmp_path / "ref",
     )  # fmt: skip
     assert (tmp_path / "ref").read_text() == "one two (a)\nthree (b)\n"
     back = {}
     for name, path in outputs.items():
         out = tmp_path / f"back_{name}" / "1.jsonl"
-        call(monkeypatch, "import_nbest", f"--raw-{name}", path, "--in-cuts", cuts, "--out-nbest", out)
+        call(monkeypatch, "import_external", f"--raw-{name}", path, "--in-cuts", cuts, "--out-nbest", out)
         back[name] = read_nbest(out.parent).lists
         assert [(one.id, one.part, one.speaker, one.ref) for one in back[name]] == [
             (one.id, one.part, one.speaker, one.ref) for one in LISTS
@@ -191,9 +191,9 @@ def test_a_format_must_be_chosen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for verb, arguments in [
-        ("export_nbest", ["--in-nbest", tmp_path]),
-        ("import_nbest", ["--out-nbest", tmp_path / "x"]),
-        ("import_nbest", ["--out-nbest", tmp_path / "x", "--raw-trn", "a", "--raw-ctm", "b"]),
+        ("export", ["--in-nbest", tmp_path]),
+        ("import_external", ["--out-nbest", tmp_path / "x"]),
+        ("import_external", ["--out-nbest", tmp_path / "x", "--raw-trn", "a", "--raw-ctm", "b"]),
     ]:
         with pytest.raises(SystemExit) as exit_code:
             call(monkeypatch, verb, *arguments)

@@ -105,7 +105,7 @@ def test_from_shards_to_labels(
     assert "NO GUARANTEE; what is made of these labels" in caplog.text
     assert len(Ledger(folder / "ledger.json").entries()) == 1
     report = folder / "agreement.json"
-    call(monkeypatch, "report_votes", "--in-private-votes", folder / "votes", "--out-report", report)
+    call(monkeypatch, "vote_costs", "--in-private-votes", folder / "votes", "--out-agreement", report)
     assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
 
 
@@ -192,12 +192,13 @@ def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_plan_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level("INFO")
     out = ("--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set", "classes=500")
-    call(monkeypatch, "plan_votes", *out)
-    assert "13 votes" in caplog.text and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
+    call(monkeypatch, "privacy_plan", "--kind", "queries", *out)
+    assert (
+        "13 votes" in capsys.readouterr().out and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
+    )
 
 
 def refused(capsys: pytest.CaptureFixture[str], text: str, error: pytest.ExceptionInfo[SystemExit]) -> None:
@@ -256,7 +257,7 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
     for number, command, output in (
         (1, ["make_shards", "--in-private-feats", "feats", "--out-dir", "shards"], "shards"),
         (2, ["train_am", "--in-feats", "shards/shard_1", "--out-dir", "teachers/1"], "teachers/1"),
-        (3, ["decode_e2e", "--in-model", "teachers/1", "--out-nbest", "nbest/1.jsonl"], "nbest/1.jsonl"),
+        (3, ["decode", "--in-model", "teachers/1", "--out-nbest", "nbest/1.jsonl"], "nbest/1.jsonl"),
     ):
         stamp = {
             "number": number,

@@ -66,7 +66,7 @@ def dev(tmp_path: Path) -> Path:
 def test_chosen_on_dev_and_applied(dev: Path) -> None:
     both = (dev / "good.safetensors", dev / "bad.safetensors")
     call(
-        *("tune_rescoring", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
+        *("tune_weights", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
         *("--out-weights", dev / "rescoring.json", "--set", *GRID),
     )
     chosen = json.loads((dev / "rescoring.json").read_text())
@@ -117,7 +117,7 @@ def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
     )
     common = ("--in-nbest", dev / "nbest_dev", "--in-manifests", manifests)
     tune = (
-        *("tune_rescoring", *common, "--in-scores", dev / "good.safetensors"),
+        *("tune_weights", *common, "--in-scores", dev / "good.safetensors"),
         *("--out-weights", dev / "r.json", "--set", *GRID),
     )
     assert "1 of 4 missing: u4" in call(*tune, code=2)
@@ -130,7 +130,7 @@ def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
 
 def test_scores_of_lms_travel_in_kaldis_archives(dev: Path) -> None:
     scored = ("--in-scores", dev / "good.safetensors", dev / "bad.safetensors")
-    call("export_nbest", "--in-nbest", dev / "nbest_dev", *scored, "--out-kaldi", dev / "kaldi")
+    call("export", "--in-nbest", dev / "nbest_dev", *scored, "--out-kaldi", dev / "kaldi")
     costs = dict(line.split() for line in (dev / "kaldi/lm_cost.good").read_text().splitlines())
     # "call and", "call ann", ...: 3 a word, 0.1 for what it likes and for the end.
     assert {key: round(float(cost), 3) for key, cost in costs.items()} == {
@@ -148,7 +148,7 @@ def test_the_oracle_needs_no_scores(dev: Path) -> None:
 def test_nothing_is_tuned_on_test(dev: Path) -> None:
     folder = nbest(dev / "nbest_test")
     text = call(
-        *("tune_rescoring", "--in-nbest", folder, "--in-scores", dev / "good.safetensors"),
+        *("tune_weights", "--in-nbest", folder, "--in-scores", dev / "good.safetensors"),
         *("--out-weights", dev / "w.json", "--set", *GRID),
         code=2,
     )
@@ -172,7 +172,7 @@ def test_scores_of_other_lists_are_refused(dev: Path) -> None:
 
 def test_weights_of_other_lms_are_refused(dev: Path) -> None:
     call(
-        *("tune_rescoring", "--in-nbest", dev / "nbest_dev", "--in-scores", dev / "good.safetensors"),
+        *("tune_weights", "--in-nbest", dev / "nbest_dev", "--in-scores", dev / "good.safetensors"),
         *("--out-weights", dev / "rescoring.json", "--set", *GRID),
     )
     text = call(

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from privasr_k2.bin.prepare_tagged_text import conll_files
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
+from privasr_k2.text.tag_gold import conll_files
 from tests.support.conf import section
 
 TAG = ("--config", str(section("tag_entities")))
@@ -33,12 +33,11 @@ def made(tmp_path_factory):
     """Every file on the way."""
     folder = tmp_path_factory.mktemp("sanitize")
     write_text(folder / "a.conll", CONLL)
-    call("prepare_tagged_text", "--raw-conll", folder / "a.conll", "--out-dir", folder / "gold")
     gold = folder / "a.jsonl.gz"
     call(
         "tag_entities",
-        "--in-text",
-        folder / "gold/a.jsonl.gz",
+        "--raw-conll",
+        folder / "a.conll",
         "--out-text",
         gold,
         *TAG,
@@ -53,8 +52,8 @@ def made(tmp_path_factory):
     call(
         *(
             "tag_entities",
-            "--in-text",
-            folder / "gold/a.jsonl.gz",
+            "--raw-conll",
+            folder / "a.conll",
             "--out-text",
             folder / "found.jsonl",
             *TAG,
@@ -76,7 +75,7 @@ def made(tmp_path_factory):
             folder / "out",
         ),
         *("--in-privacy", folder / "privacy.json", "--in-public-lists", folder / "lists"),
-        *("--out-report", folder / "report.json", "--out-table", folder / "report.md"),
+        *("--out-report", folder / "report.json"),
     )
     return folder, release, said
 
@@ -103,7 +102,6 @@ def test_sanitized_text_keeps_its_form(made):
     assert "toy/train: epsilon" in said and "does not cover: Mentions that the tagger missed" in said
     report = read_json(folder / "report.json")
     assert report["gold"]["all"]["residual_words"] >= 0 and "no epsilon covers" in report["note"]
-    assert "sanitized, not private" in (folder / "report.md").read_text()
 
 
 def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
@@ -193,7 +191,6 @@ def test_of_users_no_trace_is_left_and_a_limit_of_utterances_covers_them(made, t
     call(
         *("report_entities", "--in-text", tmp_path / "t.jsonl", "--in-sanitized", tmp_path / "out"),
         *("--in-privacy", tmp_path / "p.json", "--out-report", tmp_path / "r.json"),
-        *("--out-table", tmp_path / "r.md"),
     )
     report = read_json(tmp_path / "r.json")
     changed = sum(record["text"].split()[1] != "ann" for record in records)
@@ -201,7 +198,6 @@ def test_of_users_no_trace_is_left_and_a_limit_of_utterances_covers_them(made, t
     privacy = report["privacy"]
     assert privacy["epsilon_per_user"] == pytest.approx(5 * privacy["epsilon_per_utterance"])
     assert privacy["utterances_per_user"] == 5 and "epsilon_per_user_at_delta_1e-06" in privacy
-    assert "- utterances per user: 5" in (tmp_path / "r.md").read_text()
 
 
 def test_tags_need_no_lists_and_cost_nothing(made, tmp_path):
@@ -260,9 +256,8 @@ def test_manifests_get_entities_of_their_written_text(made, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tag_entities", *TAG), "--in-text or --in-manifests"),
+        (("tag_entities", *TAG), "--raw-conll or --in-manifests"),
         (("tag_entities", "--in-text", "t.jsonl", *TAG), "an --out- for each --in-"),
-        (("prepare_tagged_text", "--out-dir", "x"), "--raw-conll or --raw-earnings21"),
         (("report_entities", "--in-text", "t", "--out-report", "r", "--in-privacy", "p"), "give both"),
     ],
 )
@@ -279,15 +274,17 @@ def test_json_lines_hold_no_more_than_is_said(made):
 def test_a_folder_of_annotated_text_is_read_with_all_beneath(tmp_path):
     for name in ("b.conll", "deep/a.conll.txt", "deep/c.conll.gz", "deep/er/d.conll.txt.gz", "README.txt"):
         write_text(tmp_path / "in" / name, "Ann B-person\n")
-    call("prepare_tagged_text", "--raw-conll", tmp_path / "in", "--out-dir", tmp_path / "out")
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [f"{n}.jsonl.gz" for n in "abcd"]
+    flags = ("tag_entities", "--raw-conll", tmp_path / "in", *TAG, "--set", "taggers=[gold]", "--out-text")
+    call(*flags, tmp_path / "out.jsonl.gz")
+    ids = [record["id"] for record in read_jsonl(tmp_path / "out.jsonl.gz")]
+    assert ids == ["a.conll.txt:1", "b.conll:1", "c.conll.gz:1", "d.conll.txt.gz:1"]
     write_text(tmp_path / "in/other/a.conll", CONLL)
-    said = call("prepare_tagged_text", "--raw-conll", tmp_path / "in", "--out-dir", tmp_path / "new", code=2)
-    assert "files of different names" in said and not (tmp_path / "new").exists()
-    empty = tmp_path / "in/none"
+    said = call(*flags, tmp_path / "new.jsonl.gz", code=2)
+    assert "files of different names" in said and not (tmp_path / "new.jsonl.gz").exists()
+    empty = tmp_path / "none"
     empty.mkdir()
-    said = call("prepare_tagged_text", "--raw-conll", empty, "--out-dir", tmp_path / "new", code=2)
-    assert "none beneath" in said
+    flags = ("tag_entities", "--raw-conll", empty, *TAG, "--set", "taggers=[gold]", "--out-text")
+    assert "none beneath" in call(*flags, tmp_path / "new.jsonl.gz", code=2)
 
 
 @pytest.mark.shared_data

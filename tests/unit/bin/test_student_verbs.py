@@ -1,4 +1,4 @@
-"""train_student and report_pate from the command line."""
+"""train_student from the command line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import pytest
 
 from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.data.manifests import load_cuts
-from privasr_k2.fileio import read_json, write_json, write_jsonl
-from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.fileio import read_json, write_jsonl
 from tests.support.conf import section
 from tests.unit.am.end_to_end import spelled_lang
 from tests.unit.am.small import write_corpus
 from tests.unit.bin.test_language_verbs import call
-from tests.unit.scoring.test_pate_attacks import bound, labels
-from tests.unit.scoring.test_pate_report import ABOUT, HYPS, entry, row_of
-from tests.unit.scoring.test_report import _write as write_score
 
 SHORT = ["epochs=1", "avg=1", "encoder.tdnn.dim=8", "encoder.tdnn.dilations=[1]", "max_duration=9"]
 
@@ -90,29 +86,3 @@ def test_a_student_that_cannot_be_trained(
     with pytest.raises(SystemExit):
         call(monkeypatch, "train_student", *flags(folder))
     assert "different hypotheses" in capsys.readouterr().err and not (folder / "out").exists()
-
-
-def test_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    private, public = tmp_path / "rnnt" / "gnmax_15_8", tmp_path / "rnnt" / "public"
-    write_score(private / "score_test", list(HYPS["few"]))
-    write_score(public / "score_test", list(HYPS["many"]))
-    Ledger(private / "privacy.json").append(entry(2.0))
-    write_json(private / "audit.json", labels(tied=bound(sound=1.5)))
-    write_json(private / "labels" / "labels.json", ABOUT)
-    given = ["--in-scores", private / "score_test", public / "score_test"]
-    given += ["--in-privacy", private / "privacy.json", "--in-labels", private / "labels"]
-    given += ["--in-audits", private / "audit.json"]
-    (tmp_path / "lexicon.txt").write_text("a AH0\nb B IY1\nc S IY1\nd D IY1\nx EH1 K S\ny AO1\n")
-    phones = ["--set", "phones=true", f"cmudict={tmp_path / 'lexicon.txt'}", "g2p=none"]
-    for name in ("one", "two"):
-        out = ["--out-report", tmp_path / name / "RESULTS.md", "--out-curves", tmp_path / name / "e.svg"]
-        out += ["--out-teachers", tmp_path / name / "t.svg", "--config", section("pate_report")]
-        call(monkeypatch, "report_pate", *given, *out, *phones)
-    files = [[path.read_bytes() for path in sorted((tmp_path / name).iterdir())] for name in ("one", "two")]
-    assert len(files[0]) == 3 and files[0] == files[1]
-    text = (tmp_path / "one" / "RESULTS.md").read_text(encoding="utf-8")
-    assert row_of(text, "## Audits", "RNN-T: GNMax")["at least"] == "1.5"
-    # Two of twelve utterances have x for b: three phones for two, all of them wrong.
-    assert row_of(text, "## RNN-T", "GNMax")["PER of the words %"] == f"{100 * 2 * 3 / (12 * 7):.2f}"
-    assert "GNMax, 15 teachers, epsilon 8" in text and "Error rates against exact epsilon: `e.svg`" in text

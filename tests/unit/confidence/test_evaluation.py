@@ -1,4 +1,4 @@
-"""From folders of lists to metrics, table and plot."""
+"""From folders of lists to metrics and plot."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privasr_k2.confidence.evaluation import evaluate, reliability, results_text
+from privasr_k2.confidence.evaluation import evaluate, reliability
 from privasr_k2.confidence.plots import reliability_plot
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.confidence_metrics import MetricOptions
-from privasr_k2.scoring.corpus_info import CorpusInfo
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, write_nbest
 
 OPTIONS = MetricOptions(clip=0.01, num_bins=4, num_replicates=50, confidence=0.95, seed=1)
@@ -46,19 +45,6 @@ def test_systems_of_two_recognizers(tmp_path: Path) -> None:
     assert own.differences == {} and list(evaluate(folders, {}, OPTIONS, ["own"])[1].differences) == ["own"]
     both = evaluate(folders[:2], {}, OPTIONS, ["net", "own"])  # each pair once
     assert [list(result.differences) for result in both] == [["net"], []]
-    info = CorpusInfo("c", synthetic=True, scored_units={"uh": ""})
-    text = results_text(results, command="./run.sh c", corpus=info, options=OPTIONS)
-    for part in (
-        "# Word confidences: c",
-        "Synthetic",
-        "./run.sh c",
-        "| r2/own ",
-        "| r1/own ",
-        "Not scored: uh.",
-        "+0.",
-    ):
-        assert part in text
-    assert str(tmp_path) not in text
     assert net.to_dict()["metrics"]["auc"]["value"] == 1
 
 
@@ -66,7 +52,6 @@ def test_words_that_are_not_scored_have_no_part(tmp_path: Path) -> None:
     [one] = evaluate([make(tmp_path / "g/s/nbest_test", sharp=1.0)], {"x": "", "b": ""}, OPTIONS)
     assert (one.words, one.correct, one.wer) == (24, 24, pytest.approx(1 / 3))
     assert one.to_dict()["metrics"]["auc"] == {"value": None, "interval": None}
-    assert "–" in results_text([one], command="", corpus=CorpusInfo("", False, {}), options=OPTIONS)
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ import yaml
 
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
-from privasr_k2.data.sides import FILE, SidesConfig, deal_sides, side_rows, split_speech
+from privasr_k2.data.sides import FILE, SidesConfig, deal_sides, split_speech
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, write_text
+from privasr_k2.report.measures import Context
+from privasr_k2.report.readers.data import sides
 from tests.unit.am.small import write_corpus
 
 pytest.importorskip("lhotse")
+NONE = Context((), 1, 0.95, 1, ())
 DRAWN = SidesConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
 
 
@@ -62,14 +65,17 @@ def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path:
     assert split_speech(feats, tmp_path / "other", replace(DRAWN, seed=2), public_feats=None) != made
 
 
-def test_rows_of_the_sides(feats: Path, tmp_path: Path) -> None:
+def test_a_report_tells_of_private_people_how_many_they_are(feats: Path, tmp_path: Path) -> None:
     split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
-    rows = side_rows(tmp_path / "sides" / FILE)
-    assert [(row["speakers"], row["utterances"]) for row in rows] == [("4", "–"), ("2", "4"), ("2", "4")]
-    assert rows[0]["side"] == "private"
-    write_text(tmp_path / "other.json", "[]")
+    told = {
+        (m.item.partition(",")[0], m.metric): m.value
+        for m in sides(str(tmp_path / "sides" / FILE), NONE).measures
+    }
+    assert told["private", "speakers"] == 4 and ("private", "utterances") not in told
+    assert told["public", "speakers"] == 2 and told["public", "utterances"] == 4
+    write_text(tmp_path / "other.json", "{}")
     with pytest.raises(DataError, match=r"sides\.json"):
-        side_rows(tmp_path / "other.json")
+        sides(str(tmp_path / "other.json"), NONE)
 
 
 def test_the_pool_has_no_texts_and_the_others_keep_theirs(feats: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def work(tmp_path: Path) -> Path:
 def decoded(work: Path, model: str) -> Path:
     """Lists that a model proposed."""
     command = [
-        "decode_e2e",
+        "decode",
         "--in-model",
         model,
         "--in-feats",

@@ -180,6 +180,13 @@ def test_the_libraries_are_imported_without_side_effects(environment: dict[str, 
     assert done.stdout.split() == ["1", "False"], done.stderr
 
 
+def test_a_server_that_has_opened_a_gpu_is_told(tmp_path: Path) -> None:
+    (tmp_path / "0").symlink_to("/dev/null")
+    assert not warm.holds_gpu(tmp_path) and not warm.holds_gpu()
+    (tmp_path / "1").symlink_to("/dev/nvidiactl")
+    assert warm.holds_gpu(tmp_path)
+
+
 def test_what_is_imported_is_learned_and_a_verb_is_not(server: warm.WarmServer, tmp_path: Path) -> None:
     (tmp_path / "names.py").write_text(
         "import sys\n"
@@ -246,7 +253,7 @@ def test_a_verb_is_started_anew_where_the_server_has_died(tmp_path: Path, repo_r
     with launch.Pool(at_once=1, work_dir=tmp_path) as pool:
         for _ in range(2):
             pool.add([command])
-            assert pool.next_ended().code == 0 and "--out-" in command.log.read_text()
+            assert pool.next_ended().code == 0 and "verb score " in command.log.read_text()
             (server,) = pool._servers.values()
             server._process.kill()
             server._process.wait()

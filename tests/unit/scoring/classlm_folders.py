@@ -1,8 +1,7 @@
-"""A folder of recipe ``classlm`` as its stages leave it, with error rates and perplexities that are given."""
+"""Scores with names and texts of recipe ``classlm``, as its stages leave them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ POINT = Weights(0.5, 0.0)
 OPTIONS = ScoreOptions(role="test", num_replicates=999, confidence=0.95, seed=1)
 UTTERANCES, SPEAKERS = 60, 6
 REF = ("ask", "ann", "to", "come", "now")
-TREATMENT = "as it should be"
 
 
 def write_system(
@@ -52,27 +50,12 @@ def write_system(
     return folder
 
 
-def write_perplexity(exp: Path, ppl: Mapping[str, float], **more: int) -> Path:
-    """``perplexity_test.json``; n-gram models have suffixes, the others do not."""
-    records = [
-        {
-            "lm": f"{exp}/{setting}/lm/{name}{'' if name.startswith(('M2', 'M4')) else '.arpa.gz'}",
-            **{"words": 300, "sentences": 60, "oov": 2, **more},
-            "ppl": value,
-            "ppl_with_oov": None if name == "M4" else value + 1,
-        }
-        for setting, name, value in ((*system.split("/"), value) for system, value in ppl.items())
-    ]
-    path = exp / "perplexity_test.json"
-    write_json(path, {"treatment": TREATMENT, "lms": records})
-    return path
-
-
-def write_texts(folder: Path) -> Path:
+def write_texts(folder: Path, mentions: int) -> Path:
     """``about.json`` of ``split_text``, of a corpus without speech."""
     part = {
         **{"minutes": None, "utterances": 1200, "spoken_utterances": 0, "users": 6},
         **{"unique_words": 99, "words": 6000},
+        "mentions": mentions,
         "entities": {"PER": {"mentions": 1070, "words": 1071, "unique": 3}},
     }
     size = {"percent": 12.345, "users_with_speech_in_train": ["s1", "s2"]}

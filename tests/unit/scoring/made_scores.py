@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from privasr_k2.fileio import write_json, write_jsonl
@@ -47,4 +48,30 @@ def write_score(
     score = Score(folder, folder.parent.name, "test", POINT, OPTIONS, found)
     write_json(folder / "wer.json", score.to_dict())
     write_jsonl(folder / "utterances.jsonl", records)
+    return read_score(folder)
+
+
+def write_hyps(folder: Path, hyps: list[str | None], ref: str = "a b c d", role: str = "test") -> Score:
+    """Score and write hypotheses of one reference; ``None``: nothing was recognized."""
+    utterances = [
+        Utterance(
+            f"u{i}",
+            "test_x",
+            f"s{i % 3}",
+            tuple(ref.split()),
+            h is None,
+            {} if h is None else {POINT: tuple(h.split())},
+        )
+        for i, h in enumerate(hyps)
+    ]
+    scored = score_utterances(utterances, POINT, {})
+    refs = [u.ref for u in utterances]
+    part = score_part(
+        "test_x", scored, replace(OPTIONS, num_replicates=5000), raw_refs=refs, vocabulary={"a", "b", "c"}
+    )
+    score = Score(
+        folder, folder.parent.name, role, POINT, replace(OPTIONS, num_replicates=5000), {"test_x": part}
+    )
+    write_json(folder / "wer.json", score.to_dict())
+    write_jsonl(folder / "utterances.jsonl", [u.to_dict() for u in scored])
     return read_score(folder)

@@ -13,6 +13,7 @@ import pytest
 from privasr_k2.bin import report, score, tune_weights
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
+from privasr_k2.recipe.systems import System, write_systems
 from privasr_k2.scoring import results
 from tests.support.conf import section
 
@@ -102,18 +103,26 @@ def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: 
     assert len(summaries["wer-summary-test_x.txt"]) == 2  # test is not for choosing
     assert (tree / "exp/ctc/score_test/config.yaml").read_text().startswith("role: test\nnum_replicates: 100")
 
+    artifacts = {role: f"exp/ctc/{role}" for role in ("score_dev", "score_test")} | {"weights": weights}
+    write_systems(tree / "systems.jsonl", [System("ctc", "ctc", "ctc", "exp/ctc", artifacts=artifacts)])
+    conf = repo_root / "conf"
     run(
         report.main,
-        *("--in-scores", "exp/ctc/score_dev", "exp/ctc/score_test", "--in-weights", weights),
+        *("--in-systems", "systems.jsonl", "--in-artifacts", *artifacts.values()),
         *("--in-manifests", "data/manifests", "--out-report", "exp/ctc/RESULTS.md"),
+        *(
+            "--out-results",
+            "exp/ctc/results.jsonl",
+            "--config",
+            str(section("report")),
+            str(conf / "reports/ctc.yaml"),
+        ),
         *("--set", "command=./run.sh mini ctc"),
     )
     text = (tree / "exp/ctc/RESULTS.md").read_text()
     assert capsys.readouterr().out.strip() == text.strip()
-    assert [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| ctc")] == [
-        *("dev_x", "test_x", "test_y"),
-        "dev",
-    ]
+    parts = [line.split("|")[2].strip() for line in text.splitlines() if line.startswith("| ctc")]
+    assert parts == ["dev_x", "test_x", "test_y", "1"]  # the last: the LM weight that was chosen
 
 
 def test_how_jobs_were_cut_changes_nothing(run: Callable[..., None], tree: Path, repo_root: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from privasr_k2.errors import DataError
 from privasr_k2.text.entities import Entity, TaggedText
-from privasr_k2.text.sanitize_report import NOTE, entity_counts, lines, privacy_of
+from privasr_k2.text.sanitize_report import entity_counts, privacy_of
 
 LISTS = {"PER": ["ann", "bob"], "LOC": ["bath", "rome"]}
 TEXT = TaggedText(
@@ -57,14 +57,6 @@ def test_text_that_is_not_the_sanitized_one_is_refused(other):
         entity_counts([TEXT], [other], None)
     with pytest.raises(DataError, match="expected 1 texts, found 0"):
         entity_counts([TEXT], [], None)
-
-
-def test_the_report_says_what_it_is():
-    made = lines(
-        {"classes": entity_counts([TEXT], [MADE], LISTS), "privacy": {"keep": 0.1, "does_not_cover": ["x"]}}
-    )
-    assert made[0] == NOTE and "no epsilon covers" in NOTE
-    assert "| PER | 2 | 2 | 2 | 0 | 1 |" in made and "- keep: 0.1" in made and "- does not cover: x" in made
 
 
 def test_a_release_of_another_stage_is_refused():

@@ -1,18 +1,14 @@
-r"""Attack the release of marginals: does a rare word that one unit has said show? A lower bound on epsilon.
-
-    python -m privasr_k2.bin.audit_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
-        --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
-        --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test unit=user epsilon=1
+"""Attack the release of marginals: does a rare word that one unit has said show?
 
 Twice: with a unit that says one word as often as the bound allows, and with the rarest word of the lists. The
 bound is beneath the claim, and above it with a tenth of the noise. Beside it stands what eq. 8 and 9 as
-published are worth at the same nominal epsilon. What is written is for the owner: no guarantee covers it.
+published are worth at the same nominal epsilon.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
-from pathlib import Path
 from typing import Any
 
 from privasr_k2.bin import cli
@@ -22,16 +18,8 @@ from privasr_k2.fileio import write_json
 log = logging.getLogger(__name__)
 
 
-def main() -> None:
-    """Parse, attack, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="with *.jsonl")
-    made.add_argument("--in-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp")
-    made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="whose words are counted")
-    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="JSON")
-    cli.add_config(made)
-    args = cli.parse(made)
-
+def audit(args: argparse.Namespace) -> None:
+    """Attack and write ``args.out_audit``."""
     from privasr_k2.federated.fmp_audit import audit_release, heaviest_unit, rarest_word
     from privasr_k2.federated.fmp_published import published_worth
     from privasr_k2.federated.fmp_release import FmpMechanism
@@ -65,7 +53,3 @@ def main() -> None:
     found["published"] = {"called": config.epsilon, **{kind: eps.value for kind, eps in worth.items()}}
     log.info("as published, epsilon %g is worth %s", config.epsilon, found["published"])
     write_json(args.out_audit, found)
-
-
-if __name__ == "__main__":
-    cli.run(main)

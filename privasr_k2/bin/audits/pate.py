@@ -1,7 +1,4 @@
-r"""Attack the release of labels: does one teacher's vote show? A lower bound on epsilon, under the claim.
-
-    python -m privasr_k2.bin.audit_pate --in-labels exp/pate/gnmax_8/labels \
-        --out-audit exp/pate/gnmax_8/audit.json --config conf/pate.yaml#audit_pate
+"""Attack the release of labels: does one teacher's vote show?
 
 Runs the code that answered, with the numbers of labels.json, on two histograms that differ in one teacher's
 vote: about tied, and with a threshold also there. Again with the noise divided, which must exceed the claim,
@@ -10,11 +7,11 @@ and with next to none. It looks at no private vote. Noisy posteriors are attacke
 
 from __future__ import annotations
 
+import argparse
 import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privasr_k2.attack.settings import VoteAuditConfig
@@ -61,14 +58,8 @@ def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
     return noisy_winners(votes.ravel(), sizes, noised, secret)
 
 
-def main() -> None:
-    """Parse, attack, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-labels", type=Path, required=True, metavar="DIR", help="of aggregate_votes")
-    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="JSON")
-    cli.add_config(made)
-    args = cli.parse(made)
-
+def audit(args: argparse.Namespace) -> None:
+    """Attack and write ``args.out_audit``."""
     from privasr_k2.attack.vote_audit import AUDITS, VoteClaim, audit_lines, neighbours
     from privasr_k2.pate.mechanisms import RELATION, Setting
     from privasr_k2.privacy.pate.mechanisms import mechanism
@@ -77,7 +68,7 @@ def main() -> None:
     told = read_json(place)
     if told.get("epsilon") is None:
         raise DataError(place, "labels with a claim", "none", "audit a release with noise")
-    audit = AUDITS[mechanism(told["mechanism"]).audit]
+    attack = AUDITS[mechanism(told["mechanism"]).audit]
     asked, answers = told["votes_planned"]["asked"], told["votes_planned"]["answered"]
     whole = event_of(told, asked, answers)
     setting = Setting(
@@ -96,12 +87,8 @@ def main() -> None:
         pairs["at_threshold"] = neighbours(told["teachers"], threshold=needed)
     found = {key: told[key] for key in ("mechanism", "vote", "unit", "teachers", "noise")}
     for name, pair in pairs.items():
-        found[name] = audit(lambda votes, share: answer(setting, votes, share), pair, claim, config)
+        found[name] = attack(lambda votes, share: answer(setting, votes, share), pair, claim, config)
         for what in ("one_answer", "whole_release"):
             for line in audit_lines(f"{name}, {what}".replace("_", " "), found[name][what]):
                 log.info(line)
     write_json(args.out_audit, found)
-
-
-if __name__ == "__main__":
-    cli.run(main)

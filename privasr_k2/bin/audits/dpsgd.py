@@ -1,20 +1,15 @@
-r"""Attack a training by DP-SGD: do units show that send a mark? A lower bound on epsilon, under the claim.
-
-    python -m privasr_k2.bin.audit_dpsgd --in-private-feats data/feats_fbank \
-        --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
-        --out-audit exp/dpsgd/eps8_audit.json --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd \
-        --set data=an4/train unit=speaker epsilon=8
+"""Attack a training by DP-SGD: do units show that send a mark?
 
 Trains three times by the code of train_dpsgd and with its flags: as it is, with the noise divided, which must
-exceed the claim, and with next to none. Nothing of it is released; what is written is for the owner.
+exceed the claim, and with next to none.
 """
 
 from __future__ import annotations
 
+import argparse
 import copy
 import dataclasses
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privasr_k2.bin import cli
@@ -27,18 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def main() -> None:
-    """Parse, train with marks, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-feats", type=Path, required=True, metavar="DIR", help="features folder")
-    made.add_argument("--in-public-dev", type=Path, required=True, metavar="DIR", help="features folder")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="language folder")
-    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="model to begin with")
-    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="JSON")
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
-
+def audit(args: argparse.Namespace) -> None:
+    """Attack and write ``args.out_audit``."""
     import torch
 
     from privasr_k2.attack.settings import MarkAuditConfig
@@ -92,7 +77,3 @@ def main() -> None:
     write_json(args.out_audit, {"unit": config.unit, "noise_multiplier": noise, **found})
     for line in audit_lines(f"DP-SGD, {config.unit}", found):
         log.info(line)
-
-
-if __name__ == "__main__":
-    cli.run(main)

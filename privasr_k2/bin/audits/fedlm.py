@@ -1,19 +1,14 @@
-r"""Attack federated training: exposure of canaries and membership with and without privacy, and a bound on
-epsilon.
-
-    python -m privasr_k2.bin.audit_fedlm --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
-        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
-        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rate=0.05 rounds=50
+"""Attack federated training: exposure of canaries, membership, and marks that bound epsilon.
 
 Trains five times: with the canaries, without and with clip and noise; and with marks, as it is, with the
-noise divided and with next to none. What it writes is for the owner: no guarantee covers it.
+noise divided and with next to none.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -22,17 +17,8 @@ from privasr_k2.fileio import write_json
 log = logging.getLogger(__name__)
 
 
-def main() -> None:
-    """Parse, train, attack, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
-    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
-    made.add_argument("--in-rates", type=Path, metavar="FILE", help="learning rates of tune_fedlm")
-    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="what was found, JSON")
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
-
+def audit(args: argparse.Namespace) -> None:
+    """Attack and write ``args.out_audit``."""
     import torch
 
     from privasr_k2.federated import fedlm_audit
@@ -84,7 +70,3 @@ def main() -> None:
         if process.leads:
             write_json(args.out_audit, found)
             log.info("%s", found["marks"])
-
-
-if __name__ == "__main__":
-    cli.run(main)

@@ -1,0 +1,78 @@
+"""Import what was made elsewhere: an acoustic model, or a recognizer's output as N-best lists.
+
+    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir exp/theirs/am
+    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \\
+        --out-nbest exp/theirs/nbest_test/1.jsonl
+
+The model, exported as TorchScript or ONNX (icefall), takes (features (N, T, F), lengths (N,)) and
+gives (log_probs (N, T', C), lengths (N,)) of CTC; its features must be those of compute_features. A
+TorchScript file is a program that will be run: import only what you trust.
+
+--in-cuts gives references and users; utterances of it that the output lacks become utterances without
+a path. Without it, the lists have no references. CTM and trn become lists of one hypothesis, without
+scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError
+
+
+def main() -> None:
+    """Parse, read, check, write."""
+    made = cli.parser(__doc__)
+    source = made.add_mutually_exclusive_group(required=True)
+    source.add_argument("--raw-model", type=Path, metavar="FILE", help="model.pt or model.onnx")
+    source.add_argument("--raw-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
+    source.add_argument("--raw-ctm", type=Path, nargs="+", metavar="FILE", help="words with times")
+    source.add_argument("--raw-trn", type=Path, metavar="FILE", help="words (utterance)")
+    made.add_argument("--raw-tokens", type=Path, metavar="FILE", help="the model's tokens.txt")
+    made.add_argument("--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz with the references")
+    made.add_argument("--out-dir", type=Path, metavar="DIR", help="the model's folder")
+    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists, JSON Lines")
+    args = cli.parse(made)
+    model, lists = [args.raw_tokens, args.out_dir], [args.out_nbest]
+    needed, others = (model, [*lists, args.in_cuts]) if args.raw_model else (lists, model)
+    if None in needed or any(others):
+        wanted = "--raw-model --raw-tokens --out-dir; or lists and --out-nbest, maybe --in-cuts"
+        raise ConfigError("privasr import", wanted, "something else", "see --help")
+    if args.raw_model:
+        _model(args)
+    else:
+        _lists(args)
+
+
+def _model(args: argparse.Namespace) -> None:
+    from privasr_k2.am.foreign import bring
+
+    spec = bring(args.raw_model, args.raw_tokens, args.out_dir)
+    logging.getLogger(__name__).info("%s", spec)
+
+
+def _lists(args: argparse.Namespace) -> None:
+    from privasr_k2.scoring.nbest_formats import (
+        read_ctm,
+        read_kaldi,
+        read_references,
+        read_trn,
+        with_references,
+    )
+    from privasr_k2.scoring.nbest_lists import write_nbest
+
+    if args.raw_kaldi:
+        ranked, place = read_kaldi(args.raw_kaldi), args.raw_kaldi
+    elif args.raw_ctm:
+        ranked, place = read_ctm(args.raw_ctm), args.raw_ctm[0]
+    else:
+        ranked, place = read_trn(args.raw_trn), args.raw_trn
+    references = read_references(args.in_cuts) if args.in_cuts else None
+    write_nbest(args.out_nbest, with_references(ranked, references, place))
+
+
+if __name__ == "__main__":
+    cli.run(main)

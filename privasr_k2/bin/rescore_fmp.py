@@ -1,0 +1,160 @@
+r"""Score N-best lists with an LM that federated marginals adapt, round by round [liu2020], or choose lambda.
+
+    privasr verb rescore_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
+        --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
+        --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
+        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
+
+--out-scores: as score_nbest writes them; rescore_nbest takes them with the weights of the unadapted model,
+whose name they have. --in-plain: what score_nbest gave, so that unnormalized scores need no model again.
+--in-release: global marginals of release_fmp in place of the exact average. --out-run: settings and, where
+scores are normalized, perplexities of the best hypotheses by round and client.
+
+    privasr verb rescore_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
+        --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
+        --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
+        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
+
+--out-choice: lambda, and alpha, beta and sigma where several are listed, chosen on dev.
+criterion=errors: word errors of rescoring with the weights of the unadapted models; the adapted one
+has the name of its folder, or name=, and --in-scores the other models. criterion=perplexity
+(normalized scores): of the best hypotheses. Ties go to the smaller lambda. Lists of another role
+than dev are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+from privasr_k2.bin import cli
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.fileio import write_json
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Parse, adapt, score or choose, write."""
+    made = cli.parser(__doc__)
+    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="with *.jsonl")
+    made.add_argument("--in-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp")
+    made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="of train_lm, or an ARPA file")
+    made.add_argument("--in-background", type=Path, required=True, metavar="FILE", help="of make_background")
+    made.add_argument("--in-plain", type=Path, metavar="FILE", help="of score_nbest with the same LM")
+    scores = made.add_argument_group("to score")
+    scores.add_argument("--in-release", type=Path, metavar="FILE", help="released global marginals")
+    scores.add_argument("--in-choice", type=Path, metavar="FILE", help="what --out-choice wrote")
+    scores.add_argument("--out-scores", type=Path, metavar="FILE", help="*.safetensors")
+    scores.add_argument("--out-run", type=Path, metavar="FILE", help="settings, perplexities")
+    choice = made.add_argument_group("to choose")
+    choice.add_argument(
+        "--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of the other LMs"
+    )
+    choice.add_argument("--in-weights", type=Path, metavar="FILE", help="rescoring.json, for errors")
+    choice.add_argument("--in-manifests", type=Path, metavar="DIR", help="what is scored")
+    choice.add_argument("--out-choice", type=Path, metavar="FILE", help="JSON")
+    cli.add_device(made)
+    cli.add_config(made)
+    args = cli.parse(made)
+    to_score = [args.in_release, args.in_choice, args.out_scores, args.out_run]
+    to_choose = [args.in_scores or None, args.in_weights, args.in_manifests, args.out_choice]
+    scoring = args.out_scores is not None and args.out_run is not None
+    if scoring == (args.out_choice is not None) or any(to_choose if scoring else to_score):
+        wanted = "--out-scores and --out-run, or --out-choice, with the flags of that group"
+        raise ConfigError("the command line", wanted, "something else", "see --help")
+
+    import torch
+
+    torch.set_num_threads(args.num_jobs)
+    if scoring:
+        _score(args)
+    else:
+        _choose(args)
+
+
+def _score(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.lm_scores import write_lm_scores
+    from privasr_k2.federated.fmp_scores import (
+        as_chosen,
+        open_adaptable,
+        read_plain,
+        read_released,
+        read_world,
+        token_scores,
+    )
+    from privasr_k2.federated.fmp_settings import FmpConfig
+    from privasr_k2.federated.fmp_simulation import client_perplexities
+
+    config = cli.load(FmpConfig, args)
+    if args.in_choice is not None:
+        config = as_chosen(config, args.in_choice)
+    lm = open_adaptable(args.in_lm, args.device)
+    world = read_world(args.in_nbest, args.in_timeline, args.in_background, lm.numbers)
+    released, about = None, None
+    if args.in_release is not None:
+        released, about = read_released(args.in_release, lm.numbers, config, world.background)
+    plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
+    scores = token_scores(world, lm, config, [config.lam], released, plain)[:, 0]
+    run: dict[str, Any] = {"config": dataclasses.asdict(config), "release": about, "perplexity": None}
+    if config.normalized:
+        found = client_perplexities(world.spoken, scores, config.rounds)
+        run["perplexity"] = {
+            "total": found.total,
+            "by_round": found.by_round.tolist(),
+            "clients": {
+                name: {"nats": nats, "tokens": tokens}
+                for name, nats, tokens in zip(
+                    world.spoken.client_names, found.nats.tolist(), found.tokens.tolist()
+                )
+            },
+        }
+        log.info("perplexity %.2f; by round %s", found.total, " ".join(f"{p:.1f}" for p in found.by_round))
+    write_lm_scores(args.out_scores, config.name or lm.name, world.lists, scores)
+    write_json(args.out_run, run)
+
+
+def _choose(args: argparse.Namespace) -> None:
+    from privasr_k2.decoding.tune import TUNING_ROLE
+    from privasr_k2.federated.fmp_scores import open_adaptable, read_plain, read_world, token_scores
+    from privasr_k2.federated.fmp_settings import FmpConfig
+    from privasr_k2.federated.fmp_tuning import perplexities, word_errors
+
+    config = cli.load(FmpConfig, args)
+    role = args.in_nbest.name.removeprefix("nbest_")
+    if role != TUNING_ROLE:
+        found, way_out = f"those of {role}", "choose on dev, not on what is scored"
+        raise DataError(args.in_nbest, f"the lists of {TUNING_ROLE}", found, way_out)
+    by_errors = config.criterion == "errors"
+    if by_errors != (args.in_weights is not None) or not (by_errors or config.normalized):
+        wanted = "--in-weights for errors; normalized=true and no --in-weights for perplexity"
+        raise ConfigError("the command line", wanted, f"criterion={config.criterion}", "see --help")
+    lm = open_adaptable(args.in_lm, args.device)
+    world = read_world(args.in_nbest, args.in_timeline, args.in_background, lm.numbers)
+    plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
+    lams = sorted(set(config.lams))
+    told: list[dict[str, float]] = []
+    for point in config.tried():
+        scores = token_scores(world, lm, dataclasses.replace(config, **point), lams, None, plain)
+        if by_errors:
+            name = config.name or lm.name
+            tried = word_errors(world, scores, name, args.in_scores, args.in_weights, args.in_manifests)
+        else:
+            tried = perplexities(world, scores)
+        told += [{"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)]
+        log.info("%s: %s for lambda %s", point or "the settings", tried, lams)
+    chosen = min(told, key=lambda one: (one[config.criterion], one["lam"]))
+    at_end = chosen["lam"] == lams[-1] and len(lams) > 1
+    choice = {key: value for key, value in chosen.items() if key != config.criterion}
+    write_json(
+        args.out_choice,
+        {"role": role, **choice, "criterion": config.criterion, "at_end": at_end, "tried": told},
+    )
+    log.info("chosen: %s%s", choice, ", lambda at the end of what was tried" if at_end else "")
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,205 @@
+"""The page: its first table, one family of tests, and how it looks in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import config
+from privasr_k2.bin import cli, report
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json
+from privasr_k2.privacy.spending import shown
+from privasr_k2.recipe.systems import write_systems
+from privasr_k2.report.beside import END, START, beside_papers, with_block
+from privasr_k2.report.layout import Layout
+from privasr_k2.report.measures import p_text
+from privasr_k2.report.page import headline, page
+from privasr_k2.report.results import collect, read_rows
+from privasr_k2.report.tables import Index
+from tests.support.conf import section
+from tests.unit.report.made_recipe import CONF, context, figure, layout, origin, pate, rows_of, spend, system
+
+ROOT = CONF.parent
+CHROMIUM = shutil.which("chromium")
+PROBE = """<script>window.addEventListener("load", () => {
+const wide = document.documentElement;
+document.querySelectorAll("details").forEach((one) => { one.open = true; });
+document.querySelectorAll("th button").forEach((one) => one.click());
+const first = document.querySelector("tbody").rows, boxes = [...document.querySelectorAll("table, pre, img")];
+document.title = JSON.stringify({ over: wide.scrollWidth - wide.clientWidth, rows: first.length,
+broken: [...document.images].filter((one) => !one.complete || !one.naturalWidth).length,
+lost: [...document.links].filter((one) => !one.hash || !document.querySelector(one.hash)).length,
+clipped: boxes.filter((one) => { const box = one.closest(".scroll, pre") || one;
+return box.getBoundingClientRect().right > wide.clientWidth + 1; }).length, images: document.images.length });
+}); </script></body>"""
+
+
+class _Text(HTMLParser):
+    """The cells of all tables."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self._inside = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+            self._inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.tables[-1][-1][-1] += data
+
+
+def test_the_first_table_answers(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    made = headline([(Index(rows), rows)])
+    assert [row[0].text for row in made.rows] == ["gnmax", "lnmax"]
+    found = dict(zip((title for title, _ in made.columns), (cell.text for cell in made.rows[0]), strict=True))
+    own = figure(rows, "gnmax", "wer")
+    assert own.epsilon is not None and found["epsilon"] == found["epsilon, person"] == shown(own.epsilon)
+    assert (found["public"], found["not private"], found["gap closed %"]) == ("23.33", "6.67", "80")
+    assert found["private"] == f"10.00 ({own.low:.2f} to {own.high:.2f})"
+    [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
+    assert found["p (Holm)"] == p_text(test.p_holm) and found["unit"] == "speaker, delta 1e\u201105"
+
+
+def test_a_release_that_was_not_measured_has_its_row(tmp_path: Path) -> None:
+    spent = {"privacy": str(spend(tmp_path / "text", 2.0, unit="utterance"))}
+    one = system(tmp_path, "text", "release", artifacts=spent, protects="names", headline=True)
+    rows = rows_of(tmp_path, [one])
+    [row] = headline([(Index(rows), rows)]).rows
+    texts = [cell.text for cell in row]
+    assert texts[:2] == ["text", "names"] and texts[3] == texts[6] == "–" and texts[-1] == "toy"
+
+
+def test_a_comparison_stands_once_with_one_p(tmp_path: Path) -> None:
+    systems = pate(tmp_path)
+    rows = rows_of(tmp_path, systems)
+    dpsgd = collect(systems[:2], origin(None, "dpsgd"), context(systems))
+    html = page([(layout("pate"), rows), (layout("pate"), dpsgd)])
+    lines = [row for table in _Text(html).tables for row in table if "WER difference" in row]
+    pairs = [(row[0], row[1]) for row in lines]
+    assert len(pairs) == len(set(pairs)) == 4 and ("all data", "public") in pairs
+    rates = [table for table in _Text(html).tables if "p against public" in table[0]]
+    shown_p = {table[2][table[0].index("p against public")] for table in rates}
+    assert len(rates) == 2 and len(shown_p) == 1
+
+
+def test_what_is_written_is_escaped(tmp_path: Path) -> None:
+    systems = pate(tmp_path)
+    made = layout("pate", "command=./run.sh <script>", "title=A & B")
+    html = page([(made, collect(systems, origin(), context(systems)))])
+    assert "A &amp; B" in html and "<script>" in html and "./run.sh &lt;script&gt;" not in html
+    assert html.count("<script>") == 1 and "http" not in re.sub(r"data:[^\"]*", "", html)
+
+
+def _chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["report", *map(str, words)])
+    cli.run(report.main)
+
+
+@pytest.fixture
+def html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page of two recipes, made by the verb."""
+    monkeypatch.chdir(tmp_path)
+    write_json(tmp_path / "manifests" / "corpus.json", {"name": "toy", "synthetic": True, "scored_units": {}})
+    for recipe in ("one", "two"):
+        exp = tmp_path / "exp" / recipe
+        write_systems(exp / "systems.jsonl", pate(exp))
+        _chain(
+            tmp_path, monkeypatch, "--in-systems", exp / "systems.jsonl", "--in-manifests", "manifests",
+            "--ledger", exp / "ledger.json", "--out-report", exp / "RESULTS.md", "--out-results",
+            exp / "results.jsonl", "--out-figures", exp / "figures", "--out-layout", exp / "layout.yaml",
+            "--config", section("report"), CONF / "reports" / "pate.yaml", "--set", f"recipe={recipe}",
+            "command=./run.sh toy pate --a-long-option 'with many words, so that it does not fit'",
+        )  # fmt: skip
+    found = [
+        exp / name
+        for exp in sorted((tmp_path / "exp").iterdir())
+        for name in ("results.jsonl", "layout.yaml")
+    ]
+    _chain(
+        tmp_path,
+        monkeypatch,
+        "--in-results",
+        *found[::2],
+        "--in-layouts",
+        *found[1::2],
+        "--out-page",
+        "p.html",
+    )
+    return tmp_path / "p.html"
+
+
+def test_the_verb_writes_all(html: Path) -> None:
+    exp = html.parent / "exp" / "one"
+    assert (exp / "RESULTS.md").read_text().startswith("# PATE and DP-SGD for end-to-end recognizers: toy\n")
+    assert "**Synthetic speech.**" in (exp / "RESULTS.md").read_text()
+    assert (exp / "figures" / "epsilon.svg").is_file()
+    rows = read_rows(exp / "results.jsonl")
+    assert {row.recipe for row in rows} == {"one"} and all(row.commit for row in rows if row.kind != "ledger")
+    text = html.read_text()
+    assert text.count("<section") == 2 and "synthetic speech" in text and "--a-long-option" in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
+@pytest.mark.parametrize("width", [390, 1000, 1400, 1600])
+def test_in_a_browser(html: Path, width: int) -> None:
+    probe = html.with_name("probe.html")
+    frame = f'<iframe src="inner.html" width="{width}" height="900" style="border:0"></iframe>'
+    inner = html.with_name("inner.html")
+    told = PROBE.replace("document.title =", "parent.document.title =")
+    inner.write_text(html.read_text().replace("</body>", told), encoding="utf-8")
+    probe.write_text(f"<!DOCTYPE html><body style='margin:0'>{frame}</body>", encoding="utf-8")
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+        f"--user-data-dir={html.parent / 'chromium'}", f"--window-size={max(width, 600)},900",
+        "--virtual-time-budget=3000", "--dump-dom", probe.as_uri(),
+    ]  # fmt: skip
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found = json.loads(re.search(r"<title>(.*?)</title>", dom)[1].replace("&quot;", '"'))  # type: ignore[index]
+    assert found.pop("rows") == 4 and found.pop("images") == 4
+    assert found == {"over": 0, "broken": 0, "lost": 0, "clipped": 0}
+
+
+def test_the_table_beside_the_papers_is_that_of_the_committed_results() -> None:
+    layouts = {
+        path.stem: config.load(Layout, [section("report"), path])
+        for path in (CONF / "reports").glob("*.yaml")
+    }
+    results = [
+        (layouts[rows[0].recipe], rows)
+        for path in sorted((ROOT / "egs").glob("*/results*.jsonl"))
+        for rows in [read_rows(path)]
+    ]
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert with_block(text, beside_papers(results), Path("docs/results.md")) == text
+
+
+def test_the_block_is_renewed_and_needs_its_markers(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    block = beside_papers([(layout("pate"), rows)])
+    assert block.count("\n| yang2022 |") == 2 and "| 10.00 |" in block
+    text = with_block(f"a\n{START}\nold\n{END}\nb\n", block, Path("x"))
+    assert text == f"a\n{block}b\n" == with_block(text, block, Path("x"))
+    with pytest.raises(DataError, match="write both"):
+        with_block("a\n", block, Path("x"))

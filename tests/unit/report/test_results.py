@@ -1,0 +1,203 @@
+"""Tidy rows: figures, epsilons, tests as of two systems alone, one family, and what the ledger holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import DataError, PrivacyError
+from privasr_k2.fileio import read_json, write_json
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.ledger import entries_beside
+from privasr_k2.report.readers.privacy import ledger_measures
+from privasr_k2.report.results import collect, read_rows, with_holm, write_rows
+from privasr_k2.scoring.holm import holm
+from privasr_k2.scoring.matched_pairs import compare
+from tests.unit.report.made_recipe import (
+    REFS,
+    changed,
+    context,
+    figure,
+    hyps,
+    origin,
+    pate,
+    perplexities,
+    rows_of,
+    spend,
+    system,
+)
+from tests.unit.scoring.made_scores import write_score
+
+
+def test_figures_and_epsilons(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    assert figure(rows, "gnmax", "wer").value == pytest.approx(10.0)
+    assert figure(rows, "gnmax", "substitutions").value == 12
+    cost = account(events.gaussian(2.0), Relation.ADD_OR_REMOVE_ONE, 1e-5)
+    private = figure(rows, "gnmax", "wer")
+    assert private.epsilon == private.person_epsilon == pytest.approx(cost.value)
+    assert (private.unit, private.delta, private.sampling) == ("speaker", 1e-5, "all")
+    assert private.accountant == ("PLD" if cost.pld is not None and cost.pld <= cost.rdp else "RDP")
+    assert figure(rows, "public", "wer").epsilon is None
+    assert figure(rows, "all_data", "wer").epsilon == math.inf
+    assert private.facts["teachers"] == 40 and private.commit == "0.1.0 abc"
+
+
+@pytest.mark.parametrize("unit", ["device", "utterance", "meeting", "user"])
+def test_a_unit_that_is_no_person_says_nothing_of_one(tmp_path: Path, unit: str) -> None:
+    spent = spend(tmp_path / "fl", 2.0, unit=unit)
+    one = system(tmp_path, "fl", "fedlm", 3, artifacts={"privacy": str(spent)})
+    row = figure(rows_of(tmp_path, [one]), "fl", "wer")
+    assert row.epsilon is not None and row.person_epsilon is None
+
+
+def test_every_comparison_is_that_of_the_two_systems_alone(tmp_path: Path) -> None:
+    compared = [row for row in rows_of(tmp_path, pate(tmp_path)) if row.against]
+    pairs = [(row.system, row.against) for row in compared]
+    assert pairs == [("all_data", "public"), ("gnmax", "public"), ("lnmax", "public"), ("lnmax", "gnmax")]
+    wrong = {"public": 28, "all_data": 8, "gnmax": 12, "lnmax": 17}
+    refs = [ref.split() for ref in REFS.values()]
+    for row in compared:
+        ours, theirs = ([h.split() for h in hyps(wrong[n]).values()] for n in (row.system, row.against))
+        test = compare(refs, ours, theirs)
+        assert (row.p, row.pairs) == (test.p_value, test.segments)
+        assert row.value == pytest.approx(100 * (wrong[row.system] - wrong[row.against]) / 120)
+    assert [row.p_holm for row in compared] == holm([row.p for row in compared])
+
+
+def test_the_interval_is_of_the_same_draws_for_both_systems(tmp_path: Path) -> None:
+    # Speakers take turns (u00 s0, u01 s1, u02 s2, ...): of 20 and 19 errors, one of s1 differs. s1 is drawn
+    # 0 to 3 times of 3, with 1 error of 40 words each; 3 times in 1 of 27 draws, above 2.5 %.
+    systems = [system(tmp_path, "b", "x", 19), system(tmp_path, "a", "x", 20, compare_with=("b",))]
+    [row] = [row for row in rows_of(tmp_path, systems) if row.against]
+    assert (row.low, row.high) == (0.0, pytest.approx(100 * 3 / 120))
+
+
+def test_all_parts_are_one_family_and_a_pair_without_p_counts(tmp_path: Path) -> None:
+    parts = {"x": (REFS, hyps(20)), "y": (REFS, hyps(20)), "z": (REFS, hyps(30))}
+    write_score(tmp_path / "b" / "score_test", {**parts, "z": (REFS, REFS)})
+    write_score(tmp_path / "a" / "score_test", {**parts, "x": (REFS, hyps(15)), "y": (REFS, hyps(15))})
+    artifacts = [{"score_test": str(tmp_path / name / "score_test")} for name in "ba"]
+    systems = [
+        system(tmp_path, "b", "x", artifacts=artifacts[0]),
+        system(tmp_path, "a", "x", artifacts=artifacts[1], compare_with=("b",)),
+    ]
+    x, y, z = (row for row in rows_of(tmp_path, systems) if row.against)
+    assert x.p is not None and x.p_holm == pytest.approx(3 * x.p) and y.p_holm == x.p_holm
+    assert z.p is None and z.p_holm is None  # wrong everywhere, and nowhere
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    one = system(tmp_path, "one", "x", 3)
+
+    def refused(name: str, refs: dict[str, str], message: str, speakers: int = 3) -> None:
+        write_score(tmp_path / name / "score_test", {"test": (refs, refs)}, num_speakers=speakers)
+        artifacts = {"score_test": str(tmp_path / name / "score_test")}
+        other = system(tmp_path, name, "x", artifacts=artifacts, compare_with=("one",))
+        with pytest.raises(DataError, match=message):
+            rows_of(tmp_path, [one, other])
+
+    refused("refs", {**REFS, "u03": "a b d c"}, "the utterances, references and speakers of")
+    refused("ids", {("v3" if n == "u03" else n): r for n, r in REFS.items()}, "the utterances, references")
+    refused("speakers", REFS, "the utterances, references and speakers", speakers=4)
+    write_score(tmp_path / "seed" / "score_test", {"test": (REFS, REFS)})
+    path = tmp_path / "seed" / "score_test" / "wer.json"
+    told = read_json(path)
+    write_json(path, {**told, "options": {**told["options"], "seed": 7}})
+    other = system(tmp_path, "seed", "x", artifacts={"score_test": str(path.parent)}, compare_with=("one",))
+    with pytest.raises(DataError, match="the options of"):
+        rows_of(tmp_path, [one, other])
+
+
+def test_a_guarantee_needs_its_release(tmp_path: Path) -> None:
+    *_, last = pate(tmp_path)
+    without = changed(last, artifacts={"score_test": last.artifacts["score_test"]}, compare_with=())
+    with pytest.raises(DataError, match=r"privacy\.json of what it protects"):
+        rows_of(tmp_path, [without])
+    with pytest.raises(DataError, match="at least one system"):
+        rows_of(tmp_path, [])
+    with pytest.raises(DataError, match="a kind of artifact"):
+        rows_of(tmp_path, [changed(last, artifacts={"privcay": "x"}, protects="", compare_with=())])
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    write_rows(tmp_path / "results.jsonl", rows)
+    assert read_rows(tmp_path / "results.jsonl") == rows
+    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert len({tuple(line) for line in lines if line["system"] == "gnmax"}) == 1
+    assert all(line["value"] is None or not isinstance(line["value"], bool) for line in lines)
+    assert {line["epsilon"] for line in lines if line["system"] == "all_data"} == {"inf"}
+    (tmp_path / "results.jsonl").write_text('{"system": "x"}\n')
+    with pytest.raises(DataError, match="a row of report"):
+        read_rows(tmp_path / "results.jsonl")
+
+
+def test_a_comparison_that_two_recipes_declare_is_one(tmp_path: Path) -> None:
+    systems = pate(tmp_path)
+    rows = rows_of(tmp_path, systems)
+    dpsgd = collect(systems[:2], origin(None, "dpsgd"), context(systems))
+    both = with_holm([*rows, *dpsgd])
+    assert [row.p_holm for row in both[: len(rows)]] == [row.p_holm for row in rows]
+    again = [row for row in both[len(rows) :] if row.against]
+    assert [row.p_holm for row in again] == [row.p_holm for row in rows if row.against][:1]
+    elsewhere = [replace(row, corpus="other") for row in dpsgd]
+    more = [row for row in with_holm([*rows, *elsewhere]) if row.against]
+    assert [row.p_holm for row in more] == holm([row.p for row in more]) and len(more) == 5
+
+
+def test_perplexities_are_tested_on_the_same_draws(tmp_path: Path) -> None:
+    path = perplexities(tmp_path / "p.json", {"before": 100.0, "after": 80.0})
+    systems = [
+        system(tmp_path, "before", "public", artifacts={"perplexity": f"{path}#exp/lm/before"}),
+        system(
+            tmp_path, "after", "fedlm", artifacts={"perplexity": f"{path}#after"}, compare_with=("before",)
+        ),
+    ]
+    rows = rows_of(tmp_path, systems)
+    [row] = [row for row in rows if row.against]
+    # All groups are easier by as much: the draws agree.
+    assert (row.metric, row.pairs) == ("ppl_change", 5)
+    assert (row.value, row.low, row.high) == pytest.approx((-20.0, -20.0, -20.0))
+    assert row.p == pytest.approx(2 / 2001)
+    own = figure(rows, "after", "ppl")
+    assert own.low is not None and own.high is not None and own.low < 80.0 < own.high
+    assert own.low == pytest.approx(80 * math.exp(-0.2), rel=0.1)
+
+
+def _ledger(rows: list, which: str) -> dict[str, float]:
+    return {row.item: row.value for row in rows if row.metric == which}
+
+
+def test_a_run_that_was_made_again_is_in_the_ledger(tmp_path: Path) -> None:
+    spent = [spend(tmp_path / "one", 2.0), spend(tmp_path / "two", 2.0, data="toy/test")]
+    entries = [entry for path in spent for entry in entries_beside(path)]
+    spend(tmp_path / "tried_before", 2.0)
+    spend(tmp_path / "of_others", 2.0, data="ami/train")
+    told = ledger_measures(tmp_path / "ledger.json", entries)
+    releases = _ledger(told, "releases")
+    name = "toy/train, each speaker, add or remove one: all "
+    assert releases[f"{name}of this report"] == 1 and releases[f"{name}in the ledger"] == 2
+    assert not any(item.startswith("ami") for item in releases)
+    twice = account(events.repeated(events.gaussian(2.0), 2), Relation.ADD_OR_REMOVE_ONE, 1e-5)
+    assert _ledger(told, "epsilon")[f"{name}in the ledger"] == pytest.approx(twice.value)
+
+
+def test_what_was_used_as_it_is_by_another_name(tmp_path: Path) -> None:
+    entries = entries_beside(spend(tmp_path / "one", 2.0))
+    spend(tmp_path / "text", 2.0, data="toy/train and toy/dev", event=events.unprotected())
+    told = _ledger(ledger_measures(tmp_path / "ledger.json", entries), "epsilon")
+    assert [value for item, value in told.items() if item.endswith("ledger")] == [math.inf]
+
+
+def test_another_ledger_or_none(tmp_path: Path) -> None:
+    entries = entries_beside(spend(tmp_path / "one", 2.0))
+    with pytest.raises(PrivacyError, match="a ledger without it"):
+        ledger_measures(tmp_path / "other" / "ledger.json", entries)
+    assert ledger_measures(tmp_path / "no_ledger.json", []) == []
+    assert {m.item.rpartition(": ")[2] for m in ledger_measures(None, entries)} == {"all of this report"}

@@ -1,0 +1,201 @@
+"""Layouts and the tables, Markdown and figures that come of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import ConfigError, DataError
+from privasr_k2.federated.train import paper_epsilon
+from privasr_k2.fileio import write_json
+from privasr_k2.report.compare import comparison_text
+from privasr_k2.report.figures import Plot, Point, plots_of, scale_of, svg_of, write_figures
+from privasr_k2.report.layout import fits
+from privasr_k2.report.measures import METRICS, p_text
+from privasr_k2.report.tables import MAX_LINES, Table, report_text, tables_of
+from privasr_k2.scoring.corpus_info import UNKNOWN
+from tests.unit.report.made_recipe import CONF, REFS, changed, figure, hyps, layout, pate, rows_of, system
+from tests.unit.scoring.made_scores import write_score
+
+LAYOUTS = sorted(path.stem for path in (CONF / "reports").glob("*.yaml"))
+
+
+def cells(table: Table, label: str) -> dict[str, str]:
+    """The row of a system by heading."""
+    [row] = [row for row in table.rows if row[0].text == label]
+    return {title: cell.text for (title, _), cell in zip(table.columns, row, strict=True)}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_is_whole(name: str) -> None:
+    read = layout(name)
+    assert read.recipe == name
+    assert read.all_tables and all(
+        fact in read.facts for table in read.all_tables for fact in [table.split] if fact
+    )
+    for told in read.published:
+        assert set(told) - {"where"} <= set(METRICS), told
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("tables=[{title: a, colums: [wer]}]", "colums"),
+        ("tables=[{title: a, columns: [wre]}]", "wre"),
+        ("tables=[{title: a, columns: [wer chnge]}]", "chnge"),
+        ("tables=[{title: a, columns: [facts.techers]}]", "techers"),
+        ("figures=[{name: a, title: a, x: epsilon, y: wre}]", "wre"),
+        ("num_replicates=0", "num_replicates"),
+    ],
+)
+def test_a_layout_with_an_error_is_refused(value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        layout("pate", value)
+
+
+def test_figures_of_the_papers_stand_beside_the_same_facts(tmp_path: Path) -> None:
+    row = figure(rows_of(tmp_path, [system(tmp_path, "a", "x", 3)]), "a", "wer")
+
+    def published(name: str, metric: str = "wer", **facts: object) -> object:
+        return layout(name).published_for(replace(row, facts=facts), metric)  # type: ignore[arg-type]
+
+    assert published("classlm", setting="sanitized", model="M1") == 32.3
+    assert published("classlm", "ppl", setting="adapt", percent=15, model="M2", equation=2) == 91
+    assert published("classlm", setting="adapt", percent=16, model="M2") is None
+    assert published("fedlm", "ppl", adaptation="federated", start="pretrained", confidences="token") == 30.3
+    noise = {"adaptation": "federated", "confidences": "all", "noise": 0.5}
+    assert published("fedlm", "epsilon", **noise, client_sampling="poisson") == 14.2
+    assert published("fedlm", "ppl", **noise, client_sampling="ordered") is None
+    assert published("fmp", study="release", published=True, epsilon=0.1) == 31.59
+    assert published("fmp", study="release", epsilon=0.1) is None
+    assert published("fmp", study="weights", kernel_bandwidth=1, alpha=0.5, beta=0.25) == 30.96
+
+
+def test_the_published_epsilons_are_near_those_of_its_plan() -> None:
+    # [liu2021, table 5] by RDP: 10,000 devices, 100 of them in each of 1,000 rounds.
+    for noise, epsilon in ((0.5, 14.2), (1.5, 0.9)):
+        assert paper_epsilon(noise, 1e-5).value < 1.15 * epsilon
+
+
+def test_facts_are_compared_as_they_are_written(tmp_path: Path) -> None:
+    row = rows_of(tmp_path, [system(tmp_path, "a", "pate", 3, facts={"teachers": 40, "epsilon": "inf"})])[0]
+    assert fits(row, {"method": ["pate", "clean"], "teachers": 40.0, "epsilon": "inf", "noise": None})
+    assert fits(row, {"teachers": "any"}) and not fits(row, {"noise": "any"})
+    assert not fits(row, {"teachers": 4}) and not fits(row, {"teachers": True})
+
+
+def test_a_row_says_what_was_measured(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    rates, *_ = tables_of(layout("pate"), rows)
+    assert rates.title == "Error rates: CTC"
+    found = cells(rates, "gnmax")
+    own = figure(rows, "gnmax", "wer")
+    [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
+    assert found["WER %"] == "10.00" and found["WER interval"] == f"{own.low:.2f} to {own.high:.2f}"
+    assert found["WER change against public %"] == f"{100 * (12 / 28 - 1):+.2f}"
+    assert found["p against public"] == p_text(test.p_holm)
+    assert found["unit"] == "speaker" and found["epsilon"] == found["epsilon, person"] != "infinite"
+    assert cells(rates, "public")["epsilon"] == "–"
+    assert cells(rates, "all data")["epsilon"] == "infinite"
+    spent = next(table for table in tables_of(layout("pate"), rows) if table.title == "All that was spent")
+    assert [row[0].text.rpartition(": ")[2] for row in spent.rows] == [
+        "all of this report",
+        "all in the ledger",
+    ]
+    assert spent.notes == ("Not covered: the roster; and the pool",)
+
+
+def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:
+    systems = [changed(one, facts={**one.facts, "model": m}) for one, m in zip(pate(tmp_path), "bbab")]
+    rows = rows_of(tmp_path, systems)
+    columns = "columns: [label, facts.teachers, wer, cer p]"
+    table = f"{{title: T, kinds: [score_test], split: model, sort: [wer], {columns}}}"
+    made = tables_of(layout("pate", f"tables=[{table}]"), rows)[:2]
+    assert [one.title for one in made] == ["T: b", "T: a"]
+    assert [row[0].text for row in made[0].rows] == ["all data", "lnmax", "public"]
+    assert [title for title, _ in made[0].columns] == ["system", "teachers", "WER %"]
+
+
+def test_parts_have_rows_and_whole_figures_stand_in_each(tmp_path: Path) -> None:
+    one = system(tmp_path, "a", "pate", artifacts={"score_test": str(tmp_path / "a" / "score_test")})
+    write_score(tmp_path / "a" / "score_test", {"x": (REFS, hyps(3)), "y": (REFS, hyps(6))})
+    [rates] = tables_of(layout("ctc"), rows_of(tmp_path, [one]))
+    assert [[cell.text for cell in row[:2]] for row in rates.rows] == [["a", "x"], ["a", "y"]]
+
+
+def test_artifacts_of_the_whole_recipe_have_their_tables(tmp_path: Path) -> None:
+    write_json(tmp_path / "lambda.json", {"lam": 0.6, "criterion": "errors", "at_end": False})
+    artifacts = {"weights": str(tmp_path / "lambda.json")}
+    systems = [
+        system(tmp_path, "baseline", "public", 20, facts={"study": "all"}),
+        system(tmp_path, "T1", "fmp", 12, facts={"study": "rounds", "rounds": 1}, compare_with=("baseline",)),
+        system(tmp_path, "all_systems", "recipe", artifacts=artifacts),
+    ]
+    made = {table.title: table for table in tables_of(layout("fmp"), rows_of(tmp_path, systems))}
+    assert cells(made["Chosen on the clients of dev"], "all systems")["lambda"] == "0.6"
+    assert [row[0].text for row in made["Table 2: rounds"].rows] == ["baseline", "T1"]
+    assert cells(made["Table 2: rounds"], "T1")["published: WER %"] == "31.44"
+
+
+def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    made = layout("pate", "command='./run.sh toy pate --words a:b'")
+    text = report_text(made, rows, [], {"plot": "figures/plot.svg"})
+    assert text == report_text(made, rows, [], {"plot": "figures/plot.svg"})
+    assert "```bash\n./run.sh toy pate --words a:b\n```" in text and "](figures/plot.svg)" in text
+    many = [
+        replace(row, system=f"{row.system}{n}", label=f"{row.label} {n}") for n in range(50) for row in rows
+    ]
+    text = report_text(made, many, [], {})
+    assert text.count("\n") <= MAX_LINES and re.search(r"\d+ more rows in `results.jsonl`", text)
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(line) for line in block.splitlines()}) == 1
+
+
+def test_nothing_is_read_out_of_names() -> None:
+    parsed = re.compile(
+        r"(system|row|one)\.(system|name|label|folder)\b[^\n]*\.(startswith|partition|match|split)\("
+    )
+    for path in (CONF.parent / "privasr_k2" / "report").rglob("*.py"):
+        assert not parsed.search(path.read_text(encoding="utf-8")), path
+
+
+def test_compare_tests_every_pair(tmp_path: Path) -> None:
+    folders = []
+    for name, wrong in (("x/ctc", 30), ("y/ctc", 20), ("y/lm", 19)):
+        folders.append(tmp_path / name / "score_test")
+        write_score(folders[-1], {"test": (REFS, hyps(wrong))})
+    text = comparison_text(folders, UNKNOWN)
+    assert text.count("| WER difference |") == 3 and "x/ctc" in text and "-0.83" in text
+    with pytest.raises(DataError, match="two or more"):
+        comparison_text(folders[:1], UNKNOWN)
+
+
+def test_plots(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, pate(tmp_path))
+    [(name, plot)] = plots_of(layout("pate"), rows)  # none against teachers
+    assert name == "epsilon.svg" and plot.levels == {
+        "public": pytest.approx(23.33, abs=0.01),
+        "all data": pytest.approx(6.67, abs=0.01),
+    }
+    assert {label: len(points) for label, points in plot.lines.items()} == {
+        "pate, CTC, gnmax, 40": 1,
+        "pate, CTC, lnmax, 40": 1,
+    }
+    [point] = plot.lines["pate, CTC, gnmax, 40"]
+    own = figure(rows, "gnmax", "wer")
+    assert point == (own.epsilon, own.value, own.low, own.high)
+    assert svg_of(plot) == svg_of(plot)
+    for word in ("epsilon", "WER %", "public", "gnmax"):
+        assert word in svg_of(plot)
+    assert write_figures(layout("pate"), rows, tmp_path / "figures") == {plot.title: "epsilon.svg"}
+    assert plots_of(layout("pate"), [row for row in rows if row.system != "lnmax"]) == []
+
+
+def test_an_axis_is_no_rounding_error() -> None:
+    plot = Plot("t", "epsilon", "WER %", {"a": [Point(7.99984, 1.0)], "b": [Point(7.99992, 2.0)]})
+    assert "7.9999" not in svg_of(plot)
+    assert scale_of([0.1, 8.0]) == "log"
