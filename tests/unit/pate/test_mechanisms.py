@@ -138,6 +138,7 @@ def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
 
 def plan(**changes: object) -> VotePlanConfig:
     values: dict[str, object] = dict(
+        kind="queries",
         mechanism="gnmax",
         teachers=[15],
         classes=500,
