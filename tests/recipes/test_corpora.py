@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe_tools import run_recipe
-from tests.unit.corpora import trees
+from tests.support import trees
+from tests.support.recipe_tools import run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe_tools import run_recipe
-from tests.unit.corpora.ctm_corpus import ctm_corpus
+from tests.support.ctm_corpus import ctm_corpus
+from tests.support.recipe_tools import run_recipe
 
 pytestmark = pytest.mark.recipe
 

@@ -11,7 +11,7 @@ import pytest
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.front import declare
 from privasr_k2.recipe.systems import read_systems
-from tests.recipes.recipe_tools import ROOT, run_recipe, stage_lines
+from tests.support.recipe_tools import ROOT, run_recipe, stage_lines
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/classlm_tdnn_phone"

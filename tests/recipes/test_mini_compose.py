@@ -10,7 +10,7 @@ import pytest
 from privasr_k2.privacy.ledger import Ledger, entries_beside
 from privasr_k2.recipe.systems import read_systems
 from privasr_k2.text.normalize import normalize_english
-from tests.recipes.recipe_tools import run_recipe, stage_lines
+from tests.support.recipe_tools import run_recipe, stage_lines
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/compose_tdnn_phone"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe_tools import EXP, ROOT, run_recipe, stage_lines, transcripts
+from tests.support.recipe_tools import EXP, ROOT, run_recipe, stage_lines, transcripts
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 

@@ -9,7 +9,7 @@ import pytest
 
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
-from tests.recipes.recipe_tools import run_recipe
+from tests.support.recipe_tools import run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/fedlm_tdnn_phone_lstm"

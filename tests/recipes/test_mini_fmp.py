@@ -10,7 +10,7 @@ import pytest
 from privasr_k2.fileio import read_jsonl
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.recipe.systems import read_systems
-from tests.recipes.recipe_tools import run_recipe
+from tests.support.recipe_tools import run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/fmp_tdnn_phone_speaker"

@@ -10,7 +10,7 @@ import pytest
 from privasr_k2.fileio import read_json
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
-from tests.recipes.recipe_tools import run_recipe, stage_lines
+from tests.support.recipe_tools import run_recipe, stage_lines
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/pate_char_speaker_utterance/ctc"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.environment import code_version
-from tests.recipes.recipe_tools import EXP, run_recipe
+from tests.support.recipe_tools import EXP, run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.recipe.systems import read_systems
-from tests.recipes.recipe_tools import run_recipe, stage_lines
+from tests.support.recipe_tools import run_recipe, stage_lines
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/rescore_tdnn_phone"

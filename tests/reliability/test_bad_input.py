@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe_tools import EXP, contents, kaldi_folder, run_recipe
+from tests.support.recipe_tools import EXP, contents, kaldi_folder, run_recipe
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
 

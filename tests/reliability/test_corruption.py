@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.recipe.fingerprint import HashCache
-from tests.recipes.private_tools import entries, private_recipe, sums
-from tests.recipes.recipe_tools import EXP, contents, run_recipe
-from tests.recipes.stage_tools import Tree
+from tests.support.private_tools import entries, private_recipe, sums
+from tests.support.recipe_tools import EXP, contents, run_recipe
+from tests.support.stage_tools import Tree
 
 pytestmark = [pytest.mark.reliability, pytest.mark.k2, pytest.mark.recipe]
 

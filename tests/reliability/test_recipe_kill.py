@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.recipes.recipe_tools import EXP, run_and_kill, run_recipe, stage_seconds, transcripts
+from tests.support.recipe_tools import EXP, run_and_kill, run_recipe, stage_seconds, transcripts
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe, pytest.mark.reliability]
 

@@ -24,7 +24,7 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.text.entities import Entity
 from privasr_k2.text.tagged_files import read_tagged
 from tests.support.conf import section
-from tests.unit.corpora.ctm_corpus import ctm_corpus, write
+from tests.support.ctm_corpus import ctm_corpus, write
 
 SHARES = Earnings21Config(train=0.4, dev=0.2, adapt=0.2, seed=1)
 

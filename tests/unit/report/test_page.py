@@ -25,7 +25,7 @@ from privasr_k2.report.page import headline, page
 from privasr_k2.report.results import collect, read_rows
 from privasr_k2.report.tables import Index
 from tests.support.conf import section
-from tests.unit.report.made_recipe import CONF, context, figure, layout, origin, pate, rows_of, spend, system
+from tests.support.made_recipe import CONF, context, figure, layout, origin, pate, rows_of, spend, system
 
 ROOT = CONF.parent
 CHROMIUM = shutil.which("chromium")

@@ -11,7 +11,7 @@ from privasr_k2.lm.neural.kinds import kind_of, new_lm, spec_of
 from privasr_k2.lm.neural.model import join
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
 from tests.support.conf import section
-from tests.unit.lm.neural.small import KINDS, MODELS, SOFTMAXES, WORDS, random_words, settings, tiny
+from tests.support.small_lm import KINDS, MODELS, SOFTMAXES, WORDS, random_words, settings, tiny
 
 EVERY = pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
 

@@ -15,8 +15,8 @@ from privasr_k2.lm.neural.files import WEIGHTS, continue_lm, load_lm, save_lm
 from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.lm.neural.train import LmTask, train_lm
 from privasr_k2.training.weights import load_tensors, read_header
-from tests.unit.lm.neural.small import MODELS, WORDS, grammar_sentences, random_words, settings, tiny
-from tests.unit.lm.neural.test_train import ALONE, Stop
+from tests.support.lm_training import ALONE, Stop
+from tests.support.small_lm import MODELS, WORDS, grammar_sentences, random_words, settings, tiny
 
 EVERY = pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
 TIED = pytest.mark.parametrize(("kind", "softmax"), [(k, s) for k, s, tied in MODELS if tied])

@@ -19,9 +19,9 @@ from privasr_k2.report.measures import Context
 from privasr_k2.report.results import Origin, Row, collect
 from privasr_k2.scoring.corpus_info import CorpusInfo
 from tests.support.conf import section
-from tests.unit.scoring.made_scores import write_score
+from tests.support.made_scores import write_score
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
+CONF = Path(__file__).resolve().parents[2] / "conf"
 REFS = {f"u{n:02d}": "a b c d" for n in range(30)}
 CORPUS = CorpusInfo("toy", True, {})
 
