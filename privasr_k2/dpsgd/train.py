@@ -35,7 +35,7 @@ from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.keeper import LATEST, Place, restore_training, training_tensors
+from privasr_k2.training.checkpoint_manager import LATEST, TrainerState, restore_training, training_tensors
 from privasr_k2.training.trainer import evaluate
 from privasr_k2.training.trainlog import TrainLog
 from privasr_k2.training.weights import read_header, save_tensors
@@ -221,14 +221,14 @@ def _follow(
         average.step = one.number + 1
         if average.step > averaged_from:
             average.add(trainer.trained)
-        place = Place(epoch=one.number, step=average.step)
+        state = TrainerState(epoch=one.number, step=average.step)
         # How many took part is private, as is their loss.
         told = {} if config.claims else {"units": float(one.units)}
-        train_log.step(place, lr=one.lr, gradient_norm=float(one.gradient.norm()), **told)
+        train_log.step(state, lr=one.lr, gradient_norm=float(one.gradient.norm()), **told)
         if average.step % config.save_every == 0 or average.step == config.steps:
             files.save(trainer, average)
             scores = evaluate(model, KINDS[model.spec.kind].task(), dev, alone)
-            train_log.epoch(place, {f"dev_{name}": value for name, value in scores.items()})
+            train_log.epoch(state, {f"dev_{name}": value for name, value in scores.items()})
     train_log.close()
 
 
