@@ -29,9 +29,9 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
+from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.trainlog import TrainLog
 
 ABOUT = "federated.json"

@@ -17,8 +17,8 @@ from privasr_k2.compat import grad_scaler, out_of_memory
 from privasr_k2.errors import PrivasrError
 from privasr_k2.randomness import derive_seed
 from privasr_k2.recipe.progress import report_progress
-from privasr_k2.training.distributed import Process
 from privasr_k2.training.checkpoint_manager import CheckpointManager
+from privasr_k2.training.distributed import Process
 from privasr_k2.training.task import Source, Task, TrainerConfig
 from privasr_k2.training.trainlog import TrainLog
 
