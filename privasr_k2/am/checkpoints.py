@@ -30,7 +30,7 @@ def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: S
 
 
 def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
-    """The acoustic model of a folder that ``train_am`` or ``import_am`` wrote, ready to score frames.
+    """The acoustic model of a folder that ``train_am`` or ``import_external`` wrote, ready to score frames.
 
     Returns:
         a model with ``log_probs(features, lengths) -> (log_probs, lengths)``, of shapes (N, T, F) float32,
@@ -55,7 +55,7 @@ def load_recognizer(folder: str | Path, device: torch.device | str = "cpu") -> R
     """
     model = _load(Path(folder), device)
     if isinstance(model, ExportedModel):
-        raise DataError(folder, "a model that train_am wrote", "one brought along", "decode it with a graph")
+        raise DataError(folder, "a model that train_am wrote", "an exported one", "decode it with a graph")
     return model  # type: ignore[return-value]
 
 
