@@ -70,7 +70,8 @@ def split_speakers(
         DataError: a named speaker whom train lacks, or who is named twice; nobody is left for a side.
 
     >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, seed=1)
-    >>> {side: len(names) for side, names in split_speakers("abcdefgh", config, public=False, pool=False).items()}
+    >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
+    >>> {side: len(names) for side, names in split.items()}
     {'private': 5, 'public': 1, 'pool': 2}
     """
     names = sorted(set(speakers))
@@ -135,7 +136,7 @@ def split_speech(
     summary: dict[str, Any] = {
         side: {"speakers": sorted(set(map(_speaker, of_side)))} for side, of_side in cuts.items()
     }
-    # An exact sum over the private side would tell an attacker who knows all other speech of the last speaker.
+    # No sums over the private side: exact ones would leak.
     for side in (PUBLIC, POOL):
         seconds = sum(cut.duration for cut in cuts[side])
         summary[side] |= {"utterances": len(cuts[side]), "hours": round(seconds / 3600, 4)}

@@ -9,7 +9,7 @@ import pytest
 from privasr_k2.fileio import read_json
 from tests.support.conf import section
 from tests.unit.bin.test_language_verbs import call
-from tests.unit.data.test_sides import corpus
+from tests.unit.data.test_private_public_split import corpus
 
 pytest.importorskip("lhotse")
 
