@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
-from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting, make_setting
+from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.proposals import Proposals
 from privasr_k2.pate.releases import Weighted, about, collapsed, read_answers, write_answers, write_labels
 from privasr_k2.pate.votes import FRAME, UTTERANCE, Votes
