@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privasr_k2.privacy.audit.marks import MarksConfig
+from privasr_k2.privacy.audit.canaries import CanaryConfig
 
 ATTACKS = ("white_box", "black_box")
 
@@ -128,7 +128,7 @@ class VoteAuditConfig:
 
 
 @dataclass(frozen=True)
-class MarkAuditConfig(MarksConfig):
+class CanaryAuditConfig(CanaryConfig):
     """``conf/audit_dpsgd.yaml``."""
 
     speech: bool
