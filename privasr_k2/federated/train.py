@@ -29,9 +29,9 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
+from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.keeper import Place
 from privasr_k2.training.trainlog import TrainLog
 
 ABOUT = "federated.json"
@@ -142,11 +142,11 @@ def _follow(
     best = files.best()
     for one in rounds(federation, config, process, secrets if process.leads else None, files):
         done = one.number + 1
-        place = Place(epoch=one.number, step=done)
+        state = TrainerState(epoch=one.number, step=done)
         if train_log is None:
             train_log = TrainLog(folder, one.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
-            train_log.step(place, **one.figures)
+            train_log.step(state, **one.figures)
         if process.leads and (done == config.rounds or (config.eval_every and done % config.eval_every == 0)):
             scalars = {} if one.stand.clip is None else {"clip": one.stand.clip}
             if dev:
@@ -156,7 +156,7 @@ def _follow(
                 if config.keep == "best" and (best is None or ppl < best[1]):
                     best = done, ppl, one.stand.server.weights
                     files.save_best(*best)
-            train_log.epoch(place, scalars)
+            train_log.epoch(state, scalars)
     if train_log is not None:
         train_log.close()
 
