@@ -112,7 +112,7 @@ def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbe
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
-    """(W,) what ``score_nbest`` wrote of the unadapted model."""
+    """(W,) what ``lm_scores`` wrote of the unadapted model."""
     [found] = read_lm_scores([path], lists).values()
     return found
 

@@ -96,7 +96,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, folder: Path, role: str, name: str = 
     """Unadapted scores."""
     out = folder / f"{name}_{role}_plain.safetensors"
     given = ("--in-nbest", folder / f"nbest_{role}", "--in-lm", folder / "lm", "--out-scores", out)
-    call(monkeypatch, "score_nbest", *given, "--config", section("score_nbest"), "--set", f"name={name}")
+    call(monkeypatch, "lm_scores", *given, "--config", section("lm_scores"), "--set", f"name={name}")
     return out
 
 
