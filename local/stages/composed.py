@@ -49,7 +49,7 @@ def personalize(
         plain, classes: scores of words by the LM and by the class LM; ``ROLE`` stands for the role.
         federated: the system of the LM as it is; its weights are used.
     """
-    fmp = {"rounds": o.fmp_rounds, "sigma": 0.1}
+    fmp = {"rounds": o.fmp_rounds, "kernel_bandwidth": 0.1}
     weights, scores = federated.artifacts["weights"], personalized.folder + "/lm_scores/test.safetensors"
     background = r.stage(
         14, "unigrams u of the sanitized text", "prepare_fmp", config="fmp_background",

@@ -34,7 +34,7 @@ class CacheConfig:
 
     Args:
         rounds: T, at least 1: there are T + 1 groups of utterances.
-        sigma: bandwidth of the rank kernel, 0 to infinity.
+        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
         normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the paper's.
         prior_words: the background counts as so many words beside a client's; 0: as it has different words.
         decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
@@ -44,7 +44,7 @@ class CacheConfig:
     """
 
     rounds: int
-    sigma: float
+    kernel_bandwidth: float
     normalized_kernel: bool
     prior_words: float
     decay: float
@@ -55,8 +55,8 @@ class CacheConfig:
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, got {self.rounds}")
-        if not self.sigma >= 0:
-            raise ValueError(f"sigma must be 0 or more, got {self.sigma}")
+        if not self.kernel_bandwidth >= 0:
+            raise ValueError(f"kernel_bandwidth must be 0 or more, got {self.kernel_bandwidth}")
         if not 0 <= self.prior_words < np.inf:
             raise ValueError(f"prior_words must be at least 0, got {self.prior_words}")
         if not 0 < self.decay <= 1:
@@ -112,7 +112,7 @@ def epochs(
         background: (V,) u, above 0 for every word that is counted.
         own_global: average the clients' marginals [eq. 6]; false where released ones are used.
     """
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     in_round = rounds_of(spoken, config.rounds)
     part = np.zeros(len(spoken), dtype=np.int64)
     if config.refresh == "utterance":

@@ -24,7 +24,11 @@ VERBS: dict[str, str] = {
 #: Flags by their earlier names, of every verb.
 FLAGS: dict[str, str] = {}
 #: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
-KEYS: dict[str, dict[str, str]] = {}
+KEYS: dict[str, dict[str, str]] = {
+    "rescore_fmp": {"sigma": "kernel_bandwidth", "sigmas": "kernel_bandwidths"},
+    "release_fmp": {"sigma": "kernel_bandwidth"},
+    "audit": {"sigma": "kernel_bandwidth"},
+}
 
 
 def canonical(command: Sequence[str]) -> list[str]:

@@ -87,7 +87,8 @@ def test_perplexities_by_client_and_round() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"rounds": 0}, "rounds"), ({"sigma": -1.0}, "sigma"), ({"prior_words": -1.0}, "prior_words"),
+    [({"rounds": 0}, "rounds"), ({"kernel_bandwidth": -1.0}, "kernel_bandwidth"),
+     ({"prior_words": -1.0}, "prior_words"),
      ({"decay": 0.0}, "decay"), ({"decay": 1.5}, "decay"), ({"refresh": "day"}, "refresh"),
      ({"client_rate": 0.0}, "client_rate")],
 )  # fmt: skip
