@@ -31,7 +31,7 @@ def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
         out_privacy=privacy,
         set={"data": data, "unit": unit, "weights.by": "uniform", "privacy.clip": o.clip,
              "privacy.noise": o.noise_multiplier, "privacy.delta": o.delta,
-             "rate": o.client_fraction,
+             "client_fraction": o.client_fraction,
              "rounds": o.rounds, "server.lr": o.server_lr},
     )
     r.about("clients", "clients").add("clients", clients)

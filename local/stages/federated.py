@@ -66,7 +66,7 @@ class Adaptation:
         if scratch:
             others = ["server_scratch_all", f"fl_{use}"]
         system = self._declare("fl", use, others, scratch=scratch)
-        rounds = {"rounds": self.o.rounds, "rate": self.o.client_fraction}
+        rounds = {"rounds": self.o.rounds, "client_fraction": self.o.client_fraction}
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
                            {"confidences.way": "all", **rounds, **_start(scratch)})
         self._train(number, f"federated, {system.name}", system, rates, None,
@@ -130,9 +130,9 @@ class Adaptation:
         o = self.o
         if sampling == "poisson":
             default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
-            cohort = {"sampling": sampling, "rate": o.private_client_fraction or default}
+            cohort = {"sampling": sampling, "client_fraction": o.private_client_fraction or default}
         else:
-            cohort = {"sampling": sampling, "rate": "null", "cohort": o.private_cohort,
+            cohort = {"sampling": sampling, "client_fraction": "null", "cohort": o.private_cohort,
                       "privacy.strategy": o.strategy,
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
         return {"data": self.clients.people, "unit": self.clients.unit, **self._confidences(use),

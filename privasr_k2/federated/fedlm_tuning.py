@@ -89,8 +89,12 @@ def sized(config: TunedConfig, clients: int) -> TunedConfig:
     """The configuration with cohorts of ``clients`` as large as those of the training."""
     if config.sampling != "poisson":
         return replace(config, cohort=min(config.cohort, clients))
-    expected = config.cohort if config.rate is None else config.rate * (config.clients or clients)
-    return replace(config, rate=min(1.0, expected / clients))
+    expected = (
+        config.cohort
+        if config.client_fraction is None
+        else config.client_fraction * (config.clients or clients)
+    )
+    return replace(config, client_fraction=min(1.0, expected / clients))
 
 
 def tune(

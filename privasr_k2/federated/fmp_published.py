@@ -36,9 +36,9 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
     Raises:
         PrivacyError: a sample of clients, for which eq. 8 says nothing.
     """
-    if config.client_rate < 1:
+    if config.client_fraction < 1:
         raise PrivacyError(
-            "client_rate", "1: eq. 8 sums over all clients", f"{config.client_rate:g}", "set it"
+            "client_fraction", "1: eq. 8 sums over all clients", f"{config.client_fraction:g}", "set it"
         )
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     weights = np.asarray(counts.sum(axis=1)).reshape(-1)

@@ -106,7 +106,7 @@ class PublishedConfig:
         """The caches of all clients, whose kernel is the paper's."""
         return CacheConfig(
             rounds=self.rounds, kernel_bandwidth=self.kernel_bandwidth, normalized_kernel=False,
-            prior_words=self.prior_words, decay=self.decay, refresh="round", client_rate=1.0, seed=0,
+            prior_words=self.prior_words, decay=self.decay, refresh="round", client_fraction=1.0, seed=0,
         )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class CacheConfig:
         prior_words: the background counts as so many words beside a client's; 0: as it has different words.
         decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
         refresh: ``round`` or ``utterance``: when a client's own marginal grows.
-        client_rate: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
+        client_fraction: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
         seed: of that draw.
     """
 
@@ -49,7 +49,7 @@ class CacheConfig:
     prior_words: float
     decay: float
     refresh: str
-    client_rate: float
+    client_fraction: float
     seed: int
 
     def __post_init__(self) -> None:
@@ -63,8 +63,8 @@ class CacheConfig:
             raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
         if self.refresh not in REFRESHES:
             raise ValueError(f"refresh must be one of {' '.join(REFRESHES)}, got {self.refresh!r}")
-        if not 0 < self.client_rate <= 1:
-            raise ValueError(f"client_rate must be above 0 and at most 1, got {self.client_rate}")
+        if not 0 < self.client_fraction <= 1:
+            raise ValueError(f"client_fraction must be above 0 and at most 1, got {self.client_fraction}")
 
 
 def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
@@ -78,7 +78,7 @@ def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
 
 def sampled_clients(num_clients: int, config: CacheConfig) -> np.ndarray:
     """(T, C) bool, whose marginals are averaged after rounds 0 to T - 1: always as many clients."""
-    size = max(1, round(config.client_rate * num_clients))
+    size = max(1, round(config.client_fraction * num_clients))
     found = np.zeros((config.rounds, num_clients), dtype=bool)
     for number in range(config.rounds):
         drawn = stream(config.seed, "fmp clients", number).permutation(num_clients)[:size]

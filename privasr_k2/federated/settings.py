@@ -137,7 +137,7 @@ class FedLmConfig:
     rounds: int
     sampling: str
     cohort: int
-    rate: float | None
+    client_fraction: float | None
     relation: str
     client: ClientConfig
     confidences: Weighting
@@ -170,8 +170,8 @@ class FedLmConfig:
         }.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.rate is not None and not 0 < self.rate <= 1:
-            raise ValueError(f"rate must be above 0 and at most 1, got {self.rate}")
+        if self.client_fraction is not None and not 0 < self.client_fraction <= 1:
+            raise ValueError(f"client_fraction must be above 0 and at most 1, got {self.client_fraction}")
         if self.claims and self.weights.by == "words":
             raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
         if self.claims and self.unit in FINER_THAN_CLIENTS:
@@ -201,7 +201,9 @@ class FedLmConfig:
         Raises:
             PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
         """
-        return sampling_of(self.sampling, cohort=self.cohort, rate=self.rate, clients=clients)
+        return sampling_of(
+            self.sampling, cohort=self.cohort, client_fraction=self.client_fraction, clients=clients
+        )
 
     def strategy_for(self, clients: int) -> Strategy:
         """How the noise of rounds is correlated.
@@ -226,8 +228,8 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a single one.
 
     Raises:
-        PrivacyError: no noise; a delta at or above 1 / clients; a rate of 0 or above 1; a scheme that has no
-            bound for the relation.
+        PrivacyError: no noise; a delta at or above 1 / clients; a client_fraction of 0 or above 1;
+            a scheme that has no bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
         raise PrivacyError("privacy.noise", "a number above 0", "0", "a claim needs a clip and noise")

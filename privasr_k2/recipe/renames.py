@@ -23,11 +23,20 @@ VERBS: dict[str, str] = {
 }
 #: Flags by their earlier names, of every verb.
 FLAGS: dict[str, str] = {}
+_FEDLM = {
+    "rate": "client_fraction",
+}
 #: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
 KEYS: dict[str, dict[str, str]] = {
-    "rescore_fmp": {"sigma": "kernel_bandwidth", "sigmas": "kernel_bandwidths"},
+    "rescore_fmp": {
+        "sigma": "kernel_bandwidth",
+        "sigmas": "kernel_bandwidths",
+        "client_rate": "client_fraction",
+    },
     "release_fmp": {"sigma": "kernel_bandwidth"},
-    "audit": {"sigma": "kernel_bandwidth"},
+    "audit": {"sigma": "kernel_bandwidth", **_FEDLM},
+    "train_fedlm": _FEDLM,
+    "tune_fedlm": _FEDLM,
 }
 
 

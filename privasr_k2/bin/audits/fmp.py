@@ -47,7 +47,7 @@ def audit(args: argparse.Namespace) -> None:
             log.info("%s: %s", name, line)
     caches = CacheConfig(
         rounds=config.rounds, kernel_bandwidth=config.kernel_bandwidth, normalized_kernel=False,
-        prior_words=0.0, decay=config.decay, refresh="round", client_rate=1.0, seed=0,
+        prior_words=0.0, decay=config.decay, refresh="round", client_fraction=1.0, seed=0,
     )  # fmt: skip
     worth = published_worth(spoken, caches, config.epsilon, config.delta, config.unit)
     found["published"] = {"called": config.epsilon, **{kind: eps.value for kind, eps in worth.items()}}

@@ -79,8 +79,8 @@ def test_with_a_claim(
     [
         (["privacy.clip=0"], "clip must be above 0"),
         (["privacy.clip=null"], "need privacy.clip"),
-        (["rate=0"], "rate must be above 0"),
-        (["rate=1.5"], "rate must be above 0"),
+        (["client_fraction=0"], "client_fraction must be above 0"),
+        (["client_fraction=1.5"], "client_fraction must be above 0"),
         (["cohort=15"], "rate: expected a number above 0 and at most 1"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
@@ -123,7 +123,7 @@ def test_nothing_is_spent_on_bad_clients(
 def test_clients_in_a_fixed_order_are_one_mechanism(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    order = ["sampling=ordered", "rate=null", "privacy.strategy=square_root", "privacy.bands=2"]
+    order = ["sampling=ordered", "client_fraction=null", "privacy.strategy=square_root", "privacy.bands=2"]
     call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *order)
     [entry] = read_json(folder / "privacy.json")["entries"]
     said = entry["spending"]["sampling"]
@@ -184,7 +184,7 @@ def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch
     assert (found["client_lr"], found["server_lr"]) == (best["client_lr"], best["server_lr"])
     # FedAdam: the server's rate is what counts.
     assert found["server_lr"] == 0.05
-    with_noise = [*PRIVATE, "sampling=ordered", "rate=null", "privacy.strategy=square_root"]
+    with_noise = [*PRIVATE, "sampling=ordered", "client_fraction=null", "privacy.strategy=square_root"]
     call(monkeypatch, "tune_fedlm", *given, *out[:3], folder / "noisy.json", *config, *with_noise)
     assert read_json(folder / "noisy.json")["grid"] != found["grid"] and not (folder / "privacy").exists()
     call(
@@ -267,7 +267,7 @@ def test_clients_of_what_was_said(
 def test_the_audit_writes_what_it_found(folder: Path, repo_root: Path, processes: int) -> None:
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
     out = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
-    few = ["canaries=2", "candidates=20", "top=2", "marks=200", "rate=0.2"]
+    few = ["canaries=2", "candidates=20", "top=2", "marks=200", "client_fraction=0.2"]
     started(repo_root, processes, "audit", *given, *out, "--set", *SMALL, *PRIVATE, *few)
     found = json.loads((folder / "audit.json").read_text())
     assert set(found) == {"without_privacy", "with_privacy", "marks"}

@@ -20,7 +20,7 @@ CACHES = CacheConfig(
     prior_words=2.0,
     decay=1.0,
     refresh="round",
-    client_rate=1.0,
+    client_fraction=1.0,
     seed=1,
 )
 

@@ -27,8 +27,8 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         ["privacy.noise=-1.0", "privacy.clip=1.0"],
         ["privacy.delta=0"],
         ["privacy.delta=1"],
-        ["rate=0"],
-        ["rate=1.1"],
+        ["client_fraction=0"],
+        ["client_fraction=1.1"],
         [*PRIVATE, "weights.by=words"],
         [*PRIVATE, "data="],
         [*PRIVATE, "unit=utterance"],
@@ -153,7 +153,7 @@ def test_the_denominator_is_public() -> None:
         "ordered": 5.0,
         "everyone": 200.0,
     }.items():
-        assert expected_size(sampling_of(scheme, cohort=5, rate=None, clients=200), 200) == size
+        assert expected_size(sampling_of(scheme, cohort=5, client_fraction=None, clients=200), 200) == size
 
 
 def test_chunks_have_everybody_once_and_room() -> None:
