@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
 FLAGS: dict[str, str] = {}
 _FEDLM = {
     "rate": "client_fraction",
+    "server.epsilon": "server.adam_eps",
 }
 #: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
 KEYS: dict[str, dict[str, str]] = {

@@ -97,7 +97,7 @@ def test_lstm_gradients_against_autograd() -> None:
 
 @pytest.mark.parametrize("optimizer", server.OPTIMIZERS)
 def test_server_against_the_equations(optimizer: str) -> None:
-    config = ServerConfig(optimizer=optimizer, lr=0.3, beta1=0.8, beta2=0.95, epsilon=0.01)
+    config = ServerConfig(optimizer=optimizer, lr=0.3, beta1=0.8, beta2=0.95, adam_eps=0.01)
     generator = np.random.default_rng(1)
     theta, m, v = generator.normal(size=5).tolist(), [0.0] * 5, [0.0] * 5
     state = server.begin(torch.tensor(theta), config)

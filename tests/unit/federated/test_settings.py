@@ -43,7 +43,7 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         ["privacy.bands=2"],
         ["confidences.way=none"],
         ["confidences.threshold=1.5"],
-        ["server.epsilon=0"],
+        ["server.adam_eps=0"],
         ["server.beta1=1.0"],
         ["client.epochs=0"],
         ["client.lr=0"],
