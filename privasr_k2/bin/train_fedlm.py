@@ -72,8 +72,8 @@ def main() -> None:
     clients = read_clients(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
-    if config.keep == "best" and not dev:
-        way_out = "give it, or --set keep=last"
+    if config.select_round == "best" and not dev:
+        way_out = "give it, or --set select_round=last"
         raise ConfigError("--in-public-dev-text", "text to choose a round by", "none", way_out)
     config.sampling_for(len(clients))
     # All that can be wrong with the inputs is found before anything is spent.
@@ -84,7 +84,7 @@ def main() -> None:
         begun = None
         if spent is not None and process.leads:
             inputs = [args.in_private_clients, args.in_public_init]
-            if config.keep == "best":
+            if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
             made_release = release.begin(
                 args.ledger,

@@ -128,7 +128,7 @@ def tune(
                 trainer.load(one.stand.server.weights)
                 scorer = NeuralScorer(trainer.model, vocabulary)
                 found.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
-        ppl, number = min(found) if config.keep == "best" else found[-1]
+        ppl, number = min(found) if config.select_round == "best" else found[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
         log.info("client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number)
     best = min(grid, key=lambda one: one["ppl"])

@@ -20,7 +20,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
 from privasr_k2.federated.fedlm import chosen_parameters
-from privasr_k2.federated.settings import KEPT
+from privasr_k2.federated.settings import SELECTED
 from privasr_k2.federated.train import Sentences, open_start
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
@@ -40,7 +40,7 @@ class FinetuneConfig:
     start: str
     trained: str
     epochs: int
-    keep: str
+    select_epoch: str
     batch_size: int
     lr: float
     confidences: Weighting
@@ -52,8 +52,8 @@ class FinetuneConfig:
                 "start must be pretrained or scratch and trained all or output, "
                 f"got {self.start} and {self.trained}"
             )
-        if self.keep not in KEPT:
-            raise ValueError(f"keep must be one of {', '.join(KEPT)}, got {self.keep!r}")
+        if self.select_epoch not in SELECTED:
+            raise ValueError(f"select_epoch must be one of {', '.join(SELECTED)}, got {self.select_epoch!r}")
         if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
             raise ValueError("epochs and batch_size must be at least 1 and lr above 0")
 
@@ -96,7 +96,7 @@ def finetune(
     """Train, and write the model's folder.
 
     Args:
-        dev: scored after every epoch; needed with ``keep=best``.
+        dev: scored after every epoch; needed with ``select_epoch=best``.
 
     Raises:
         DataError: an utterance without the confidences that are asked for, no text, or no model.
@@ -111,7 +111,7 @@ def finetune(
     for epoch in epochs(trainer, data, config):
         found = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
         log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if found is None else found.shown)
-        if config.keep == "best" and found is not None and found.ppl < least:
+        if config.select_epoch == "best" and found is not None and found.ppl < least:
             least, kept = found.ppl, trainer.vector.clone()
     if kept is not None:
         trainer.load(kept)

@@ -20,7 +20,7 @@ from privasr_k2.privacy.spending import Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 
 #: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
-KEPT = ("best", "last")
+SELECTED = ("best", "last")
 #: Units that no client of federated training can be.
 FINER_THAN_CLIENTS = ("mention", "utterance")
 
@@ -145,7 +145,7 @@ class FedLmConfig:
     weights: WeightsConfig
     privacy: PrivacyConfig
     positions: int
-    keep: str
+    select_round: str
     eval_every: int
     save_every: int
     seed: int
@@ -154,7 +154,7 @@ class FedLmConfig:
         choices = {
             "start": ("pretrained", "scratch"),
             "trained": ("all", "output"),
-            "keep": KEPT,
+            "select_round": SELECTED,
             "sampling": SCHEMES,
             "relation": tuple(one.value for one in Relation),
         }

@@ -41,7 +41,7 @@ Sentences = Sequence[Sequence[str]]
 def neutral(config: FedLmConfig) -> FedLmConfig:
     """The configuration with what changes no weights at fixed values: another one is another release."""
     # A round that is not scored on dev cannot be kept as the best.
-    eval_every = config.eval_every if config.keep == "best" else 0
+    eval_every = config.eval_every if config.select_round == "best" else 0
     return dataclasses.replace(config, eval_every=eval_every, save_every=1)
 
 
@@ -87,7 +87,7 @@ def train_fedlm(
     """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
 
     Args:
-        dev: for perplexities on the way, and of which round the model is kept; with ``keep=last`` it may be
+        dev: for perplexities on the way, and of which round the model is kept; with ``select_round=last`` it may be
             empty, and the model depends on it in nothing. Under a claim every round is released, so that the
             choice by public text is free.
         init: folder of the model to begin with.
@@ -111,7 +111,7 @@ def train_fedlm(
             configuration.save(config, folder / "config.yaml")
         _follow(Federation(data, trainer), vocabulary, dev, folder, config, process, secrets, files)
         if process.leads:
-            kept = files.best() if config.keep == "best" else None
+            kept = files.best() if config.select_round == "best" else None
             if kept is not None:
                 trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
@@ -153,7 +153,7 @@ def _follow(
                 federation.trainer.load(one.stand.server.weights)
                 scorer = NeuralScorer(federation.trainer.model, vocabulary)
                 ppl = scalars["dev_ppl"] = perplexity(scorer, dev, vocabulary.words).ppl
-                if config.keep == "best" and (best is None or ppl < best[1]):
+                if config.select_round == "best" and (best is None or ppl < best[1]):
                     best = done, ppl, one.stand.server.weights
                     files.save_best(*best)
             train_log.epoch(place, scalars)
@@ -179,6 +179,6 @@ def _about(
 
 def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, model: NeuralLm) -> str:
     """Of everything that weights without a claim depend on."""
-    chosen_by = dev if config.keep == "best" else []
+    chosen_by = dev if config.select_round == "best" else []
     clients = [part for one in data for part in (one.name, one.text.words, one.text.starts, one.weights)]
     return training_fingerprint(config, chosen_by, model, *clients)

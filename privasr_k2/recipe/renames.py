@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
 FLAGS: dict[str, str] = {}
 _FEDLM = {
     "rate": "client_fraction",
+    "keep": "select_round",
     "server.epsilon": "server.adam_eps",
 }
 #: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
@@ -36,6 +37,7 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "release_fmp": {"sigma": "kernel_bandwidth"},
     "audit": {"sigma": "kernel_bandwidth", **_FEDLM},
+    "finetune_lm": {"keep": "select_epoch"},
     "train_fedlm": _FEDLM,
     "tune_fedlm": _FEDLM,
 }

@@ -60,7 +60,7 @@ def test_with_a_claim(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    claim = [*SMALL, *PRIVATE, "keep=last"]
+    claim = [*SMALL, *PRIVATE, "select_round=last"]
     call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *claim)
     assert "epsilon by RDP" in caplog.text and "10,000 devices" in caplog.text
     entries = read_json(folder / "privacy.json")["entries"]
@@ -139,7 +139,7 @@ def test_the_round_that_reads_dev_best_is_kept(
 ) -> None:
     setting = ["rounds=6", "cohort=5", "eval_every=1", *rates]
     for keep in ("best", "last"):
-        call(monkeypatch, "train_fedlm", *flags(folder, keep), "--set", *setting, f"keep={keep}")
+        call(monkeypatch, "train_fedlm", *flags(folder, keep), "--set", *setting, f"select_round={keep}")
     log = [json.loads(line) for line in (folder / "best" / "train_log.jsonl").read_text().splitlines()]
     ppls = {record["step"]: record["dev_ppl"] for record in log if "dev_ppl" in record}
     kept = read_json(folder / "best" / "federated.json")["kept_round"]
