@@ -58,7 +58,7 @@ class Adaptation:
         self.r.stage(number, f"on the server, {system.name}", "finetune_lm", train=True,
                      config="finetune_lm", in_clients=self.clients.train, in_init=self.init,
                      in_dev_text=self.clients.dev_text, out_dir=self.model(system.name),
-                     set={**self._confidences(use), "epochs": self.o.epochs, **_start(scratch)})
+                     set={**self._confidences(use), "epochs": self.o.epochs, **_init(scratch)})
 
     def train_federated(self, number: int, use: str, *, scratch: bool = False) -> None:
         """Training by clients without a claim: a client counts by its words."""
@@ -68,9 +68,9 @@ class Adaptation:
         system = self._declare("fl", use, others, scratch=scratch)
         rounds = {"rounds": self.o.rounds, "client_fraction": self.o.client_fraction}
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
-                           {"confidences.way": "all", **rounds, **_start(scratch)})
+                           {"confidences.way": "all", **rounds, **_init(scratch)})
         self._train(number, f"federated, {system.name}", system, rates, None,
-                    {**self._confidences(use), **rounds, **self._lrs(), **_start(scratch)})
+                    {**self._confidences(use), **rounds, **self._lrs(), **_init(scratch)})
 
     def train_private(self, number: int, use: str, noise: float, sampling: Sampling) -> None:
         """Training by clients with a claim: a release that protects all text of a client."""
@@ -204,5 +204,5 @@ def _claimed(noise: float, sampling: str) -> str:
     return f"noise_{noise:g}" + ("_ordered" if sampling == "ordered" else "")
 
 
-def _start(scratch: bool) -> dict[str, str]:
-    return {"start": "scratch"} if scratch else {}
+def _init(scratch: bool) -> dict[str, str]:
+    return {"init": "scratch"} if scratch else {}

@@ -19,8 +19,8 @@ def sampling_of(scheme: str, *, cohort: int, client_fraction: float | None, clie
 
     Args:
         scheme: ``poisson``: each client with probability ``client_fraction``, or cohort / clients;
-            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients / cohort rounds; ``ordered``:
-            so, and in the same order every time; ``everyone``.
+            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients / cohort
+            rounds; ``ordered``: so, and in the same order every time; ``everyone``.
         clients: how many there are.
 
     Raises:

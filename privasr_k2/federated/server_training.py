@@ -21,7 +21,7 @@ from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
 from privasr_k2.federated.fedlm import chosen_parameters
 from privasr_k2.federated.settings import SELECTED
-from privasr_k2.federated.train import Sentences, open_start
+from privasr_k2.federated.train import Sentences, load_initial
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 class FinetuneConfig:
     """``conf/finetune_lm.yaml``, where every number is explained."""
 
-    start: str
+    init: str
     trained: str
     epochs: int
     select_epoch: str
@@ -47,10 +47,10 @@ class FinetuneConfig:
     seed: int
 
     def __post_init__(self) -> None:
-        if self.start not in ("pretrained", "scratch") or self.trained not in ("all", "output"):
+        if self.init not in ("pretrained", "scratch") or self.trained not in ("all", "output"):
             raise ValueError(
                 "start must be pretrained or scratch and trained all or output, "
-                f"got {self.start} and {self.trained}"
+                f"got {self.init} and {self.trained}"
             )
         if self.select_epoch not in SELECTED:
             raise ValueError(f"select_epoch must be one of {', '.join(SELECTED)}, got {self.select_epoch!r}")
@@ -101,7 +101,7 @@ def finetune(
     Raises:
         DataError: an utterance without the confidences that are asked for, no text, or no model.
     """
-    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
     data = pooled(prepare(clients, vocabulary, config.confidences))
     model = model.to(device)
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)

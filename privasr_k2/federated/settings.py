@@ -132,7 +132,7 @@ class FedLmConfig:
 
     data: str
     unit: str
-    start: str
+    init: str
     trained: str
     rounds: int
     sampling: str
@@ -152,7 +152,7 @@ class FedLmConfig:
 
     def __post_init__(self) -> None:
         choices = {
-            "start": ("pretrained", "scratch"),
+            "init": ("pretrained", "scratch"),
             "trained": ("all", "output"),
             "select_round": SELECTED,
             "sampling": SCHEMES,

@@ -58,7 +58,7 @@ def paper_epsilon(noise: float, delta: float) -> Epsilon:
     return account(events.repeated(step, 1000), Relation.ADD_OR_REMOVE_ONE, delta)
 
 
-def open_start(folder: Path, *, start: str, trained: str, seed: int) -> tuple[NeuralLm, Vocabulary, Spec]:
+def load_initial(folder: Path, *, init: str, trained: str, seed: int) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model to begin with; where only the softmax of a tied one is trained, it is untied first.
 
     Raises:
@@ -70,7 +70,7 @@ def open_start(folder: Path, *, start: str, trained: str, seed: int) -> tuple[Ne
     if trained == "output" and spec.output.tied:
         spec = dataclasses.replace(spec, output=dataclasses.replace(spec.output, tied=False))
     model, vocabulary, spec = continue_lm(folder, spec, read_vocabulary(folder / "words.txt").words)
-    if start == "scratch":
+    if init == "scratch":
         model = new_lm(spec, vocabulary, seed)
     return model, vocabulary, spec
 
@@ -87,8 +87,8 @@ def train_fedlm(
     """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
 
     Args:
-        dev: for perplexities on the way, and of which round the model is kept; with ``select_round=last`` it may be
-            empty, and the model depends on it in nothing. Under a claim every round is released, so that the
+        dev: for perplexities on the way, and of which round the model is kept; with
+            ``select_round=last`` it may be empty, and the model depends on it in nothing. Under a claim every round is released, so that the
             choice by public text is free.
         init: folder of the model to begin with.
         release: of the leader, where the configuration claims a guarantee; it is finished in the end.
@@ -97,7 +97,7 @@ def train_fedlm(
         DataError: an utterance without the confidences that are asked for, or no model to begin with.
         PrivacyError: the release is finished and what it has written is gone, or its rates cannot be.
     """
-    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
     data = prepare(clients, vocabulary, config.confidences)
     model = model.to(process.device)
     trainer = LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)

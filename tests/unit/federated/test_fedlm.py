@@ -283,7 +283,7 @@ def test_a_release_from_beginning_to_end(
     ]
 
 
-@pytest.mark.parametrize("change", ["trained=output", "start=scratch"])
+@pytest.mark.parametrize("change", ["trained=output", "init=scratch"])
 def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     init = saved_model(tmp_path / "init")
     config = settings(change, "rounds=1", "server.lr=0.1", "seed=2")
