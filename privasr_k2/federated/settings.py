@@ -69,7 +69,7 @@ class PrivacyConfig:
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
         quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
-        alone: under a claim each client is computed by itself.
+        isolate_clients: under a claim each client is computed by itself.
     """
 
     clip: float | None
@@ -80,7 +80,7 @@ class PrivacyConfig:
     quantile: float | None
     quantile_lr: float
     count_noise: float
-    alone: bool
+    isolate_clients: bool
 
     def __post_init__(self) -> None:
         if self.clip is not None and self.clip <= 0:
@@ -243,7 +243,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     else:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
-    rounding = () if config.privacy.alone else ("float32 rounding that clients of a chunk share",)
+    rounding = () if config.privacy.isolate_clients else ("float32 rounding that clients of a chunk share",)
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",

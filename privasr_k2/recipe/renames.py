@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
 FLAGS: dict[str, str] = {}
 _FEDLM = {
     "rate": "client_fraction",
+    "privacy.alone": "privacy.isolate_clients",
     "start": "init",
     "keep": "select_round",
     "server.epsilon": "server.adam_eps",

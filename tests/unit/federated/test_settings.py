@@ -76,7 +76,7 @@ def test_without_noise_there_is_no_claim() -> None:
         spending(settings("privacy.clip=0.5"), 20)
 
 
-@pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.alone=false"]])
+@pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.isolate_clients=false"]])
 def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
     nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
     asked = {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one", "delta": 1e-5}
