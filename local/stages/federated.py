@@ -68,7 +68,7 @@ class Adaptation:
         system = self._declare("fl", use, others, scratch=scratch)
         rounds = {"rounds": self.o.rounds, "client_fraction": self.o.client_fraction}
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
-                           {"confidences.way": "all", **rounds, **_init(scratch)})
+                           {"confidences.use": "all", **rounds, **_init(scratch)})
         self._train(number, f"federated, {system.name}", system, rates, None,
                     {**self._confidences(use), **rounds, **self._lrs(), **_init(scratch)})
 
@@ -142,7 +142,7 @@ class Adaptation:
 
     def _confidences(self, use: str) -> dict[str, Any]:
         is_used = "hard" in (*self.uses, *self.private_uses)
-        return {"confidences.way": use,
+        return {"confidences.use": use,
                 "confidences.threshold": self.o.threshold if is_used else None}
 
     def _lrs(self, *, private: bool = False) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class FinetuneConfig:
     def __post_init__(self) -> None:
         if self.init not in ("pretrained", "scratch") or self.trained not in ("all", "output"):
             raise ValueError(
-                "start must be pretrained or scratch and trained all or output, "
+                "init must be pretrained or scratch and trained all or output, "
                 f"got {self.init} and {self.trained}"
             )
         if self.select_epoch not in SELECTED:

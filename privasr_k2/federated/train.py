@@ -87,9 +87,9 @@ def train_fedlm(
     """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
 
     Args:
-        dev: for perplexities on the way, and of which round the model is kept; with
-            ``select_round=last`` it may be empty, and the model depends on it in nothing. Under a claim every round is released, so that the
-            choice by public text is free.
+        dev: for perplexities between rounds, and to select the round; with ``select_round=last`` it may be
+            empty, and the model does not depend on it. Under a claim every round is released: the choice by
+            public text costs nothing.
         init: folder of the model to begin with.
         release: of the leader, where the configuration claims a guarantee; it is finished in the end.
 
@@ -173,7 +173,7 @@ def _about(
         "rounds": config.rounds,
         "sampling": config.sampling_for(len(clients)).describe(),
         "trained_parameters": len(trainer.vector),
-        "way": config.confidences.way,
+        "confidence_use": config.confidences.use,
     }
 
 

@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
 FLAGS: dict[str, str] = {}
 _FEDLM = {
     "rate": "client_fraction",
+    "confidences.way": "confidences.use",
     "privacy.alone": "privacy.isolate_clients",
     "start": "init",
     "keep": "select_round",
@@ -39,7 +40,7 @@ KEYS: dict[str, dict[str, str]] = {
     },
     "release_fmp": {"sigma": "kernel_bandwidth"},
     "audit": {"sigma": "kernel_bandwidth", **_FEDLM},
-    "finetune_lm": {"start": "init", "keep": "select_epoch"},
+    "finetune_lm": {"confidences.way": "confidences.use", "start": "init", "keep": "select_epoch"},
     "train_fedlm": _FEDLM,
     "tune_fedlm": _FEDLM,
 }

@@ -84,7 +84,7 @@ def test_with_a_claim(
         (["cohort=15"], "rate: expected a number above 0 and at most 1"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
-        (["confidences.way=token", "trained=none"], "trained must be"),
+        (["confidences.use=token", "trained=none"], "trained must be"),
     ],
 )
 def test_nothing_is_spent_on_bad_input(
@@ -110,10 +110,10 @@ def test_nothing_is_spent_on_bad_clients(
         ({"words": "", "num_words": 0}, "at least one word"),
         ({"confidences": [2.0]}, "from 0 to 1"),
         ({"confidences": [1.0, 1.0]}, "each of 1 words"),
-        ({}, "confidences for confidences.way=token"),
+        ({}, "confidences for confidences.use=token"),
     ):
         write_jsonl(folder / "clients.jsonl.gz", [{**line, **change}])
-        claim = ["--set", *SMALL, *PRIVATE, "cohort=1", "confidences.way=token"]
+        claim = ["--set", *SMALL, *PRIVATE, "cohort=1", "confidences.use=token"]
         with pytest.raises(SystemExit) as caught:
             call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), *claim)
         assert caught.value.code == 2 and message in capsys.readouterr().err
@@ -309,7 +309,7 @@ def test_training_on_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
     config = ["--in-dev-text", folder / "dev.txt", "--config", section("finetune_lm"), "--set", "epochs=2"]
     for name, way in (("all", "all"), ("token", "token"), ("hard", "hard")):
-        out = ["--out-dir", folder / name, *config, f"confidences.way={way}", "lr=0.05"]
+        out = ["--out-dir", folder / name, *config, f"confidences.use={way}", "lr=0.05"]
         call(monkeypatch, "finetune_lm", *given, *out)
     texts = [list(one.words) for client in made_clients(14) for one in client.utterances]
     found = {

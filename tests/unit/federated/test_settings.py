@@ -41,7 +41,7 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         [*ORDERED, "privacy.bands=5"],  # of 4 rounds
         [*ORDERED, "privacy.strategy=tree", "privacy.bands=2"],
         ["privacy.bands=2"],
-        ["confidences.way=none"],
+        ["confidences.use=none"],
         ["confidences.threshold=1.5"],
         ["server.adam_eps=0"],
         ["server.beta1=1.0"],
