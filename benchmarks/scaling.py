@@ -165,8 +165,8 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
         made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
         yield Cost("N-best lists", "hypotheses", most, *made)
         scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
-        named = ("--config", COMMON + "score_nbest", "--device", "cpu", "--set", "name=lstm")
-        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("score_nbest", *scored, *named))
+        named = ("--config", COMMON + "lm_scores", "--device", "cpu", "--set", "name=lstm")
+        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("lm_scores", *scored, *named))
 
 
 def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Iterator[Cost]:
