@@ -59,7 +59,7 @@ def make_data(heads: int) -> Data:
 
 
 def make_model() -> CtcModel:
-    """The network of ``egs/mini/conf/am_ctc.yaml`` with random weights."""
+    """The network of ``egs/mini/corpus.yaml#conf.am_ctc`` with random weights."""
     torch.manual_seed(1)
     tdnn = TdnnConfig(dim=256, kernel=5, dilations=[1, 1, 2, 2, 3, 3], subsampling=3, dropout=0.1)
     encoder = EncoderConfig("tdnn", tdnn)

@@ -67,7 +67,7 @@ def plan(r: Recipe, o: Any) -> None:
         if finite and mechanism(name).exponent is not None:
             r.stage(3, f"queries per epsilon, {name}", "privacy_plan", config="vote_plan",
                     out_plan=f"{r.exp}/plan_{name}.json",
-                    set={"kind": "queries", "mechanism": name, "teachers": o.teachers, "epsilon": finite,
+                    set={"mechanism": name, "teachers": o.teachers, "epsilon": finite,
                          "delta": o.delta})
 
 

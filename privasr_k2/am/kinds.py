@@ -59,7 +59,7 @@ def kind_of(files: Iterable[Path]) -> Kind:
     Raises:
         ConfigError: none of them names one of :data:`KINDS`.
     """
-    return KINDS[config.named_kind(files, KINDS.names(), "conf/am_rnnt.yaml")]
+    return KINDS[config.named_kind(files, KINDS.names(), "conf/pate.yaml#am_rnnt")]
 
 
 def spec_of(of: AmConfig, feature_dim: int, num_tokens: int) -> Any:

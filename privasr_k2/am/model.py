@@ -19,7 +19,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class AmConfig(TrainerConfig):
-    """What every ``conf/am_<kind>.yaml`` holds: an encoder, a training, and these.
+    """What every ``conf/*.yaml#am_<kind>`` holds: an encoder, a training, and these.
 
     Attributes:
         kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.

@@ -2,7 +2,8 @@ r"""Release labels of public utterances: noisy answers of the teachers, with a g
 
     python -m privasr_k2.bin.aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
         --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
-        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json --config conf/pate.yaml \
+        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json \
+        --config conf/pate.yaml#pate \
         --set data=mini/train mechanism=gnmax epsilon=8 answers=50
 
 Prints the plan before anything is drawn. Writes labels.jsonl, labels.json and answers-0.safetensors to

@@ -2,7 +2,8 @@ r"""Let the teachers vote on a public pool, or on one job's share of it. What is
 
     python -m privasr_k2.bin.cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
         --in-feats data/feats_pool --in-lang data/lang_char --in-public-nbest exp/pate/public/nbest_pool \
-        --out-votes exp/pate/votes/1.safetensors --config conf/votes.yaml --set role=pool job=1 num_jobs=2
+        --out-votes exp/pate/votes/1.safetensors \
+        --config conf/pate.yaml#votes --set role=pool job=1 num_jobs=2
 
 --in-private-teachers: folders 1 to I of train_am, or what train_heads wrote. --in-public-nbest (where
 utterances are voted on): hypotheses of a public model, or of a student of released labels; lists that private

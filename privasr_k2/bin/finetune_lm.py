@@ -1,7 +1,7 @@
 r"""Adapt a neural language model on the server, with the text of all clients together; nothing is private.
 
     python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir exp/fedlm/server \
-        --in-init exp/lm/char_lstm --config conf/finetune_lm.yaml --set confidences.way=token
+        --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set confidences.way=token
 
 Adam and batches of sentences with the clients' own loss, so that confidences are used as train_fedlm uses
 them.

@@ -2,10 +2,10 @@ r"""Who was in the training? Membership inference against teachers, and against 
 
     python -m privasr_k2.bin.infer_membership --in-models exp/pate/teachers/{1,2,3} \
         --in-shards exp/pate/shards/shards.json --in-feats data/feats_given --in-lang data/lang_char \
-        --out-membership exp/pate/membership_teachers.json --config conf/membership.yaml
+        --out-membership exp/pate/membership_teachers.json --config conf/pate.yaml#membership
     python -m privasr_k2.bin.infer_membership --in-models exp/pate/student exp/dpsgd/am \
         --in-reference exp/public/am --in-feats data/feats_given --in-others data/feats_given \
-        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/membership.yaml
+        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/pate.yaml#membership
 
 With --in-shards the models are the teachers of the shards 1, 2, ..., or one folder of train_heads; else each
 is asked by itself who of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output

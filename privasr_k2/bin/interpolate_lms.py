@@ -9,7 +9,7 @@ eq. 3, since words and tags do not know each other's histories.
 exact mixture with these weights (dev_ppl_exact). Words that a model does not know count in neither.
 
     python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
-        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/interpolate.yaml
+        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/classlm.yaml#interpolate
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""Reconstruct the features of words from a model or an ensemble, by gradients 
 
     python -m privasr_k2.bin.invert_model --in-models exp/pate/teachers/1 --in-background data/feats_public \
         --in-lang data/lang_char --out-inversion exp/pate/inversion/teacher_1.safetensors \
-        --config conf/inversion.yaml --set 'words=[STOP,YES]' attack=white_box
+        --config conf/pate.yaml#inversion --set 'words=[STOP,YES]' attack=white_box
 
 Several models are an ensemble: their probabilities are averaged. So are the heads of a folder of train_heads,
 or those that --set heads=[K,...] chooses. --set control=true attacks a randomly initialized model of the

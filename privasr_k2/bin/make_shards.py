@@ -2,7 +2,7 @@ r"""Deal private data out to teachers: disjoint shards by speaker or utterance.
 
     python -m privasr_k2.bin.make_shards --in-private-feats data/feats_private \
         --in-public-dev data/feats_public --out-dir exp/pate/shards \
-        --config conf/shards.yaml --set teachers=15 unit=speaker
+        --config conf/pate.yaml#shards --set teachers=15 unit=speaker
 
 Writes shard_1/ ... shard_I/, each a features folder for train_am (train: its units; dev: the public part),
 and shards.json. --in-public-roster names all units, a line each, where some of them may have no data.

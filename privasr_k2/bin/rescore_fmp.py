@@ -3,7 +3,7 @@ r"""Score N-best lists with an LM that federated marginals adapt, round by round
     privasr verb rescore_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
-        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml --set rounds=10
+        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
 --out-scores: as score_nbest writes them; rescore_nbest takes them with the weights of the unadapted model,
 whose name they have. --in-plain: what score_nbest gave, so that unnormalized scores need no model again.
@@ -13,7 +13,7 @@ scores are normalized, perplexities of the best hypotheses by round and client.
     privasr verb rescore_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
-        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml
+        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
 
 --out-choice: lambda, and alpha, beta and sigma where several are listed, chosen on dev.
 criterion=errors: word errors of rescoring with the weights of the unadapted models; the adapted one

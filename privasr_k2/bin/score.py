@@ -2,7 +2,7 @@
 
   python -m privasr_k2.bin.score --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \\
     --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \\
-    --config conf/score.yaml --set role=test
+    --config conf/common.yaml#score --set role=test
 
 Writes wer.json (all counts: words or phones, characters, words of entities where the corpus marks them),
 utterances.jsonl (what was compared) and, for users of icefall, recogs-*, errs-* and wer-summary-* files. The

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, Share
 from privasr_k2.decoding.lm_scores import sentences_of, write_lm_scores
 from privasr_k2.scoring.nbest_lists import check_vocabulary, read_nbest, unknown_words
 
@@ -23,8 +24,8 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class ScoreNbestOptions:
-    """How the LM is called in tables and weights; defaults in ``conf/score_nbest.yaml``.
+class ScoreNbestOptions(Checked):
+    """How the LM is called in tables and weights; defaults in ``conf/common.yaml#score_nbest``.
 
     Args:
         name: empty takes the name of the LM's folder or file.
@@ -33,11 +34,7 @@ class ScoreNbestOptions:
     """
 
     name: str
-    max_unknown: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_unknown <= 1:
-            raise ValueError(f"max_unknown must be in [0, 1], got {self.max_unknown}")
+    max_unknown: Share
 
 
 def main() -> None:

@@ -2,7 +2,7 @@ r"""Part speech by people: a private side, a public side with its texts, and a p
 
     python -m privasr_k2.bin.split_speech --in-feats data/feats_fbank \
         --in-public-train data/public/feats_fbank --out-dir data/sides_fbank \
-        --config conf/split_speech.yaml --set 'pool_speakers=[anna,bert]'
+        --config conf/pate.yaml#split_speech --set 'pool_speakers=[anna,bert]'
 
 Writes private/ and public/ (roles train and dev), pool/ (role pool) and sides.json, which names the people of
 each side: that is public. A pool that the corpus has is taken; otherwise it is speakers of train, named, or

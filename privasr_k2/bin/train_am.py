@@ -2,7 +2,7 @@
 
 Reads the cuts of the roles train and dev from --in-feats, and tokens and pronunciations from --in-lang;
 writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
-The first YAML file says which kind: conf/am_ctc.yaml, am_rnnt.yaml, am_ctc_attention.yaml or am_las.yaml.
+The first YAML file says which kind: conf/ctc.yaml#am_ctc, am_rnnt.yaml, am_ctc_attention.yaml or am_las.yaml.
 For several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
 torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """

@@ -3,7 +3,7 @@ r"""Train an acoustic model by DP-SGD on private speech, or continue a training 
     python -m privasr_k2.bin.train_dpsgd --in-private-feats data/feats_fbank \
         --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
         --out-dir exp/dpsgd/eps8 \
-        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json --config conf/dpsgd.yaml \
+        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json --config conf/pate.yaml#dpsgd \
         --set data=an4/train unit=speaker epsilon=8
 
 Reads the role train of --in-private-feats, and of --in-public-dev the role dev, for the log alone. The model

@@ -2,13 +2,15 @@ r"""Adapt a neural language model on the text of clients by federated training, 
 killed.
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
-        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all --config conf/fedlm.yaml --set rounds=50
+        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
+        --config conf/fedlm.yaml#fedlm --set rounds=50
 
 With privacy.noise above 0 it is a release for each client, and needs --out-privacy and --ledger:
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
-        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json --config conf/fedlm.yaml \
+        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json \
+        --config conf/fedlm.yaml#fedlm \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
 
 Where clients cannot be sampled at random, they come in a fixed order, and noise that is correlated over

@@ -1,7 +1,8 @@
 r"""Train a teacher for every shard as a head of one public model: hundreds at once, on frozen layers.
 
     python -m privasr_k2.bin.train_heads --in-shards exp/pate/shards --in-model exp/pate/public/am \
-        --in-lang data/lang_char --out-dir exp/pate/heads --config conf/heads.yaml --set trained=last_block
+        --in-lang data/lang_char --out-dir exp/pate/heads \
+        --config conf/pate.yaml#heads --set trained=last_block
 
 Writes heads.safetensors, encoder/ (the public model), shards.json and heads.yaml. A run that was killed goes
 on with the heads that it has not finished. The folder is private: nothing of it is to be published.

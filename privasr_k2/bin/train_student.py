@@ -2,7 +2,7 @@ r"""Train a student on a public pool and its voted labels, or continue a trainin
 
     python -m privasr_k2.bin.train_student --in-public-pool data/feats_fbank --in-labels exp/x/labels.jsonl \
         --in-public-feats data/feats_fbank --in-public-lang data/lang_char --in-public-init exp/x/public \
-        --out-dir exp/x/student --config conf/am_rnnt.yaml conf/student.yaml --set epochs=20
+        --out-dir exp/x/student --config conf/pate.yaml#am_rnnt conf/pate.yaml#student --set epochs=20
 
 Of --in-public-pool the role student.pool_role is read, but not its texts; of --in-public-feats dev and, where
 student.labelled_role names one, public transcripts to train on. --in-public-nbest: N-best lists of the pool

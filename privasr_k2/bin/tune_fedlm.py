@@ -3,7 +3,7 @@ others is scored.
 
     python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
         --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates exp/rates.json \
-        --config conf/fedlm.yaml conf/fedlm_tune.yaml --set rounds=50
+        --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
 
 What is written is for train_fedlm --in-public-rates. Nothing is released: with privacy.clip and privacy.noise
 the rates are those for as much noise, and still nothing of the clients that the training is for is read.

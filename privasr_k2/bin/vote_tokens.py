@@ -2,7 +2,7 @@ r"""Release labels of public utterances token by token: teachers vote for what f
 
     python -m privasr_k2.bin.vote_tokens --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
         --in-feats data/feats_pool --out-dir exp/pate/tokens_8 --out-privacy exp/pate/tokens_8_privacy.json \
-        --ledger privacy/ledger.json --config conf/pate.yaml conf/vote_tokens.yaml \
+        --ledger privacy/ledger.json --config conf/pate.yaml#pate conf/pate.yaml#vote_tokens \
         --set data=mini/train noise=20 epsilon=8
 
 Every token costs an answer, but for those that a public model (--in-public-model) is sure of. Each batch is

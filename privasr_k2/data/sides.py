@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privasr_k2.constraints import Checked, ShareBelowOne
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_yaml, write_json
@@ -30,8 +31,8 @@ _WAY_OUT = "name other speakers, or give another corpus"
 
 
 @dataclass(frozen=True)
-class SidesConfig:
-    """Who is on which side; defaults in ``conf/split_speech.yaml``.
+class SidesConfig(Checked):
+    """Who is on which side; defaults in ``conf/pate.yaml#split_speech``.
 
     Args:
         public_speakers: of train, who are public with their texts.
@@ -43,14 +44,12 @@ class SidesConfig:
 
     public_speakers: list[str]
     pool_speakers: list[str]
-    public_share: float
-    pool_share: float
+    public_share: ShareBelowOne
+    pool_share: ShareBelowOne
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("public_share", "pool_share"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.public_share + self.pool_share >= 1:
             raise ValueError(
                 "public_share and pool_share must leave somebody private, got a sum of 1 or more"

@@ -24,11 +24,7 @@ _LISTED = 5
 
 @dataclass(frozen=True)
 class LatticeJobConfig(DecodeConfig, LatticeConfig):
-    """What to decode and how, and what is kept; defaults in ``conf/decode.yaml`` and ``lattices.yaml``."""
-
-    def __post_init__(self) -> None:
-        DecodeConfig.__post_init__(self)
-        LatticeConfig.__post_init__(self)
+    """What to decode and how, and what is kept; defaults in sections ``decode`` and ``lattices``."""
 
 
 def lattice_cuts(

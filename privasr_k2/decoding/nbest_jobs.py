@@ -32,11 +32,7 @@ _POSTERIOR_DIGITS = 6
 
 @dataclass(frozen=True)
 class NbestJobConfig(DecodeConfig, NbestSearchConfig):
-    """What to decode and how, and how long lists are; defaults in ``conf/decode.yaml`` and ``nbest.yaml``."""
-
-    def __post_init__(self) -> None:
-        DecodeConfig.__post_init__(self)
-        NbestSearchConfig.__post_init__(self)
+    """What to decode and how, and how long lists are; defaults in sections ``decode`` and ``nbest``."""
 
 
 class SubsamplingModel(AcousticModel, Protocol):

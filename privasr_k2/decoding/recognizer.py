@@ -6,11 +6,12 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from privasr_k2 import config as configuration
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.data.features import DIMENSIONS, extract
 from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
@@ -25,7 +26,7 @@ FILE = "recognizer.yaml"
 
 
 @dataclass(frozen=True)
-class RecognizerSpec:
+class RecognizerSpec(Checked):
     """Where the parts are, relative to the file that says so, and how they are used.
 
     Attributes:
@@ -39,13 +40,9 @@ class RecognizerSpec:
 
     model: str
     graph: str
-    features: str
+    features: Annotated[str, one_of(*DIMENSIONS, "given")]
     sampling_rate: int
     search: SearchConfig
-
-    def __post_init__(self) -> None:
-        if self.features not in (*DIMENSIONS, "given"):
-            raise ValueError(f"features must be {' or '.join(DIMENSIONS)} or given, got {self.features}")
 
 
 def describe(

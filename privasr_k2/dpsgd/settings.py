@@ -20,7 +20,7 @@ UNITS = ("utterance", "speaker")
 
 @dataclass(frozen=True)
 class DpSgdConfig:
-    """``conf/dpsgd.yaml``, where every number is explained."""
+    """``conf/pate.yaml#dpsgd``, where every number is explained."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "save_every": "a training that is continued gives the same weights",

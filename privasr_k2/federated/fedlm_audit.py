@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
+from privasr_k2.constraints import Count
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
@@ -38,20 +40,16 @@ from privasr_k2.training.marks import Marks
 
 @dataclass(frozen=True)
 class AuditConfig(MarksConfig):
-    """``conf/fedlm_audit.yaml``, where every number is explained."""
+    """``conf/fedlm.yaml#fedlm_audit``, where every number is explained."""
 
-    canaries: int
-    candidates: int
-    secret_words: int
-    repeats: int
-    top: int
+    canaries: Count
+    candidates: Annotated[int, Ge(2)]
+    secret_words: Count
+    repeats: Count
+    top: Count
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"canaries": 1, "candidates": 2, "secret_words": 1, "repeats": 1, "top": 1}
-        for name, value in least.items():
-            if getattr(self, name) < value:
-                raise ValueError(f"{name} must be at least {value}, got {getattr(self, name)}")
         if self.top >= self.candidates:
             raise ValueError(f"top must be below candidates, got {self.top} of {self.candidates}")
 
@@ -59,10 +57,6 @@ class AuditConfig(MarksConfig):
 @dataclass(frozen=True)
 class AuditedConfig(AuditConfig, FedLmConfig):
     """Both files."""
-
-    def __post_init__(self) -> None:
-        AuditConfig.__post_init__(self)
-        FedLmConfig.__post_init__(self)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ ANSWERS = "answers-0.safetensors"
 
 @dataclass(frozen=True)
 class AggregateConfig(MechanismConfig):
-    """A release of labels; defaults in ``conf/pate.yaml``.
+    """A release of labels; defaults in ``conf/pate.yaml#pate``.
 
     Args:
         order: in which utterances are asked: ``random``, or ``unsure``: first those where the public model

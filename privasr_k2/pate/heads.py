@@ -34,7 +34,7 @@ _READ_COPIES = 8
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """How heads are trained; ``conf/heads.yaml`` explains the values.
+    """How heads are trained; ``conf/pate.yaml#heads`` explains the values.
 
     Attributes:
         trained: one of :data:`privasr_k2.pate.heads_tops.TRAINED`.

@@ -25,7 +25,7 @@ RELATION = Relation.ADD_OR_REMOVE_ONE
 
 @dataclass(frozen=True)
 class MechanismConfig:
-    """A release of answers; defaults in ``conf/pate.yaml``.
+    """A release of answers; defaults in ``conf/pate.yaml#pate``.
 
     Args:
         data: whose releases are added up: the private corpus and its part.

@@ -88,7 +88,7 @@ class UnansweredSettings:
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """What a student learns from; ``conf/student.yaml`` explains the values.
+    """What a student learns from; ``conf/pate.yaml#student`` explains the values.
 
     Attributes:
         pool_role: role of the cuts that labels are for.
@@ -119,7 +119,7 @@ class StudentSettings:
 
 @dataclass(frozen=True)
 class StudentPart:
-    """What ``conf/student.yaml`` holds: a part beside those of an acoustic model's configuration."""
+    """What ``conf/pate.yaml#student`` holds: a part beside those of an acoustic model's configuration."""
 
     student: StudentSettings
 

@@ -40,7 +40,7 @@ TOKEN = "token"
 
 @dataclass(frozen=True)
 class TokenPoolConfig:
-    """Whose tokens are voted on; defaults in ``conf/vote_tokens.yaml``.
+    """Whose tokens are voted on; defaults in ``conf/pate.yaml#vote_tokens``.
 
     Args:
         role: which cuts are the pool.
@@ -78,7 +78,7 @@ class TokenPoolConfig:
 
 @dataclass(frozen=True)
 class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
-    """A release of labels, token by token: ``conf/pate.yaml`` and ``conf/vote_tokens.yaml`` together."""
+    """A release of labels, token by token: sections ``pate`` and ``vote_tokens`` of ``conf/pate.yaml``."""
 
     def __post_init__(self) -> None:
         AggregateConfig.__post_init__(self)

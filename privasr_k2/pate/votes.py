@@ -46,7 +46,7 @@ _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
 
 @dataclass(frozen=True)
 class VotesConfig(ShareConfig):
-    """What is voted on; defaults in ``conf/votes.yaml``.
+    """What is voted on; defaults in ``conf/pate.yaml#votes``.
 
     Args:
         vote: ``utterance`` (for one of its hypotheses) or ``frame`` (for a token of CTC).

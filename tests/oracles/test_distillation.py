@@ -14,8 +14,8 @@ from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.data.batches import needed_frames, pad_batch
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
 from privasr_k2.pate.student_data import Target, UnansweredSettings
-from tests.unit.am.end_to_end import everything, model
-from tests.unit.am.small import features
+from tests.support.end_to_end import everything, model
+from tests.support.small_am import features
 
 FRAMES = 12  # three of the output
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.privacy.ledger import Ledger
-from tests.recipes.private_tools import VERB
-from tests.recipes.stage_tools import ROOT, clone
+from tests.support.private_tools import VERB
+from tests.support.stage_tools import ROOT, clone
 
 TOY = '''\
 """A recipe for tests: two stages."""

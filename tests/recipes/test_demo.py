@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.recipes.test_shell import CORPUS, run
+from tests.support.shell import CORPUS, run
 
-from tests.recipes.stage_tools import ROOT, hear_interrupts, shell_clone
+from tests.support.stage_tools import ROOT, hear_interrupts, shell_clone
 
 #: Every recipe of the demonstration, one stage each; all have the options that any of them is given.
 TOY = """\

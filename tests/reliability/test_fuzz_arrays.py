@@ -30,7 +30,7 @@ from privasr_k2.federated.fmp_spoken import WordNumbers
 from privasr_k2.pate.votes import Votes, read_votes, write_votes
 from privasr_k2.scoring.hypotheses import Weights
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
-from tests.reliability.fuzz_tools import DAMAGE, check, damaged, few, is_refused
+from tests.support.fuzz_tools import DAMAGE, check, damaged, few, is_refused
 
 pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Gt
 
+from privasr_k2.constraints import Checked, Delta, PositiveShare
 from privasr_k2.errors import DataError
 from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
@@ -29,7 +31,7 @@ _HARDLY_ANY = 1e-6
 
 
 @dataclass(frozen=True)
-class MarksConfig:
+class MarksConfig(Checked):
     """Numbers of an audit by marks.
 
     Attributes:
@@ -39,16 +41,10 @@ class MarksConfig:
         confidence: of the bounds, in (0, 1).
     """
 
-    marks: int
-    guesses: float
-    broken: float
-    confidence: float
-
-    def __post_init__(self) -> None:
-        if self.marks < 2:
-            raise ValueError(f"marks must be at least 2, got {self.marks}")
-        if not 0 < self.guesses <= 1 or not 0 < self.confidence < 1 or self.broken <= 1:
-            raise ValueError("guesses must be in (0, 1], confidence in (0, 1) and broken above 1")
+    marks: Annotated[int, Ge(2)]
+    guesses: PositiveShare
+    broken: Annotated[float, Gt(1)]
+    confidence: Delta
 
 
 def audit_marks(

@@ -16,7 +16,7 @@ from privasr_k2.am.checkpoints import load_model, save_model
 from privasr_k2.am.exporting import to_onnx, to_torchscript
 from privasr_k2.am.foreign import bring
 from privasr_k2.errors import ConfigError, DataError
-from tests.unit.am.small import KINDS, features, tiny_model
+from tests.support.small_am import KINDS, features, tiny_model
 
 TOKENS = "<blk> 0\na 1\nb 2\nc 3\n"
 

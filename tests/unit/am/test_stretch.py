@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from privasr_k2.am.stretch import stretch
-from tests.unit.am.small import features
+from tests.support.small_am import features
 
 
 def generator(seed: int = 1) -> torch.Generator:

@@ -15,10 +15,10 @@ from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.mechanisms import MechanismConfig, make_setting
 from privasr_k2.pate.releases import about
 from privasr_k2.training.weights import load_tensors, save_tensors
+from tests.support.attack_small import speak, write_cuts, write_lang
 from tests.support.conf import section
-from tests.unit.am.end_to_end import model
-from tests.unit.attack.attack_small import speak, write_cuts, write_lang
-from tests.unit.bin.test_language_verbs import call
+from tests.support.end_to_end import model
+from tests.support.verbs import call
 
 TOKENS = ["<blk>", "a", "b", "c"]
 MEMBERS, OTHERS = ("anna", "bert", "carl"), ("uma", "vito", "wim")

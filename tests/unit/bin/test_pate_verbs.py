@@ -15,8 +15,8 @@ from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon, gnmax_epsilon
 from privasr_k2.privacy.pate.lnmax import lnmax_epsilon
 from tests.support.conf import section
-from tests.unit.bin.test_language_verbs import call
-from tests.unit.pate.small_pate import made_votes, pool, save_teachers, write_lists, write_shards_file
+from tests.support.small_pate import made_votes, pool, save_teachers, write_lists, write_shards_file
+from tests.support.verbs import call
 
 pytest.importorskip("lhotse")
 

@@ -11,9 +11,9 @@ from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.fileio import read_json, write_jsonl
 from tests.support.conf import section
-from tests.unit.am.end_to_end import spelled_lang
-from tests.unit.am.small import write_corpus
-from tests.unit.bin.test_language_verbs import call
+from tests.support.end_to_end import spelled_lang
+from tests.support.small_am import write_corpus
+from tests.support.verbs import call
 
 SHORT = ["epochs=1", "avg=1", "encoder.tdnn.dim=8", "encoder.tdnn.dilations=[1]", "max_duration=9"]
 

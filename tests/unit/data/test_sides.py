@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
@@ -16,38 +14,12 @@ from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, write_text
 from privasr_k2.report.measures import Context
 from privasr_k2.report.readers.data import sides
-from tests.unit.am.small import write_corpus
+from tests.support.sides import corpus, speakers
+from tests.support.sides import feats as feats  # a fixture
 
 pytest.importorskip("lhotse")
 NONE = Context((), 1, 0.95, 1, ())
 DRAWN = SidesConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
-
-
-def corpus(folder: Path, name: str, speakers: Sequence[str], *, dim: int = 5) -> Path:
-    """A features folder with two utterances of each speaker in train; dev and test of others."""
-    from lhotse.utils import fastcopy
-
-    feats, _ = write_corpus(folder / name, utterances=2 * len(speakers))
-    for role, names in (("train", [one for one in speakers for _ in "ab"]), ("dev", [f"{name}_dev"] * 6)):
-        cuts = [
-            fastcopy(
-                cut, id=f"{name}-{cut.id}", supervisions=[fastcopy(cut.supervisions[0], speaker=speaker)]
-            )
-            for cut, speaker in zip(load_cuts(feats, role), names)
-        ]
-        save_cuts(cuts, feats, role)
-    write_text(feats / "features.yaml", yaml.safe_dump({"kind": "given", "dim": dim, "frame_shift": 0.01}))
-    return feats
-
-
-@pytest.fixture
-def feats(tmp_path: Path) -> Path:
-    return corpus(tmp_path, "own", [f"s{number}" for number in range(8)])
-
-
-def speakers(folder: Path, role: str) -> set[str]:
-    """Who speaks."""
-    return {cut.supervisions[0].speaker for cut in load_cuts(folder, role)}
 
 
 def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:

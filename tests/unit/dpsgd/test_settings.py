@@ -9,7 +9,7 @@ from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.plan import PlanRequest, plan
 from privasr_k2.privacy.spending import guarantees
-from tests.unit.dpsgd.private_speech import config
+from tests.support.private_speech import config
 
 
 def test_epsilon_is_that_of_the_plan() -> None:

@@ -18,7 +18,7 @@ from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.privacy import release
 from privasr_k2.training.weights import load_tensors, read_header
-from tests.unit.dpsgd.private_speech import config, made_data, saved_model
+from tests.support.private_speech import config, made_data, saved_model
 
 Folders = tuple[Path, Path, Path]
 

@@ -13,7 +13,7 @@ from privasr_k2.dpsgd.trainer import PrivateData, halves
 from privasr_k2.dpsgd.units import Part, Unit
 from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.privacy.streams import Drawn
-from tests.unit.dpsgd.private_speech import config, made_data, made_model, trainer
+from tests.support.private_speech import config, made_data, made_model, trainer
 
 
 @pytest.fixture(scope="module")

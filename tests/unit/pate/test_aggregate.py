@@ -20,7 +20,7 @@ from privasr_k2.pate.releases import spending_of
 from privasr_k2.pate.student_data import read_labels
 from privasr_k2.pate.votes import Votes
 from privasr_k2.privacy import release
-from tests.unit.pate.small_pate import made_votes, mechanism
+from tests.support.small_pate import made_votes, mechanism
 
 COUNTS = [[8, 1, 1], [0, 10], [3, 3, 4], [1, 9], [5, 5], [2, 7, 1], [10, 0], [0, 0, 10]]
 

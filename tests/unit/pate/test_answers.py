@@ -11,7 +11,7 @@ from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners,
 from privasr_k2.pate.mechanisms import Setting, make_setting
 from privasr_k2.pate.plan import winning_chance
 from privasr_k2.randomness import NoiseStream, noise_stream
-from tests.unit.pate.small_pate import mechanism
+from tests.support.small_pate import mechanism
 
 
 def ties(name: str = "ties") -> NoiseStream:

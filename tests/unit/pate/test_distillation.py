@@ -16,8 +16,8 @@ from privasr_k2.data.batches import Batch, pad_batch
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
 from privasr_k2.pate.student_data import Target, UnansweredSettings
 from privasr_k2.training.trainer import in_parts
-from tests.unit.am.end_to_end import END_TO_END, model
-from tests.unit.am.small import features
+from tests.support.end_to_end import END_TO_END, model
+from tests.support.small_am import features
 
 KINDS = ("ctc", *END_TO_END)
 TARGETS = {

@@ -22,9 +22,9 @@ from privasr_k2.pate.heads_training import Utterances, batches, clip_by_head, tr
 from privasr_k2.pate.loading import open_models
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
-from tests.unit.am.end_to_end import model as end_to_end_model
-from tests.unit.am.end_to_end import spec as end_to_end_spec
-from tests.unit.am.small import features, tiny_model, write_corpus
+from tests.support.end_to_end import model as end_to_end_model
+from tests.support.end_to_end import spec as end_to_end_spec
+from tests.support.small_am import features, tiny_model, write_corpus
 
 # Kind of model, what heads have of their own, encoder.
 KINDS = [

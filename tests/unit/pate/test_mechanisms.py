@@ -15,7 +15,7 @@ from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
 from privasr_k2.privacy.pate.lnmax import lnmax_event
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms
-from tests.unit.pate.small_pate import mechanism
+from tests.support.small_pate import mechanism
 
 
 def setting(available: int = 100, weight: float = 1.0, **changes: object) -> Setting:
@@ -138,6 +138,7 @@ def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
 
 def plan(**changes: object) -> VotePlanConfig:
     values: dict[str, object] = dict(
+        kind="queries",
         mechanism="gnmax",
         teachers=[15],
         classes=500,

@@ -11,7 +11,7 @@ from privasr_k2.fileio import write_json, write_text
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.proposals import check_public, proposals_of
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
-from tests.unit.pate.small_pate import write_lists
+from tests.support.small_pate import write_lists
 
 
 @pytest.fixture

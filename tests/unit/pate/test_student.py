@@ -23,8 +23,8 @@ from privasr_k2.pate.student_data import Hyp
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.weights import load_tensors, read_header
 from tests.support.conf import section
-from tests.unit.am.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
-from tests.unit.am.small import encoder_config, write_corpus
+from tests.support.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
+from tests.support.small_am import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
 SHORT = [

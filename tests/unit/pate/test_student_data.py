@@ -24,8 +24,8 @@ from privasr_k2.pate.student_data import (
     targets_of,
 )
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
-from tests.unit.am.end_to_end import spelled_lang
-from tests.unit.am.small import write_corpus
+from tests.support.end_to_end import spelled_lang
+from tests.support.small_am import write_corpus
 
 UNANSWERED = UnansweredSettings(weight=0.5, least=0.6, hyps=2, scale=1.0)
 SETTINGS = StudentSettings("train", "dev", 2.0, "all", ["none"], UNANSWERED)

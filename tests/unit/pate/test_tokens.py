@@ -20,7 +20,7 @@ from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.releases import spending_of
 from privasr_k2.pate.tokens import TokenVotesConfig, chosen, release_tokens, settle_tokens
 from privasr_k2.privacy import release
-from tests.unit.pate.small_pate import SHARDS, TOKENS, mechanism, pool, teacher
+from tests.support.small_pate import SHARDS, TOKENS, mechanism, pool, teacher
 
 pytest.importorskip("lhotse")
 

@@ -22,7 +22,7 @@ from privasr_k2.pate.votes import (
     write_votes,
 )
 from privasr_k2.scoring.nbest_lists import read_nbest
-from tests.unit.pate.small_pate import SHARDS, made_votes, pool, teacher, write_lists
+from tests.support.small_pate import SHARDS, made_votes, pool, teacher, write_lists
 
 pytest.importorskip("lhotse")
 

@@ -16,7 +16,7 @@ from privasr_k2.am.encoders.pyramid import PyramidConfig
 from privasr_k2.am.kinds import new_model
 from privasr_k2.am.las import LasSpec
 from privasr_k2.am.rnnt import RnntSpec, TransducerConfig
-from tests.unit.am.small import encoder_settings
+from tests.support.small_am import encoder_settings
 
 END_TO_END = ("rnnt", "ctc_attention", "las")
 ENCODERS = ("tdnn", "blstm", "conformer", "pyramid")
@@ -75,7 +75,7 @@ def everything(longest: int) -> list[tuple[int, ...]]:
 
 
 def spelled_lang(lang: Path) -> Path:
-    """Give the lang folder of :func:`tests.unit.am.small.write_corpus` words that begin with a mark."""
+    """Give the lang folder of :func:`tests.support.small_am.write_corpus` words that begin with a mark."""
     (lang / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nc 3\n▁ 4\n", encoding="utf-8")
     (lang / "lexicon.txt").write_text("AB ▁ a b\nC ▁ c\nCA ▁ c a\n", encoding="utf-8")
     return lang

@@ -16,8 +16,8 @@ from privasr_k2.dpsgd.settings import DpSgdConfig
 from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Speech, units_of
 from tests.support.conf import section
-from tests.unit.am.end_to_end import model
-from tests.unit.am.small import tiny_model, write_corpus
+from tests.support.end_to_end import model
+from tests.support.small_am import tiny_model, write_corpus
 
 FILES = [section("dpsgd"), section("dpsgd", "tiny")]
 

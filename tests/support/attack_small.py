@@ -61,7 +61,7 @@ def write_cuts(feats: Path, role: str, spoken: list[tuple[str, str, np.ndarray]]
     save_cuts(CutSet.from_cuts(cuts), feats, role)
 
 
-#: Spelled by the lang folder of tests.unit.am.small.write_corpus.
+#: Spelled by the lang folder of tests.support.small_am.write_corpus.
 SPELLED = {"AB": (0, 1), "C": (2,), "CA": (2, 0)}
 
 

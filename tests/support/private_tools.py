@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privasr_k2.privacy.ledger import Entry, Ledger
 from privasr_k2.privacy.release import seal_of
-from tests.recipes.stage_tools import Tree
+from tests.support.stage_tools import Tree
 
 #: Reads numbers of units (one a line), writes --out-dir with a file for each round; --set seconds=S waits
 #: between drawing and writing, so that a kill can come there.

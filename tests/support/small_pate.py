@@ -18,8 +18,8 @@ from privasr_k2.pate.proposals import Proposals
 from privasr_k2.pate.shards import Shards
 from privasr_k2.pate.votes import Votes
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, write_nbest
-from tests.unit.am.end_to_end import spec, spelled_lang
-from tests.unit.am.small import write_corpus
+from tests.support.end_to_end import spec, spelled_lang
+from tests.support.small_am import write_corpus
 
 TOKENS = ["<blk>", "a", "b", "c", "▁"]
 SHARDS = Shards(3, "speaker", {f"s{n}": n % 3 + 1 for n in range(9)})
