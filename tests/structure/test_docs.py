@@ -12,7 +12,7 @@ from privasr_k2 import sections
 from privasr_k2.recipe import front
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.declare import DataOptions, RunOptions
-from tests.structure.shell_files import ROOT
+from tests.support.shell_files import ROOT
 
 PAGES = [Path(name) for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += sorted(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md"))
