@@ -50,8 +50,8 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 CONF = Path(__file__).resolve().parents[1] / "conf"
 WORDS = 10_000
 CACHES = CacheConfig(
-    rounds=5, sigma=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0, refresh="round",
-    client_rate=1.0, seed=1,
+    rounds=5, kernel_bandwidth=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0, refresh="round",
+    client_fraction=1.0, seed=1,
 )  # fmt: skip
 MIXING = Mixing(0.5, 0.5, 0.25)
 

@@ -34,8 +34,8 @@ from privasr_k2.environment import code_version
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.fileio import atomic_path, write_jsonl, write_text
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
-from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.heads_training import train_group
+from privasr_k2.pate.trainable_layers import trainable_layers
 from privasr_k2.training.distributed import Process
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,8 +165,8 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
         made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
         yield Cost("N-best lists", "hypotheses", most, *made)
         scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
-        named = ("--config", COMMON + "score_nbest", "--device", "cpu", "--set", "name=lstm")
-        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("score_nbest", *scored, *named))
+        named = ("--config", COMMON + "lm_scores", "--device", "cpu", "--set", "name=lstm")
+        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("lm_scores", *scored, *named))
 
 
 def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Iterator[Cost]:
@@ -211,24 +211,24 @@ def training_of_heads(heads: int) -> Callable[[], object]:
     """Heads of one public model on all their shards; sizes of benchmarks/teacher_heads.py."""
     torch.set_num_threads(1)
     model = teacher_heads.make_model()
-    top = make_top(model, "output")
-    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
+    layers = trainable_layers(model, "output")
+    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
     settings = config.load(HeadConfig, [CONF / "pate.yaml#heads"], ["trained=output"])
     data = teacher_heads.make_data(heads)
 
     def work() -> None:
-        utterances, at_once = teacher_heads.read(top, data, heads), settings.heads_at_once
+        utterances, at_once = teacher_heads.read(layers, data, heads), settings.heads_at_once
         for first in range(1, heads + 1, at_once):
-            train_group(top, start, utterances, range(first, min(first + at_once, heads + 1)), settings)
+            train_group(layers, start, utterances, range(first, min(first + at_once, heads + 1)), settings)
 
     return work
 
 
 def votes_of_heads(heads: int) -> Callable[[], object]:
-    """Scores by heads, all of them the public model's own top."""
+    """Scores by heads, all of them the public model's own layers."""
     torch.set_num_threads(1)
     model = teacher_heads.make_model()
-    names = make_top(model, "output").names
+    names = trainable_layers(model, "output").names
     own = {name: value.detach() for name, value in model.named_parameters() if name in names}
     together = {name: value.repeat(heads, *(1,) * value.ndim) for name, value in own.items()}
     ensemble = HeadEnsemble(model, together, trained="output", per_token=True)

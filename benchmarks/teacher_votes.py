@@ -31,8 +31,8 @@ from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
 from privasr_k2.am.sequence import score_hypotheses
-from privasr_k2.pate.answers import winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.noisy_answers import winners
 from privasr_k2.recipe.layers import layers
 
 Scores = Callable[[Any, torch.Tensor, list[list[int]]], list[float]]

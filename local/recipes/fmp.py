@@ -66,17 +66,17 @@ def stages(r: Recipe, o: Options) -> None:
     by_rounds = {t: system(f"T{t}", f"T = {t}", "rounds", {"rounds": t}, rounds=t)
                  for t in o.rounds}
     full = by_rounds[max(by_rounds)]
-    for sigma in (0.1, 1.0, 10.0, 100.0) if o.decode else ():           # text has one hypothesis
-        system(f"grid_sigma_{sigma:g}", f"sigma = {sigma:g}", "weights", {"sigma": sigma},
-               kernel_bandwidth=sigma)
+    for width in (0.1, 1.0, 10.0, 100.0) if o.decode else ():           # text has one hypothesis
+        system(f"grid_sigma_{width:g}", f"kernel bandwidth {width:g}", "weights",
+               {"kernel_bandwidth": width}, kernel_bandwidth=width)
     if o.decode:
-        on_dev = system("grid_dev", "alpha, beta, sigma of dev", "weights", {}, choice=grid)
+        on_dev = system("grid_dev", "alpha, beta, bandwidth of dev", "weights", {}, choice=grid)
         on_dev.add("weights", grid)
     system("grid_beta_only", "beta alone", "weights", {"alpha": 0.0, "beta": 0.75},
            alpha=0.0, beta=0.75, compare_with=[baseline, full])
     system("grid_alpha_only", "alpha alone", "weights", {"alpha": 0.75, "beta": 0.0},
            alpha=0.75, beta=0.0, compare_with=[baseline, full])
-    narrow = {"sigma": 0.1}
+    narrow = {"kernel_bandwidth": 0.1}
     exact = system("eps_none", "not released", "release", narrow) if o.epsilons else None
     for epsilon in o.epsilons:
         for unit in o.privacy_unit:

@@ -209,7 +209,7 @@ def decode_all(r: Recipe, e: E2e, number: int) -> None:
                 in_model=am, in_feats=e.data.feats, in_weights=weights,
                 out_hyps=f"{system.folder}/decode_test/JOB.jsonl",
                 set={"role": "test", **settings})
-        r.stage(number, f"score {system.name}", "score", config="score",
+        r.stage(number, f"score {system.name}", "wer", config="wer",
                 in_hyps=f"{system.folder}/decode_test",
                 in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
                 out_dir=system.path("score_test"), set={"role": "test"})

@@ -18,7 +18,7 @@ from privasr_k2.constraints import (
     Positive,
     one_of,
 )
-from privasr_k2.privacy.audit.marks import MarksConfig
+from privasr_k2.privacy.audit.canaries import CanaryConfig
 
 ATTACKS = ("white_box", "black_box")
 
@@ -92,7 +92,7 @@ class VoteAuditConfig(Checked):
 
 
 @dataclass(frozen=True)
-class MarkAuditConfig(MarksConfig):
+class CanaryAuditConfig(CanaryConfig):
     """``conf/pate.yaml#audit_dpsgd``."""
 
     speech: bool

@@ -37,7 +37,7 @@ def main() -> None:
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
-    from privasr_k2.pate.proposals import check_public, proposals_of
+    from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
     from privasr_k2.pate.releases import spending_of
     from privasr_k2.pate.verbs import check_flags, print_plan, print_result
     from privasr_k2.pate.votes import UTTERANCE, read_votes
@@ -47,14 +47,16 @@ def main() -> None:
     config = cli.load(AggregateConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
     votes = read_votes(args.in_private_votes)
-    proposals, inputs = None, [args.in_private_votes, args.in_lang]
+    hypotheses, inputs = None, [args.in_private_votes, args.in_lang]
     if votes.vote == UTTERANCE:
         if args.in_public_nbest is None:
             raise ConfigError("the command line", "--in-public-nbest", "none", "give what was voted for")
         check_public(args.in_public_nbest)
-        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps)
+        hypotheses = nbest_hypotheses(
+            read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps
+        )
         inputs.append(args.in_public_nbest)
-    asked = settle(votes, proposals, config)
+    asked = settle(votes, hypotheses, config)
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     print_plan(asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})")
     with ExitStack() as stack:
@@ -68,7 +70,7 @@ def main() -> None:
                 max_epsilon=args.max_epsilon,
             )
             begun = stack.enter_context(made_release)
-        print_result(write_release(args.out_dir, votes, proposals, asked, begun), begun)
+        print_result(write_release(args.out_dir, votes, hypotheses, asked, begun), begun)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def main() -> None:
     made = cli.parser(__doc__)
     made.add_argument("--in-model", type=Path, required=True, metavar="DIR", help="of train_confidence")
     made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists, *.jsonl")
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
     made.add_argument("--out-nbest", type=Path, required=True, metavar="FILE", help="the lists, JSON Lines")
     cli.add_config(made)
     args = cli.parse(made)

@@ -12,7 +12,8 @@ which must exceed the claim. Nothing is released; what is written is for the own
         --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd --set data=an4/train unit=speaker epsilon=8
     privasr verb audit --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
         --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
-        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rate=0.05 rounds=50
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 \
+        client_fraction=0.05 rounds=50
     privasr verb audit --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
         --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test unit=user epsilon=1

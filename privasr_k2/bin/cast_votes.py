@@ -38,7 +38,7 @@ def main() -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.loading import open_ensemble
-    from privasr_k2.pate.proposals import check_public, proposals_of
+    from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.votes import UTTERANCE, VotesConfig, cast_votes, write_votes
     from privasr_k2.scoring.nbest_lists import read_nbest
@@ -46,18 +46,20 @@ def main() -> None:
 
     config = cli.load(VotesConfig, args)
     torch.set_num_threads(args.num_jobs)
-    proposals = None
+    hypotheses = None
     if config.vote == UTTERANCE:
         if args.in_public_nbest is None:
             raise ConfigError(
                 "the command line", "--in-public-nbest", "none", "give lists, or --set vote=frame"
             )
         check_public(args.in_public_nbest)
-        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps)
+        hypotheses = nbest_hypotheses(
+            read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps
+        )
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=config.per_token)
     pool = load_cuts(args.in_feats, config.role)
-    write_votes(args.out_votes, cast_votes(ensemble, proposals, pool, shards, config, device))
+    write_votes(args.out_votes, cast_votes(ensemble, hypotheses, pool, shards, config, device))
 
 
 if __name__ == "__main__":

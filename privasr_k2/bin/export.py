@@ -6,7 +6,7 @@
 
 A model takes (features (N, T, F) float32, lengths (N,) int64) and gives (log_probs (N, T', C), lengths (N,)).
 recognizer.yaml says which model, graph, features and weights make up a recognizer; its paths are relative, so
-that a tree may be moved. CTM needs lists with word times. With --in-scores, what score_nbest wrote, Kaldi's
+that a tree may be moved. CTM needs lists with word times. With --in-scores, what lm_scores wrote, Kaldi's
 archives have the costs of these LMs, too: lm_cost.NAME.
 """
 
@@ -45,7 +45,7 @@ def main() -> None:
     recognizer.add_argument("--out-recognizer", type=Path, metavar="FILE", help="recognizer.yaml")
     lists = made.add_argument_group("N-best lists")
     lists.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
-    lists.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    lists.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
     lists.add_argument("--out-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
     lists.add_argument("--out-ctm", type=Path, metavar="FILE", help="the best words with times")
     lists.add_argument("--out-trn", type=Path, metavar="FILE", help="the best words")

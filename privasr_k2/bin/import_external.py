@@ -48,9 +48,9 @@ def main() -> None:
 
 
 def _model(args: argparse.Namespace) -> None:
-    from privasr_k2.am.foreign import bring
+    from privasr_k2.am.exported import import_exported
 
-    spec = bring(args.raw_model, args.raw_tokens, args.out_dir)
+    spec = import_exported(args.raw_model, args.raw_tokens, args.out_dir)
     logging.getLogger(__name__).info("%s", spec)
 
 

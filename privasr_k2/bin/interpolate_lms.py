@@ -1,7 +1,7 @@
 r"""Interpolate language models linearly, with weights chosen by EM on dev text.
 
 --set form=dynamic: any models, mixed exactly (eq. 3 of turan2022); --out-lm is a JSON file that names them,
-for perplexity and score_nbest. --set form=static: ARPA files as one ARPA file. With a class LM among them its
+for perplexity and lm_scores. --set form=static: ARPA files as one ARPA file. With a class LM among them its
 root model takes part, and --out-lm is a class LM's folder with its names: one model for a first pass, but not
 eq. 3, since words and tags do not know each other's histories.
 

@@ -5,8 +5,8 @@ r"""Score N-best lists with an LM that federated marginals adapt, round by round
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
         --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
---out-scores: as score_nbest writes them; rescore_nbest takes them with the weights of the unadapted model,
-whose name they have. --in-plain: what score_nbest gave, so that unnormalized scores need no model again.
+--out-scores: as lm_scores writes them; select_nbest takes them with the weights of the unadapted model,
+whose name they have. --in-plain: what lm_scores gave, so that unnormalized scores need no model again.
 --in-release: global marginals of release_fmp in place of the exact average. --out-run: settings and, where
 scores are normalized, perplexities of the best hypotheses by round and client.
 
@@ -44,7 +44,7 @@ def main() -> None:
     made.add_argument("--in-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp")
     made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="of train_lm, or an ARPA file")
     made.add_argument("--in-background", type=Path, required=True, metavar="FILE", help="of make_background")
-    made.add_argument("--in-plain", type=Path, metavar="FILE", help="of score_nbest with the same LM")
+    made.add_argument("--in-plain", type=Path, metavar="FILE", help="of lm_scores with the same LM")
     scores = made.add_argument_group("to score")
     scores.add_argument("--in-release", type=Path, metavar="FILE", help="released global marginals")
     scores.add_argument("--in-choice", type=Path, metavar="FILE", help="what --out-choice wrote")

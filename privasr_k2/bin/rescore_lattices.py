@@ -4,8 +4,8 @@
         --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore.yaml#rescore_lattices
 
 The search mixes the LM's scores with the graph's (neural_share) at the LM weight and the insertion penalty
-that the lattices were made with. Weights for the lists are chosen on dev afterwards: score_nbest,
-tune_rescoring. Merged histories make the lists' LM scores approximate; score_nbest gives the exact ones.
+that the lattices were made with. Weights for the lists are chosen on dev afterwards: lm_scores,
+tune_rescoring. Merged histories make the lists' LM scores approximate; lm_scores gives the exact ones.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import logging
 from pathlib import Path
 
 from privasr_k2.bin import cli
-from privasr_k2.data.sides import SidesConfig, split_speech
+from privasr_k2.data.private_public_split import SplitConfig, split_speech
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def main() -> None:
     made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the sides")
     cli.add_config(made)
     args = cli.parse(made)
-    config = cli.load(SidesConfig, args)
+    config = cli.load(SplitConfig, args)
     for side, speakers in split_speech(
         args.in_feats, args.out_dir, config, public_feats=args.in_public_train
     ).items():

@@ -34,7 +34,7 @@ def main() -> None:
     """Parse, train, write."""
     made = cli.parser(__doc__)
     made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists with references")
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
     made.add_argument("--in-calibration", type=Path, metavar="DIR", help="other lists with references")
     made.add_argument("--in-calibration-scores", type=Path, nargs="*", default=[], metavar="FILE")
     made.add_argument("--in-weights", type=Path, metavar="FILE", help="weights.json of the first pass")

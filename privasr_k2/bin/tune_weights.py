@@ -36,7 +36,7 @@ def main() -> None:
     source = made.add_mutually_exclusive_group(required=True)
     source.add_argument("--in-hyps", type=Path, metavar="DIR", help="decode_dev, with *.jsonl")
     source.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_dev, with *.jsonl")
-    made.add_argument("--in-scores", type=Path, nargs="+", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--in-scores", type=Path, nargs="+", default=[], metavar="FILE", help="of lm_scores")
     made.add_argument("--in-manifests", type=Path, metavar="DIR", help="references, and what is scored")
     made.add_argument(
         "--out-weights", type=Path, required=True, metavar="FILE", help="weights.json, rescoring.json"

@@ -47,7 +47,7 @@ def main() -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.errors import ConfigError
     from privasr_k2.pate.loading import open_ensemble
-    from privasr_k2.pate.proposals import check_public
+    from privasr_k2.pate.nbest_hypotheses import check_public
     from privasr_k2.pate.releases import spending_of
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.tokens import TOKEN, TokenVotesConfig, chosen, release_tokens, settle_tokens

@@ -78,7 +78,7 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
 def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, int]:
     """Which words of a hypothesis are correct in an alignment of least edit distance.
 
-    The alignment is the one that ``score`` shows; that of very long texts is another one of the same
+    The alignment is the one that ``wer`` shows; that of very long texts is another one of the same
     distance, found in linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein and Damerau
     edit distances].
 

@@ -179,5 +179,5 @@ def stepping(lm: LanguageModel) -> SteppingLm[Any]:
         lm.name,
         "an ARPA file or a folder of train_lm, which are read word by word",
         f"a model of the kind {type(lm).__name__}",
-        "rescore N-best lists with it: score_nbest takes it",
+        "rescore N-best lists with it: lm_scores takes it",
     )

@@ -23,7 +23,7 @@ from privasr_k2.scoring.align import to_scored_units
 from privasr_k2.scoring.counts import count_errors
 from privasr_k2.scoring.nbest_lists import NbestList, NbestLists
 
-_AGAIN = "score the lists again: score_nbest"
+_AGAIN = "score the lists again: lm_scores"
 
 
 def with_hypotheses(lists: NbestLists) -> tuple[NbestList, ...]:
@@ -57,7 +57,7 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
     total = sum(len(hyp) + 1 for nbest in sentences_of(lists) for hyp in nbest)
     found: dict[str, np.ndarray] = {}
     for path in paths:
-        what = "scores that score_nbest wrote"
+        what = "scores that lm_scores wrote"
         header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
         log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:

@@ -20,7 +20,7 @@ from privasr_k2.errors import DataError
 
 if TYPE_CHECKING:
     from privasr_k2.am.ctc import CtcModel
-    from privasr_k2.am.foreign import ForeignModel
+    from privasr_k2.am.exported import ExportedModel
 
 FILE = "recognizer.yaml"
 
@@ -74,7 +74,7 @@ class Recognizer:
     """Turns samples into words. Made by :meth:`from_folder`."""
 
     def __init__(
-        self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: FirstPass[Any], device: str
+        self, spec: RecognizerSpec, model: CtcModel | ExportedModel, decoder: FirstPass[Any], device: str
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
 

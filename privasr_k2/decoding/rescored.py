@@ -1,4 +1,4 @@
-"""The hypotheses that rescoring has chosen, as the records that ``decode`` writes and ``score`` reads."""
+"""The hypotheses that rescoring has chosen, as the records that ``decode`` writes and ``wer`` reads."""
 
 from __future__ import annotations
 

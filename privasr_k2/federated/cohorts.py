@@ -14,23 +14,23 @@ SCHEMES = ("poisson", "fixed", "partitioned", "ordered", "everyone")
 KNOWN_TURNS = ("partitioned", "ordered", "everyone")
 
 
-def sampling_of(scheme: str, *, cohort: int, rate: float | None, clients: int) -> Sampling:
+def sampling_of(scheme: str, *, cohort: int, client_fraction: float | None, clients: int) -> Sampling:
     """The contract of a scheme.
 
     Args:
-        scheme: ``poisson``: each client with probability ``rate``, or cohort / clients; ``fixed``: ``cohort``
-            different ones; ``partitioned``: each client once in about clients / cohort rounds; ``ordered``:
-            so, and in the same order every time; ``everyone``.
+        scheme: ``poisson``: each client with probability ``client_fraction``, or cohort / clients;
+            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients / cohort
+            rounds; ``ordered``: so, and in the same order every time; ``everyone``.
         clients: how many there are.
 
     Raises:
-        PrivacyError: a rate of 0 or above 1, or a cohort larger than there are clients.
+        PrivacyError: a client_fraction of 0 or above 1, or a cohort larger than there are clients.
 
-    >>> sampling_of("poisson", cohort=100, rate=None, clients=10_000).describe()
+    >>> sampling_of("poisson", cohort=100, client_fraction=None, clients=10_000).describe()
     'Poisson, rate 0.01'
     """
     if scheme == "poisson":
-        return PoissonSampling(cohort / clients if rate is None else rate)
+        return PoissonSampling(cohort / clients if client_fraction is None else client_fraction)
     if scheme == "fixed":
         return FixedCohort(cohort, clients)
     if scheme in ("partitioned", "ordered"):

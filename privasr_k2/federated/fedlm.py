@@ -173,7 +173,7 @@ def _sum(
     """The sum over a cohort, of all processes; and how many failed."""
     trainer = federation.trainer
     cohort = [federation.clients[place] for place in chosen.tolist()]
-    alone = config.claims and config.privacy.alone
+    alone = config.claims and config.privacy.isolate_clients
     shared = chunks(cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions)
     total, failed = UnitSum(len(trainer.vector), clip, trainer.vector.device), 0
     for chunk in shared[process.rank :: process.world_size]:

@@ -79,8 +79,12 @@ def sized(config: TunedConfig, clients: int) -> TunedConfig:
     """The configuration with cohorts of ``clients`` as large as those of the training."""
     if config.sampling != "poisson":
         return replace(config, cohort=min(config.cohort, clients))
-    expected = config.cohort if config.rate is None else config.rate * (config.clients or clients)
-    return replace(config, rate=min(1.0, expected / clients))
+    expected = (
+        config.cohort
+        if config.client_fraction is None
+        else config.client_fraction * (config.clients or clients)
+    )
+    return replace(config, client_fraction=min(1.0, expected / clients))
 
 
 def tune(
@@ -114,7 +118,7 @@ def tune(
                 trainer.load(one.stand.server.weights)
                 scorer = NeuralScorer(trainer.model, vocabulary)
                 found.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
-        ppl, number = min(found) if config.keep == "best" else found[-1]
+        ppl, number = min(found) if config.select_round == "best" else found[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
         log.info("client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number)
     best = min(grid, key=lambda one: one["ppl"])

@@ -87,7 +87,7 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
         PrivacyError: every word was said by several units, or after the last release.
     """
     config = mechanism.config
-    counts = utterance_counts(spoken, config.sigma, normalized=True)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=True)
     units, _ = unit_numbers(spoken, config.unit)
     used = np.flatnonzero(rounds_of(spoken, config.rounds) < config.rounds)
     rows = np.repeat(np.arange(len(spoken)), np.diff(counts.indptr))

@@ -36,11 +36,11 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
     Raises:
         PrivacyError: a sample of clients, for which eq. 8 says nothing.
     """
-    if config.client_rate < 1:
+    if config.client_fraction < 1:
         raise PrivacyError(
-            "client_rate", "1: eq. 8 sums over all clients", f"{config.client_rate:g}", "set it"
+            "client_fraction", "1: eq. 8 sums over all clients", f"{config.client_fraction:g}", "set it"
         )
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     weights = np.asarray(counts.sum(axis=1)).reshape(-1)
     by_round = np.bincount(rounds_of(spoken, config.rounds), weights, minlength=config.rounds + 1)
     totals, running = [], 0.0
@@ -107,7 +107,7 @@ def published_event(epsilon: float, moved: float, releases: int) -> events.Event
 
 def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
     """(M,) by how much each unit that is counted moves one running sum at most, in words. Private."""
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
     # A speaker may be heard in several meetings: a part of each of these clients.

@@ -65,7 +65,7 @@ class FmpReleaseConfig(Checked):
         rounds: T, at least 1.
         max_rounds: in how many rounds a unit may be counted; 0: in all. Utterances are in one.
         bound: of a unit's counts in one round, in words, above 0.
-        sigma: bandwidth of the rank kernel, 0 to infinity.
+        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
         decay: of running sums, a round; 1 forgets nothing.
         epsilon, delta: of the guarantee.
     """
@@ -77,7 +77,7 @@ class FmpReleaseConfig(Checked):
     rounds: Count
     max_rounds: Natural
     bound: Finite
-    sigma: NotNegative
+    kernel_bandwidth: NotNegative
     decay: PositiveShare
     epsilon: Finite
     delta: Delta
@@ -211,7 +211,7 @@ def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
     most ``bound_steps`` in the mechanism's norm.
     """
     config = mechanism.config
-    counts = utterance_counts(spoken, config.sigma, normalized=True)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=True)
     units, _ = unit_numbers(spoken, config.unit)
     return clipped_increments(counts, rounds_of(spoken, config.rounds), units, mechanism)
 
@@ -289,7 +289,7 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
         raise DataError(
             path, "counts of this vocabulary", "those of another", "give the model it was made for"
         )
-    mechanism = FmpMechanism(from_values(FmpReleaseConfig, told.get("config"), path))
+    mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(told, "config"), path))
     measured = arrays["measured"]
     shape, rounds = measured.shape, mechanism.config.rounds
     # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix of rounds.
@@ -298,6 +298,18 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
         found = f"{measured.dtype} of the shape {shape}"
         raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", found, _AGAIN)
     return mechanism, measured
+
+
+def settings_in(header: dict[str, Any], key: str) -> Any:
+    """The settings of a release in its header, where ``kernel_bandwidth`` was called ``sigma`` once.
+
+    >>> settings_in({"config": {"sigma": 0.1}}, "config")
+    {'kernel_bandwidth': 0.1}
+    """
+    values = header.get(key)
+    if isinstance(values, dict) and "sigma" in values:
+        return {("kernel_bandwidth" if name == "sigma" else name): of for name, of in values.items()}
+    return values
 
 
 def header_of(path: Path) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbe
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
-    """(W,) what ``score_nbest`` wrote of the unadapted model."""
+    """(W,) what ``lm_scores`` wrote of the unadapted model."""
     [found] = read_lm_scores([path], lists).values()
     return found
 
@@ -180,7 +180,9 @@ def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
     try:
         if content["role"] != "dev":
             raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "choose on dev")
-        chosen = {name: float(content[name]) for name in ("alpha", "beta", "sigma") if name in content}
+        names = {"alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
+        names |= {"sigma": "kernel_bandwidth"}  # as it was called
+        chosen = {name: float(content[key]) for key, name in names.items() if key in content}
         return replace(config, lam=float(content["lam"]), **chosen)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "what tune_fmp writes", repr(error), "run tune_fmp again") from error

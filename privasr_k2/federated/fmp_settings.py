@@ -28,8 +28,8 @@ class FmpConfig(CacheConfig):
         release_words: the background counts as so many words beside all released counts, at least 1.
         name: of the adapted LM in rescoring; empty: that of the LM's folder or file.
         lams: of lambda, what tune_fmp tries.
-        alphas, betas, sigmas: the same of alpha, beta and sigma, where alpha + beta is at most 1; empty: the
-            value above alone.
+        alphas, betas, kernel_bandwidths: the same of the other weights, where alpha + beta is at most 1;
+            empty: the value above alone.
         criterion: ``errors`` of rescoring or ``perplexity``: what tune_fmp chooses by.
     """
 
@@ -43,7 +43,7 @@ class FmpConfig(CacheConfig):
     lams: Annotated[list[FiniteOrZero], MinLen(1)]
     alphas: list[float]
     betas: list[float]
-    sigmas: list[float]
+    kernel_bandwidths: list[float]
     criterion: Annotated[str, one_of(*CRITERIA)]
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class FmpConfig(CacheConfig):
 
     def tried(self) -> list[dict[str, float]]:
         """What tune_fmp tries with every lambda: points of the grid; an empty one where there is none."""
-        lists = {"alpha": self.alphas, "beta": self.betas, "sigma": self.sigmas}
+        lists = {"alpha": self.alphas, "beta": self.betas, "kernel_bandwidth": self.kernel_bandwidths}
         names = [name for name, values in lists.items() if values]
         points = [dict(zip(names, values)) for values in product(*(lists[name] for name in names))]
         return [one for one in points if one.get("alpha", self.alpha) + one.get("beta", self.beta) <= 1]
@@ -69,7 +69,7 @@ class PublishedConfig(Checked):
     Args:
         data: whose releases are added up: a corpus and its part.
         unit: as in :class:`privasr_k2.federated.fmp_release.FmpReleaseConfig`.
-        rounds, sigma, decay: of the caches, as in :class:`CacheConfig`.
+        rounds, kernel_bandwidth, decay: of the caches, as in :class:`CacheConfig`.
         prior_words: smoothing of q_i.
         epsilon: what the paper calls epsilon: 1 / scale of the noise.
         words: a unit of at most so many words is covered by what the ledger says; a public number.
@@ -79,7 +79,7 @@ class PublishedConfig(Checked):
     data: str
     unit: Annotated[str, one_of(*UNITS)]
     rounds: int
-    sigma: float
+    kernel_bandwidth: float
     decay: float
     prior_words: float
     epsilon: Finite
@@ -94,8 +94,8 @@ class PublishedConfig(Checked):
     def caches(self) -> CacheConfig:
         """The caches of all clients, whose kernel is the paper's."""
         return CacheConfig(
-            rounds=self.rounds, sigma=self.sigma, normalized_kernel=False, prior_words=self.prior_words,
-            decay=self.decay, refresh="round", client_rate=1.0, seed=0,
+            rounds=self.rounds, kernel_bandwidth=self.kernel_bandwidth, normalized_kernel=False,
+            prior_words=self.prior_words, decay=self.decay, refresh="round", client_fraction=1.0, seed=0,
         )  # fmt: skip
 
 

@@ -36,22 +36,22 @@ class CacheConfig(Checked):
 
     Args:
         rounds: T, at least 1: there are T + 1 groups of utterances.
-        sigma: bandwidth of the rank kernel, 0 to infinity.
+        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
         normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the paper's.
         prior_words: the background counts as so many words beside a client's; 0: as it has different words.
         decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
         refresh: ``round`` or ``utterance``: when a client's own marginal grows.
-        client_rate: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
+        client_fraction: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
         seed: of that draw.
     """
 
     rounds: Count
-    sigma: NotNegative
+    kernel_bandwidth: NotNegative
     normalized_kernel: bool
     prior_words: FiniteOrZero
     decay: PositiveShare
     refresh: Annotated[str, one_of(*REFRESHES)]
-    client_rate: PositiveShare
+    client_fraction: PositiveShare
     seed: int
 
 
@@ -66,7 +66,7 @@ def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
 
 def sampled_clients(num_clients: int, config: CacheConfig) -> np.ndarray:
     """(T, C) bool, whose marginals are averaged after rounds 0 to T - 1: always as many clients."""
-    size = max(1, round(config.client_rate * num_clients))
+    size = max(1, round(config.client_fraction * num_clients))
     found = np.zeros((config.rounds, num_clients), dtype=bool)
     for number in range(config.rounds):
         drawn = stream(config.seed, "fmp clients", number).permutation(num_clients)[:size]
@@ -100,7 +100,7 @@ def epochs(
         background: (V,) u, above 0 for every word that is counted.
         own_global: average the clients' marginals [eq. 6]; false where released ones are used.
     """
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     in_round = rounds_of(spoken, config.rounds)
     part = np.zeros(len(spoken), dtype=np.int64)
     if config.refresh == "utterance":

@@ -26,14 +26,14 @@ class ServerConfig(Checked):
         optimizer: ``fedadam`` [liu2021, equations 6 to 8], ``fedavg`` or ``fedavgm`` [hsu2019].
         lr: eta_g; FedAvg proper has 1.
         beta1, beta2: of FedAdam, in [0, 1); beta1 is also the momentum of FedAvgM.
-        epsilon: eps_g of FedAdam, above 0, *inside* the root.
+        adam_eps: eps_g of FedAdam, above 0, *inside* the root.
     """
 
     optimizer: Annotated[str, one_of(*OPTIMIZERS)]
     lr: Positive
     beta1: ShareBelowOne
     beta2: ShareBelowOne
-    epsilon: Positive
+    adam_eps: Positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ def step(state: ServerState, delta: Tensor, config: ServerConfig) -> ServerState
     Args:
         delta: (P,) float32, finite.
 
-    >>> config = ServerConfig(optimizer="fedadam", lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-8)
+    >>> config = ServerConfig(optimizer="fedadam", lr=0.1, beta1=0.9, beta2=0.99, adam_eps=1e-8)
     >>> after = step(begin(torch.tensor([1.0, 1.0]), config), torch.tensor([0.5, -2.0]), config)
     >>> after.weights.double().numpy().round(4).tolist()
     [0.9, 1.1]
@@ -88,6 +88,6 @@ def step(state: ServerState, delta: Tensor, config: ServerConfig) -> ServerState
         return ServerState(state.weights - config.lr * first, first, second, steps)
     first = torch.lerp(delta, first, config.beta1)
     second = torch.lerp(delta.square(), second, config.beta2)
-    root = (second / (1 - config.beta2**steps)).add_(config.epsilon).sqrt_()
+    root = (second / (1 - config.beta2**steps)).add_(config.adam_eps).sqrt_()
     moved = (first / (1 - config.beta1**steps)).div_(root)
     return ServerState(state.weights - config.lr * moved, first, second, steps)

@@ -22,8 +22,8 @@ from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
 from privasr_k2.federated.fedlm import chosen_parameters
-from privasr_k2.federated.settings import KEPT
-from privasr_k2.federated.train import Sentences, open_start
+from privasr_k2.federated.settings import SELECTED
+from privasr_k2.federated.train import Sentences, load_initial
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -39,10 +39,10 @@ log = logging.getLogger(__name__)
 class FinetuneConfig(Checked):
     """``conf/fedlm.yaml#finetune_lm``, where every number is explained."""
 
-    start: Annotated[str, one_of("pretrained", "scratch")]
+    init: Annotated[str, one_of("pretrained", "scratch")]
     trained: Annotated[str, one_of("all", "output")]
     epochs: Count
-    keep: Annotated[str, one_of(*KEPT)]
+    select_epoch: Annotated[str, one_of(*SELECTED)]
     batch_size: Count
     lr: Positive
     confidences: Weighting
@@ -87,12 +87,12 @@ def finetune(
     """Train, and write the model's folder.
 
     Args:
-        dev: scored after every epoch; needed with ``keep=best``.
+        dev: scored after every epoch; needed with ``select_epoch=best``.
 
     Raises:
         DataError: an utterance without the confidences that are asked for, no text, or no model.
     """
-    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
     data = pooled(prepare(clients, vocabulary, config.confidences))
     model = model.to(device)
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
@@ -102,7 +102,7 @@ def finetune(
     for epoch in epochs(trainer, data, config):
         found = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
         log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if found is None else found.shown)
-        if config.keep == "best" and found is not None and found.ppl < least:
+        if config.select_epoch == "best" and found is not None and found.ppl < least:
             least, kept = found.ppl, trainer.vector.clone()
     if kept is not None:
         trainer.load(kept)

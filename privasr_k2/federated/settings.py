@@ -30,7 +30,7 @@ from privasr_k2.privacy.spending import Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 
 #: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
-KEPT = ("best", "last")
+SELECTED = ("best", "last")
 #: Units that no client of federated training can be.
 FINER_THAN_CLIENTS = ("mention", "utterance")
 
@@ -73,7 +73,7 @@ class PrivacyConfig(Checked):
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
         quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
-        alone: under a claim each client is computed by itself.
+        isolate_clients: under a claim each client is computed by itself.
     """
 
     clip: Positive | None
@@ -84,7 +84,7 @@ class PrivacyConfig(Checked):
     quantile: Delta | None
     quantile_lr: float
     count_noise: float
-    alone: bool
+    isolate_clients: bool
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,12 +127,12 @@ class FedLmConfig(Checked):
 
     data: str
     unit: str
-    start: Annotated[str, one_of("pretrained", "scratch")]
+    init: Annotated[str, one_of("pretrained", "scratch")]
     trained: Annotated[str, one_of("all", "output")]
     rounds: Count
     sampling: Annotated[str, one_of(*SCHEMES)]
     cohort: Count
-    rate: PositiveShare | None
+    client_fraction: PositiveShare | None
     relation: Annotated[str, one_of(*(one.value for one in Relation))]
     client: ClientConfig
     confidences: Weighting
@@ -140,7 +140,7 @@ class FedLmConfig(Checked):
     weights: WeightsConfig
     privacy: PrivacyConfig
     positions: Count
-    keep: Annotated[str, one_of(*KEPT)]
+    select_round: Annotated[str, one_of(*SELECTED)]
     eval_every: Natural
     save_every: Count
     seed: int
@@ -176,7 +176,9 @@ class FedLmConfig(Checked):
         Raises:
             PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
         """
-        return sampling_of(self.sampling, cohort=self.cohort, rate=self.rate, clients=clients)
+        return sampling_of(
+            self.sampling, cohort=self.cohort, client_fraction=self.client_fraction, clients=clients
+        )
 
     def strategy_for(self, clients: int) -> Strategy:
         """How the noise of rounds is correlated.
@@ -201,8 +203,8 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a single one.
 
     Raises:
-        PrivacyError: no noise; a delta at or above 1 / clients; a rate of 0 or above 1; a scheme that has no
-            bound for the relation.
+        PrivacyError: no noise; a delta at or above 1 / clients; a client_fraction of 0 or above 1;
+            a scheme that has no bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
         raise PrivacyError("privacy.noise", "a number above 0", "0", "a claim needs a clip and noise")
@@ -216,7 +218,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     else:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
-    rounding = () if config.privacy.alone else ("float32 rounding that clients of a chunk share",)
+    rounding = () if config.privacy.isolate_clients else ("float32 rounding that clients of a chunk share",)
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",

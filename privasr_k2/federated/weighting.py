@@ -27,7 +27,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
 
-WAYS = ("all", "hard", "utterance", "token")
+CONFIDENCE_USES = ("all", "hard", "utterance", "token")
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Weighting(Checked):
     """How confidences are used.
 
     Args:
-        way: one of :data:`WAYS`.
+        use: one of :data:`CONFIDENCE_USES`.
         threshold: of ``hard``, from 0 to 1.
     """
 
-    way: Annotated[str, one_of(*WAYS)]
+    use: Annotated[str, one_of(*CONFIDENCE_USES)]
     threshold: Share
 
 
@@ -60,17 +60,17 @@ class ClientData:
     num_words: int
 
 
-def symbol_weights(one: Utterance, way: str) -> np.ndarray:
+def symbol_weights(one: Utterance, use: str) -> np.ndarray:
     """c of the words of a sentence and of its end, (T,) float32.
 
     >>> symbol_weights(Utterance("u", ("a", "b"), (1.0, 0.5)), "token").tolist()
     [1.0, 0.5, 0.75]
     """
-    if way in ("all", "hard"):
+    if use in ("all", "hard"):
         return np.ones(len(one.words) + 1, dtype=np.float32)
     confidences = np.array(one.confidences)
     mean = confidences.mean()
-    of_words = np.full(len(confidences), mean) if way == "utterance" else confidences
+    of_words = np.full(len(confidences), mean) if use == "utterance" else confidences
     return np.append(of_words, mean).astype(np.float32)
 
 
@@ -78,7 +78,7 @@ def prepare(clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: We
     """The clients as numbers; one whose every sentence lies below the threshold has none, and sends nothing.
 
     Raises:
-        DataError: a way that needs confidences, and an utterance without.
+        DataError: a use that needs confidences, and an utterance without.
     """
     return [_prepared(client, vocabulary, weighting) for client in clients]
 
@@ -86,16 +86,16 @@ def prepare(clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: We
 def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) -> ClientData:
     kept = []
     for one in client.utterances:
-        if weighting.way != "all" and one.confidences is None:
+        if weighting.use != "all" and one.confidences is None:
             raise DataError(
                 f"client {client.name!r}, utterance {one.id!r}",
-                f"confidences for confidences.way={weighting.way}",
+                f"confidences for confidences.use={weighting.use}",
                 "none",
-                "score them with apply_confidence, or take confidences.way=all",
+                "score them with apply_confidence, or take confidences.use=all",
             )
-        if weighting.way != "hard" or np.mean(one.confidences) >= weighting.threshold:  # type: ignore[arg-type]
+        if weighting.use != "hard" or np.mean(one.confidences) >= weighting.threshold:  # type: ignore[arg-type]
             kept.append(one)
     text = vocabulary.encode([one.words for one in kept])
-    weights = [symbol_weights(one, weighting.way) for one in kept]
+    weights = [symbol_weights(one, weighting.use) for one in kept]
     joined = np.concatenate(weights) if weights else np.zeros(0, dtype=np.float32)
     return ClientData(client.name, text, joined, len(text.words))

@@ -21,9 +21,9 @@ from privasr_k2.decoding.end_to_end import join_tokens
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.pate.aggregate import AggregateConfig
-from privasr_k2.pate.answers import UNANSWERED, noisy_winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.mechanisms import EXACT, Setting, make_setting
+from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_winners
 from privasr_k2.pate.releases import about, read_answers, write_answers, write_labels
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism

@@ -14,14 +14,36 @@ VERBS: dict[str, str] = {
     **dict.fromkeys(("approximate_lm", "train_class_lm"), "train_ngram"),
     "release_fmp_published": "release_fmp",
     "tune_rescoring": "tune_weights",
+    "score": "wer",
+    "score_nbest": "lm_scores",
+    "rescore_nbest": "select_nbest",
     "make_background": "prepare_fmp",
     "prepare_earnings21_clients": "prepare_earnings21",
     "plan_votes": "privacy_plan",
 }
 #: Flags by their earlier names, of every verb.
 FLAGS: dict[str, str] = {}
+_FEDLM = {
+    "rate": "client_fraction",
+    "confidences.way": "confidences.use",
+    "privacy.alone": "privacy.isolate_clients",
+    "start": "init",
+    "keep": "select_round",
+    "server.epsilon": "server.adam_eps",
+}
 #: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
-KEYS: dict[str, dict[str, str]] = {}
+KEYS: dict[str, dict[str, str]] = {
+    "rescore_fmp": {
+        "sigma": "kernel_bandwidth",
+        "sigmas": "kernel_bandwidths",
+        "client_rate": "client_fraction",
+    },
+    "release_fmp": {"sigma": "kernel_bandwidth"},
+    "audit": {"sigma": "kernel_bandwidth", **_FEDLM},
+    "finetune_lm": {"confidences.way": "confidences.use", "start": "init", "keep": "select_epoch"},
+    "train_fedlm": _FEDLM,
+    "tune_fedlm": _FEDLM,
+}
 
 
 def canonical(command: Sequence[str]) -> list[str]:

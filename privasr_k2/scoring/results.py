@@ -28,7 +28,7 @@ UTTERANCES_FILE = "utterances.jsonl"
 
 @dataclass(frozen=True)
 class ScoreOptions(Checked):
-    """What to score, and how to compute the interval; ``conf/common.yaml#score`` explains the values."""
+    """What to score, and how to compute the interval; ``conf/common.yaml#wer`` explains the values."""
 
     role: str
     num_replicates: Count
@@ -328,10 +328,10 @@ def system_of(folder: Path) -> str:
 
 
 def read_score(folder: Path) -> Score:
-    """Read the ``wer.json`` of a folder that ``score`` wrote.
+    """Read the ``wer.json`` of a folder that ``wer`` wrote.
 
     Raises:
-        DataError: it is not what ``score`` writes.
+        DataError: it is not what ``wer`` writes.
     """
     path = folder / WER_FILE
     content = read_json(path)
@@ -349,7 +349,7 @@ def read_scored_words(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...]
     """The words that were scored: part -> id -> (reference, hypothesis), in scored units.
 
     Raises:
-        DataError: the file is not what ``score`` writes.
+        DataError: the file is not what ``wer`` writes.
     """
     path = folder / UTTERANCES_FILE
     words: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(dict)

@@ -39,7 +39,7 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
         for row in rows
         if row["system"] == "grid_dev" and row["kind"] == "weights"
     }
-    assert (chosen["alpha"], chosen["kernel_bandwidth"]) == (grid["alpha"], grid["sigma"])
+    assert (chosen["alpha"], chosen["kernel_bandwidth"]) == (grid["alpha"], grid["kernel_bandwidth"])
     assert systems["T2"].compare_with == ("baseline",)
     assert systems["grid_beta_only"].compare_with == ("baseline", "T2")  # the full method
     assert systems["eps_user_1"].not_private == "eps_none" and systems["eps_user_1"].headline

@@ -90,7 +90,8 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
     done = run_recipe("mini_pate", "pate", *every, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
     for title in ("student, las/confident_gnmax_3_1", "student, rnnt/lnmax_2_1_figures",
-                  "labels, ctc/clean_3", "posteriors of 2 teachers, ctc", "DP-SGD, ctc_attention, epsilon inf",
+                  "labels, ctc/clean_3", "posteriors of 2 teachers, ctc",
+                  "DP-SGD, ctc_attention, epsilon inf",
                   "inversion, black_box, las control"):  # fmt: skip
         assert f"({title})" in done.stdout, title
     assert "(student, ctc/gnmax_3_100)" in done.stdout and "(student, rnnt/gnmax_3_100)" not in done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2 import sections
-from privasr_k2.recipe import front
+from privasr_k2.recipe import front, renames
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.declare import DataOptions, RunOptions
 from tests.support.shell_files import ROOT
@@ -104,3 +104,11 @@ def test_commands_and_files(page: Path) -> None:
     local = re.findall(r"`((?:local|privasr_k2|tests)/[\w/]+\.(?:py|sh))`", text)
     wrong += [file for file in local if not (ROOT / file).is_file()]
     assert wrong == []
+
+
+def test_the_changelog_has_every_earlier_name() -> None:
+    rows = [line for line in text_of(Path("CHANGELOG.md")).splitlines() if line.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    keys = {key for keys in renames.KEYS.values() for key in keys}
+    earlier = {f"--{name}" for name in front.RENAMED} | {*renames.VERBS, *renames.FLAGS} | keys
+    assert earlier - named == set()

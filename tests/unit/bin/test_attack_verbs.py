@@ -11,9 +11,9 @@ import torch
 from privasr_k2.am.checkpoints import load_recognizer, save_model
 from privasr_k2.attack.inversion_files import read_inversion
 from privasr_k2.fileio import read_json, write_json
-from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.mechanisms import MechanismConfig, make_setting
 from privasr_k2.pate.releases import about
+from privasr_k2.pate.trainable_layers import trainable_layers
 from privasr_k2.training.weights import load_tensors, save_tensors
 from tests.support.attack_small import speak, write_cuts, write_lang
 from tests.support.conf import section
@@ -154,11 +154,11 @@ def heads_and_wholes(folder: Path, tokens: list[str]) -> tuple[str, ...]:
     torch.manual_seed(0)
     made = model("rnnt")
     save_model(folder / "heads" / "encoder", made.spec, made.state_dict(), tokens)
-    top = make_top(load_recognizer(folder / "heads" / "encoder"), "output")  # type: ignore[arg-type]
+    layers = trainable_layers(load_recognizer(folder / "heads" / "encoder"), "output")  # type: ignore[arg-type]
     weights = load_tensors(folder / "heads" / "encoder" / "model.safetensors")
     heads = {
         name: torch.stack([weights[name] + torch.randn(weights[name].shape) for _ in range(3)])
-        for name in top.names
+        for name in layers.names
     }
     save_tensors(folder / "heads" / "heads.safetensors", heads, {"trained": "output"})
     for k in range(3):

@@ -269,10 +269,10 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
         write_json(folder / ".stages" / f"{number}.json", stamp)
     with pytest.raises(SystemExit) as error:
         cast(monkeypatch, folder)
-    refused(capsys, "a public model, or what one proposed", error)
+    refused(capsys, "a public model, or lists of one", error)
     with pytest.raises(SystemExit) as error:
         vote_tokens(monkeypatch, folder, "tokens", "sure=0.6", public="teachers/1")
-    refused(capsys, "a public model, or what one proposed", error)
+    refused(capsys, "a public model, or lists of one", error)
     with pytest.raises(SystemExit) as error:
         vote_tokens(monkeypatch, folder, "tokens", "sure=0.6")
     refused(capsys, "--in-public-model", error)

@@ -76,9 +76,9 @@ def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:
 
 
 def test_verbs_and_programs() -> None:
-    assert launch.argv_of(["score", "--x"]) == (sys.executable, "-m", "privasr_k2.bin.score", "--x")
+    assert launch.argv_of(["wer", "--x"]) == (sys.executable, "-m", "privasr_k2.bin.wer", "--x")
     assert launch.argv_of(["./own.sh", "--x"]) == ("./own.sh", "--x")
-    assert launch._is_verb(launch.argv_of(["score", "--x"])) == sys.platform.startswith("linux")
+    assert launch._is_verb(launch.argv_of(["wer", "--x"])) == sys.platform.startswith("linux")
     assert not launch._is_verb(launch.argv_of(["./own.sh"]))
     assert not launch._is_verb(launch.argv_of(["train_lm"], ("torchrun", "--nproc_per_node", "2")))
 

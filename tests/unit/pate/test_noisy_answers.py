@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.mechanisms import Setting, make_setting
+from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.plan import winning_chance
 from privasr_k2.randomness import NoiseStream, noise_stream
 from tests.support.small_pate import mechanism

@@ -1,6 +1,6 @@
-r"""Take from N-best lists the hypotheses that the weights chosen on dev prefer, for score to count.
+r"""Take from N-best lists the hypotheses that the weights chosen on dev prefer, for wer to count.
 
-  python -m privasr_k2.bin.rescore_nbest --in-nbest exp/x/nbest_test --in-scores exp/x/lstm_test.safetensors \
+  python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores exp/x/lstm_test.safetensors \
       --in-weights exp/x/rescoring.json --out-hyps exp/x/lstm/decode_test/1.jsonl
 
 Without --in-weights it takes the hypotheses with the fewest errors, the oracle, which no system reaches. An
@@ -27,7 +27,7 @@ def main() -> None:
     made.add_argument(
         "--in-nbest", type=Path, required=True, metavar="DIR", help="nbest_<role>, with *.jsonl"
     )
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
+    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
     made.add_argument(
         "--in-weights", type=Path, metavar="FILE", help="rescoring.json; without it: the oracle"
     )

@@ -1,6 +1,6 @@
 r"""Score every word of N-best lists with a language model, n-gram or neural.
 
-  python -m privasr_k2.bin.score_nbest --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
+  python -m privasr_k2.bin.lm_scores --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
       --out-scores exp/x/lstm_dev.safetensors
 
 An ARPA file is queried exactly (kenlm). --set name=lstm gives the LM another name than its file's.
@@ -24,8 +24,8 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class ScoreNbestOptions(Checked):
-    """How the LM is called in tables and weights; defaults in ``conf/common.yaml#score_nbest``.
+class LmScoresOptions(Checked):
+    """How the LM is called in tables and weights; defaults in ``conf/common.yaml#lm_scores``.
 
     Args:
         name: empty takes the name of the LM's folder or file.
@@ -50,7 +50,7 @@ def main() -> None:
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)
-    options = cli.load(ScoreNbestOptions, args)
+    options = cli.load(LmScoresOptions, args)
     from privasr_k2.lm.mixtures import open_lm
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()
