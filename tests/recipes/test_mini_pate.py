@@ -100,7 +100,7 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
     labels = done.stdout[done.stdout.index("(labels, ctc gnmax_250_8)") :]
     labels = labels[: labels.index("(labels, ctc lnmax_250_8)")]
     assert "exp/e2e_char/ctc/public/am" in labels, labels
-    assert "(student, ctc self_trained)" in done.stdout and "labelled_role" not in done.stdout
+    assert "(student, ctc self_trained)" in done.stdout and "labeled_role" not in done.stdout
     heads = ("--teachers", "2 3", "--words", "yes", "--per", "true")
     done = run_recipe("mini_pate", "pate", *heads, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
@@ -126,7 +126,7 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         (("--mechanisms", "noise"), "--mechanisms: expected out of gnmax lnmax"),
         (("--models", ""), "--models: expected out of ctc rnnt ctc_attention las, found nothing"),
         (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
-        (("--start", "scratch", "--heads", "true"), "add --heads false"),
+        (("--init", "scratch", "--heads", "true"), "add --heads false"),
         (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax or lnmax"),
         (("--vote", "utterance", "--sure", "0.8"), "--vote token"),
         (("--vote", "utterance", "--candidates", "4"), "add --sure"),
