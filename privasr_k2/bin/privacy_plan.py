@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from pathlib import Path
 
 from privasr_k2 import config
 from privasr_k2.bin import cli
@@ -64,7 +63,7 @@ def main() -> None:
     for field in dataclasses.fields(PlanRequest):
         made.add_argument(f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name])
     cli.add_config(made)
-    made.add_argument("--out-plan", type=Path, metavar="FILE", help="the plan as JSON")
+    cli.add_flags(made, out_plan="[FILE] the plan as JSON")
     args = cli.parse(made)
     if "kind=queries" in args.set:  # as recipes give it
         args.kind, args.set = "queries", [value for value in args.set if value != "kind=queries"]
