@@ -14,7 +14,6 @@ noise and no release: leave out --out-privacy and --ledger. The epsilon "as publ
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -22,16 +21,16 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, plan, spend, draw, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-votes", type=Path, required=True, metavar="DIR", help="of cast_votes")
-    made.add_argument(
-        "--in-lang", type=Path, required=True, metavar="DIR", help="the teachers' language folder"
+    made = cli.parser(
+        __doc__,
+        in_private_votes="DIR of cast_votes",
+        in_lang="DIR the teachers' language folder",
+        in_public_nbest="[DIR] what was voted for",
+        out_dir="DIR the labels",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the private data, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="what was voted for")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     args = cli.parse(made)
 

@@ -10,7 +10,6 @@ trained on are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.features import word_features
@@ -32,11 +31,13 @@ class ApplyConfidenceOptions:
 
 def main() -> None:
     """Parse, apply, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-model", type=Path, required=True, metavar="DIR", help="of train_confidence")
-    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists, *.jsonl")
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
-    made.add_argument("--out-nbest", type=Path, required=True, metavar="FILE", help="the lists, JSON Lines")
+    made = cli.parser(
+        __doc__,
+        in_model="DIR of train_confidence",
+        in_nbest="DIR lists, *.jsonl",
+        in_scores="[FILE...] of lm_scores",
+        out_nbest="FILE the lists, JSON Lines",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     options = cli.load(ApplyConfidenceOptions, args)

@@ -55,7 +55,7 @@ def main() -> None:
     made = cli.parser(__doc__)
     for name, text in _HELP.items():
         made.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
-    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="JSON")
+    cli.add_flags(made, out_audit="FILE JSON")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -12,23 +12,21 @@ data have shaped are refused.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
 
 def main() -> None:
     """Parse, vote, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
-    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="of make_shards")
-    made.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="the public pool")
-    made.add_argument(
-        "--in-lang", type=Path, required=True, metavar="DIR", help="the teachers' language folder"
+    made = cli.parser(
+        __doc__,
+        in_private_teachers="DIR the ensemble",
+        in_shards="DIR of make_shards",
+        in_feats="DIR the public pool",
+        in_lang="DIR the teachers' language folder",
+        in_public_nbest="[DIR] what is voted for, *.jsonl",
+        out_votes="FILE *.safetensors; private",
     )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="what is voted for, *.jsonl")
-    made.add_argument("--out-votes", type=Path, required=True, metavar="FILE", help="*.safetensors; private")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -14,7 +14,6 @@ import logging
 import shutil
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from privasr_k2.bin import cli
@@ -47,12 +46,14 @@ class UnprotectedConfig(Checked):
 
 def main() -> None:
     """Parse, enter, copy."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-text", type=Path, nargs="+", required=True, metavar="FILE", help="text")
-    made.add_argument("--out-dir", type=Path, metavar="DIR", help="gets the same files")
-    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
-    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private text")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="any limit refuses")
+    made = cli.parser(
+        __doc__,
+        in_private_text="FILE... text",
+        out_dir="[DIR] gets the same files",
+        out_privacy="FILE privacy.json",
+        ledger="FILE of the private text",
+        max_epsilon="[X] any limit refuses",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(UnprotectedConfig, args)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.evaluation import evaluate
@@ -35,12 +34,12 @@ class EvaluateConfidenceOptions(MetricOptions):
 
 def main() -> None:
     """Parse, evaluate, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-nbest", type=Path, nargs="+", required=True, metavar="DIR", help="RECOGNIZER/SYSTEM/nbest_ROLE"
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR... RECOGNIZER/SYSTEM/nbest_ROLE",
+        in_manifests="[DIR] with corpus.json: units to score",
+        out_dir="DIR for the results",
     )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json: units to score")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="for the results")
     cli.add_config(made)
     args = cli.parse(made)
     options, corpus = cli.load(EvaluateConfidenceOptions, args), read_corpus_info(args.in_manifests)

@@ -27,23 +27,16 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, score, infer, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-models",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="DIR",
-        help="of train_am, or one of train_heads",
+    made = cli.parser(
+        __doc__,
+        in_models="DIR... of train_am, or one of train_heads",
+        in_feats="FEATS private speech",
+        in_shards="[FILE] shards.json, where models are teachers",
+        in_others="[FEATS...] not in training",
+        in_reference="[DIR] a public model",
+        in_lang="DIR how words are spelled",
+        out_membership="FILE JSON",
     )
-    made.add_argument("--in-feats", type=Path, required=True, metavar="FEATS", help="private speech")
-    made.add_argument("--in-shards", type=Path, metavar="FILE", help="shards.json, where models are teachers")
-    made.add_argument(
-        "--in-others", type=Path, nargs="*", default=[], metavar="FEATS", help="not in training"
-    )
-    made.add_argument("--in-reference", type=Path, metavar="DIR", help="a public model")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
-    made.add_argument("--out-membership", type=Path, required=True, metavar="FILE", help="JSON")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

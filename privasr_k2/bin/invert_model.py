@@ -13,7 +13,6 @@ no guarantee covers it, unless the model itself is a release.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 
@@ -22,18 +21,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, attack word by word, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-models",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="DIR",
-        help="of train_am, or one of train_heads",
+    made = cli.parser(
+        __doc__,
+        in_models="DIR... of train_am, or one of train_heads",
+        in_background="FEATS public features",
+        in_lang="DIR how words are spelled",
+        out_inversion="FILE safetensors",
     )
-    made.add_argument("--in-background", type=Path, required=True, metavar="FEATS", help="public features")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
-    made.add_argument("--out-inversion", type=Path, required=True, metavar="FILE", help="safetensors")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.constraints import Checked, Share
@@ -39,14 +38,12 @@ class LmScoresOptions(Checked):
 
 def main() -> None:
     """Parse, score, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-nbest", type=Path, required=True, metavar="DIR", help="nbest_<role>, with *.jsonl"
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR nbest_<role>, with *.jsonl",
+        in_lm="LM an ARPA file, a folder of train_lm",
+        out_scores="FILE *.safetensors",
     )
-    made.add_argument(
-        "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a folder of train_lm"
-    )
-    made.add_argument("--out-scores", type=Path, required=True, metavar="FILE", help="*.safetensors")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -29,9 +29,10 @@ def main() -> None:
     made = cli.parser(__doc__)
     source = made.add_mutually_exclusive_group(required=True)
     source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
-    source.add_argument("--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz, for text=ref")
-    made.add_argument("--out-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
-    made.add_argument("--out-text", type=Path, metavar="FILE", help="the same text, a sentence a line")
+    cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
+    cli.add_flags(
+        made, out_clients="FILE clients.jsonl.gz", out_text="[FILE] the same text, a sentence a line"
+    )
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(DeviceConfig, args)

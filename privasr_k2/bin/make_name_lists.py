@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.constraints import Checked, Count
@@ -40,16 +39,9 @@ class NameListConfig(Checked):
 
 def main() -> None:
     """Parse, collect, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-tagged",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="public text, in four classes",
+    made = cli.parser(
+        __doc__, in_tagged="FILE... public text, in four classes", out_lists="DIR a file for each class"
     )
-    made.add_argument("--out-lists", type=Path, required=True, metavar="DIR", help="a file for each class")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(NameListConfig, args)

@@ -43,17 +43,17 @@ _USES = (
 
 def main() -> None:
     """Parse, order or count, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts, maybe lm_text.txt.gz")
+    made = cli.parser(__doc__, in_manifests="[DIR] cuts, maybe lm_text.txt.gz")
     made.add_argument("--in-text", type=Path, nargs="+", metavar="FILE", help="text in place of the corpus's")
-    made.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
-    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists of --in-text")
-    made.add_argument("--out-timeline", type=Path, metavar="FILE", help="*.jsonl")
-    made.add_argument(
-        "--raw-text", type=Path, help="a normalized sentence a line, in place of lm_text.txt.gz"
+    cli.add_flags(
+        made,
+        in_nbest="[DIR] nbest_<role>, with *.jsonl",
+        out_nbest="[FILE] the lists of --in-text",
+        out_timeline="[FILE] *.jsonl",
+        raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz",
+        in_lm="[LM] of train_lm, or an ARPA file",
+        out_background="[FILE] *.safetensors",
     )
-    made.add_argument("--in-lm", type=Path, metavar="LM", help="of train_lm, or an ARPA file")
-    made.add_argument("--out-background", type=Path, metavar="FILE", help="*.safetensors")
     cli.add_config(made)
     args = cli.parse(made)
     given = {name for name in set().union(*_USES) if getattr(args, name) is not None}

@@ -65,7 +65,7 @@ def main() -> None:
     for field in dataclasses.fields(PlanRequest):
         made.add_argument(f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name])
     cli.add_config(made)
-    made.add_argument("--out-plan", type=Path, metavar="FILE", help="the plan as JSON")
+    cli.add_flags(made, out_plan="[FILE] the plan as JSON")
     args = cli.parse(made)
     if args.kind == "queries" or (args.config and args.kind is None and _names_queries(args.config)):
         _queries(args)

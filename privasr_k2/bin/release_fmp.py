@@ -34,19 +34,17 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, add noise, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-nbest", type=Path, required=True, metavar="DIR", help="with *.jsonl")
-    made.add_argument(
-        "--in-private-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp"
+    made = cli.parser(
+        __doc__,
+        in_private_nbest="DIR with *.jsonl",
+        in_private_timeline="FILE of prepare_fmp",
+        in_public_lm="LM whose words are counted",
+        in_public_background="[FILE] u: eq. 8 and 9 as published",
+        out_release="FILE *.safetensors",
+        out_privacy="FILE privacy.json",
+        ledger="FILE of the private lists",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument(
-        "--in-public-lm", type=Path, required=True, metavar="LM", help="whose words are counted"
-    )
-    made.add_argument("--in-public-background", type=Path, metavar="FILE", help="u: eq. 8 and 9 as published")
-    made.add_argument("--out-release", type=Path, required=True, metavar="FILE", help="*.safetensors")
-    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
-    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private lists")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     args = cli.parse(made)
 

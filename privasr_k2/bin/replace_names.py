@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from privasr_k2.bin import cli
@@ -45,14 +44,14 @@ class ReplaceNamesOptions(Checked):
 
 def main() -> None:
     """Parse, replace, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-graph", type=Path, required=True, help="the graph folder of a class LM")
-    made.add_argument("--in-lang", type=Path, required=True, help="the language folder it was compiled with")
-    made.add_argument("--in-names", type=Path, metavar="DIR", help="lists of names: per.txt, org.txt, ...")
-    made.add_argument(
-        "--in-sub-lms", type=Path, metavar="DIR", help="automata of names: PER.txt, ORG.txt, ..."
+    made = cli.parser(
+        __doc__,
+        in_graph="PATH the graph folder of a class LM",
+        in_lang="PATH the language folder it was compiled with",
+        in_names="[DIR] lists of names: per.txt, org.txt, ...",
+        in_sub_lms="[DIR] automata of names: PER.txt, ORG.txt, ...",
+        out_dir="PATH the new graph folder",
     )
-    made.add_argument("--out-dir", type=Path, required=True, help="the new graph folder")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(ReplaceNamesOptions, args)

@@ -14,7 +14,6 @@ see docs/sanitization.md; bin.report_entities counts what was missed.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -31,15 +30,15 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, draw, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-private-text", type=Path, nargs="+", required=True, metavar="FILE", help="tagged text or cuts"
+    made = cli.parser(
+        __doc__,
+        in_private_text="FILE... tagged text or cuts",
+        in_public_lists="[DIR] name lists; needed to replace",
+        out_dir="DIR sanitized text",
+        out_privacy="FILE privacy.json",
+        ledger="FILE of the private text",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists; needed to replace")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="sanitized text")
-    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
-    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private text")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(SanitizeConfig, args)

@@ -13,7 +13,6 @@ corpus's dev is taken to be public.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.data.private_public_split import SplitConfig, split_speech
@@ -23,12 +22,12 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, deal out, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="features of the corpus")
-    made.add_argument(
-        "--in-public-train", type=Path, metavar="DIR", help="features of another corpus, public"
+    made = cli.parser(
+        __doc__,
+        in_feats="DIR features of the corpus",
+        in_public_train="[DIR] features of another corpus, public",
+        out_dir="DIR the sides",
     )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the sides")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(SplitConfig, args)

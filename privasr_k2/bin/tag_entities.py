@@ -45,22 +45,17 @@ Normalize = Callable[[Sequence[str]], Sequence[str]]
 
 def main() -> None:
     """Parse, tag, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-text", type=Path, nargs="+", default=[], metavar="FILE", help="tagged or plain text"
+    made = cli.parser(
+        __doc__,
+        in_text="[FILE...] tagged or plain text",
+        raw_conll="[PATH...] files, folders: a token a line",
+        out_text="[FILE] *.jsonl.gz, tagged",
+        in_manifests="[DIR] cuts_<role>.jsonl.gz and corpus.json",
+        out_manifests="[DIR] a folder beside it, with entities",
+        in_public_lists="[DIR] name lists, for the gazetteer",
+        in_public_cased="[FILE...] cased public text, from which capitals are learned",
+        in_definition="[FILE] the corpus, for how it normalizes",
     )
-    made.add_argument(
-        "--raw-conll", type=Path, nargs="+", default=[], metavar="PATH", help="files, folders: a token a line"
-    )
-    made.add_argument("--out-text", type=Path, metavar="FILE", help="*.jsonl.gz, tagged")
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts_<role>.jsonl.gz and corpus.json")
-    made.add_argument("--out-manifests", type=Path, metavar="DIR", help="a folder beside it, with entities")
-    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists, for the gazetteer")
-    made.add_argument(
-        "--in-public-cased", type=Path, nargs="+", default=[], metavar="FILE",
-        help="cased public text: tells capitals, and which words are names only where they have one",
-    )  # fmt: skip
-    made.add_argument("--in-definition", type=Path, metavar="FILE", help="the corpus, for how it normalizes")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(TagConfig, args)

@@ -25,18 +25,23 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, plan, spend where a guarantee is claimed, train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-feats", type=Path, required=True, metavar="DIR", help="features folder")
-    made.add_argument("--in-public-dev", type=Path, required=True, metavar="DIR", help="features folder")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="language folder")
+    made = cli.parser(
+        __doc__,
+        in_private_feats="DIR features folder",
+        in_public_dev="DIR features folder",
+        in_lang="DIR language folder",
+    )
     made.add_argument(
         *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
         help="model to begin with",
     )  # fmt: skip
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the speech, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_flags(
+        made,
+        out_dir="DIR the model's folder",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the speech, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
+    )
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

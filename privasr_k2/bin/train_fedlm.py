@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -36,19 +35,17 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend where a guarantee is claimed, train."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-private-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz"
+    made = cli.parser(
+        __doc__,
+        in_private_clients="FILE clients.jsonl.gz",
+        in_public_init="DIR model to begin with",
+        in_public_dev_text="[FILE] a sentence a line: which round is kept",
+        in_public_rates="[FILE] learning rates of tune_fedlm",
+        out_dir="DIR the model's folder",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the clients, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--in-public-init", type=Path, required=True, metavar="DIR", help="model to begin with")
-    made.add_argument(
-        "--in-public-dev-text", type=Path, metavar="FILE", help="a sentence a line: which round is kept"
-    )
-    made.add_argument("--in-public-rates", type=Path, metavar="FILE", help="learning rates of tune_fedlm")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the clients, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

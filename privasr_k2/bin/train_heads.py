@@ -10,18 +10,18 @@ on with the heads that it has not finished. The folder is private: nothing of it
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="what make_shards wrote")
-    made.add_argument("--in-model", type=Path, required=True, metavar="DIR", help="the public model's folder")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="its language folder")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the folder of heads")
+    made = cli.parser(
+        __doc__,
+        in_shards="DIR what make_shards wrote",
+        in_model="DIR the public model's folder",
+        in_lang="DIR its language folder",
+        out_dir="DIR the folder of heads",
+    )
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -22,21 +22,19 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, help="cuts of train and dev, maybe lm_text.txt.gz")
+    made = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = made.add_mutually_exclusive_group()
     source.add_argument(
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
-    source.add_argument(
-        "--raw-text", type=Path, help="a normalized sentence a line, in place of lm_text.txt.gz"
+    cli.add_flags(source, raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz")
+    cli.add_flags(
+        made,
+        in_dev="[FILE] text in place of the cuts of dev",
+        in_lang="PATH language folder",
+        in_init="[DIR] train this model further: of the same form and words",
+        out_dir="PATH the model's folder",
     )
-    made.add_argument("--in-dev", type=Path, metavar="FILE", help="text in place of the cuts of dev")
-    made.add_argument("--in-lang", type=Path, required=True, help="language folder")
-    made.add_argument(
-        "--in-init", type=Path, metavar="DIR", help="train this model further: of the same form and words"
-    )
-    made.add_argument("--out-dir", type=Path, required=True, help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -38,24 +38,23 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, estimate, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, help="cuts of train and dev, maybe lm_text.txt.gz")
+    made = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = made.add_mutually_exclusive_group()
     source.add_argument(
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
-    source.add_argument("--raw-arpa", type=Path, help="an ARPA file to take instead of estimating one")
-    made.add_argument("--in-lm", type=Path, metavar="LM", help="the model to approximate: of train_lm")
-    made.add_argument(
-        "--in-public-lists", type=Path, metavar="DIR", help="for classes: per.txt, org.txt, ..."
+    cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
+    cli.add_flags(
+        made,
+        in_lm="[LM] the model to approximate: of train_lm",
+        in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
+        in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
+        in_lang="PATH the language folder",
     )
-    made.add_argument(
-        "--in-dev", type=Path, metavar="FILE", help="text whose perplexity is logged, in place of the cuts'"
-    )
-    made.add_argument("--in-lang", type=Path, required=True, help="the language folder")
     out = made.add_mutually_exclusive_group(required=True)
-    out.add_argument("--out-lm", type=Path, metavar="FILE", help="ARPA; gzipped if the name ends in .gz")
-    out.add_argument("--out-class-lm", type=Path, metavar="DIR", help="a class LM's folder")
+    cli.add_flags(
+        out, out_lm="[FILE] ARPA; gzipped if the name ends in .gz", out_class_lm="[DIR] a class LM's folder"
+    )
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -13,31 +13,21 @@ in ways/<way>/), and student.json. For several processes start it with torchrun,
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-public-pool", type=Path, required=True, metavar="DIR", help="features of the pool"
+    made = cli.parser(
+        __doc__,
+        in_public_pool="DIR features of the pool",
+        in_labels="[FILE] labels.jsonl, released; none: no votes",
+        in_public_feats="DIR features of dev and of transcripts",
+        in_public_nbest="[DIR] N-best lists of the pool",
+        in_public_lang="DIR language folder",
+        in_public_init="[DIR] model to begin with; none: from scratch",
+        out_dir="DIR the student's folder",
     )
-    made.add_argument("--in-labels", type=Path, metavar="FILE", help="labels.jsonl, released; none: no votes")
-    made.add_argument(
-        "--in-public-feats",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="features of dev and of transcripts",
-    )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="N-best lists of the pool")
-    made.add_argument("--in-public-lang", type=Path, required=True, metavar="DIR", help="language folder")
-    made.add_argument(
-        "--in-public-init", type=Path, metavar="DIR", help="model to begin with; none: from scratch"
-    )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the student's folder")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -20,8 +20,7 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse, plan, spend, draw step by step, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
+    made = cli.parser(__doc__, in_private_teachers="DIR the ensemble")
     made.add_argument(
         *("--in-shards", "--in-private-shards"), dest="in_shards", type=Path, required=True, metavar="DIR",
         help="of make_shards",
@@ -30,13 +29,14 @@ def main() -> None:
         *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
         help="the public pool",
     )  # fmt: skip
-    made.add_argument(
-        "--in-public-model", type=Path, metavar="DIR", help="whose sure tokens are not asked about"
+    cli.add_flags(
+        made,
+        in_public_model="[DIR] whose sure tokens are not asked about",
+        out_dir="DIR the labels",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the private data, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)
