@@ -57,11 +57,11 @@ def main() -> None:
 
     config = cli.load(TokenVotesConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
-    if (args.in_public_model is None) != (config.sure == 1):
+    if (args.in_public_model is None) != (config.public_threshold == 1):
         raise ConfigError(
-            "sure",
+            "public_threshold",
             "below 1 with --in-public-model, else 1",
-            f"{config.sure}",
+            f"{config.public_threshold}",
             "correct the value, or the flag",
         )
     torch.set_num_threads(args.num_jobs)

@@ -67,7 +67,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     Args:
         private: features folder with ``cuts_train.jsonl.gz``.
         public: features folder with ``cuts_dev.jsonl.gz``, of public speech.
-        init: a model that train_am wrote: its form and normalization are kept, and with ``start=pretrained``
+        init: a model that train_am wrote: its form and normalization are kept, and with ``init=pretrained``
             its weights.
 
     Raises:
@@ -79,7 +79,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     if isinstance(spec, ExportedSpec):
         raise DataError(init, "a model that train_am wrote", "an exported one", "train one with train_am")
     model = continue_model(init, spec, lang.tokens)
-    if config.start == "scratch":
+    if config.init == "scratch":
         fresh = new_model(spec, config.seed)
         fresh.mean, fresh.deviation = model.mean, model.deviation
         model = fresh

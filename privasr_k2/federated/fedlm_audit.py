@@ -163,7 +163,7 @@ def marks(
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed and the verdict (:func:`privasr_k2.privacy.audit.canaries.audit_canaries`),
+        the bounds, what is claimed and the verdict of :func:`.audit_canaries`,
         as the leader has them.
 
     Raises:

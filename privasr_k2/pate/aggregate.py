@@ -94,10 +94,10 @@ def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
         utterances=len(order),
     )  # fmt: skip
     # Whole utterances, as far as the budget goes.
-    places = order[: int(np.searchsorted(np.cumsum(queries), setting.asked, side="right"))]
+    places = order[: int(np.searchsorted(np.cumsum(queries), setting.max_queries, side="right"))]
     if not len(places):
         raise PrivacyError(
-            f"{setting.asked:,} votes",
+            f"{setting.max_queries:,} votes",
             f"the {queries[0]:,} of one utterance",
             "fewer",
             "more noise or epsilon",

@@ -34,7 +34,7 @@ def noisy_winners(
 ) -> np.ndarray:
     """(Q,) the answer to each query, :data:`UNANSWERED` where the check fails or the cap is reached.
 
-    All queries of ``counts`` are asked, in their order; only as many as ``setting.answers`` are answered.
+    All queries of ``counts`` are asked, in their order; only as many as ``setting.max_answers`` are answered.
     Noise is fresh at every call: write the result before it is used, and never draw it again.
 
     Args:
@@ -44,14 +44,14 @@ def noisy_winners(
         ties: breaks ties between noisy counts; None without noise.
     """
     if setting.event is None:
-        return np.where(np.arange(len(sizes)) < setting.answers, winners(counts, sizes), UNANSWERED)
+        return np.where(np.arange(len(sizes)) < setting.max_answers, winners(counts, sizes), UNANSWERED)
     chosen = mechanism(setting.mechanism)
     answers = np.full(len(sizes), UNANSWERED)
     passed = np.ones(len(sizes), dtype=bool)
     if chosen.needs_threshold and len(sizes):
         largest = np.maximum.reduceat(counts, np.cumsum(sizes) - sizes)
         passed = DiscreteGaussianNoise(setting.threshold_noise).add(largest) >= setting.threshold
-    answered = passed & (np.cumsum(passed) <= setting.answers)
+    answered = passed & (np.cumsum(passed) <= setting.max_answers)
     assert ties is not None
     noisy = chosen.noise(counts[np.repeat(answered, sizes)], setting.noise, 1.0, ties)
     answers[answered] = winners(noisy, sizes[answered])
@@ -72,7 +72,7 @@ def noisy_posteriors(
     """
     if setting.event is None:
         return values
-    assert stream is not None and len(sizes) <= setting.answers
+    assert stream is not None and len(sizes) <= setting.max_answers
     return mechanism(setting.mechanism).noise(values, setting.noise, largest_weight, stream)
 
 

@@ -134,7 +134,7 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         (("--mechanisms", "noise"), "--mechanisms: expected one of gnmax, lnmax"),
         (("--models", ""), "--models: expected"),
         (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
-        (("--start", "scratch", "--heads", "true"), "add --heads false"),
+        (("--init", "scratch", "--heads", "true"), "add --heads false"),
         (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax lnmax"),
         (
             ("--vote", "utterance", "--public-threshold", "0.8"),

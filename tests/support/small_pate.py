@@ -97,8 +97,8 @@ def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypot
 def mechanism(cls: type[Any] = MechanismConfig, **changes: Any) -> Any:
     """A configuration with some values changed."""
     values: dict[str, Any] = dict(
-        data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, epsilon_means="exact", noise=4.0,
-        answers=0, most_noise=0.0, least=0, asked=0, threshold=6.0, threshold_ratio=1.5,
+        data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, published_scale="none", noise=4.0,
+        max_answers=0, max_sigma=0.0, min_answers=0, max_queries=0, threshold=6.0, threshold_ratio=1.5,
     )  # fmt: skip
     if cls is not MechanismConfig:
         values |= {"order": "random", "seed": 1}

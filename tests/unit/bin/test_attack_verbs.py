@@ -230,8 +230,8 @@ def test_heads_of_a_public_model(
 def labels(folder: Path, mechanism: str) -> Path:
     """What a release of labels tells about itself."""
     config = MechanismConfig(
-        data="x/train", mechanism=mechanism, epsilon=8.0, delta=1e-5, epsilon_means="exact", noise=3.0,
-        answers=5, most_noise=0.0, least=0, asked=0, threshold=11.0, threshold_ratio=1.5,
+        data="x/train", mechanism=mechanism, epsilon=8.0, delta=1e-5, published_scale="none", noise=3.0,
+        max_answers=5, max_sigma=0.0, min_answers=0, max_queries=0, threshold=11.0, threshold_ratio=1.5,
     )  # fmt: skip
     setting = make_setting(config, teachers=15, available=5, largest_weight=1.0, utterances=5)
     told = about(

@@ -124,14 +124,16 @@ def test_answers_of_another_release_are_not_taken(tmp_path: Path) -> None:
 def test_only_what_the_budget_buys_is_asked() -> None:
     votes, hypotheses = made_votes(COUNTS * 10)
     asked = settle(votes, hypotheses, config())
-    assert len(asked.places) == asked.setting.answers == 22
+    assert len(asked.places) == asked.setting.max_answers == 22
     again = settle(replace(votes, counts=votes.counts[::-1].copy()), hypotheses, config())
     assert again.places.tolist() == asked.places.tolist()  # whatever the votes are
     assert settle(votes, hypotheses, config(seed=2)).places.tolist() != asked.places.tolist()
-    unsure = settle(votes, hypotheses, config(order="unsure", answers=5, noise=0.0))
+    unsure = settle(votes, hypotheses, config(order="unsure", max_answers=5, noise=0.0))
     assert [votes.ids[place] for place in unsure.places] == ["u0", "u1", "u2", "u3", "u4"]
-    checked = settle(votes, hypotheses, config(mechanism="confident_gnmax", noise=0.0, answers=5, asked=30))
-    assert len(checked.places) == 30 and checked.setting.answers == 5
+    checked = settle(
+        votes, hypotheses, config(mechanism="confident_gnmax", noise=0.0, max_answers=5, max_queries=30)
+    )
+    assert len(checked.places) == 30 and checked.setting.max_answers == 5
 
 
 def test_confident_answers_are_fewer(tmp_path: Path) -> None:
@@ -171,10 +173,10 @@ def test_frames_become_words(tmp_path: Path, of: str) -> None:
     assert {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()} == {"u0": "aab", "u1": "b"}
     assert about["votes_answered"] == 8 and about["utterances_answered"] == 2
     # Whole utterances, as far as the answers go.
-    short = settle(votes, None, config(mechanism=name, noise=0.0, answers=7))
+    short = settle(votes, None, config(mechanism=name, noise=0.0, max_answers=7))
     assert len(short.places) == 1
     with pytest.raises(PrivacyError, match="of one utterance"):
-        settle(votes, None, config(mechanism=name, noise=0.0, answers=2))
+        settle(votes, None, config(mechanism=name, noise=0.0, max_answers=2))
 
 
 def test_what_does_not_fit_is_refused() -> None:
