@@ -169,7 +169,8 @@ def marks(
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed, and the verdict, as :func:`privasr_k2.privacy.audit.canaries.audit_canaries`
+        the bounds, what is claimed, and the verdict, as
+        :func:`privasr_k2.privacy.audit.canaries.audit_canaries`
         gives them; those of the leader count.
 
     Raises:
