@@ -1,12 +1,13 @@
-r"""Let the teachers vote on a public pool, or on one job's share of it. What is written is private.
+r"""Let the teachers vote on a public pool, or on one job's share of it. The output is private.
 
-    python -m privasr_k2.bin.cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
-        --in-feats data/feats_pool --in-lang data/lang_char --in-public-nbest exp/pate/public/nbest_pool \
-        --out-votes exp/pate/votes/1.safetensors --config conf/votes.yaml --set role=pool job=1 num_jobs=2
+    privasr verb cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
+        --in-feats data/feats_pool --in-lang data/lang_char \
+        --in-public-nbest exp/pate/public/nbest_pool --out-votes exp/pate/votes/1.safetensors \
+        --config conf/pate.yaml#votes --set role=pool job=1 num_jobs=2
 
---in-private-teachers: folders 1 to I of train_am, or what train_heads wrote. --in-public-nbest (where
-utterances are voted on): hypotheses of a public model, or of a student of released labels; lists that private
-data have shaped are refused.
+--in-private-teachers holds folders 1 to I of train_am, or the output of train_heads.
+--in-public-nbest holds the hypotheses to vote on, of a public model or of a student of released
+labels. Lists that depend on private data are refused.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, vote, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
-    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="of make_shards")
-    made.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="the public pool")
-    made.add_argument(
+    parser = cli.parser(__doc__)
+    parser.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="teachers")
+    parser.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="output of make_shards")
+    parser.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="the public pool")
+    parser.add_argument(
         "--in-lang", type=Path, required=True, metavar="DIR", help="the teachers' language folder"
     )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="what is voted for, *.jsonl")
-    made.add_argument("--out-votes", type=Path, required=True, metavar="FILE", help="*.safetensors; private")
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    parser.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="hypotheses to vote on, *.jsonl")
+    parser.add_argument(
+        "--out-votes", type=Path, required=True, metavar="FILE", help="*.safetensors; private"
+    )
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

@@ -1,13 +1,13 @@
-"""Export for use elsewhere: an acoustic model, a recognizer for privasr transcribe, or N-best lists.
+r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lists.
 
     privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx
-    privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \\
+    privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
 
-A model takes (features (N, T, F) float32, lengths (N,) int64) and gives (log_probs (N, T', C), lengths (N,)).
-recognizer.yaml says which model, graph, features and weights make up a recognizer; its paths are relative, so
-that a tree may be moved. CTM needs lists with word times. With --in-scores, what score_nbest wrote, Kaldi's
-archives have the costs of these LMs, too: lm_cost.NAME.
+A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths (N,)).
+recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
+moved. CTM needs lists with word times. With --in-scores, the output of score_nbest, Kaldi's archives
+also have the costs of these LMs: lm_cost.NAME.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _NEEDS = {
 
 def main() -> None:
     """Parse, load and export."""
-    made = cli.parser(__doc__)
-    model = made.add_argument_group("a model")
+    parser = cli.parser(__doc__)
+    model = parser.add_argument_group("a model")
     model.add_argument("--in-model", type=Path, metavar="DIR", help="the model's folder")
     model.add_argument("--out-torchscript", type=Path, metavar="FILE", help="for example model.pt")
     model.add_argument("--out-onnx", type=Path, metavar="FILE", help="for example model.onnx")
-    recognizer = made.add_argument_group("a recognizer, with --in-model and the layers of decode")
+    recognizer = parser.add_argument_group("a recognizer, with --in-model and the layers of decode")
     recognizer.add_argument("--in-graph", type=Path, metavar="DIR", help="the graph folder")
     recognizer.add_argument("--in-feats", type=Path, metavar="DIR", help="the feature folder")
     recognizer.add_argument("--in-weights", type=Path, metavar="FILE", help="weights.json, chosen on dev")
     recognizer.add_argument("--out-recognizer", type=Path, metavar="FILE", help="recognizer.yaml")
-    lists = made.add_argument_group("N-best lists")
+    lists = parser.add_argument_group("N-best lists")
     lists.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
     lists.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of score_nbest")
     lists.add_argument("--out-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
     lists.add_argument("--out-ctm", type=Path, metavar="FILE", help="the best words with times")
     lists.add_argument("--out-trn", type=Path, metavar="FILE", help="the best words")
     lists.add_argument("--out-ref-trn", type=Path, metavar="FILE", help="the references")
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
     given = {

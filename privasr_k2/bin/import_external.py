@@ -1,15 +1,15 @@
-"""Import what was made elsewhere: an acoustic model, or a recognizer's output as N-best lists.
+r"""Import an acoustic model, or a recognizer's output as N-best lists.
 
     privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir exp/theirs/am
-    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \\
+    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/theirs/nbest_test/1.jsonl
 
-The model, exported as TorchScript or ONNX (icefall), takes (features (N, T, F), lengths (N,)) and
-gives (log_probs (N, T', C), lengths (N,)) of CTC; its features must be those of compute_features. A
-TorchScript file is a program that will be run: import only what you trust.
+The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T, F),
+lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of compute_features.
+A TorchScript file is a program that will be run: import only files that you trust.
 
---in-cuts gives references and users; utterances of it that the output lacks become utterances without
-a path. Without it, the lists have no references. CTM and trn become lists of one hypothesis, without
+--in-cuts gives references and users. Its utterances that the output lacks become utterances without
+a path. Without it the lists have no references. CTM and trn become lists of one hypothesis without
 scores.
 """
 
@@ -25,17 +25,19 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, read, check, write."""
-    made = cli.parser(__doc__)
-    source = made.add_mutually_exclusive_group(required=True)
+    parser = cli.parser(__doc__)
+    source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--raw-model", type=Path, metavar="FILE", help="model.pt or model.onnx")
     source.add_argument("--raw-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
     source.add_argument("--raw-ctm", type=Path, nargs="+", metavar="FILE", help="words with times")
     source.add_argument("--raw-trn", type=Path, metavar="FILE", help="words (utterance)")
-    made.add_argument("--raw-tokens", type=Path, metavar="FILE", help="the model's tokens.txt")
-    made.add_argument("--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz with the references")
-    made.add_argument("--out-dir", type=Path, metavar="DIR", help="the model's folder")
-    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists, JSON Lines")
-    args = cli.parse(made)
+    parser.add_argument("--raw-tokens", type=Path, metavar="FILE", help="the model's tokens.txt")
+    parser.add_argument(
+        "--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz with the references"
+    )
+    parser.add_argument("--out-dir", type=Path, metavar="DIR", help="the model's folder")
+    parser.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists, JSON Lines")
+    args = cli.parse(parser)
     model, lists = [args.raw_tokens, args.out_dir], [args.out_nbest]
     needed, others = (model, [*lists, args.in_cuts]) if args.raw_model else (lists, model)
     if None in needed or any(others):

@@ -1,15 +1,17 @@
-r"""Who was in the training? Membership inference against teachers, and against models made of all of them.
+r"""Infer membership in the training data: of teachers in shards, or of single models.
 
-    python -m privasr_k2.bin.infer_membership --in-models exp/pate/teachers/{1,2,3} \
-        --in-shards exp/pate/shards/shards.json --in-feats data/feats_given --in-lang data/lang_char \
-        --out-membership exp/pate/membership_teachers.json --config conf/membership.yaml
-    python -m privasr_k2.bin.infer_membership --in-models exp/pate/student exp/dpsgd/am \
+    privasr verb infer_membership --in-models exp/pate/teachers/{1,2,3} \
+        --in-shards exp/pate/shards/shards.json --in-feats data/feats_given \
+        --in-lang data/lang_char --out-membership exp/pate/membership_teachers.json \
+        --config conf/pate.yaml#membership
+    privasr verb infer_membership --in-models exp/pate/student exp/dpsgd/am \
         --in-reference exp/public/am --in-feats data/feats_given --in-others data/feats_given \
-        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/membership.yaml
+        --in-lang data/lang_char --out-membership exp/pate/membership.json \
+        --config conf/pate.yaml#membership
 
-With --in-shards the models are the teachers of the shards 1, 2, ..., or one folder of train_heads; else each
-is asked by itself who of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output
-is for the owner.
+With --in-shards the models are the teachers of shards 1, 2, ..., or one folder of train_heads. Else
+each model is attacked alone: members are from --in-feats, non-members from --in-others. The attack
+gives no bound on epsilon. The output is private.
 """
 
 from __future__ import annotations
@@ -27,26 +29,28 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, score, infer, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
+    parser = cli.parser(__doc__)
+    parser.add_argument(
         "--in-models",
         type=Path,
         nargs="+",
         required=True,
         metavar="DIR",
-        help="of train_am, or one of train_heads",
+        help="folders of train_am, or one of train_heads",
     )
-    made.add_argument("--in-feats", type=Path, required=True, metavar="FEATS", help="private speech")
-    made.add_argument("--in-shards", type=Path, metavar="FILE", help="shards.json, where models are teachers")
-    made.add_argument(
-        "--in-others", type=Path, nargs="*", default=[], metavar="FEATS", help="not in training"
+    parser.add_argument("--in-feats", type=Path, required=True, metavar="FEATS", help="private speech")
+    parser.add_argument(
+        "--in-shards", type=Path, metavar="FILE", help="shards.json, where models are teachers"
     )
-    made.add_argument("--in-reference", type=Path, metavar="DIR", help="a public model")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
-    made.add_argument("--out-membership", type=Path, required=True, metavar="FILE", help="JSON")
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    parser.add_argument(
+        "--in-others", type=Path, nargs="*", default=[], metavar="FEATS", help="speech outside the training"
+    )
+    parser.add_argument("--in-reference", type=Path, metavar="DIR", help="a public model")
+    parser.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="language folder")
+    parser.add_argument("--out-membership", type=Path, required=True, metavar="FILE", help="JSON")
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     if (args.in_shards is None) != bool(args.in_others):
         raise ConfigError(
             "--in-shards and --in-others", "one of them", "both or none", "see --help: teachers, or models"
@@ -75,18 +79,18 @@ def main() -> None:
         return unit_losses(models.hypothesis_scores, cuts_of(feats, roles), lang, config, device)
 
     private = losses([args.in_feats], [config.private_role])
-    found: dict[str, Any] = {"unit": config.unit}
+    results: dict[str, Any] = {"unit": config.unit}
     if args.in_shards is not None:
         shards = read_shards(args.in_shards)
         if shards.unit != config.unit:
             raise ConfigError("unit", f"{shards.unit}, that of the shards", config.unit, "set it")
-        found["teachers"] = of_teachers(private, shards.roster, config)
+        results["teachers"] = of_teachers(private, shards.roster, config)
     else:
         others = losses(args.in_others, config.other_roles)
         names = names_of(args.in_models)
-        found["models"] = of_models(private, others, names, config, reference=bool(reference))
-    write_json(args.out_membership, found)
-    log.info("%s", found)
+        results["models"] = of_models(private, others, names, config, reference=bool(reference))
+    write_json(args.out_membership, results)
+    log.info("%s", results)
 
 
 if __name__ == "__main__":

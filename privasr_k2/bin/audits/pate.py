@@ -71,8 +71,8 @@ def audit(args: argparse.Namespace) -> None:
     attack = AUDITS[mechanism(summary["mechanism"]).audit]
     asked, answers = summary["votes_planned"]["asked"], summary["votes_planned"]["answered"]
     whole = event_of(summary, asked, answers)
-    values = [summary[key] for key in ("mechanism", "noise", "threshold", "threshold_noise")]
-    setting = Setting(*values, asked, answers, whole, None)
+    known = {key: summary[key] for key in ("mechanism", "noise", "threshold", "threshold_noise")}
+    setting = Setting(**known, max_queries=asked, max_answers=answers, event=whole, epsilon=None)
     claim = VoteClaim(event_of(summary, 1, 1), whole, answers, summary["epsilon"]["delta"], RELATION)
     pairs, needed = {"tied": neighbours(summary["teachers"])}, math.ceil(setting.threshold)
     if summary["teachers"] / 2 + 1 <= needed <= summary["teachers"]:
