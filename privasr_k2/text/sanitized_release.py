@@ -33,7 +33,7 @@ class SanitizeConfig:
     Args:
         data: whose releases are added up: a corpus and its part.
         method: ``replace``, ``tag`` or ``delete``.
-        keep: the probability that a word is kept, from 0 to 1.
+        keep_prob: the probability that a word is kept, from 0 to 1.
         consistency: ``mention`` or ``document``.
         mentions, words_per_mention: how much may be kept in one utterance (document).
         utterances_per_user: in how many utterances of a user words may be kept; then the guarantee is for
@@ -43,7 +43,7 @@ class SanitizeConfig:
 
     data: str
     method: str
-    keep: float
+    keep_prob: float
     consistency: str
     mentions: int
     words_per_mention: int
@@ -53,8 +53,8 @@ class SanitizeConfig:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method}")
-        if not 0 <= self.keep <= 1:
-            raise ValueError(f"keep must be from 0 to 1, got {self.keep}")
+        if not 0 <= self.keep_prob <= 1:
+            raise ValueError(f"keep_prob must be from 0 to 1, got {self.keep_prob}")
         if self.consistency not in ("mention", "document"):
             raise ValueError(f"consistency must be mention or document, got {self.consistency}")
         if self.mentions < 0 or self.words_per_mention < 1:
@@ -75,7 +75,7 @@ def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGu
         sizes: class -> how many different words its list has; empty where nothing is drawn.
     """
     return uniform_replacement(
-        keep_probability=config.keep if sizes else 0.0,
+        keep_probability=config.keep_prob if sizes else 0.0,
         num_names=max(sizes.values(), default=2),
         mentions=config.mentions,
         words_per_mention=config.words_per_mention,
@@ -112,7 +112,7 @@ def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[st
     of_user = {} if found.epsilon_per_user is None else {"epsilon_per_user": found.epsilon_per_user}
     return {
         "method": config.method,
-        "keep": config.keep if lists else 0.0,
+        "keep_prob": config.keep_prob if lists else 0.0,
         "consistency": config.consistency,
         "mentions": config.mentions,
         "words_per_mention": config.words_per_mention,
@@ -159,7 +159,7 @@ def _sanitized(
         return [without_entities(text) for text in texts]
     by_document = config.consistency == "document"
     how = Replacement(
-        config.keep, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
+        config.keep_prob, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
     )
     return replace_words(texts, lists, how, begun.noise)
 
