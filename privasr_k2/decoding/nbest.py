@@ -31,7 +31,7 @@ from privasr_k2.decoding.first_pass import Decoder, total_scores
 from privasr_k2.decoding.posteriors import word_posteriors
 from privasr_k2.decoding.sampled import draw_paths
 from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
-from privasr_k2.graph.marks import Marks, Span
+from privasr_k2.graph.class_delimiters import ClassDelimiters, Span
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.ragged import items_of
 from privasr_k2.scoring.hypotheses import Weights
@@ -159,16 +159,16 @@ class NbestSearch:
             for utterance, one, paths in zip(utterances, word_lattices(lattice, self.weights), drawn):
                 if one is not None:
                     made = nbest(one, self.config) if paths is None else of_paths(one, paths)
-                    found = _with_classes(made, one, self.decoder.graph.marks)
+                    found = _with_classes(made, one, self.decoder.graph.delimiters)
                     results[utterance] = with_posteriors(found, one, self.config.posterior_scale)
         return results
 
 
-def _with_classes(found: Nbest, lattice: WordLattice, marks: Marks) -> Nbest:
+def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
     """With the spans of names in each path's alignment."""
-    if not marks.classes:
+    if not delimiters.classes:
         return found
-    paths = [replace(path, classes=marks.split(lattice.symbols(path.arcs))[1]) for path in found.paths]
+    paths = [replace(path, classes=delimiters.split(lattice.symbols(path.arcs))[1]) for path in found.paths]
     return replace(found, paths=tuple(paths))
 
 

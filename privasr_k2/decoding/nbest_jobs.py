@@ -58,7 +58,7 @@ class WordTimes:
 
     def __init__(self, lang: Lang, graph: Graph) -> None:
         check_same_tokens(lang.tokens, graph.tokens, model=lang.folder, graph=graph.folder)
-        spoken = tuple(graph.words[: graph.marks.first])
+        spoken = tuple(graph.words[: graph.delimiters.first])
         # Names that no list has: the language folder's last word is another.
         self._any_tokens = spoken[-1] == UNK
         if tuple(lang.words) != (spoken[:-1] if self._any_tokens else spoken):
