@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privasr_k2.decoding.acyclic import Dag
-from privasr_k2.decoding.compact import Compact, compact
+from privasr_k2.decoding.compact_lattice import CompactLattice, compact
 from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
 from privasr_k2.scoring.hypotheses import Weights
@@ -154,7 +154,7 @@ class Found:
         limited: whether ``max_states`` made the beam smaller than was asked for.
     """
 
-    arrays: Compact
+    arrays: CompactLattice
     beam: float
     limited: bool
 

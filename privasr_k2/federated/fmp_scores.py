@@ -16,7 +16,7 @@ import numpy as np
 
 from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.federated.adapted import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
+from privasr_k2.federated.adapted_lm import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
 from privasr_k2.federated.fmp_background import read_background
 from privasr_k2.federated.fmp_published_release import is_published, read_published
 from privasr_k2.federated.fmp_release import read_release, released_marginals

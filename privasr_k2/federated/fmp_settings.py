@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from privasr_k2.federated.adapted import Mixing
+from privasr_k2.federated.adapted_lm import Mixing
 from privasr_k2.federated.fmp_release import UNITS, FmpReleaseConfig
 from privasr_k2.federated.fmp_simulation import CacheConfig
 
@@ -19,7 +19,7 @@ class FmpConfig(CacheConfig):
     """Algorithm 1 of [liu2020]: caches, weights, and how scores come about; ``conf/fmp.yaml`` has defaults.
 
     Args:
-        lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted.Mixing`.
+        lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted_lm.Mixing`.
         normalized: divide by Z(h); false leaves it out, as the paper rescores. Perplexities need it.
         threshold: a released count is believed as far as it differs from the background's by more than so
             many standard deviations of its noise.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from privasr_k2.federated.adapted import LogFactors, Mixing, Nbest, log_factors, log_ratios
+from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, log_factors, log_ratios
 from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
 from privasr_k2.ragged import ranges
@@ -201,7 +201,7 @@ def _shared(epoch: Epoch, given: np.ndarray | None) -> np.ndarray:
     return found
 
 
-#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted.adapted_log_probs` of one model.
+#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted_lm.adapted_log_probs` of one model.
 AdaptedScores = Callable[[Sequence[Nbest], np.ndarray, LogFactors], np.ndarray]
 
 

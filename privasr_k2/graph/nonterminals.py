@@ -186,7 +186,7 @@ def _mass(sub: SubLm, kept: np.ndarray) -> float:
 
 
 def delimited_words(word_ids: dict[str, int], delimiters: ClassDelimiters) -> dict[str, int]:
-    """Words, and each tag with the number of its first delimiter, for :func:`privasr_k2.graph.grammar.grammar`."""
+    """Words, and each tag with the number of its first delimiter: ``word_ids`` of ``grammar``."""
     return {
         **word_ids,
         **{tag_of(name): delimiters.first + 2 * n for n, name in enumerate(delimiters.classes)},

@@ -33,7 +33,7 @@ _FIELDS = ("sources", "targets", "words", "costs", "scores")
 
 
 @dataclass(frozen=True, eq=False)
-class Compact:
+class CompactLattice:
     """A deterministic lattice of words; fields as in :class:`privasr_k2.decoding.lattices.Lattice`.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Arcs:
         return replace(self, sources=sources, costs=costs + self.costs, scores=scores + self.scores)
 
 
-def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compact | None:
+def compact(lattice: WordLattice, beam: float, max_states: int | None) -> CompactLattice | None:
     """The compact lattice of all word sequences within a beam of the best one.
 
     Args:
@@ -158,7 +158,9 @@ def _without_epsilons(
     return anchors, _best(_joined(ways))
 
 
-def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None) -> Compact | None:
+def _deterministic(
+    arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None
+) -> CompactLattice | None:
     """Subsets of the states of ``arcs``, level by level.
 
     Args:
@@ -237,14 +239,14 @@ def _digests(members: _Arcs, num: int) -> np.ndarray:
     return found
 
 
-def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> Compact:
+def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> CompactLattice:
     """Without what does not lead to the final state, which becomes the last."""
     dag = Dag(len(frames), arcs.sources, arcs.targets)
     leads = np.isfinite(dag.best_to(final, np.zeros(len(arcs.words))))
     number, arcs = np.cumsum(leads) - 1, arcs.take(leads[arcs.targets])
     arcs = arcs.take(np.lexsort((arcs.words, arcs.sources)))
     sources, targets = number[arcs.sources], number[arcs.targets]
-    return Compact(frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1])
+    return CompactLattice(frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1])
 
 
 def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
