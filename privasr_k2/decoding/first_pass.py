@@ -66,7 +66,7 @@ class SearchConfig:
 
 
 class FirstPass(ABC, Generic[G]):
-    """What every back end does: search one graph.
+    """The interface of all back ends: search in one graph.
 
     Args:
         graph: the graph.
@@ -211,13 +211,13 @@ class Decoder(FirstPass[Graph]):
         said = best.symbols if self.graph.delimiters.classes else best.aux_labels
         labels = k2.RaggedTensor(arcs_of.compose(said.shape), said.values)
         symbols = labels.remove_axis(1).remove_values_leq(0).tolist()
-        found = arcs_of.row_splits(1).diff().tolist()
+        num_arcs = arcs_of.row_splits(1).diff().tolist()
         hyps: list[Hyp | None] = []
         for n, path in enumerate(symbols):
             words, classes = self.graph.delimiters.split(path)
             text = " ".join(self.graph.words[word] for word in words)
             hyp = Hyp(lm_weight, insertion_penalty, text, am[n], lm[n], classes)
-            hyps.append(hyp if found[n] > 0 else None)
+            hyps.append(hyp if num_arcs[n] > 0 else None)
         return hyps
 
 

@@ -68,14 +68,14 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         """As :meth:`FirstPass.decode`; a point of the grid without a path leaves the utterance without."""
         self.check_log_probs(log_probs)
         scores = log_probs.detach().float().cpu().numpy()
-        found: list[list[Hyp]] = [[] for _ in lengths]
+        results: list[list[Hyp]] = [[] for _ in lengths]
         points = [(w, p) for w in self.config.lm_weights for p in self.config.insertion_penalties]
         for point in points:
             search = self._search(point)
             for row, frames in enumerate(lengths.tolist()):
                 hyp = self._best(search, scores[row, :frames], point) if frames else None
-                found[row] += [hyp] if hyp is not None else []
-        return [tuple(hyps) if len(hyps) == len(points) else None for hyps in found]
+                results[row] += [hyp] if hyp is not None else []
+        return [tuple(hyps) if len(hyps) == len(points) else None for hyps in results]
 
     def _search(self, point: tuple[float, float]) -> Any:
         """The search at a point; the last one is kept, because after tuning there is only one."""

@@ -179,9 +179,9 @@ class LatticeSearch:
         """
         results: list[Found | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
-            for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
-                if one is not None:
-                    results[utterance] = widest(one, self.config)
+            for utterance, word_lattice in zip(utterances, word_lattices(lattice, self.weights)):
+                if word_lattice is not None:
+                    results[utterance] = widest(word_lattice, self.config)
         return results
 
 

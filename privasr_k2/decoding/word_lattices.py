@@ -58,8 +58,8 @@ class WordLattice:
 
 
 def _said(splits: np.ndarray, values: np.ndarray, arcs: np.ndarray) -> tuple[int, ...]:
-    found = values[rows_of(splits, arcs)[1]]
-    return tuple(found[found > 0].tolist())
+    spoken = values[rows_of(splits, arcs)[1]]
+    return tuple(spoken[spoken > 0].tolist())
 
 
 def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | None]:

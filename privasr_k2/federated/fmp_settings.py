@@ -60,11 +60,13 @@ class FmpConfig(CacheConfig):
             raise ValueError(f"criterion must be one of {' '.join(CRITERIA)}, got {self.criterion!r}")
 
     def tried(self) -> list[dict[str, float]]:
-        """What tune_fmp tries with every lambda: points of the grid; an empty one where there is none."""
+        """Points of the grid that are tried with every lambda; one empty point without a grid."""
         lists = {"alpha": self.alphas, "beta": self.betas, "kernel_bandwidth": self.kernel_bandwidths}
         names = [name for name, values in lists.items() if values]
         points = [dict(zip(names, values)) for values in product(*(lists[name] for name in names))]
-        return [one for one in points if one.get("alpha", self.alpha) + one.get("beta", self.beta) <= 1]
+        return [
+            point for point in points if point.get("alpha", self.alpha) + point.get("beta", self.beta) <= 1
+        ]
 
 
 @dataclass(frozen=True)

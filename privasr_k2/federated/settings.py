@@ -27,7 +27,7 @@ FINER_THAN_CLIENTS = ("mention", "utterance")
 
 @dataclass(frozen=True)
 class WeightsConfig:
-    """What a client's update counts in the average [liu2021, eq. 5].
+    """The weight of a client's update in the average [liu2021, eq. 5].
 
     Args:
         by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
@@ -59,7 +59,7 @@ class WeightsConfig:
 
 @dataclass(frozen=True)
 class PrivacyConfig:
-    """What bounds and hides a client's part.
+    """Clipping and noise of a client's update.
 
     Args:
         clip: largest L2 norm of a client's whole update, above 0; None = no limit.
@@ -217,7 +217,7 @@ class FedLmConfig:
         return Strategy(name, self.rounds, bands=bands)
 
     def denominator(self, clients: int) -> float:
-        """What the sum is divided by under a claim: public, whoever takes part and whoever fails."""
+        """The divisor of the sum under a claim: public, whoever takes part or fails."""
         return expected_size(self.sampling_for(clients), clients) * self.weights.mean
 
 

@@ -211,13 +211,13 @@ def _outcomes(
     """(W,) what each word becomes, as a number on its class's list."""
     count = len(words.labels)
     kept = _bernoulli(keep_prob, count, noise("keep")) & words.may_keep & (words.listed >= 0)
-    made = np.where(kept, words.listed, 0)
+    outcomes = np.where(kept, words.listed, 0)
     for label, size in enumerate(sizes):
         # Drawn for kept words as well: how many words were kept shows in no stream's length.
         of_class = np.flatnonzero(words.labels == label)
         drawn = uniform_below(size, len(of_class), noise(f"words of {words.classes[label]}"))
-        made[of_class] = np.where(kept[of_class], made[of_class], drawn)
-    return made[words.draws]
+        outcomes[of_class] = np.where(kept[of_class], outcomes[of_class], drawn)
+    return outcomes[words.draws]
 
 
 def _bernoulli(p: float, count: int, stream: NoiseStream) -> np.ndarray:

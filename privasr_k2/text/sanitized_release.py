@@ -69,7 +69,7 @@ class SanitizeConfig:
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
-    """What holds for every class: that of the longest list, whose words tell most where they are kept.
+    """The guarantee for every class: that of the longest list, whose kept words are the most informative.
 
     Args:
         sizes: class -> how many different words its list has; empty where nothing is drawn.
@@ -101,15 +101,15 @@ def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
 
 
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What was set and what it guarantees, as plain values: nothing of it depends on the text.
+    """Settings and guarantee as plain values; nothing depends on the text.
 
     ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at delta 0.
     """
     sizes = {label: len(words) for label, words in lists.items()}
-    found = guarantee(config, sizes)
+    bound = guarantee(config, sizes)
     of_class = {label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()}
     unit = "document" if config.consistency == "document" else "utterance"
-    of_user = {} if found.epsilon_per_user is None else {"epsilon_per_user": found.epsilon_per_user}
+    of_user = {} if bound.epsilon_per_user is None else {"epsilon_per_user": bound.epsilon_per_user}
     return {
         "method": config.method,
         "keep_prob": config.keep_prob if lists else 0.0,
@@ -119,8 +119,8 @@ def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[st
         "utterances_per_user": config.utterances_per_user,
         "words_on_lists": sizes,
         "epsilon_per_word": of_class,
-        "epsilon_per_mention": found.epsilon_per_mention,
-        f"epsilon_per_{unit}": found.epsilon_per_utterance,
+        "epsilon_per_mention": bound.epsilon_per_mention,
+        f"epsilon_per_{unit}": bound.epsilon_per_utterance,
         **of_user,
     }
 
@@ -145,8 +145,8 @@ def sanitize(
     """
     about = out / ABOUT
     if not (about.exists() and read_json(about)["release"] == begun.entry.release):
-        made = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
-        _write(out, made, worth(config, lists), begun.entry.release)
+        sanitized = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
+        _write(out, sanitized, worth(config, lists), begun.entry.release)
     begun.finish()
 
 

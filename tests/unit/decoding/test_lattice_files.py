@@ -67,7 +67,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         changed(path, header, **arrays)
         with pytest.raises(DataError, match=message) as error:
             read_lattices(tmp_path)
-        assert "1.safetensors" in str(error.value) and "make_lattices" in str(error.value)
+        assert "1.safetensors" in str(error.value) and "decode" in str(error.value)
 
     refused("the format 'other'", {"format": "other"})
     refused("u1: the word 8 of 4", {"words": list(WORDS[:4])})
