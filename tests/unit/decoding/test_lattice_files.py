@@ -76,10 +76,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     refused("topological order", targets=np.zeros(200, dtype=np.int32))
     refused("different lengths", words=np.ones(3, dtype=np.int32))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="lattices that make_lattices wrote"):
+    with pytest.raises(DataError, match="lattices of decode"):
         read_lattices(tmp_path)
     path.write_bytes(b"")
-    with pytest.raises(DataError, match="lattices that make_lattices wrote"):
+    with pytest.raises(DataError, match="lattices of decode"):
         read_lattices(tmp_path)
 
 
