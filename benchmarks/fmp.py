@@ -32,7 +32,7 @@ from benchmarks.measuring import least
 from benchmarks.rescoring import made_lists, read_lists
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
-from privasr_k2.federated.adapted import Mixing, adapted_log_probs
+from privasr_k2.federated.adapted_lm import Mixing, adapted_log_probs
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,
     epochs,

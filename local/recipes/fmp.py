@@ -90,7 +90,7 @@ def stages(r: Recipe, o: Options) -> None:
         file = m.release(name, "fmp_published", epsilon=epsilon)
         system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", narrow,
                release=file, not_private=exact, epsilon=epsilon, unit="utterance", published=True)
-    m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted
+    m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted_lm
     if o.epsilons:
         m.audit(o.privacy_unit[-1])                                     # 16
     r.report(17, manifests=data.manifests)

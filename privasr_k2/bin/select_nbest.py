@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
-from privasr_k2.decoding.rescored import oracle_records, rescored_records
 from privasr_k2.decoding.rescoring import read_rescoring
+from privasr_k2.decoding.selected_hyps import oracle_records, rescored_records
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.corpus_info import read_corpus_info

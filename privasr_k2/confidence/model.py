@@ -162,7 +162,7 @@ def examples_of(
     """
     targets = targets_of(lists, scored_units)
     values, kept = select(found, names, lists.place)[found.best], targets.scored
-    seen = hashes_of(one.id for one in lists.lists)
+    seen = hashes_of(nbest.id for nbest in lists.lists)
     return Examples(values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place)
 
 
@@ -181,7 +181,7 @@ def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
     Raises:
         DataError: there are such, with the line of the first one.
     """
-    seen = np.isin(hashes_of(one.id for one in lists.lists), trained_on)
+    seen = np.isin(hashes_of(nbest.id for nbest in lists.lists), trained_on)
     if seen.any():
         first = lists.lists[int(seen.argmax())].id
         raise DataError(
@@ -199,14 +199,14 @@ def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[Nbe
         confidences: (W,) in [0, 1], of the words of all hypotheses.
     """
     at = 0
-    for one in lists.lists:
+    for nbest in lists.lists:
         hyps = []
-        for hyp in one.hyps:
+        for hyp in nbest.hyps:
             end = at + len(hyp.words.split())
             values = tuple(round(float(value), _CONFIDENCE_DIGITS) for value in confidences[at:end])
             hyps.append(replace(hyp, confidences=values))
             at = end
-        yield replace(one, hyps=tuple(hyps))
+        yield replace(nbest, hyps=tuple(hyps))
 
 
 def train_model(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EndToEndConfig(ShareConfig):
-    """What to decode and how; defaults in ``conf/pate.yaml#decode_e2e``.
+    """Options of end-to-end decoding; defaults in section ``decode_e2e``.
 
     Args:
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
@@ -98,12 +98,12 @@ def decode_e2e(
         return [found or None for found in lists]
 
     for cut, found in recognized(recognize, cuts, config, device):
-        said, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-        told = (cut.id, part, said.speaker or "", said.text or "", found is None)
+        supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
+        about = (cut.id, part, supervision.speaker or "", supervision.text or "", found is None)
         texts = in_words(found or (), model.tokens or ())
         hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
-        ranked = tuple(Hypothesis(rank, *one, {}) for rank, one in enumerate(texts, start=1))
-        yield Record(*told, hyps), NbestList(*told, ranked)
+        ranked = tuple(Hypothesis(rank, *fields, {}) for rank, fields in enumerate(texts, start=1))
+        yield Record(*about, hyps), NbestList(*about, ranked)
 
 
 def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:

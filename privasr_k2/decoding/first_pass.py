@@ -59,7 +59,7 @@ class SearchConfig(Checked):
 
 
 class FirstPass(ABC, Generic[G]):
-    """What every back end does: search one graph.
+    """The interface of all back ends: search in one graph.
 
     Args:
         graph: the graph.
@@ -131,7 +131,7 @@ class Decoder(FirstPass[Graph]):
         self._search_graph = k2.Fsa(graph.HLG.arcs.clone(), aux_labels=graph.HLG.aux_labels)
         self._search_graph.scores = graph.HLG.lm_scores * config.search_lm_weight
         self._search_graph.lm_scores = graph.HLG.lm_scores
-        if graph.marks.classes:
+        if graph.delimiters.classes:
             self._search_graph.symbols = graph.HLG.symbols
 
     @classmethod
@@ -173,7 +173,7 @@ class Decoder(FirstPass[Graph]):
         """The lattices of some utterances, the longest first.
 
         Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words; with the
-        marks of a graph with classes between them they are ``symbols``.
+        delimiters of a graph with classes between them they are ``symbols``.
         """
         import k2
         import torch
@@ -201,16 +201,16 @@ class Decoder(FirstPass[Graph]):
         arcs_of = best.arcs.shape().remove_axis(1)
         am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
         lm = k2.RaggedTensor(arcs_of, best.lm_scores.double()).sum().tolist()
-        said = best.symbols if self.graph.marks.classes else best.aux_labels
+        said = best.symbols if self.graph.delimiters.classes else best.aux_labels
         labels = k2.RaggedTensor(arcs_of.compose(said.shape), said.values)
         symbols = labels.remove_axis(1).remove_values_leq(0).tolist()
-        found = arcs_of.row_splits(1).diff().tolist()
+        num_arcs = arcs_of.row_splits(1).diff().tolist()
         hyps: list[Hyp | None] = []
         for n, path in enumerate(symbols):
-            words, classes = self.graph.marks.split(path)
+            words, classes = self.graph.delimiters.split(path)
             text = " ".join(self.graph.words[word] for word in words)
             hyp = Hyp(lm_weight, insertion_penalty, text, am[n], lm[n], classes)
-            hyps.append(hyp if found[n] > 0 else None)
+            hyps.append(hyp if num_arcs[n] > 0 else None)
         return hyps
 
 

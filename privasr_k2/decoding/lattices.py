@@ -16,7 +16,7 @@ from annotated_types import Ge
 
 from privasr_k2.constraints import Checked, FiniteOrZero
 from privasr_k2.decoding.acyclic import Dag
-from privasr_k2.decoding.compact import Compact, compact
+from privasr_k2.decoding.compact_lattice import CompactLattice, compact
 from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
 from privasr_k2.scoring.hypotheses import Weights
@@ -149,7 +149,7 @@ class Found:
         limited: whether ``max_states`` made the beam smaller than was asked for.
     """
 
-    arrays: Compact
+    arrays: CompactLattice
     beam: float
     limited: bool
 
@@ -174,9 +174,9 @@ class LatticeSearch:
         """
         results: list[Found | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
-            for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
-                if one is not None:
-                    results[utterance] = widest(one, self.config)
+            for utterance, word_lattice in zip(utterances, word_lattices(lattice, self.weights)):
+                if word_lattice is not None:
+                    results[utterance] = widest(word_lattice, self.config)
         return results
 
 

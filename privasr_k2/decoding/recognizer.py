@@ -1,4 +1,4 @@
-"""What a recipe has trained, put together for single recordings: features, model, graph and weights."""
+"""A trained recognizer for single recordings: features, model, graph and weights."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def describe(
         weights: ``weights.json``, chosen on dev.
         search: pruning; its grid is replaced by the chosen point.
     """
-    made = configuration.load(_FeatureFacts, [features / "features.yaml"])
+    features_of = configuration.load(_FeatureFacts, [features / "features.yaml"])
     chosen = read_weights(weights)
     return RecognizerSpec(
         model=os.path.relpath(model, beside),
         graph=os.path.relpath(graph, beside),
-        features=made.kind,
-        sampling_rate=made.sampling_rate,
+        features=features_of.kind,
+        sampling_rate=features_of.sampling_rate,
         search=dataclasses.replace(
             search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
         ),

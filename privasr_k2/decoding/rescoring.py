@@ -111,7 +111,7 @@ class Candidates:
             lm_totals: (H,) of :meth:`lm_totals`.
             lm_weights, penalties: (G,) each.
         """
-        found = np.empty((len(lm_weights), len(self.starts)), dtype=np.int64)
+        chosen = np.empty((len(lm_weights), len(self.starts)), dtype=np.int64)
         rows = max(1, _BLOCK // len(self.am))
         for start in range(0, len(lm_weights), rows):
             points = slice(start, start + rows)
@@ -121,8 +121,8 @@ class Candidates:
             top = np.maximum.reduceat(scores, self.starts, axis=1)
             is_top = scores == top[:, self.utterance]
             first = np.where(is_top, np.arange(len(self.am)), len(self.am))
-            found[points] = np.minimum.reduceat(first, self.starts, axis=1)
-        return found
+            chosen[points] = np.minimum.reduceat(first, self.starts, axis=1)
+        return chosen
 
     def oracle(self) -> np.ndarray:
         """The hypothesis with the fewest errors of each utterance, of the lowest rank: (N,)."""
@@ -148,7 +148,7 @@ class Point:
 
 @dataclass(frozen=True)
 class GridConfig(Checked):
-    """What is tried on dev.
+    """The grid of weights that is tried on dev.
 
     Args:
         interpolation: ``linear`` or ``log_linear``.
@@ -213,7 +213,7 @@ def choose(errors: Mapping[Point, int]) -> Point:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """What was chosen on dev: the content of ``rescoring.json``.
+    """The choice on dev: the content of ``rescoring.json``.
 
     Attributes:
         lms: names of the LMs, in the order of ``point.lambdas``.

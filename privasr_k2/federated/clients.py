@@ -41,7 +41,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class ClientText:
-    """What lies on one device: its utterances in the order of the file, at least one of them with words."""
+    """The text of one device: its utterances in the order of the file, at least one of them with words."""
 
     name: str
     utterances: tuple[Utterance, ...]
@@ -49,7 +49,7 @@ class ClientText:
     @property
     def num_words(self) -> int:
         """Words of all utterances."""
-        return sum(len(one.words) for one in self.utterances)
+        return sum(len(utterance.words) for utterance in self.utterances)
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
     Raises:
         DataError: nothing is left.
     """
-    ordered = sorted(lists, key=lambda one: one.id)
-    speakers = [one.speaker for one in ordered]
+    ordered = sorted(lists, key=lambda utterance: utterance.id)
+    speakers = [utterance.speaker for utterance in ordered]
     names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
-    return group((name, _transcript(one, config.text)) for name, one in zip(names, ordered))
+    return group((name, _transcript(utterance, config.text)) for name, utterance in zip(names, ordered))
 
 
 def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
@@ -102,9 +102,9 @@ def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
         DataError: nothing is left.
     """
     of_client: dict[str, list[Utterance]] = {}
-    for name, one in utterances:
-        if one.words:
-            of_client.setdefault(name, []).append(one)
+    for name, utterance in utterances:
+        if utterance.words:
+            of_client.setdefault(name, []).append(utterance)
     if not of_client:
         raise DataError("the clients", "utterances with words", "none", "decode the adaptation part again")
     return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
@@ -117,13 +117,13 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
         (
             {
                 "client": client.name,
-                "id": one.id,
-                "words": " ".join(one.words),
-                "num_words": len(one.words),
-                "confidences": None if one.confidences is None else list(one.confidences),
+                "id": utterance.id,
+                "words": " ".join(utterance.words),
+                "num_words": len(utterance.words),
+                "confidences": None if utterance.confidences is None else list(utterance.confidences),
             }
             for client in clients
-            for one in client.utterances
+            for utterance in client.utterances
         ),
     )
 
@@ -136,28 +136,33 @@ def read_clients(path: Path) -> list[ClientText]:
             number of words than is said; confidences that are not one for each word, or outside [0, 1]; an
             utterance twice. A client without words; no client.
     """
-    found: dict[str, list[Utterance]] = {}
+    by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
     for number, line in read_lines(path):
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        client, one = _parsed(place, parse_record(line, place, way_out=_REPAIR))
-        if one.id in places:
-            raise DataError(place, "every utterance once", f"{one.id} again, as in {places[one.id]}", _REPAIR)
-        places[one.id] = place
-        found.setdefault(client, []).append(one)
-    if not found:
+        client, utterance = _parsed(place, parse_record(line, place, way_out=_REPAIR))
+        if utterance.id in places:
+            raise DataError(
+                place, "every utterance once", f"{utterance.id} again, as in {places[utterance.id]}", _REPAIR
+            )
+        places[utterance.id] = place
+        by_client.setdefault(client, []).append(utterance)
+    if not by_client:
         raise DataError(path, "an utterance a line", "none", _REPAIR)
-    for client, utterances in found.items():
-        if not any(one.words for one in utterances):
+    for client, utterances in by_client.items():
+        if not any(utterance.words for utterance in utterances):
             raise DataError(
                 f"{places[utterances[0].id]}: client {client!r}",
                 "at least one word",
                 f"{len(utterances)} transcripts without words",
                 "leave the client out",
             )
-    return [ClientText(name, tuple(one for one in found[name] if one.words)) for name in sorted(found)]
+    return [
+        ClientText(name, tuple(utterance for utterance in by_client[name] if utterance.words))
+        for name in sorted(by_client)
+    ]
 
 
 def table(clients: Sequence[ClientText]) -> dict[str, Any]:

@@ -58,13 +58,13 @@ def chunks(cohort: Sequence[ClientData], *, batch_size: int, positions: int) -> 
         positions: 1 = every client by itself.
     """
     means = np.array([client.text.lengths.mean() if len(client.text) else 0.0 for client in cohort])
-    found: list[list[ClientData]] = []
+    chunked: list[list[ClientData]] = []
     room = 0.0
-    for place in np.argsort(-means, kind="stable").tolist():
-        size = means[place] * min(batch_size, len(cohort[place].text))
-        if not found or size > room:
-            found.append([])
+    for index in np.argsort(-means, kind="stable").tolist():
+        size = means[index] * min(batch_size, len(cohort[index].text))
+        if not chunked or size > room:
+            chunked.append([])
             room = float(positions)
-        found[-1].append(cohort[place])
+        chunked[-1].append(cohort[index])
         room -= size
-    return found
+    return chunked

@@ -77,14 +77,14 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
         raise DataError(
             "the vocabulary", "words for the canaries", f"{len(words)} words", "take longer secrets"
         )
-    found = []
+    canaries = []
     for number in range(config.canaries):
         generator = stream(seed, "canary", number)
         sentences: dict[tuple[str, ...], None] = {}
         while len(sentences) < config.candidates:
             sentences[tuple(generator.choice(words, size=config.secret_words).tolist())] = None
-        found.append(Canary(tuple(sentences), int(generator.integers(config.candidates))))
-    return found
+        canaries.append(Canary(tuple(sentences), int(generator.integers(config.candidates))))
+    return canaries
 
 
 def plant(clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: int) -> list[ClientText]:
@@ -104,7 +104,7 @@ def exposure_of(
     scorer: NeuralScorer, canaries: Sequence[Canary], config: AuditConfig, delta: float
 ) -> dict[str, Any]:
     """Ranks, exposures in bits, and the bound on epsilon that all canaries of one model give."""
-    losses = -scorer.score_sentences([one for canary in canaries for one in canary.candidates])
+    losses = -scorer.score_sentences([candidate for canary in canaries for candidate in canary.candidates])
     by_canary = losses.reshape(len(canaries), -1)
     own = np.array([canary.planted for canary in canaries])
     others = np.ones(by_canary.shape, dtype=bool)
@@ -145,7 +145,7 @@ def membership_of(
 
 
 def _gain(before: NeuralScorer, after: NeuralScorer, client: ClientText) -> float:
-    sentences = [one.words for one in client.utterances]
+    sentences = [utterance.words for utterance in client.utterances]
     return float(after.token_log_probs(sentences).mean() - before.token_log_probs(sentences).mean())
 
 
@@ -182,9 +182,9 @@ def marks(
         federation = Federation(everyone, make_trainer(), replaced)
         scores = np.zeros(len(coordinates))
         noisy = _with_noise(config, share)
-        for one in rounds(federation, noisy, process, Drawn("cohorts", None), None):
-            if one.delta is not None:
-                scores += one.delta.numpy()[coordinates]
+        for finished in rounds(federation, noisy, process, Drawn("cohorts", None), None):
+            if finished.delta is not None:
+                scores += finished.delta.numpy()[coordinates]
         return scores
 
     claimed = spending(config, len(clients) + audit.marks)
@@ -216,6 +216,6 @@ def split_members(clients: Sequence[ClientText], seed: int) -> tuple[list[Client
         raise DataError("the clients", "two or more", str(len(clients)), "give more")
     inside = set(stream(seed, "members").permutation(len(clients))[: (len(clients) + 1) // 2].tolist())
     groups: Mapping[bool, list[ClientText]] = {True: [], False: []}
-    for place, client in enumerate(clients):
-        groups[place in inside].append(client)
+    for index, client in enumerate(clients):
+        groups[index in inside].append(client)
     return groups[True], groups[False]

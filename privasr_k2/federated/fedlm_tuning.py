@@ -67,9 +67,10 @@ def divide(
 
     groups = sorted({group(client) for client in (*training, *scored)})
     drawn = stream(seed, "tuning").permutation(len(groups))[: (len(groups) + 1) // 2].tolist()
-    inside = {groups[place] for place in drawn}
+    inside = {groups[index] for index in drawn}
     clients = [client for client in training if group(client) in inside]
-    sentences = [list(one.words) for c in scored if group(c) not in inside for one in c.utterances]
+    others = [client for client in scored if group(client) not in inside]
+    sentences = [list(utterance.words) for client in others for utterance in client.utterances]
     if not clients or not sentences:
         raise DataError("the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client")
     return clients, sentences
@@ -111,17 +112,17 @@ def tune(
         tried = replace(
             own, client=replace(own.client, lr=client_lr), server=replace(own.server, lr=server_lr)
         )
-        trainer, found = make_trainer(tried), []
-        for one in rounds(Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None):
-            done = one.number + 1
+        trainer, perplexities = make_trainer(tried), []
+        for finished in rounds(Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None):
+            done = finished.number + 1
             if done == tried.rounds or (tried.eval_every and done % tried.eval_every == 0):
-                trainer.load(one.stand.server.weights)
+                trainer.load(finished.stand.server.weights)
                 scorer = NeuralScorer(trainer.model, vocabulary)
-                found.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
-        ppl, number = min(found) if config.select_round == "best" else found[-1]
+                perplexities.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
+        ppl, number = min(perplexities) if config.select_round == "best" else perplexities[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
         log.info("client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number)
-    best = min(grid, key=lambda one: one["ppl"])
+    best = min(grid, key=lambda finished: finished["ppl"])
     return {"client_lr": best["client_lr"], "server_lr": best["server_lr"], "grid": grid}
 
 
@@ -131,8 +132,8 @@ def read_rates(path: Path) -> list[str]:
     Raises:
         DataError: something else.
     """
-    found = read_json(path)
+    rates = read_json(path)
     try:
-        return [f"client.lr={float(found['client_lr'])}", f"server.lr={float(found['server_lr'])}"]
+        return [f"client.lr={float(rates['client_lr'])}", f"server.lr={float(rates['server_lr'])}"]
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "what tune_fedlm writes", repr(error), "tune again") from error

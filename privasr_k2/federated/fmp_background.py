@@ -44,9 +44,9 @@ def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
         DataError: another kind of file, or unigrams of the words of another model.
     """
     what = "unigrams of make_background"
-    told, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")
+    header, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")
     unigrams = arrays["unigrams"]
-    if told.get("words") != numbers.digest:
+    if header.get("words") != numbers.digest:
         raise DataError(path, "unigrams of the words of --in-lm", "of others", "make them with that model")
     if unigrams.shape != (numbers.size,) or not (np.isfinite(unigrams) & (unigrams >= 0)).all():
         raise DataError(path, what, "other numbers than probabilities of its words", "make them")

@@ -51,13 +51,13 @@ def write_published(
     if not (path.exists() and header_of(path).get("release") == begun.entry.release):
         sums = published_sums(spoken, config.caches, background)
         marginals = published_marginals(sums, config.epsilon, begun)
-        told = {
+        header = {
             "release": begun.entry.release,
             "published": dataclasses.asdict(config),
             "words": spoken.numbers.digest,
         }
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({"marginals": marginals}, str(temporary), {"json": json.dumps(told)})
+            save_file({"marginals": marginals}, str(temporary), {"json": json.dumps(header)})
     begun.finish()
 
 
@@ -72,12 +72,12 @@ def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[s
     Raises:
         DataError: they are of another vocabulary.
     """
-    told, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
-    if told.get("words") != numbers.digest:
+    header, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
+    if header.get("words") != numbers.digest:
         found = "those of another"
         raise DataError(path, "marginals of this vocabulary", found, "give the model they were made for")
     config, marginals = (
-        from_values(PublishedConfig, settings_in(told, "published"), path),
+        from_values(PublishedConfig, settings_in(header, "published"), path),
         arrays["marginals"],
     )
     good = marginals.shape == (config.rounds, numbers.size) and np.isfinite(marginals).all()

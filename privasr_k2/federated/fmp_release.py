@@ -85,7 +85,7 @@ class FmpReleaseConfig(Checked):
 
 @dataclass(frozen=True)
 class FmpMechanism:
-    """What a configuration comes to: strategy, steps, noise, and what they cost. It looks at no data."""
+    """The mechanism of a configuration: strategy, steps, noise, and their cost. It reads no data."""
 
     config: FmpReleaseConfig
 
@@ -106,7 +106,7 @@ class FmpMechanism:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """What is measured."""
+        """The linear measurements of the increments."""
         return Strategy(self.config.strategy, self.config.rounds, self.config.decay)
 
     @property
@@ -230,16 +230,16 @@ def clipped_increments(
     gathering = csr_array((np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0]))
     rows = csr_array(gathering @ counts)[np.flatnonzero(kept)]
     values = _clipped(csr_array(rows), mechanism.config.bound, mechanism.norm)
-    found = np.zeros((num_rounds, size), dtype=np.int64)
+    increments = np.zeros((num_rounds, size), dtype=np.int64)
     where = np.repeat(in_round[kept], np.diff(rows.indptr)), rows.indices
-    np.add.at(found, where, mechanism.grid.steps(values))
-    return found
+    np.add.at(increments, where, mechanism.grid.steps(values))
+    return increments
 
 
 def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
     """The values of ``rows``, each row clipped; rows of like length together, filled up with zeros."""
     lengths = np.diff(rows.indptr)
-    found = np.zeros(len(rows.data))
+    clipped = np.zeros(len(rows.data))
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -251,8 +251,8 @@ def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
         places = (rows.indptr[block][:, None] + columns)[inside]
         padded = np.zeros(inside.shape)
         padded[inside] = rows.data[places]
-        found[places] = clip_rows(padded, bound=bound, norm=norm).values[inside]
-    return found
+        clipped[places] = clip_rows(padded, bound=bound, norm=norm).values[inside]
+    return clipped
 
 
 def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Release) -> None:
@@ -268,13 +268,13 @@ def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Re
     if not (path.exists() and header_of(path).get("release") == begun.entry.release):
         begun.stream("check")  # refused where the release is finished
         noisy = mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
-        told = {
+        header = {
             "release": begun.entry.release,
             "config": dataclasses.asdict(mechanism.config),
             "words": spoken.numbers.digest,
         }
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(told)})
+            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(header)})
     begun.finish()
 
 
@@ -284,19 +284,19 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
     Raises:
         DataError: no such file, or it is of another vocabulary.
     """
-    told, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
-    if told.get("words") != numbers.digest:
+    header, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
+    if header.get("words") != numbers.digest:
         raise DataError(
             path, "counts of this vocabulary", "those of another", "give the model it was made for"
         )
-    mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(told, "config"), path))
+    mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(header, "config"), path))
     measured = arrays["measured"]
     shape, rounds = measured.shape, mechanism.config.rounds
     # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix of rounds.
     fitting = len(shape) == 2 and shape[1] == numbers.size and shape[0] >= rounds
     if not fitting or measured.dtype != np.int64 or shape[0] != len(mechanism.strategy.encode):
-        found = f"{measured.dtype} of the shape {shape}"
-        raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", found, _AGAIN)
+        stored = f"{measured.dtype} of the shape {shape}"
+        raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", stored, _AGAIN)
     return mechanism, measured
 
 
@@ -313,15 +313,15 @@ def settings_in(header: dict[str, Any], key: str) -> Any:
 
 
 def header_of(path: Path) -> dict[str, Any]:
-    """What a file of released marginals tells about itself.
+    """The header of a file of released marginals.
 
     Raises:
         DataError: no such file, or another kind of file.
     """
-    told, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
-    if "words" not in told:
+    header, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
+    if "words" not in header:
         raise DataError(path, _MARGINALS, "another kind of file", _AGAIN)
-    return told
+    return header
 
 
 def released_marginals(
@@ -345,12 +345,12 @@ def released_marginals(
     """
     if not threshold >= 0:
         raise ValueError(f"threshold must be 0 or more, got {threshold}")
-    found = np.empty(sums.shape)
+    marginals = np.empty(sums.shape)
     for number, (noisy, error) in enumerate(zip(sums, errors)):
         counts = np.where(background > 0, noisy, 0.0)
         expected = max(float(counts.sum()), 0.0) * background
         beyond = counts - expected
         cut = threshold * error if error > 0 else 0.0
         kept = np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
-        found[number] = smoothed(np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0))
-    return found
+        marginals[number] = smoothed(np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0))
+    return marginals

@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_types import Ge, MinLen
 
 from privasr_k2.constraints import Checked, Delta, Finite, FiniteOrZero, NotNegative, one_of
-from privasr_k2.federated.adapted import Mixing
+from privasr_k2.federated.adapted_lm import Mixing
 from privasr_k2.federated.fmp_release import UNITS, FmpReleaseConfig
 from privasr_k2.federated.fmp_simulation import CacheConfig
 
@@ -21,7 +21,7 @@ class FmpConfig(CacheConfig):
     """Algorithm 1 of [liu2020]: caches, weights and scores; defaults in ``conf/fmp.yaml#fmp``.
 
     Args:
-        lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted.Mixing`.
+        lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted_lm.Mixing`.
         normalized: divide by Z(h); false leaves it out, as the paper rescores. Perplexities need it.
         threshold: a released count is believed as far as it differs from the background's by more than so
             many standard deviations of its noise.
@@ -55,11 +55,13 @@ class FmpConfig(CacheConfig):
             )
 
     def tried(self) -> list[dict[str, float]]:
-        """What tune_fmp tries with every lambda: points of the grid; an empty one where there is none."""
+        """Points of the grid that are tried with every lambda; one empty point without a grid."""
         lists = {"alpha": self.alphas, "beta": self.betas, "kernel_bandwidth": self.kernel_bandwidths}
         names = [name for name, values in lists.items() if values]
         points = [dict(zip(names, values)) for values in product(*(lists[name] for name in names))]
-        return [one for one in points if one.get("alpha", self.alpha) + one.get("beta", self.beta) <= 1]
+        return [
+            point for point in points if point.get("alpha", self.alpha) + point.get("beta", self.beta) <= 1
+        ]
 
 
 @dataclass(frozen=True)

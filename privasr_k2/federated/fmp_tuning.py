@@ -1,4 +1,4 @@
-"""What lambda is chosen by: word errors of rescoring, or perplexity."""
+"""Criteria that choose lambda: word errors of rescoring, or perplexity."""
 
 from __future__ import annotations
 

@@ -107,10 +107,10 @@ def background_unigrams(
     >>> u.tolist()
     [0.0, 0.75, 0.25]
     """
-    found = np.array(
+    words = np.array(
         [number for s in sentences for number in numbers.of(s, "the background text")], dtype=np.int64
     )
-    counts = np.bincount(found, minlength=numbers.size).astype(np.float64)
+    counts = np.bincount(words, minlength=numbers.size).astype(np.float64)
     return smoothed(counts, numbers.is_word / numbers.is_word.sum(), prior_words)
 
 
@@ -149,18 +149,18 @@ class Marginals:
 
     def dense(self, client: int, background: np.ndarray) -> np.ndarray:
         """(V,) q_i [eq. 4] of one client."""
-        found = self.shares[client] * background
+        marginal = self.shares[client] * background
         row = slice(*self.counts.indptr[client : client + 2])
-        found[self.counts.indices[row]] += self.scales[client] * self.counts.data[row]
-        return found
+        marginal[self.counts.indices[row]] += self.scales[client] * self.counts.data[row]
+        return marginal
 
     def ratio(self, client: int, background: np.ndarray) -> np.ndarray:
         """(V,) q_i(w) / u(w) - 1 of one client; exactly 0 for one without words."""
-        found = np.where(background > 0, self.shares[client] - 1.0, 0.0)
+        ratios = np.where(background > 0, self.shares[client] - 1.0, 0.0)
         row = slice(*self.counts.indptr[client : client + 2])
         words = self.counts.indices[row]
-        found[words] += self.scales[client] * self.counts.data[row] / background[words]
-        return found
+        ratios[words] += self.scales[client] * self.counts.data[row] / background[words]
+        return ratios
 
     def ratios_at(self, clients: np.ndarray, words: np.ndarray, background: np.ndarray) -> np.ndarray:
         """(B,) q_i(w) / u(w) - 1 of ``clients`` (B,) at ``words`` (B,), without anything dense."""

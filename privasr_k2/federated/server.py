@@ -1,4 +1,4 @@
-"""What a server does with the average of its clients' updates: pure functions from state to state.
+"""Server optimizers on the average of the clients' updates: pure functions from state to state.
 
 [reddi2021] S. Reddi et al., Adaptive federated optimization, ICLR 2021.
 [hsu2019] T.-M. H. Hsu, H. Qi and M. Brown, Measuring the effects of non-identical data distribution for
@@ -38,7 +38,7 @@ class ServerConfig(Checked):
 
 @dataclass(frozen=True, eq=False)
 class ServerState:
-    """What a server keeps from step to step.
+    """The state of a server optimizer.
 
     Attributes:
         weights: theta_t, (P,) float32.

@@ -100,10 +100,10 @@ def finetune(
     configuration.save(config, folder / "config.yaml")
     least, kept = math.inf, None
     for epoch in epochs(trainer, data, config):
-        found = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
-        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if found is None else found.shown)
-        if config.select_epoch == "best" and found is not None and found.ppl < least:
-            least, kept = found.ppl, trainer.vector.clone()
+        on_dev = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
+        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if on_dev is None else on_dev.shown)
+        if config.select_epoch == "best" and on_dev is not None and on_dev.ppl < least:
+            least, kept = on_dev.ppl, trainer.vector.clone()
     if kept is not None:
         trainer.load(kept)
     save_lm(folder, spec, model.state_dict(), vocabulary)

@@ -37,7 +37,7 @@ FINER_THAN_CLIENTS = ("mention", "utterance")
 
 @dataclass(frozen=True)
 class WeightsConfig(Checked):
-    """What a client's update counts in the average [liu2021, eq. 5].
+    """The weight of a client's update in the average [liu2021, eq. 5].
 
     Args:
         by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
@@ -63,7 +63,7 @@ class WeightsConfig(Checked):
 
 @dataclass(frozen=True)
 class PrivacyConfig(Checked):
-    """What bounds and hides a client's part.
+    """Clipping and noise of a client's update.
 
     Args:
         clip: largest L2 norm of a client's whole update, above 0; None = no limit.
@@ -192,7 +192,7 @@ class FedLmConfig(Checked):
         return Strategy(name, self.rounds, bands=bands)
 
     def denominator(self, clients: int) -> float:
-        """What the sum is divided by under a claim: public, whoever takes part and whoever fails."""
+        """The divisor of the sum under a claim: public, whoever takes part or fails."""
         return expected_size(self.sampling_for(clients), clients) * self.weights.mean
 
 

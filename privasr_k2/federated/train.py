@@ -46,7 +46,7 @@ def neutral(config: FedLmConfig) -> FedLmConfig:
 
 
 def paper_epsilon(noise: float, delta: float) -> Epsilon:
-    """What the paper's setting costs: 10,000 devices, 100 of them a round by Poisson sampling, 1,000 rounds.
+    """The epsilon of the paper's setting: 10,000 devices, 1,000 rounds, Poisson sampling of 100 a round.
 
     It is a plan: no such number of clients was at hand.
 
@@ -140,21 +140,21 @@ def _follow(
 ) -> None:
     train_log: TrainLog | None = None
     best = files.best()
-    for one in rounds(federation, config, process, secrets if process.leads else None, files):
-        done = one.number + 1
-        state = TrainerState(epoch=one.number, step=done)
+    for finished in rounds(federation, config, process, secrets if process.leads else None, files):
+        done = finished.number + 1
+        state = TrainerState(epoch=finished.number, step=done)
         if train_log is None:
-            train_log = TrainLog(folder, one.number, writes=process.leads)
+            train_log = TrainLog(folder, finished.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
-            train_log.step(state, **one.figures)
+            train_log.step(state, **finished.figures)
         if process.leads and (done == config.rounds or (config.eval_every and done % config.eval_every == 0)):
-            scalars = {} if one.stand.clip is None else {"clip": one.stand.clip}
+            scalars = {} if finished.stand.clip is None else {"clip": finished.stand.clip}
             if dev:
-                federation.trainer.load(one.stand.server.weights)
+                federation.trainer.load(finished.stand.server.weights)
                 scorer = NeuralScorer(federation.trainer.model, vocabulary)
                 ppl = scalars["dev_ppl"] = perplexity(scorer, dev, vocabulary.words).ppl
                 if config.select_round == "best" and (best is None or ppl < best[1]):
-                    best = done, ppl, one.stand.server.weights
+                    best = done, ppl, finished.stand.server.weights
                     files.save_best(*best)
             train_log.epoch(state, scalars)
     if train_log is not None:
@@ -164,7 +164,7 @@ def _follow(
 def _about(
     config: FedLmConfig, clients: Sequence[ClientText], trainer: LocalTrainer, release: str
 ) -> dict[str, Any]:
-    """What the model is; under a claim nothing of it depends on the clients but their number."""
+    """The description of the model; under a claim it depends on the clients through their number alone."""
     figures = {"clients": len(clients)} if config.claims else table(clients)
     return {
         "release": release or None,
@@ -180,5 +180,5 @@ def _about(
 def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, model: NeuralLm) -> str:
     """Of everything that weights without a claim depend on."""
     chosen_by = dev if config.select_round == "best" else []
-    clients = [part for one in data for part in (one.name, one.text.words, one.text.starts, one.weights)]
+    clients = [part for of in data for part in (of.name, of.text.words, of.text.starts, of.weights)]
     return training_fingerprint(config, chosen_by, model, *clients)

@@ -1,4 +1,4 @@
-"""What confidences weigh in a client's loss [liu2021, equations 2 to 4].
+"""Weights from confidences in a client's loss [liu2021, equations 2 to 4].
 
 With n_b sentences in a batch, T_j symbols in sentence j and the weight c of a symbol the loss is
 
@@ -60,15 +60,15 @@ class ClientData:
     num_words: int
 
 
-def symbol_weights(one: Utterance, use: str) -> np.ndarray:
+def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
     """c of the words of a sentence and of its end, (T,) float32.
 
     >>> symbol_weights(Utterance("u", ("a", "b"), (1.0, 0.5)), "token").tolist()
     [1.0, 0.5, 0.75]
     """
     if use in ("all", "hard"):
-        return np.ones(len(one.words) + 1, dtype=np.float32)
-    confidences = np.array(one.confidences)
+        return np.ones(len(utterance.words) + 1, dtype=np.float32)
+    confidences = np.array(utterance.confidences)
     mean = confidences.mean()
     of_words = np.full(len(confidences), mean) if use == "utterance" else confidences
     return np.append(of_words, mean).astype(np.float32)
@@ -85,17 +85,17 @@ def prepare(clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: We
 
 def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) -> ClientData:
     kept = []
-    for one in client.utterances:
-        if weighting.use != "all" and one.confidences is None:
+    for utterance in client.utterances:
+        if weighting.use != "all" and utterance.confidences is None:
             raise DataError(
-                f"client {client.name!r}, utterance {one.id!r}",
+                f"client {client.name!r}, utterance {utterance.id!r}",
                 f"confidences for confidences.use={weighting.use}",
                 "none",
                 "score them with apply_confidence, or take confidences.use=all",
             )
-        if weighting.use != "hard" or np.mean(one.confidences) >= weighting.threshold:  # type: ignore[arg-type]
-            kept.append(one)
-    text = vocabulary.encode([one.words for one in kept])
-    weights = [symbol_weights(one, weighting.use) for one in kept]
+        if weighting.use != "hard" or np.mean(utterance.confidences) >= weighting.threshold:  # type: ignore[arg-type]
+            kept.append(utterance)
+    text = vocabulary.encode([utterance.words for utterance in kept])
+    weights = [symbol_weights(utterance, weighting.use) for utterance in kept]
     joined = np.concatenate(weights) if weights else np.zeros(0, dtype=np.float32)
     return ClientData(client.name, text, joined, len(text.words))

@@ -81,10 +81,10 @@ def train_class_lm(
         DataError: a class without a name of known words.
     """
     spoken = set(vocabulary)
-    found, marked = mentions(texts), mention_places(texts)
+    counts, marked = mentions(texts), mention_places(texts)
     subs = {}
     for kind in config.classes:
-        names = mix_names(found.get(kind, {}), lists.get(kind, {}), config.list_weight)
+        names = mix_names(counts.get(kind, {}), lists.get(kind, {}), config.list_weight)
         listed = (places or {}).get(kind, {})
         unlisted = {name: place for name, place in marked.get(kind, {}).items() if name not in listed}
         check_spoken(kind, names, spoken, {**listed, **unlisted})

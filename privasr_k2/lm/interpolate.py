@@ -62,12 +62,12 @@ class InterpolationConfig(Checked):
             return None
         if self.weights == "preset":
             word, of_class, neural = self.preset
-            found = {2: [word, of_class], 3: [(1 - neural) * word, (1 - neural) * of_class, neural]}.get(
+            weights = {2: [word, of_class], 3: [(1 - neural) * word, (1 - neural) * of_class, neural]}.get(
                 count
             )
-            if found is None:
+            if weights is None:
                 raise DataError("weights=preset", "2 or 3 models", f"{count}", "choose weights=em")
-            return np.array(found)
+            return np.array(weights)
         try:
             return checked_weights([float(part) for part in self.weights.split(",")], count)
         except ValueError:
@@ -85,11 +85,11 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
     Raises:
         DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more than 1e-6).
     """
-    found = np.array(weights, dtype=np.float64)
-    if len(found) != count or not ((found >= 0) & (found <= 1)).all() or abs(found.sum() - 1) > 1e-6:
-        shown = f"{' '.join(f'{w:.6g}' for w in weights)} (sum {found.sum():.6g})"
+    checked = np.array(weights, dtype=np.float64)
+    if len(checked) != count or not ((checked >= 0) & (checked <= 1)).all() or abs(checked.sum() - 1) > 1e-6:
+        shown = f"{' '.join(f'{w:.6g}' for w in weights)} (sum {checked.sum():.6g})"
         raise DataError(place, f"{count} numbers in [0, 1] that sum to 1", shown, "correct them")
-    return found
+    return checked
 
 
 def em_weights(
@@ -115,11 +115,11 @@ def em_weights(
     """
     best = log_probs.max(axis=1, keepdims=True)
     if not np.isfinite(best).all():
-        place = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
+        row = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
         raise DataError(
             "dev text",
             "words with a probability in some model",
-            f"none for word {place + 1}",
+            f"none for word {row + 1}",
             "train on more",
         )
     scaled = np.exp(log_probs - best)

@@ -44,7 +44,7 @@ class NgramConfig(Checked):
 
 
 class TextConfig(Protocol):
-    """What of a configuration says which text of a corpus is taken.
+    """The settings that select the text of a corpus.
 
     Attributes:
         text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place), ``both``;
@@ -84,10 +84,10 @@ def training_text(
     if config.text == "beside":
         of_corpus = _text_of_lines(own) if own.exists() else _text_of_cuts(manifests, "train")
         return [*(_text_of_lines(further) if further else []), *of_corpus * config.train_repeat]
-    place = further or own
-    lm_text = _text_of_lines(place) if further or place.exists() else None
+    source = further or own
+    lm_text = _text_of_lines(source) if further or source.exists() else None
     needless = lm_text is not None and config.text in ("auto", "lm_text")
-    return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, place)
+    return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, source)
 
 
 def dev_text(manifests: Path | None, given: Path | None) -> Sentences:

@@ -123,7 +123,8 @@ class Setting:
         if self.event is None or self.epsilon is None:
             return [f"{self.max_answers:,} votes on {what}, without noise: NO GUARANTEE"]
         checked = (
-            f", asked of {self.max_queries:,} with threshold {self.threshold:g} (noise {self.threshold_noise:.6g})"
+            f", asked of {self.max_queries:,} with threshold {self.threshold:g} "
+            f"(noise {self.threshold_noise:.6g})"
             if mechanism(self.mechanism).needs_threshold
             else ""
         )

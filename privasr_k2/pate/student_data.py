@@ -122,7 +122,8 @@ class StudentSettings:
             or not set(self.unlabeled_data) <= set(UNLABELED_DATA)
         ):
             raise ValueError(
-                f"student.unlabeled_data must be different ones of {', '.join(UNLABELED_DATA)}, got {self.unlabeled_data}"
+                f"student.unlabeled_data must be different ones of {', '.join(UNLABELED_DATA)}, "
+                f"got {self.unlabeled_data}"
             )
 
 

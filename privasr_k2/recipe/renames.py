@@ -52,6 +52,7 @@ KEYS: dict[str, dict[str, str]] = {
     "release_fmp": {"sigma": "kernel_bandwidth"},
     "audit": {"sigma": "kernel_bandwidth", **_DPSGD, **_FEDLM},
     "finetune_lm": {"confidences.way": "confidences.use", "start": "init", "keep": "select_epoch"},
+    "sanitize_text": {"keep": "keep_prob"},
     "train_fedlm": _FEDLM,
     "tune_fedlm": _FEDLM,
     "aggregate_votes": _RELEASES_OF_LABELS,

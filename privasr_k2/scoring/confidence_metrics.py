@@ -81,7 +81,7 @@ def mass_bins(confidences: np.ndarray, num_bins: int) -> np.ndarray:
 
 
 class ConfidenceSums:
-    """What all metrics of one system need of the words, as sums for each speaker.
+    """Sufficient statistics of one system's metrics, as sums for each speaker.
 
     Args:
         confidences: (N,) in [0, 1].
@@ -141,12 +141,12 @@ class ConfidenceSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = hits / words
             most = -hits * np.log2(share) - (words - hits) * np.log2(1 - share)
-            found = {NCE: np.where(most > 0, 1 - bits / most, np.nan)}
+            values = {NCE: np.where(most > 0, 1 - bits / most, np.nan)}
             for name, gaps in self.gaps.items():
-                found[name] = np.abs(draws @ gaps).sum(axis=1) / words
+                values[name] = np.abs(draws @ gaps).sum(axis=1) / words
             pairs = hits * (words - hits)
-            found[AUC] = np.where(pairs > 0, ((draws @ self.wins) * draws).sum(axis=1) / pairs, np.nan)
-        return found
+            values[AUC] = np.where(pairs > 0, ((draws @ self.wins) * draws).sum(axis=1) / pairs, np.nan)
+        return values
 
 
 def _pairwise_wins(
@@ -196,13 +196,13 @@ class Drawn:
 
     def measured(self, confidence: float, baseline: Drawn | None = None) -> dict[str, Measured]:
         """Every metric, or its difference from that of ``baseline``, which has seen the same draws."""
-        found = {}
+        by_metric = {}
         for metric in METRICS:
             value, draws = self.values[metric], self.draws[metric]
             if baseline is not None:
                 value, draws = value - baseline.values[metric], draws - baseline.draws[metric]
-            found[metric] = Measured(value, _interval(draws, confidence))
-        return found
+            by_metric[metric] = Measured(value, _interval(draws, confidence))
+        return by_metric
 
 
 def draw_metrics(
@@ -219,13 +219,13 @@ def draw_metrics(
     blocks: list[np.ndarray] = [np.zeros((0, num_speakers))]
     if np.count_nonzero(systems[0].words) >= 2:
         blocks += speaker_draws(num_speakers, rng, num_replicates)
-    found = []
+    replicates = []
     for system in systems:
         values = {metric: float(v[0]) for metric, v in system.metrics(np.ones((1, num_speakers))).items()}
         of_blocks = [system.metrics(draws) for draws in blocks]
         draws = {metric: np.concatenate([block[metric] for block in of_blocks]) for metric in METRICS}
-        found.append(Drawn(values, draws))
-    return found
+        replicates.append(Drawn(values, draws))
+    return replicates
 
 
 def _interval(drawn: np.ndarray, confidence: float) -> Interval | None:

@@ -28,7 +28,7 @@ UTTERANCES_FILE = "utterances.jsonl"
 
 @dataclass(frozen=True)
 class ScoreOptions(Checked):
-    """What to score, and how to compute the interval; ``conf/common.yaml#wer`` explains the values."""
+    """Options of scoring and of its intervals; ``conf/common.yaml#wer`` explains the values."""
 
     role: str
     num_replicates: Count
@@ -90,7 +90,7 @@ class CharacterScore:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CharacterScore:
-        """What :meth:`to_dict` made."""
+        """Read the output of :meth:`to_dict`."""
         interval = values["interval"]
         speakers = {name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()}
         return cls(speakers, None if interval is None else Interval(**interval))
@@ -157,7 +157,7 @@ class PartScore:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PartScore:
-        """What :meth:`to_dict` made."""
+        """Read the output of :meth:`to_dict`."""
         return cls(
             utterances=values["utterances"],
             speakers={name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()},
@@ -248,8 +248,8 @@ def score_names(
         entities: of the role.
         options: of the intervals.
     """
-    found = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
-    return None if found is None else with_recall_intervals(part, found, options)
+    scores = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
+    return None if scores is None else with_recall_intervals(part, scores, options)
 
 
 def with_recall_intervals(part: str, found: EntityScore, options: ScoreOptions) -> EntityScore:

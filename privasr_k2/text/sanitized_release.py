@@ -34,7 +34,7 @@ class SanitizeConfig(Checked):
     Args:
         data: whose releases are added up: a corpus and its part.
         method: ``replace``, ``tag`` or ``delete``.
-        keep: the probability that a word is kept, from 0 to 1.
+        keep_prob: the probability that a word is kept, from 0 to 1.
         consistency: ``mention`` or ``document``.
         mentions, words_per_mention: how much may be kept in one utterance (document).
         utterances_per_user: in how many utterances of a user words may be kept; then the guarantee is for
@@ -44,7 +44,7 @@ class SanitizeConfig(Checked):
 
     data: str
     method: Annotated[str, one_of(*METHODS)]
-    keep: Share
+    keep_prob: Share
     consistency: Annotated[str, one_of("mention", "document")]
     mentions: Natural
     words_per_mention: Count
@@ -58,13 +58,13 @@ class SanitizeConfig(Checked):
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
-    """What holds for every class: that of the longest list, whose words tell most where they are kept.
+    """The guarantee for every class: that of the longest list, whose kept words are the most informative.
 
     Args:
         sizes: class -> how many different words its list has; empty where nothing is drawn.
     """
     return uniform_replacement(
-        keep_probability=config.keep if sizes else 0.0,
+        keep_probability=config.keep_prob if sizes else 0.0,
         num_names=max(sizes.values(), default=2),
         mentions=config.mentions,
         words_per_mention=config.words_per_mention,
@@ -90,26 +90,26 @@ def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
 
 
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What was set and what it guarantees, as plain values: nothing of it depends on the text.
+    """Settings and guarantee as plain values; nothing depends on the text.
 
     ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at delta 0.
     """
     sizes = {label: len(words) for label, words in lists.items()}
-    found = guarantee(config, sizes)
+    bound = guarantee(config, sizes)
     of_class = {label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()}
     unit = "document" if config.consistency == "document" else "utterance"
-    of_user = {} if found.epsilon_per_user is None else {"epsilon_per_user": found.epsilon_per_user}
+    of_user = {} if bound.epsilon_per_user is None else {"epsilon_per_user": bound.epsilon_per_user}
     return {
         "method": config.method,
-        "keep": config.keep if lists else 0.0,
+        "keep_prob": config.keep_prob if lists else 0.0,
         "consistency": config.consistency,
         "mentions": config.mentions,
         "words_per_mention": config.words_per_mention,
         "utterances_per_user": config.utterances_per_user,
         "words_on_lists": sizes,
         "epsilon_per_word": of_class,
-        "epsilon_per_mention": found.epsilon_per_mention,
-        f"epsilon_per_{unit}": found.epsilon_per_utterance,
+        "epsilon_per_mention": bound.epsilon_per_mention,
+        f"epsilon_per_{unit}": bound.epsilon_per_utterance,
         **of_user,
     }
 
@@ -134,8 +134,8 @@ def sanitize(
     """
     about = out / ABOUT
     if not (about.exists() and read_json(about)["release"] == begun.entry.release):
-        made = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
-        _write(out, made, worth(config, lists), begun.entry.release)
+        sanitized = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
+        _write(out, sanitized, worth(config, lists), begun.entry.release)
     begun.finish()
 
 
@@ -148,7 +148,7 @@ def _sanitized(
         return [without_entities(text) for text in texts]
     by_document = config.consistency == "document"
     how = Replacement(
-        config.keep, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
+        config.keep_prob, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
     )
     return replace_words(texts, lists, how, begun.noise)
 

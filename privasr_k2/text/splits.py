@@ -155,10 +155,10 @@ def _nested(
         taken = frozenset(added[size])
         left = [user for user in left if user not in taken]
     users: list[str] = []
-    made = {}
+    parts = {}
     for size in targets:
-        users = made[size] = [*users, *added[size]]
-    return made
+        users = parts[size] = [*users, *added[size]]
+    return parts
 
 
 def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> list[str]:
@@ -169,14 +169,14 @@ def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> l
     >>> _nearest("abcde", {"a": 1, "b": 10, "c": 4, "d": 10, "e": 7}, 22)
     ['a', 'b', 'c', 'e']
     """
-    made: list[str] = []
+    chosen: list[str] = []
     largest = max((words[user] for user in order), default=0)
     for user in order:
         if target - words[user] < largest:
             break
-        made.append(user)
+        chosen.append(user)
         target -= words[user]
-    rest = order[len(made) :]
+    rest = order[len(chosen) :]
     below = int(target) + 1
     inside = (1 << 2 * below) - 1  # more than twice the target is farther off than nothing
     sums = [1]
@@ -193,7 +193,7 @@ def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> l
         if not sums[number - 1] >> best & 1:
             more.append(rest[number - 1])
             best -= words[rest[number - 1]]
-    return [*made, *reversed(more)]
+    return [*chosen, *reversed(more)]
 
 
 def _in_order(users: Iterable[str], seed: int, role: str) -> list[str]:
@@ -227,7 +227,7 @@ def _check_users(roles: Mapping[str, Sequence[TaggedText]]) -> None:
 
 
 def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dict[str, Any]:
-    """What table 1 of turan2022 says of a part, and its entities.
+    """Counts of a part as in table 1 of turan2022, and its entities.
 
     Args:
         texts: with entities.

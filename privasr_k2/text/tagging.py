@@ -84,7 +84,7 @@ def tag_texts(
             )
         log.warning("the text has no capitals: they are restored from public text, and fewer names are found")
         tokens = [truecaser.restore(of_text) for of_text in tokens]
-    found: list[tuple[Entity, ...]] = [()] * len(texts)
+    tags: list[tuple[Entity, ...]] = [()] * len(texts)
     for name in config.taggers:
         tagger = taggers.get(name)
         spans = _gold(texts) if tagger is None else list(map(_whole, tokens, tagger.tag(tokens)))
@@ -92,12 +92,12 @@ def tag_texts(
             folded = fold(of_text, config.classes, text.id)
             if tagger is not None and text.cased:
                 folded = moved(tokens[number], folded, len(text.words), normalize)
-            found[number] = united(found[number], folded)
-    return [_with(text, entities, config) for text, entities in zip(texts, found)]
+            tags[number] = united(tags[number], folded)
+    return [_with(text, entities, config) for text, entities in zip(texts, tags)]
 
 
 def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
-    """What was found but for single clipped words: "'Kay" is no Kay."""
+    """The entities without single clipped words: "'Kay" is no Kay."""
     return tuple(one for one in found if one.end - one.first > 1 or not is_clipped(tokens[one.first]))
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from privasr_k2.federated.adapted import LogFactors, Mixing, Nbest, normalizers
+from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, normalizers
 from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig, increments_of
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,

@@ -69,7 +69,7 @@ def spell(symbols: Sequence[str], max_chars: int) -> tuple[Tensor, Tensor, int]:
     plain = sorted({character for word in words for character in word} - set(SYMBOLS))
     numbers = {character: number for number, character in enumerate((*SYMBOLS, *plain), start=3)}
     spelled = [torch.tensor([1, *(numbers[character] for character in word), 2]) for word in words]
-    lengths = torch.tensor([len(one) for one in spelled])
+    lengths = torch.tensor([len(characters) for characters in spelled])
     return nn.utils.rnn.pad_sequence(spelled, batch_first=True), lengths, len(numbers) + 3
 
 
@@ -126,14 +126,14 @@ class CharLstmLm(RecurrentLm):
         longest = int(lengths.max()) if len(words) else 0
         x = self.character(self.characters[words, :longest]).transpose(1, 2)  # (W, char_dim, L)
         x = nn.functional.pad(x, (0, max(0, widest - longest)))
-        found = []
+        vectors = []
         for convolution in self.convolutions:
             y = torch.tanh(convolution(x))  # (W, filters, windows)
             windows = torch.arange(y.size(2), device=y.device)
             last = (lengths - convolution.kernel_size[0]).clamp(min=0).unsqueeze(1)
             outside = (windows > last).unsqueeze(1)  # (W, 1, windows)
-            found.append(y.masked_fill(outside, -1.0).amax(dim=2))  # no tanh is below -1
-        return self.highway(torch.cat(found, dim=1))
+            vectors.append(y.masked_fill(outside, -1.0).amax(dim=2))  # no tanh is below -1
+        return self.highway(torch.cat(vectors, dim=1))
 
 
 @dataclass(frozen=True)

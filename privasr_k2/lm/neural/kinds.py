@@ -27,7 +27,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class NeuralLmConfig(TrainerConfig):
-    """What ``conf/common.yaml#lm_<kind>`` holds besides the network.
+    """The settings of section ``lm_<kind>`` besides the network.
 
     Attributes:
         kind: one of :data:`KINDS`.
@@ -59,7 +59,7 @@ class NeuralLmConfig(TrainerConfig):
 
 @dataclass(frozen=True)
 class Spec:
-    """What every ``model.yaml`` holds; with ``words.txt`` it is what is needed to build the model again.
+    """The content of ``model.yaml``; with ``words.txt`` it suffices to build the model again.
 
     Attributes:
         kind, output: as in :class:`NeuralLmConfig`.
@@ -106,7 +106,7 @@ def kind_of(files: Iterable[Path]) -> Kind:
 
 
 def spec_of(config: NeuralLmConfig) -> Spec:
-    """What of a configuration the model's form depends on."""
+    """The settings that the model's form depends on."""
     return KINDS[config.kind].spec(config.kind, config.output, config.network)  # type: ignore[attr-defined]
 
 

@@ -57,7 +57,7 @@ class Recurrent(nn.Module):
         return self.dropout(hidden), State(tuple(tensor.transpose(0, 1) for tensor in after))
 
     def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """What a layer's gates get from its inputs (N, E): (N, 4 D), biases included."""
+        """The part of a layer's gates that comes from its inputs (N, E): (N, 4 D), biases included."""
         part = {name: getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "bias_ih", "bias_hh")}
         return functional.linear(self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"])
 
@@ -78,7 +78,7 @@ class Recurrent(nn.Module):
 
 
 class RecurrentLm(NeuralLm):
-    """What LSTM models share, however a word becomes a vector."""
+    """The shared part of LSTM models, whichever embeds words."""
 
     recurrent: Recurrent
     project: nn.Module

@@ -109,14 +109,14 @@ class AdaptiveSoftmax(nn.Module):
         """The vectors (..., D) whose products with a state score ``words`` (...) within their clusters."""
         flat = words.reshape(-1).contiguous()
         clusters = torch.bucketize(flat, self.boundaries, right=True)
-        found = self.head.weight.new_zeros(len(flat), self.head.in_features)
+        embedded = self.head.weight.new_zeros(len(flat), self.head.in_features)
         where = (clusters == 0).nonzero().squeeze(1)
-        found = found.index_add(0, where, self.head.weight[flat[where]])
+        embedded = embedded.index_add(0, where, self.head.weight[flat[where]])
         for number, (down, up) in enumerate(zip(self.down, self.up)):
             where = (clusters == number + 1).nonzero().squeeze(1)
             vectors = up.weight[flat[where] - self.limits[number]] @ down.weight
-            found = found.index_add(0, where, vectors.to(found.dtype))
-        return found.reshape(*words.shape, -1)
+            embedded = embedded.index_add(0, where, vectors.to(embedded.dtype))
+        return embedded.reshape(*words.shape, -1)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Of every word after ``hidden`` (..., D): (..., V)."""
@@ -128,7 +128,7 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def target_log_probs(self, hidden: Tensor, words: Tensor, rows: Tensor | None = None) -> Tensor:
-        """As :meth:`FullSoftmax.target_log_probs`; a cluster is evaluated for the states that need it."""
+        """Log-probabilities of targets; a cluster is evaluated for the states that need it."""
         clusters = torch.bucketize(words, self.boundaries, right=True)
         symbols = torch.where(clusters == 0, words, self.shortlist + clusters - 1)
         found = _gathered(hidden, self.head.weight, None, symbols, rows)

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from privasr_k2.federated.adapted import Mixing
+from privasr_k2.federated.adapted_lm import Mixing
 from privasr_k2.federated.fmp_simulation import (
     client_perplexities,
     epochs,
