@@ -2,8 +2,8 @@
 
     . ./path.sh; python benchmarks/fmp.py
 
-One client's utterances are rescored round by round with a Transformer LM as conf/lm_transformer.yaml has it,
-in one run:
+One client's utterances are rescored round by round with the Transformer LM of
+conf/common.yaml#lm_transformer, in one run:
 
 * plain: ``NeuralScorer.nbest_token_log_probs``, and the best hypothesis of each list
 * unnormalized: the same, with the client's marginals counted, the global one averaged, and lambda ln(g/u)
@@ -82,7 +82,7 @@ def rescoring(
     nbests: list[list[list[str]]], vocabulary: Vocabulary, softmax: str, repeats: int
 ) -> dict[str, object]:
     """Seconds of each way, and what it takes beyond the plain one."""
-    files = [CONF / "lm_transformer.yaml"]
+    files = [CONF / "common.yaml#lm_transformer"]
     settings = config.load(kind_of(files).config, files, [f"output.softmax={softmax}"])
     lm = NeuralScorer(new_lm(spec_of(settings), vocabulary, 1).eval(), vocabulary)
     spoken = world(nbests, vocabulary, 1)

@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The work folder of ``./run.sh mini ctc --preset tiny``, run to its end; not to be changed."""
-    from tests.recipes.recipe_tools import run_recipe
+    from tests.support.recipe_tools import run_recipe
 
     of_session = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -54,7 +54,7 @@ if $lint; then
   timed "ruff check" python -m ruff check .
   timed "ruff format" python -m ruff format --check .
   # shellcheck disable=SC2046  # names without spaces, one word each
-  timed "shellcheck" shellcheck -x $(python tests/structure/shell_files.py)
+  timed "shellcheck" shellcheck -x $(python tests/support/shell_files.py)
   timed "mypy" python -m mypy "${typed[@]}"
 fi
 selection=()

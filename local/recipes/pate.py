@@ -61,7 +61,7 @@ def stages(r: Recipe, o: Options) -> None:
     """Teachers (stage 7) vote (9); noisy answers are labels (10); students learn them (11)."""
     check(r, o)
     e = prepare_e2e(r, o)                       # 0-3: data, private and public speakers
-    scratch = "_scratch" if o.start == "scratch" else ""
+    scratch = "_scratch" if o.init == "scratch" else ""
     r.exp = f"exp/pate_{r.data.token_type}_{o.privacy_unit}_{o.vote}{scratch}" + "_heads" * o.heads
     plan(r, o)                                  # 3: shards, queries per epsilon
     train_references(r, o, e)                   # 4-5: public model, model of all private data

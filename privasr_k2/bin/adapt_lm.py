@@ -6,7 +6,8 @@ text. --in-background-text: unigrams of the text that the model was trained with
 own, which Kneser-Ney has made for backing off.
 
     python -m privasr_k2.bin.adapt_lm --in-lm data/lm/phone.arpa.gz --in-text data/adapt.txt \
-        --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json --config conf/fma.yaml
+        --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json \
+        --config conf/classlm.yaml#fma
 """
 
 from __future__ import annotations
@@ -26,20 +27,17 @@ from privasr_k2.text.tags import with_tags
 
 def main() -> None:
     """Parse, adapt, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a class LM's folder"
-    )
-    made.add_argument(
-        "--in-text", type=Path, nargs="+", required=True, metavar="FILE", help="the adaptation text"
+    made = cli.parser(
+        __doc__, in_lm="LM an ARPA file, a class LM's folder", in_text="FILE... the adaptation text"
     )
     made.add_argument(
         "--in-background-text", type=Path, nargs="+", metavar="FILE", help="the text of the model"
     )
-    made.add_argument("--in-dev", type=Path, metavar="FILE", help="text that beta is chosen by")
-    made.add_argument("--out-lm", type=Path, required=True, metavar="LM", help="of the form of --in-lm")
-    made.add_argument(
-        "--out-choice", type=Path, required=True, metavar="FILE", help="beta and what was tried, JSON"
+    cli.add_flags(
+        made,
+        in_dev="[FILE] text that beta is chosen by",
+        out_lm="LM of the form of --in-lm",
+        out_choice="FILE beta and what was tried, JSON",
     )
     cli.add_config(made)
     args = cli.parse(made)

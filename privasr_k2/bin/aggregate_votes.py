@@ -2,7 +2,8 @@ r"""Release labels of public utterances: noisy answers of the teachers, with a g
 
     python -m privasr_k2.bin.aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
         --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
-        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json --config conf/pate.yaml \
+        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json \
+        --config conf/pate.yaml#pate \
         --set data=mini/train mechanism=gnmax epsilon=8 answers=50
 
 Prints the plan before anything is drawn. Writes labels.jsonl, labels.json and answers-0.safetensors to
@@ -13,7 +14,6 @@ noise and no release: leave out --out-privacy and --ledger. The epsilon "as publ
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -21,22 +21,22 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, plan, spend, draw, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-votes", type=Path, required=True, metavar="DIR", help="of cast_votes")
-    made.add_argument(
-        "--in-lang", type=Path, required=True, metavar="DIR", help="the teachers' language folder"
+    made = cli.parser(
+        __doc__,
+        in_private_votes="DIR of cast_votes",
+        in_lang="DIR the teachers' language folder",
+        in_public_nbest="[DIR] what was voted for",
+        out_dir="DIR the labels",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the private data, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="what was voted for")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     args = cli.parse(made)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
-    from privasr_k2.pate.proposals import check_public, proposals_of
+    from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
     from privasr_k2.pate.releases import spending_of
     from privasr_k2.pate.verbs import check_flags, print_plan, print_result
     from privasr_k2.pate.votes import UTTERANCE, read_votes
@@ -46,14 +46,16 @@ def main() -> None:
     config = cli.load(AggregateConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
     votes = read_votes(args.in_private_votes)
-    proposals, inputs = None, [args.in_private_votes, args.in_lang]
+    hypotheses, inputs = None, [args.in_private_votes, args.in_lang]
     if votes.vote == UTTERANCE:
         if args.in_public_nbest is None:
             raise ConfigError("the command line", "--in-public-nbest", "none", "give what was voted for")
         check_public(args.in_public_nbest)
-        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps)
+        hypotheses = nbest_hypotheses(
+            read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps
+        )
         inputs.append(args.in_public_nbest)
-    asked = settle(votes, proposals, config)
+    asked = settle(votes, hypotheses, config)
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     print_plan(asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})")
     with ExitStack() as stack:
@@ -67,7 +69,7 @@ def main() -> None:
                 max_epsilon=args.max_epsilon,
             )
             begun = stack.enter_context(made_release)
-        print_result(write_release(args.out_dir, votes, proposals, asked, begun), begun)
+        print_result(write_release(args.out_dir, votes, hypotheses, asked, begun), begun)
 
 
 if __name__ == "__main__":

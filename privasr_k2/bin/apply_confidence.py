@@ -1,7 +1,7 @@
 """Give the words of N-best lists, of all hypotheses, the confidences of a trained model.
 
     python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \\
-        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/apply_confidence.yaml
+        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/confidence.yaml#apply_confidence
 
 Everything else in the lists stays as it is. References are not looked at. Utterances that the model was
 trained on are refused.
@@ -10,7 +10,6 @@ trained on are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.features import word_features
@@ -21,7 +20,7 @@ from privasr_k2.scoring.nbest_lists import read_nbest, write_nbest
 
 @dataclass(frozen=True)
 class ApplyConfidenceOptions:
-    """What to write; defaults in ``conf/apply_confidence.yaml``.
+    """What to write; defaults in ``conf/confidence.yaml#apply_confidence``.
 
     Args:
         calibrated: ``False`` writes what the classifier says before calibration.
@@ -32,11 +31,13 @@ class ApplyConfidenceOptions:
 
 def main() -> None:
     """Parse, apply, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-model", type=Path, required=True, metavar="DIR", help="of train_confidence")
-    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists, *.jsonl")
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
-    made.add_argument("--out-nbest", type=Path, required=True, metavar="FILE", help="the lists, JSON Lines")
+    made = cli.parser(
+        __doc__,
+        in_model="DIR of train_confidence",
+        in_nbest="DIR lists, *.jsonl",
+        in_scores="[FILE...] of lm_scores",
+        out_nbest="FILE the lists, JSON Lines",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     options = cli.load(ApplyConfidenceOptions, args)

@@ -6,17 +6,17 @@ release_fmp. Flags and values are those of the verb that is attacked. Each attac
 which must exceed the claim. Nothing is released; what is written is for the owner.
 
     privasr verb audit --in-labels exp/pate/gnmax_8/labels --out-audit exp/pate/gnmax_8/audit.json \
-        --config conf/audit_pate.yaml
+        --config conf/pate.yaml#audit_pate
     privasr verb audit --in-private-feats data/feats_fbank --in-public-dev data/feats_public \
         --in-lang data/lang_char --in-init exp/pate/public --out-audit exp/dpsgd/eps8_audit.json \
-        --config conf/dpsgd.yaml conf/audit_dpsgd.yaml --set data=an4/train unit=speaker epsilon=8
+        --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd --set data=an4/train unit=speaker epsilon=8
     privasr verb audit --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
-        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml conf/fedlm_audit.yaml \
+        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 \
         client_fraction=0.05 rounds=50
     privasr verb audit --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
-        --config conf/fmp_release.yaml conf/fmp_audit.yaml --set data=mini/test unit=user epsilon=1
+        --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test unit=user epsilon=1
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     made = cli.parser(__doc__)
     for name, text in _HELP.items():
         made.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
-    made.add_argument("--out-audit", type=Path, required=True, metavar="FILE", help="JSON")
+    cli.add_flags(made, out_audit="FILE JSON")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

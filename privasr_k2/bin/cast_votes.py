@@ -2,7 +2,8 @@ r"""Let the teachers vote on a public pool, or on one job's share of it. What is
 
     python -m privasr_k2.bin.cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
         --in-feats data/feats_pool --in-lang data/lang_char --in-public-nbest exp/pate/public/nbest_pool \
-        --out-votes exp/pate/votes/1.safetensors --config conf/votes.yaml --set role=pool job=1 num_jobs=2
+        --out-votes exp/pate/votes/1.safetensors \
+        --config conf/pate.yaml#votes --set role=pool job=1 num_jobs=2
 
 --in-private-teachers: folders 1 to I of train_am, or what train_heads wrote. --in-public-nbest (where
 utterances are voted on): hypotheses of a public model, or of a student of released labels; lists that private
@@ -11,23 +12,21 @@ data have shaped are refused.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
 
 def main() -> None:
     """Parse, vote, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
-    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="of make_shards")
-    made.add_argument("--in-feats", type=Path, required=True, metavar="DIR", help="the public pool")
-    made.add_argument(
-        "--in-lang", type=Path, required=True, metavar="DIR", help="the teachers' language folder"
+    made = cli.parser(
+        __doc__,
+        in_private_teachers="DIR the ensemble",
+        in_shards="DIR of make_shards",
+        in_feats="DIR the public pool",
+        in_lang="DIR the teachers' language folder",
+        in_public_nbest="[DIR] what is voted for, *.jsonl",
+        out_votes="FILE *.safetensors; private",
     )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="what is voted for, *.jsonl")
-    made.add_argument("--out-votes", type=Path, required=True, metavar="FILE", help="*.safetensors; private")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)
@@ -37,7 +36,7 @@ def main() -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.loading import open_ensemble
-    from privasr_k2.pate.proposals import check_public, proposals_of
+    from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.votes import UTTERANCE, VotesConfig, cast_votes, write_votes
     from privasr_k2.scoring.nbest_lists import read_nbest
@@ -45,18 +44,20 @@ def main() -> None:
 
     config = cli.load(VotesConfig, args)
     torch.set_num_threads(args.num_jobs)
-    proposals = None
+    hypotheses = None
     if config.vote == UTTERANCE:
         if args.in_public_nbest is None:
             raise ConfigError(
                 "the command line", "--in-public-nbest", "none", "give lists, or --set vote=frame"
             )
         check_public(args.in_public_nbest)
-        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps)
+        hypotheses = nbest_hypotheses(
+            read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps
+        )
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=config.per_token)
     pool = load_cuts(args.in_feats, config.role)
-    write_votes(args.out_votes, cast_votes(ensemble, proposals, pool, shards, config, device))
+    write_votes(args.out_votes, cast_votes(ensemble, hypotheses, pool, shards, config, device))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, PrivasrError
@@ -42,8 +42,8 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(self.prog, "the options of --help", message, f"{self.prog} --help")
 
 
-def parser(doc: str | None) -> argparse.ArgumentParser:
-    """A parser whose help is the module's docstring; abbreviations are not accepted."""
+def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
+    """Return a parser with :func:`add_flags`; its help is the module's docstring."""
     made = _Parser(
         prog=f"privasr verb {Path(sys.argv[0]).stem}",
         description=doc,
@@ -54,7 +54,29 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     made.add_argument(
         "--num-jobs", type=_positive, default=1, metavar="N", help="processes or threads; changes no result"
     )
+    add_flags(made, **flags)
     return made
+
+
+def add_flags(made: argparse._ActionsContainer, **flags: str) -> None:
+    """Add flags of paths and numbers, each ``name="VALUE help"``.
+
+    ``VALUE`` is ``FILE``, ``DIR`` or another word for a path, and ``X`` for a number. ``[FILE]`` may be
+    left out (None). ``FILE...`` takes one or more, and ``[FILE...]`` any number, as a list.
+
+    >>> made = argparse.ArgumentParser()
+    >>> add_flags(made, in_lang="DIR lang folder", in_cuts="[FILE...] cuts", max_epsilon="[X] limit")
+    >>> vars(made.parse_args(["--in-lang", "lang"]))
+    {'in_lang': PosixPath('lang'), 'in_cuts': [], 'max_epsilon': None}
+    """
+    for name, spec in flags.items():
+        value, _, text = spec.partition(" ")
+        metavar = value.strip("[].")
+        given: dict[str, Any] = {"type": float if metavar == "X" else Path, "metavar": metavar}
+        optional = value.startswith("[")
+        if "..." in value:
+            given |= {"nargs": "*", "default": []} if optional else {"nargs": "+"}
+        made.add_argument(f"--{name.replace('_', '-')}", required=not optional, help=text or None, **given)
 
 
 def add_config(made: argparse.ArgumentParser) -> None:

@@ -21,12 +21,11 @@ def main() -> None:
     """Parse, read, compare, write, print."""
     made = cli.parser(__doc__)
     made.add_argument("scores", type=Path, nargs="*", metavar="DIR", help="score_<role> folders, two or more")
-    made.add_argument(
-        "--in-scores", type=Path, nargs="+", default=[], metavar="DIR", help="the same, as stages give them"
-    )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
-    made.add_argument(
-        "--out-table", type=Path, metavar="FILE", help="Markdown; without it, the terminal only"
+    cli.add_flags(
+        made,
+        in_scores="[DIR...] the same, as stages give them",
+        in_manifests="[DIR] with corpus.json",
+        out_table="[FILE] Markdown; without it, the terminal only",
     )
     args = cli.parse(made)
     folders = [*args.scores, *args.in_scores]

@@ -4,13 +4,12 @@ The LM is an ARPA file, or the folder of a class LM; names then are marked in wh
 replace_names puts other names into the graph.
 
     python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \\
-        --out-dir data/graph_phone --config conf/graph.yaml
+        --out-dir data/graph_phone --config conf/common.yaml#graph
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.graph.class_pieces import compile_class_graph
@@ -25,10 +24,12 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compile, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-lang", type=Path, required=True, help="the language folder")
-    made.add_argument("--in-lm", type=Path, required=True, help="the n-gram model, ARPA, or a class LM")
-    made.add_argument("--out-dir", type=Path, required=True, help="the graph folder")
+    made = cli.parser(
+        __doc__,
+        in_lang="PATH the language folder",
+        in_lm="PATH the n-gram model, ARPA, or a class LM",
+        out_dir="PATH the graph folder",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(ClassGraphConfig, args)

@@ -6,17 +6,13 @@ Reads the manifests of --in-manifests; writes cuts_<role>.jsonl.gz with features
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.data.features import FeatureConfig, compute
 
 
 def main() -> None:
     """Parse and compute."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, required=True, help="manifests folder")
-    made.add_argument("--out-dir", type=Path, required=True, help="features folder")
+    made = cli.parser(__doc__, in_manifests="PATH manifests folder", out_dir="PATH features folder")
     cli.add_config(made)
     args = cli.parse(made)
     compute(args.in_manifests, args.out_dir, cli.load(FeatureConfig, args), args.num_jobs)

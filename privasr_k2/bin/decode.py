@@ -10,12 +10,12 @@ Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest f
 weights are 0. --set head=K decodes with one head of a folder of train_heads.
 
     privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats data/feats_fbank \\
-        --out-hyps exp/ctc/decode_dev/1.jsonl --config conf/decode.yaml --set role=dev job=1 num_jobs=2
+        --out-hyps exp/ctc/decode_dev/1.jsonl --config conf/common.yaml#decode --set role=dev job=1 num_jobs=2
     privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats data/feats_fbank \\
         --in-weights exp/ctc/weights.json --out-nbest exp/ctc/nbest_dev/1.jsonl \\
-        --config conf/decode.yaml conf/nbest.yaml --set role=dev
+        --config conf/common.yaml#decode conf/common.yaml#nbest --set role=dev
     privasr verb decode --in-model exp/rnnt/am --in-feats data/feats_fbank \\
-        --out-hyps exp/rnnt/decode_dev/1.jsonl --config conf/decode_e2e.yaml --set role=dev
+        --out-hyps exp/rnnt/decode_dev/1.jsonl --config conf/pate.yaml#decode_e2e --set role=dev
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from privasr_k2.bin import cli
@@ -34,16 +33,18 @@ from privasr_k2.scoring.nbest_lists import write_nbest
 
 def main() -> None:
     """Parse, decode, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-model", type=Path, required=True, help="the model's folder, or heads")
-    made.add_argument("--in-graph", type=Path, help="the graph folder; not for end-to-end models")
-    made.add_argument("--in-feats", type=Path, required=True, help="the feature folder")
-    made.add_argument("--in-weights", type=Path, help="weights.json, chosen on dev")
-    made.add_argument("--in-lang", type=Path, help="the graph's language folder, for word times")
-    made.add_argument("--out-hyps", type=Path, metavar="FILE", help="the records, JSON Lines")
-    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the N-best lists, JSON Lines")
-    made.add_argument("--out-lattices", type=Path, metavar="FILE", help="*.safetensors")
-    made.add_argument("--out-kaldi", type=Path, metavar="FILE", help="the lattices as Kaldi's text")
+    made = cli.parser(
+        __doc__,
+        in_model="PATH the model's folder, or heads",
+        in_graph="[PATH] the graph folder; not for end-to-end models",
+        in_feats="PATH the feature folder",
+        in_weights="[PATH] weights.json, chosen on dev",
+        in_lang="[PATH] the graph's language folder, for word times",
+        out_hyps="[FILE] the records, JSON Lines",
+        out_nbest="[FILE] the N-best lists, JSON Lines",
+        out_lattices="[FILE] *.safetensors",
+        out_kaldi="[FILE] the lattices as Kaldi's text",
+    )
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -2,7 +2,7 @@
 
     python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
         --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
-        --in-manifests data/earnings21 --config conf/evaluate_confidence.yaml
+        --in-manifests data/earnings21 --config conf/confidence.yaml#evaluate_confidence
 
 A system is named by the folder around its lists, its recognizer by the one around that. Writes
 confidence_metrics.json and reliability_<recognizer>.svg.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.evaluation import evaluate
@@ -24,7 +23,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 @dataclass(frozen=True)
 class EvaluateConfidenceOptions(MetricOptions):
-    """How to evaluate; defaults in ``conf/evaluate_confidence.yaml``.
+    """How to evaluate; defaults in ``conf/confidence.yaml#evaluate_confidence``.
 
     Args:
         baselines: systems that the others are compared with; none: the first of each recognizer.
@@ -35,12 +34,12 @@ class EvaluateConfidenceOptions(MetricOptions):
 
 def main() -> None:
     """Parse, evaluate, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-nbest", type=Path, nargs="+", required=True, metavar="DIR", help="RECOGNIZER/SYSTEM/nbest_ROLE"
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR... RECOGNIZER/SYSTEM/nbest_ROLE",
+        in_manifests="[DIR] with corpus.json: units to score",
+        out_dir="DIR for the results",
     )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json: units to score")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="for the results")
     cli.add_config(made)
     args = cli.parse(made)
     options, corpus = cli.load(EvaluateConfidenceOptions, args), read_corpus_info(args.in_manifests)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -35,21 +34,30 @@ def main() -> None:
     """Parse, load and export."""
     made = cli.parser(__doc__)
     model = made.add_argument_group("a model")
-    model.add_argument("--in-model", type=Path, metavar="DIR", help="the model's folder")
-    model.add_argument("--out-torchscript", type=Path, metavar="FILE", help="for example model.pt")
-    model.add_argument("--out-onnx", type=Path, metavar="FILE", help="for example model.onnx")
+    cli.add_flags(
+        model,
+        in_model="[DIR] the model's folder",
+        out_torchscript="[FILE] for example model.pt",
+        out_onnx="[FILE] for example model.onnx",
+    )
     recognizer = made.add_argument_group("a recognizer, with --in-model and the layers of decode")
-    recognizer.add_argument("--in-graph", type=Path, metavar="DIR", help="the graph folder")
-    recognizer.add_argument("--in-feats", type=Path, metavar="DIR", help="the feature folder")
-    recognizer.add_argument("--in-weights", type=Path, metavar="FILE", help="weights.json, chosen on dev")
-    recognizer.add_argument("--out-recognizer", type=Path, metavar="FILE", help="recognizer.yaml")
+    cli.add_flags(
+        recognizer,
+        in_graph="[DIR] the graph folder",
+        in_feats="[DIR] the feature folder",
+        in_weights="[FILE] weights.json, chosen on dev",
+        out_recognizer="[FILE] recognizer.yaml",
+    )
     lists = made.add_argument_group("N-best lists")
-    lists.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
-    lists.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
-    lists.add_argument("--out-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
-    lists.add_argument("--out-ctm", type=Path, metavar="FILE", help="the best words with times")
-    lists.add_argument("--out-trn", type=Path, metavar="FILE", help="the best words")
-    lists.add_argument("--out-ref-trn", type=Path, metavar="FILE", help="the references")
+    cli.add_flags(
+        lists,
+        in_nbest="[DIR] nbest_<role>, with *.jsonl",
+        in_scores="[FILE...] of lm_scores",
+        out_kaldi="[DIR] words, ac_cost and lm_cost as text",
+        out_ctm="[FILE] the best words with times",
+        out_trn="[FILE] the best words",
+        out_ref_trn="[FILE] the references",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     written = [name for name in _NEEDS if getattr(args, name) is not None]

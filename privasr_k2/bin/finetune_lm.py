@@ -1,15 +1,13 @@
 r"""Adapt a neural language model on the server, with the text of all clients together; nothing is private.
 
     python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir exp/fedlm/server \
-        --in-init exp/lm/char_lstm --config conf/finetune_lm.yaml --set confidences.use=token
+        --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set confidences.use=token
 
 Adam and batches of sentences with the clients' own loss, so that confidences are used as train_fedlm uses
 them.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -18,13 +16,13 @@ from privasr_k2.fileio import read_lines
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
-    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
-    made.add_argument(
-        "--in-dev-text", type=Path, metavar="FILE", help="a sentence a line: which epoch is kept"
+    made = cli.parser(
+        __doc__,
+        in_clients="FILE clients.jsonl.gz",
+        in_init="DIR the model to begin with",
+        in_dev_text="[FILE] a sentence a line: which epoch is kept",
+        out_dir="DIR the model's folder",
     )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -27,14 +27,20 @@ def main() -> None:
     """Parse, read, check, write."""
     made = cli.parser(__doc__)
     source = made.add_mutually_exclusive_group(required=True)
-    source.add_argument("--raw-model", type=Path, metavar="FILE", help="model.pt or model.onnx")
-    source.add_argument("--raw-kaldi", type=Path, metavar="DIR", help="words, ac_cost and lm_cost as text")
+    cli.add_flags(
+        source,
+        raw_model="[FILE] model.pt or model.onnx",
+        raw_kaldi="[DIR] words, ac_cost and lm_cost as text",
+    )
     source.add_argument("--raw-ctm", type=Path, nargs="+", metavar="FILE", help="words with times")
-    source.add_argument("--raw-trn", type=Path, metavar="FILE", help="words (utterance)")
-    made.add_argument("--raw-tokens", type=Path, metavar="FILE", help="the model's tokens.txt")
-    made.add_argument("--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz with the references")
-    made.add_argument("--out-dir", type=Path, metavar="DIR", help="the model's folder")
-    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists, JSON Lines")
+    cli.add_flags(source, raw_trn="[FILE] words (utterance)")
+    cli.add_flags(
+        made,
+        raw_tokens="[FILE] the model's tokens.txt",
+        in_cuts="[FILE] cuts_<role>.jsonl.gz with the references",
+        out_dir="[DIR] the model's folder",
+        out_nbest="[FILE] the lists, JSON Lines",
+    )
     args = cli.parse(made)
     model, lists = [args.raw_tokens, args.out_dir], [args.out_nbest]
     needed, others = (model, [*lists, args.in_cuts]) if args.raw_model else (lists, model)
@@ -48,9 +54,9 @@ def main() -> None:
 
 
 def _model(args: argparse.Namespace) -> None:
-    from privasr_k2.am.foreign import bring
+    from privasr_k2.am.exported import import_exported
 
-    spec = bring(args.raw_model, args.raw_tokens, args.out_dir)
+    spec = import_exported(args.raw_model, args.raw_tokens, args.out_dir)
     logging.getLogger(__name__).info("%s", spec)
 
 

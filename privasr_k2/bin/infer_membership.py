@@ -2,10 +2,10 @@ r"""Who was in the training? Membership inference against teachers, and against 
 
     python -m privasr_k2.bin.infer_membership --in-models exp/pate/teachers/{1,2,3} \
         --in-shards exp/pate/shards/shards.json --in-feats data/feats_given --in-lang data/lang_char \
-        --out-membership exp/pate/membership_teachers.json --config conf/membership.yaml
+        --out-membership exp/pate/membership_teachers.json --config conf/pate.yaml#membership
     python -m privasr_k2.bin.infer_membership --in-models exp/pate/student exp/dpsgd/am \
         --in-reference exp/public/am --in-feats data/feats_given --in-others data/feats_given \
-        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/membership.yaml
+        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/pate.yaml#membership
 
 With --in-shards the models are the teachers of the shards 1, 2, ..., or one folder of train_heads; else each
 is asked by itself who of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output
@@ -27,23 +27,16 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, score, infer, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-models",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="DIR",
-        help="of train_am, or one of train_heads",
+    made = cli.parser(
+        __doc__,
+        in_models="DIR... of train_am, or one of train_heads",
+        in_feats="FEATS private speech",
+        in_shards="[FILE] shards.json, where models are teachers",
+        in_others="[FEATS...] not in training",
+        in_reference="[DIR] a public model",
+        in_lang="DIR how words are spelled",
+        out_membership="FILE JSON",
     )
-    made.add_argument("--in-feats", type=Path, required=True, metavar="FEATS", help="private speech")
-    made.add_argument("--in-shards", type=Path, metavar="FILE", help="shards.json, where models are teachers")
-    made.add_argument(
-        "--in-others", type=Path, nargs="*", default=[], metavar="FEATS", help="not in training"
-    )
-    made.add_argument("--in-reference", type=Path, metavar="DIR", help="a public model")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
-    made.add_argument("--out-membership", type=Path, required=True, metavar="FILE", help="JSON")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

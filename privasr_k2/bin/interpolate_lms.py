@@ -9,13 +9,12 @@ eq. 3, since words and tags do not know each other's histories.
 exact mixture with these weights (dev_ppl_exact). Words that a model does not know count in neither.
 
     python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
-        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/interpolate.yaml
+        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/classlm.yaml#interpolate
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -32,13 +31,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, choose weights, mix, write, measure."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-lm", type=Path, nargs="+", required=True, metavar="LM", help="ARPA files, folders of models"
+    made = cli.parser(
+        __doc__,
+        in_lm="LM... ARPA files, folders of models",
+        in_dev="[FILE] text that the weights are chosen by",
+        out_lm="LM the mixture",
+        out_weights="FILE the weights, JSON",
     )
-    made.add_argument("--in-dev", type=Path, metavar="FILE", help="text that the weights are chosen by")
-    made.add_argument("--out-lm", type=Path, required=True, metavar="LM", help="the mixture")
-    made.add_argument("--out-weights", type=Path, required=True, metavar="FILE", help="the weights, JSON")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

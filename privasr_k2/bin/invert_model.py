@@ -2,7 +2,7 @@ r"""Reconstruct the features of words from a model or an ensemble, by gradients 
 
     python -m privasr_k2.bin.invert_model --in-models exp/pate/teachers/1 --in-background data/feats_public \
         --in-lang data/lang_char --out-inversion exp/pate/inversion/teacher_1.safetensors \
-        --config conf/inversion.yaml --set 'words=[STOP,YES]' attack=white_box
+        --config conf/pate.yaml#inversion --set 'words=[STOP,YES]' attack=white_box
 
 Several models are an ensemble: their probabilities are averaged. So are the heads of a folder of train_heads,
 or those that --set heads=[K,...] chooses. --set control=true attacks a randomly initialized model of the
@@ -13,7 +13,6 @@ no guarantee covers it, unless the model itself is a release.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 
@@ -22,18 +21,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, attack word by word, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-models",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="DIR",
-        help="of train_am, or one of train_heads",
+    made = cli.parser(
+        __doc__,
+        in_models="DIR... of train_am, or one of train_heads",
+        in_background="FEATS public features",
+        in_lang="DIR how words are spelled",
+        out_inversion="FILE safetensors",
     )
-    made.add_argument("--in-background", type=Path, required=True, metavar="FEATS", help="public features")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
-    made.add_argument("--out-inversion", type=Path, required=True, metavar="FILE", help="safetensors")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

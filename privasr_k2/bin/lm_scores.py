@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, Share
 from privasr_k2.decoding.lm_scores import sentences_of, write_lm_scores
 from privasr_k2.scoring.nbest_lists import check_vocabulary, read_nbest, unknown_words
 
@@ -23,8 +23,8 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class LmScoresOptions:
-    """How the LM is called in tables and weights; defaults in ``conf/common.yaml``.
+class LmScoresOptions(Checked):
+    """How the LM is called in tables and weights; defaults in ``conf/common.yaml#lm_scores``.
 
     Args:
         name: empty takes the name of the LM's folder or file.
@@ -33,23 +33,17 @@ class LmScoresOptions:
     """
 
     name: str
-    max_unknown: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_unknown <= 1:
-            raise ValueError(f"max_unknown must be in [0, 1], got {self.max_unknown}")
+    max_unknown: Share
 
 
 def main() -> None:
     """Parse, score, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-nbest", type=Path, required=True, metavar="DIR", help="nbest_<role>, with *.jsonl"
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR nbest_<role>, with *.jsonl",
+        in_lm="LM an ARPA file, a folder of train_lm",
+        out_scores="FILE *.safetensors",
     )
-    made.add_argument(
-        "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a folder of train_lm"
-    )
-    made.add_argument("--out-scores", type=Path, required=True, metavar="FILE", help="*.safetensors")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -1,7 +1,8 @@
 r"""Turn recognized utterances into the text of clients: by speaker, or dealt to devices by Zipf's law.
 
     python -m privasr_k2.bin.make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
-        --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz --config conf/clients.yaml
+        --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
+        --config conf/fedlm.yaml#clients
 
 Reads N-best lists with confidences (apply_confidence); each utterance gives its best hypothesis, or with
 text=ref its reference. Where nothing was recognized, --in-cuts has what was said (text=ref). --out-text has
@@ -28,9 +29,10 @@ def main() -> None:
     made = cli.parser(__doc__)
     source = made.add_mutually_exclusive_group(required=True)
     source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
-    source.add_argument("--in-cuts", type=Path, metavar="FILE", help="cuts_<role>.jsonl.gz, for text=ref")
-    made.add_argument("--out-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz")
-    made.add_argument("--out-text", type=Path, metavar="FILE", help="the same text, a sentence a line")
+    cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
+    cli.add_flags(
+        made, out_clients="FILE clients.jsonl.gz", out_text="[FILE] the same text, a sentence a line"
+    )
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(DeviceConfig, args)

@@ -1,7 +1,7 @@
 r"""Collect public name lists from public tagged text: per.txt org.txt loc.txt misc.txt.
 
     python -m privasr_k2.bin.make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
-        --out-lists data/public_lists --config conf/name_lists.yaml
+        --out-lists data/public_lists --config conf/classlm.yaml#name_lists
 
 The text must be public: a list that was made from private text is a release. Names stand in alphabetical
 order, so that it tells no counts, normalized.
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, Count
 from privasr_k2.fileio import atomic_path, write_text
 from privasr_k2.text.entities import CLASSES
 from privasr_k2.text.name_lists import choose_names, date_words, names_of
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class NameListConfig:
-    """Which names are taken; defaults in ``conf/name_lists.yaml``.
+class NameListConfig(Checked):
+    """Which names are taken; defaults in ``conf/classlm.yaml#name_lists``.
 
     Args:
         at_least: how often a name must stand in the text.
@@ -32,29 +32,16 @@ class NameListConfig:
         dates: whether words of dates and times are added to ``MISC``.
     """
 
-    at_least: int
-    most_words: int
+    at_least: Count
+    most_words: Count
     dates: bool
-
-    def __post_init__(self) -> None:
-        if self.at_least < 1 or self.most_words < 1:
-            raise ValueError(
-                f"at_least and most_words must be at least 1, got {self.at_least} and {self.most_words}"
-            )
 
 
 def main() -> None:
     """Parse, collect, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-tagged",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="public text, in four classes",
+    made = cli.parser(
+        __doc__, in_tagged="FILE... public text, in four classes", out_lists="DIR a file for each class"
     )
-    made.add_argument("--out-lists", type=Path, required=True, metavar="DIR", help="a file for each class")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(NameListConfig, args)

@@ -2,7 +2,7 @@ r"""Deal private data out to teachers: disjoint shards by speaker or utterance.
 
     python -m privasr_k2.bin.make_shards --in-private-feats data/feats_private \
         --in-public-dev data/feats_public --out-dir exp/pate/shards \
-        --config conf/shards.yaml --set teachers=15 unit=speaker
+        --config conf/pate.yaml#shards --set teachers=15 unit=speaker
 
 Writes shard_1/ ... shard_I/, each a features folder for train_am (train: its units; dev: the public part),
 and shards.json. --in-public-roster names all units, a line each, where some of them may have no data.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from pathlib import Path
 
 from privasr_k2.bin import cli
 
@@ -21,13 +20,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, deal, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-private-feats", type=Path, required=True, metavar="DIR", help="role train is private"
+    made = cli.parser(
+        __doc__,
+        in_private_feats="DIR role train is private",
+        in_public_dev="DIR features; role dev",
+        in_public_roster="[FILE] names of all units",
+        out_dir="DIR the shards",
     )
-    made.add_argument("--in-public-dev", type=Path, required=True, metavar="DIR", help="features; role dev")
-    made.add_argument("--in-public-roster", type=Path, metavar="FILE", help="names of all units")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the shards")
     cli.add_config(made)
     args = cli.parse(made)
 

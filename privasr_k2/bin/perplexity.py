@@ -24,15 +24,19 @@ def main() -> None:
     """Parse, score, write, print."""
     made = cli.parser(__doc__)
     text = made.add_mutually_exclusive_group(required=True)
-    text.add_argument("--in-cuts", type=Path, help="cuts_<role>.jsonl.gz, whose texts are scored")
-    text.add_argument("--in-text", type=Path, metavar="FILE", help="*.jsonl(.gz), or plain")
-    text.add_argument("--in-clients", type=Path, metavar="FILE", help="clients.jsonl.gz")
-    text.add_argument("--in-calls", type=Path, metavar="FILE", help="the same, figures by call")
-    made.add_argument("--in-lang", type=Path, required=True, help="language folder: words.txt")
-    made.add_argument(
-        "--in-lm", type=Path, nargs="+", required=True, metavar="LM", help="ARPA files, folders of train_lm"
+    cli.add_flags(
+        text,
+        in_cuts="[PATH] cuts_<role>.jsonl.gz, whose texts are scored",
+        in_text="[FILE] *.jsonl(.gz), or plain",
+        in_clients="[FILE] clients.jsonl.gz",
+        in_calls="[FILE] the same, figures by call",
     )
-    made.add_argument("--out-perplexity", type=Path, required=True, help="the figures, JSON")
+    cli.add_flags(
+        made,
+        in_lang="PATH language folder: words.txt",
+        in_lm="LM... ARPA files, folders of train_lm",
+        out_perplexity="PATH the figures, JSON",
+    )
     cli.add_device(made)
     args = cli.parse(made)
 

@@ -10,7 +10,6 @@ left out when errors are counted. The others belong to the corpus.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.corpora.base import CorpusInput, load_corpus
@@ -22,14 +21,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, prepare, say what was found."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-definition", type=Path, required=True, help="a Python file that exports CORPUS")
-    made.add_argument("--raw-corpus", type=Path, help="the corpus; nothing is written there")
-    made.add_argument(
-        "--raw-lm-text", type=Path, nargs="*", default=[], help="text to take for language models"
+    made = cli.parser(
+        __doc__,
+        in_definition="PATH a Python file that exports CORPUS",
+        raw_corpus="[PATH] the corpus; nothing is written there",
+        raw_lm_text="[PATH...] text to take for language models",
+        raw_lexicon="[PATH] lexicon to take instead of the corpus's own",
+        out_dir="PATH manifests folder",
     )
-    made.add_argument("--raw-lexicon", type=Path, help="lexicon to take instead of the corpus's own")
-    made.add_argument("--out-dir", type=Path, required=True, help="manifests folder")
     cli.add_config(made)
     args = cli.parse(made)
     given = CorpusInput(

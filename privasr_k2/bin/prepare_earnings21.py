@@ -1,9 +1,9 @@
 """Turn Earnings-21 into N-best lists, or into the text of clients.
 
     privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
-        --config conf/earnings21.yaml
+        --config conf/corpora.yaml#earnings21
     privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-clients data/earnings21_clients \\
-        --config conf/earnings21.yaml conf/earnings21_clients.yaml
+        --config conf/corpora.yaml#earnings21 conf/corpora.yaml#earnings21_clients
 
 --out-dir: corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test: gold words as
 references, recognizers' CTM as lists of one hypothesis. --out-clients: recognized_<role>.jsonl.gz and
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.corpora.earnings21 import Earnings21Config, corpus_info, read_lists
@@ -29,11 +28,9 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, read, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--raw-corpus", type=Path, required=True, metavar="DIR", help="gold/ and ctm_*/")
+    made = cli.parser(__doc__, raw_corpus="DIR gold/ and ctm_*/")
     out = made.add_mutually_exclusive_group(required=True)
-    out.add_argument("--out-dir", type=Path, metavar="DIR", help="corpus.json and the lists")
-    out.add_argument("--out-clients", type=Path, metavar="DIR", help="clients and text")
+    cli.add_flags(out, out_dir="[DIR] corpus.json and the lists", out_clients="[DIR] clients and text")
     cli.add_config(made)
     args = cli.parse(made)
     if args.out_dir:

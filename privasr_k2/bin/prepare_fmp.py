@@ -1,16 +1,16 @@
 r"""Prepare federated marginals: whose utterances are whose and in which order, or the background unigrams u.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
-        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp_timeline.yaml --set client=speaker
+        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set client=speaker
     privasr verb prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
-        --config conf/fmp_timeline.yaml --set client=prefix
+        --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
 --out-timeline: of lists, or of text without audio (cuts or tagged text), which --out-nbest gets as
 lists of one hypothesis each. Logs table 1 of [liu2020] for these utterances.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \
-        --out-background exp/fmp/background.safetensors --config conf/fmp_background.yaml
+        --out-background exp/fmp/background.safetensors --config conf/fmp.yaml#fmp_background
 
 --out-background: u of [liu2020, eq. 2], of text as train_lm reads it: that of the cuts of the role
 train and lm_text.txt.gz, or --raw-text in place of the latter; or, in place of both, the files of
@@ -43,17 +43,17 @@ _USES = (
 
 def main() -> None:
     """Parse, order or count, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts, maybe lm_text.txt.gz")
+    made = cli.parser(__doc__, in_manifests="[DIR] cuts, maybe lm_text.txt.gz")
     made.add_argument("--in-text", type=Path, nargs="+", metavar="FILE", help="text in place of the corpus's")
-    made.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_<role>, with *.jsonl")
-    made.add_argument("--out-nbest", type=Path, metavar="FILE", help="the lists of --in-text")
-    made.add_argument("--out-timeline", type=Path, metavar="FILE", help="*.jsonl")
-    made.add_argument(
-        "--raw-text", type=Path, help="a normalized sentence a line, in place of lm_text.txt.gz"
+    cli.add_flags(
+        made,
+        in_nbest="[DIR] nbest_<role>, with *.jsonl",
+        out_nbest="[FILE] the lists of --in-text",
+        out_timeline="[FILE] *.jsonl",
+        raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz",
+        in_lm="[LM] of train_lm, or an ARPA file",
+        out_background="[FILE] *.safetensors",
     )
-    made.add_argument("--in-lm", type=Path, metavar="LM", help="of train_lm, or an ARPA file")
-    made.add_argument("--out-background", type=Path, metavar="FILE", help="*.safetensors")
     cli.add_config(made)
     args = cli.parse(made)
     given = {name for name in set().union(*_USES) if getattr(args, name) is not None}

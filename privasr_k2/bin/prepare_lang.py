@@ -6,7 +6,7 @@ with corpus_words=false without those of lm_text.txt.gz, too. Phones come from t
 then CMUdict, then espeak-ng.
 
     python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
-        --config conf/lang.yaml --set units=phone
+        --config conf/common.yaml#lang --set units=phone
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ def main() -> None:
         *("--in-manifests", "--in-public-manifests"), dest="in_manifests", type=Path, required=True,
         help="cuts_<role>.jsonl.gz, maybe lexicon.txt; public where the rest is to be private",
     )  # fmt: skip
-    made.add_argument(
-        "--in-further-text", type=Path, nargs="+", default=[], metavar="FILE",
-        help="tagged or plain text whose words join the vocabulary",
-    )  # fmt: skip
-    made.add_argument(
-        "--raw-lm-text", type=Path, metavar="FILE",
-        help="a normalized sentence a line, in place of lm_text.txt.gz",
-    )  # fmt: skip
+    cli.add_flags(
+        made,
+        in_further_text="[FILE...] tagged or plain text whose words join the vocabulary",
+        raw_lm_text="[FILE] a normalized sentence a line, in place of lm_text.txt.gz",
+    )
     made.add_argument(
         *("--in-public-lists", "--raw-public-lists"), dest="lists", type=Path, metavar="DIR",
         help="name lists, whose words join the vocabulary",
@@ -54,7 +51,7 @@ def main() -> None:
         *("--in-bpe-model", "--raw-bpe-model"), dest="bpe_model", type=Path, metavar="FILE",
         help="its SentencePiece model, where it has one",
     )  # fmt: skip
-    made.add_argument("--out-dir", type=Path, required=True, help="the language folder")
+    cli.add_flags(made, out_dir="PATH the language folder")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(LangConfig, args)

@@ -28,15 +28,13 @@ from privasr_k2.report.tables import plain_table
 
 def main() -> None:
     """Parse, read, print, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-path", type=Path, metavar="PATH", help="a privacy.json, or anything that a recipe made"
+    made = cli.parser(
+        __doc__,
+        in_path="[PATH] a privacy.json, or anything that a recipe made",
+        ledger="[FILE] the ledger of the corpus's private data",
+        delta="[X] of the guarantees; without it: the smallest that was planned",
+        out_table="[FILE] Markdown",
     )
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="the ledger of the corpus's private data")
-    made.add_argument(
-        "--delta", type=float, help="of the guarantees; without it: the smallest that was planned"
-    )
-    made.add_argument("--out-table", type=Path, metavar="FILE", help="Markdown")
     args = cli.parse(made)
     if args.in_path is None and args.ledger is None:
         raise ConfigError("the command line", "--in-path or --ledger", "neither", "name one")

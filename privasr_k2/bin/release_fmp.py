@@ -3,12 +3,13 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
     python -m privasr_k2.bin.release_fmp --in-private-nbest exp/x/nbest_test \
         --in-private-timeline exp/fmp/timeline_test.jsonl --in-public-lm exp/x/lm/transformer \
         --out-release exp/fmp/user_1/marginals.safetensors --out-privacy exp/fmp/user_1/privacy.json \
-        --ledger privacy/ledger.json --config conf/fmp_release.yaml --set data=mini/test unit=user epsilon=1
+        --ledger privacy/ledger.json \
+        --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
 Counts of the public vocabulary, clipped unit by unit, with discrete noise; rescore_fmp --in-release reads
 them. A killed run is continued with the same noise, and spends nothing more.
 
-With --in-public-background and conf/fmp_published.yaml, for comparison only: eq. 8 and 9 of liu2020 as
+With --in-public-background and conf/fmp.yaml#fmp_published, for comparison only: eq. 8 and 9 of liu2020 as
 published. Nothing is clipped, so that the guarantee in privacy.json is for units of at most ``words`` words,
 and that epsilon is far above the published one.
 """
@@ -33,19 +34,17 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, add noise, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-nbest", type=Path, required=True, metavar="DIR", help="with *.jsonl")
-    made.add_argument(
-        "--in-private-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp"
+    made = cli.parser(
+        __doc__,
+        in_private_nbest="DIR with *.jsonl",
+        in_private_timeline="FILE of prepare_fmp",
+        in_public_lm="LM whose words are counted",
+        in_public_background="[FILE] u: eq. 8 and 9 as published",
+        out_release="FILE *.safetensors",
+        out_privacy="FILE privacy.json",
+        ledger="FILE of the private lists",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument(
-        "--in-public-lm", type=Path, required=True, metavar="LM", help="whose words are counted"
-    )
-    made.add_argument("--in-public-background", type=Path, metavar="FILE", help="u: eq. 8 and 9 as published")
-    made.add_argument("--out-release", type=Path, required=True, metavar="FILE", help="*.safetensors")
-    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
-    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private lists")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     args = cli.parse(made)
 

@@ -5,16 +5,17 @@ probability), or from the automaton that train_class_lm wrote (CLASS.txt, with -
 and the root model stay as they are.
 
     python -m privasr_k2.bin.replace_names --in-graph data/graph_class --in-lang data/lang_phone \\
-        --in-names contacts/ --out-dir data/graph_user1 --config conf/replace_names.yaml
+        --in-names contacts/ --out-dir data/graph_user1 --config conf/classlm.yaml#replace_names
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, ShareBelowOne, one_of
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.class_pieces import replace_names
 from privasr_k2.graph.hlg import save_graph
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ReplaceNamesOptions:
-    """How names of lists follow each other; defaults in ``conf/replace_names.yaml``.
+class ReplaceNamesOptions(Checked):
+    """How names of lists follow each other; defaults in ``conf/classlm.yaml#replace_names``.
 
     Args:
         sub_lm: ``tree``, ``bigram`` or ``unigram``.
@@ -36,27 +37,21 @@ class ReplaceNamesOptions:
         with_tlg: whether to make the graph for Kaldi's decoders, too.
     """
 
-    sub_lm: str
-    unknown_mass: float
+    sub_lm: Annotated[str, one_of(*KINDS)]
+    unknown_mass: ShareBelowOne
     with_tlg: bool
-
-    def __post_init__(self) -> None:
-        if self.sub_lm not in KINDS:
-            raise ValueError(f"sub_lm must be one of {' '.join(KINDS)}, got {self.sub_lm!r}")
-        if not 0 <= self.unknown_mass < 1:
-            raise ValueError(f"unknown_mass must be in [0, 1), got {self.unknown_mass}")
 
 
 def main() -> None:
     """Parse, replace, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-graph", type=Path, required=True, help="the graph folder of a class LM")
-    made.add_argument("--in-lang", type=Path, required=True, help="the language folder it was compiled with")
-    made.add_argument("--in-names", type=Path, metavar="DIR", help="lists of names: per.txt, org.txt, ...")
-    made.add_argument(
-        "--in-sub-lms", type=Path, metavar="DIR", help="automata of names: PER.txt, ORG.txt, ..."
+    made = cli.parser(
+        __doc__,
+        in_graph="PATH the graph folder of a class LM",
+        in_lang="PATH the language folder it was compiled with",
+        in_names="[DIR] lists of names: per.txt, org.txt, ...",
+        in_sub_lms="[DIR] automata of names: PER.txt, ORG.txt, ...",
+        out_dir="PATH the new graph folder",
     )
-    made.add_argument("--out-dir", type=Path, required=True, help="the new graph folder")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(ReplaceNamesOptions, args)

@@ -3,11 +3,11 @@ r"""Write the results of a recipe, or one page of several recipes' results.
     python -m privasr_k2.bin.report --in-systems exp/pate/systems.jsonl --in-artifacts exp/pate/*/*/* \
         --in-manifests data/manifests --out-report exp/pate/RESULTS.md --out-results exp/pate/results.jsonl \
         --out-figures exp/pate/figures --out-layout exp/pate/layout.yaml --ledger privacy/ledger.json \
-        --config conf/report.yaml conf/reports/pate.yaml --set command='./run.sh mini pate'
+        --config conf/common.yaml#report conf/reports/pate.yaml --set command='./run.sh mini pate'
     python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
         --out-page exp/report.html
     python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
-        --config conf/report.yaml --out-beside docs/results.md
+        --config conf/common.yaml#report --out-beside docs/results.md
 
 The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A page
 takes each layout from the folder of its results, else that of the recipe. --out-beside renews the table
@@ -40,21 +40,24 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 def main() -> None:
     """Parse, and write what is asked for."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-systems", type=Path, metavar="FILE", help="systems.jsonl of a recipe")
-    made.add_argument(
-        "--in-artifacts", type=Path, nargs="*", default=[], metavar="PATH", help="all that it names"
+    made = cli.parser(
+        __doc__,
+        in_systems="[FILE] systems.jsonl of a recipe",
+        in_artifacts="[PATH...] all that it names",
+        in_manifests="[DIR] with corpus.json",
+        ledger="[FILE] of the private data: what else was spent",
+        out_report="[FILE] RESULTS.md",
+        out_results="[FILE] results.jsonl",
+        out_figures="[DIR] SVG",
+        out_layout="[FILE] the layout, for the page",
     )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="with corpus.json")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data: what else was spent")
-    made.add_argument("--out-report", type=Path, metavar="FILE", help="RESULTS.md")
-    made.add_argument("--out-results", type=Path, metavar="FILE", help="results.jsonl")
-    made.add_argument("--out-figures", type=Path, metavar="DIR", help="SVG")
-    made.add_argument("--out-layout", type=Path, metavar="FILE", help="the layout, for the page")
     made.add_argument("--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes")
     made.add_argument("--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results")
-    made.add_argument("--out-page", type=Path, metavar="FILE", help="report.html, which needs no other file")
-    made.add_argument("--out-beside", type=Path, metavar="FILE", help="a page with the table's markers")
+    cli.add_flags(
+        made,
+        out_page="[FILE] report.html, which needs no other file",
+        out_beside="[FILE] a page with the table's markers",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     if args.out_page is not None:

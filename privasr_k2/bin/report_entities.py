@@ -30,14 +30,16 @@ from privasr_k2.text.tagged_files import needs_entities, read_tagged
 
 def main() -> None:
     """Parse, count, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-text", type=Path, nargs="+", required=True, metavar="FILE", help="tagged")
+    made = cli.parser(__doc__, in_text="FILE... tagged")
     made.add_argument("--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated")
-    made.add_argument("--in-sanitized", type=Path, metavar="DIR", help="of sanitize_text")
-    made.add_argument("--in-privacy", type=Path, metavar="FILE", help="privacy.json of sanitize_text")
-    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists")
-    made.add_argument("--out-report", type=Path, required=True, metavar="FILE", help="JSON")
-    made.add_argument("--in-scored", type=Path, metavar="FILE", help="tagged text of test")
+    cli.add_flags(
+        made,
+        in_sanitized="[DIR] of sanitize_text",
+        in_privacy="[FILE] privacy.json of sanitize_text",
+        in_public_lists="[DIR] name lists",
+        out_report="FILE JSON",
+        in_scored="[FILE] tagged text of test",
+    )
     args = cli.parse(made)
     if bool(args.in_sanitized) != bool(args.in_privacy):
         raise ConfigError("the command line", "--in-sanitized and --in-privacy", "one alone", "give both")

@@ -3,7 +3,7 @@ r"""Compare what invert_model found with private speech, and with the same words
     python -m privasr_k2.bin.report_inversion --in-inversions exp/inversion/{teacher_1,control}.safetensors \
         --in-members exp/shards/shard_1 --in-others data/feats_given --in-lang data/lang_char \
         --out-values exp/inversion/inversion.json --out-picture exp/inversion/figure7.svg \
-        --config conf/report_inversion.yaml
+        --config conf/pate.yaml#report_inversion
 
 --in-members: one features folder for all inversions, or one for each: who is in the model's training.
 --in-aligner: a public CTC model that cuts the words out of longer utterances; without it they count only
@@ -12,8 +12,6 @@ where they are all that was said. The picture shows private speech: both files a
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
@@ -21,14 +19,16 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, compare, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-inversions", type=Path, nargs="+", required=True, metavar="FILE")
-    made.add_argument("--in-members", type=Path, nargs="+", required=True, metavar="FEATS")
-    made.add_argument("--in-others", type=Path, nargs="+", required=True, metavar="FEATS")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="how words are spelled")
-    made.add_argument("--in-aligner", type=Path, metavar="DIR", help="a public CTC model")
-    made.add_argument("--out-values", type=Path, required=True, metavar="FILE", help="JSON, for report")
-    made.add_argument("--out-picture", type=Path, metavar="FILE", help="spectrograms side by side, SVG")
+    made = cli.parser(
+        __doc__,
+        in_inversions="FILE...",
+        in_members="FEATS...",
+        in_others="FEATS...",
+        in_lang="DIR how words are spelled",
+        in_aligner="[DIR] a public CTC model",
+        out_values="FILE JSON, for report",
+        out_picture="[FILE] spectrograms side by side, SVG",
+    )
     cli.add_config(made)
     args = cli.parse(made)
 

@@ -3,7 +3,7 @@ r"""Score N-best lists with an LM that federated marginals adapt, round by round
     privasr verb rescore_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
-        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml --set rounds=10
+        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
 --out-scores: as lm_scores writes them; select_nbest takes them with the weights of the unadapted model,
 whose name they have. --in-plain: what lm_scores gave, so that unnormalized scores need no model again.
@@ -13,7 +13,7 @@ scores are normalized, perplexities of the best hypotheses by round and client.
     privasr verb rescore_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
-        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml
+        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
 
 --out-choice: lambda, and alpha, beta and sigma where several are listed, chosen on dev.
 criterion=errors: word errors of rescoring with the weights of the unadapted models; the adapted one
@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
-from pathlib import Path
 from typing import Any
 
 from privasr_k2.bin import cli
@@ -39,24 +38,30 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, adapt, score or choose, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="with *.jsonl")
-    made.add_argument("--in-timeline", type=Path, required=True, metavar="FILE", help="of prepare_fmp")
-    made.add_argument("--in-lm", type=Path, required=True, metavar="LM", help="of train_lm, or an ARPA file")
-    made.add_argument("--in-background", type=Path, required=True, metavar="FILE", help="of make_background")
-    made.add_argument("--in-plain", type=Path, metavar="FILE", help="of lm_scores with the same LM")
-    scores = made.add_argument_group("to score")
-    scores.add_argument("--in-release", type=Path, metavar="FILE", help="released global marginals")
-    scores.add_argument("--in-choice", type=Path, metavar="FILE", help="what --out-choice wrote")
-    scores.add_argument("--out-scores", type=Path, metavar="FILE", help="*.safetensors")
-    scores.add_argument("--out-run", type=Path, metavar="FILE", help="settings, perplexities")
-    choice = made.add_argument_group("to choose")
-    choice.add_argument(
-        "--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of the other LMs"
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR with *.jsonl",
+        in_timeline="FILE of prepare_fmp",
+        in_lm="LM of train_lm, or an ARPA file",
+        in_background="FILE of prepare_fmp",
+        in_plain="[FILE] of lm_scores with the same LM",
     )
-    choice.add_argument("--in-weights", type=Path, metavar="FILE", help="rescoring.json, for errors")
-    choice.add_argument("--in-manifests", type=Path, metavar="DIR", help="what is scored")
-    choice.add_argument("--out-choice", type=Path, metavar="FILE", help="JSON")
+    scores = made.add_argument_group("to score")
+    cli.add_flags(
+        scores,
+        in_release="[FILE] released global marginals",
+        in_choice="[FILE] what --out-choice wrote",
+        out_scores="[FILE] *.safetensors",
+        out_run="[FILE] settings, perplexities",
+    )
+    choice = made.add_argument_group("to choose")
+    cli.add_flags(
+        choice,
+        in_scores="[FILE...] of the other LMs",
+        in_weights="[FILE] rescoring.json, for errors",
+        in_manifests="[DIR] what is scored",
+        out_choice="[FILE] JSON",
+    )
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -1,7 +1,7 @@
 """Rescore whole lattices with a language model, n-gram or neural, and write N-best lists with its scores.
 
     python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm \\
-        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore_lattices.yaml
+        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore.yaml#rescore_lattices
 
 The search mixes the LM's scores with the graph's (neural_share) at the LM weight and the insertion penalty
 that the lattices were made with. Weights for the lists are chosen on dev afterwards: lm_scores,
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import time
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lattice_files import read_lattices
@@ -24,14 +23,12 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, search, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-lattices", type=Path, required=True, metavar="DIR", help="lattices_<role>, with *.safetensors"
+    made = cli.parser(
+        __doc__,
+        in_lattices="DIR lattices_<role>, with *.safetensors",
+        in_lm="LM an ARPA file, a folder of train_lm",
+        out_nbest="FILE the lists, JSON Lines",
     )
-    made.add_argument(
-        "--in-lm", type=Path, required=True, metavar="LM", help="an ARPA file, a folder of train_lm"
-    )
-    made.add_argument("--out-nbest", type=Path, required=True, metavar="FILE", help="the lists, JSON Lines")
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

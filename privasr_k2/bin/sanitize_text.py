@@ -3,7 +3,7 @@ r"""Replace the names of tagged text by names of public lists, tag them, or leav
     python -m privasr_k2.bin.sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
         --in-public-lists data/manifests/public_lists --out-dir exp/sanitized \
         --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
-        --config conf/sanitize.yaml --set data=mini/train
+        --config conf/classlm.yaml#sanitize --set data=mini/train
 
 Writes to --out-dir: sanitized.jsonl.gz (tagged text), text.txt.gz (its sentences), class_text.txt.gz (names
 as <PER> and its like), about.json. What was replaced by what is not written, nor who said what: texts have
@@ -14,7 +14,6 @@ see docs/sanitization.md; bin.report_entities counts what was missed.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -31,15 +30,15 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, draw, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-private-text", type=Path, nargs="+", required=True, metavar="FILE", help="tagged text or cuts"
+    made = cli.parser(
+        __doc__,
+        in_private_text="FILE... tagged text or cuts",
+        in_public_lists="[DIR] name lists; needed to replace",
+        out_dir="DIR sanitized text",
+        out_privacy="FILE privacy.json",
+        ledger="FILE of the private text",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists; needed to replace")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="sanitized text")
-    made.add_argument("--out-privacy", type=Path, required=True, metavar="FILE", help="privacy.json")
-    made.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="of the private text")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(SanitizeConfig, args)

@@ -9,8 +9,6 @@ utterance without a path stays without one, and counts as deleted.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
 from privasr_k2.decoding.rescoring import read_rescoring
@@ -23,16 +21,14 @@ from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 
 def main() -> None:
     """Parse, choose, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-nbest", type=Path, required=True, metavar="DIR", help="nbest_<role>, with *.jsonl"
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR nbest_<role>, with *.jsonl",
+        in_scores="[FILE...] of lm_scores",
+        in_weights="[FILE] rescoring.json; without it: the oracle",
+        in_manifests="[DIR] references, and what is scored",
+        out_hyps="FILE as decode writes them",
     )
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
-    made.add_argument(
-        "--in-weights", type=Path, metavar="FILE", help="rescoring.json; without it: the oracle"
-    )
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="references, and what is scored")
-    made.add_argument("--out-hyps", type=Path, required=True, metavar="FILE", help="as decode writes them")
     args = cli.parse(made)
     if (args.in_weights is None) != (not args.in_scores):
         raise ConfigError(

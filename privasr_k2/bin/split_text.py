@@ -1,7 +1,7 @@
 r"""Part tagged text by users: background, adaptation parts of several sizes, dev and test.
 
     python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
-        --out-dir data/split --config conf/split_text.yaml --set sizes=[12,15,20]
+        --out-dir data/split --config conf/classlm.yaml#split_text --set sizes=[12,15,20]
 
 Writes background, adapt_12 and its like, dev and test as *.jsonl.gz (tagged text), and about.json: sizes, and
 minutes of speech, users, words and entities of each part. Text of --in-text joins the role train. Adaptation
@@ -27,15 +27,13 @@ _ROLES = ("train", "adapt", "dev", "test")
 
 def main() -> None:
     """Parse, part, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, required=True, metavar="DIR", help="cuts, tagged")
-    made.add_argument(
-        "--in-text", type=Path, nargs="+", default=[], metavar="FILE", help="more text of train, tagged"
+    made = cli.parser(
+        __doc__,
+        in_manifests="DIR cuts, tagged",
+        in_text="[FILE...] more text of train, tagged",
+        in_spoken="[DIR] cuts with speech, where --in-manifests is text",
+        out_dir="DIR the parts",
     )
-    made.add_argument(
-        "--in-spoken", type=Path, metavar="DIR", help="cuts with speech, where --in-manifests is text"
-    )  # fmt: skip
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the parts")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(SplitConfig, args)

@@ -1,12 +1,12 @@
 r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 
     python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
-        --out-text data/tagged/dev.jsonl.gz --config conf/tag_entities.yaml --set normalize=spoken
+        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set normalize=spoken
     python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged \
-        --config conf/tag_entities.yaml
+        --config conf/classlm.yaml#tag_entities
 
     privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
-        --config conf/tag_entities.yaml --set taggers=[gold]
+        --config conf/classlm.yaml#tag_entities --set taggers=[gold]
 
 A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well), plain, a sentence a line, or in the CoNLL
 format. Of a folder of --raw-conll all *.conll and *.conll.txt beneath it are taken, gzipped or not;
@@ -45,22 +45,17 @@ Normalize = Callable[[Sequence[str]], Sequence[str]]
 
 def main() -> None:
     """Parse, tag, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-text", type=Path, nargs="+", default=[], metavar="FILE", help="tagged or plain text"
+    made = cli.parser(
+        __doc__,
+        in_text="[FILE...] tagged or plain text",
+        raw_conll="[PATH...] files, folders: a token a line",
+        out_text="[FILE] *.jsonl.gz, tagged",
+        in_manifests="[DIR] cuts_<role>.jsonl.gz and corpus.json",
+        out_manifests="[DIR] a folder beside it, with entities",
+        in_public_lists="[DIR] name lists, for the gazetteer",
+        in_public_cased="[FILE...] cased public text, from which capitals are learned",
+        in_definition="[FILE] the corpus, for how it normalizes",
     )
-    made.add_argument(
-        "--raw-conll", type=Path, nargs="+", default=[], metavar="PATH", help="files, folders: a token a line"
-    )
-    made.add_argument("--out-text", type=Path, metavar="FILE", help="*.jsonl.gz, tagged")
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="cuts_<role>.jsonl.gz and corpus.json")
-    made.add_argument("--out-manifests", type=Path, metavar="DIR", help="a folder beside it, with entities")
-    made.add_argument("--in-public-lists", type=Path, metavar="DIR", help="name lists, for the gazetteer")
-    made.add_argument(
-        "--in-public-cased", type=Path, nargs="+", default=[], metavar="FILE",
-        help="cased public text: tells capitals, and which words are names only where they have one",
-    )  # fmt: skip
-    made.add_argument("--in-definition", type=Path, metavar="FILE", help="the corpus, for how it normalizes")
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(TagConfig, args)

@@ -2,27 +2,25 @@
 
 Reads the cuts of the roles train and dev from --in-feats, and tokens and pronunciations from --in-lang;
 writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
-The first YAML file says which kind: conf/am_ctc.yaml, am_rnnt.yaml, am_ctc_attention.yaml or am_las.yaml.
+The first YAML file says which kind: conf/ctc.yaml#am_ctc, am_rnnt.yaml, am_ctc_attention.yaml or am_las.yaml.
 For several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
 torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-feats", type=Path, required=True, help="features folder")
-    made.add_argument("--in-lang", type=Path, required=True, help="language folder")
-    made.add_argument(
-        "--in-init", type=Path, metavar="DIR", help="train this model further: of the same form and tokens"
+    made = cli.parser(
+        __doc__,
+        in_feats="PATH features folder",
+        in_lang="PATH language folder",
+        in_init="[DIR] train this model further: of the same form and tokens",
+        out_dir="PATH the model's folder",
     )
-    made.add_argument("--out-dir", type=Path, required=True, help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -1,7 +1,8 @@
 """Train a classifier that tells how probably each recognized word is correct, and calibrate it.
 
     python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights exp/x/weights.json \\
-        --in-manifests data/manifests --out-model exp/x/confidence/model --config conf/confidence.yaml
+        --in-manifests data/manifests --out-model exp/x/confidence/model \\
+        --config conf/confidence.yaml#confidence
 
 The lists need references, of utterances that the recognizer was not trained on. Calibration is fitted on
 the words of --in-calibration, which are of other utterances; without it, by cross-fitting over users.
@@ -9,8 +10,6 @@ the words of --in-calibration, which are of other utterances; without it, by cro
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.confidence.features import word_features
@@ -31,14 +30,16 @@ from privasr_k2.scoring.nbest_lists import read_nbest
 
 def main() -> None:
     """Parse, train, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-nbest", type=Path, required=True, metavar="DIR", help="lists with references")
-    made.add_argument("--in-scores", type=Path, nargs="*", default=[], metavar="FILE", help="of lm_scores")
-    made.add_argument("--in-calibration", type=Path, metavar="DIR", help="other lists with references")
-    made.add_argument("--in-calibration-scores", type=Path, nargs="*", default=[], metavar="FILE")
-    made.add_argument("--in-weights", type=Path, metavar="FILE", help="weights.json of the first pass")
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="to find units to score")
-    made.add_argument("--out-model", type=Path, required=True, metavar="DIR", help="the model's folder")
+    made = cli.parser(
+        __doc__,
+        in_nbest="DIR lists with references",
+        in_scores="[FILE...] of lm_scores",
+        in_calibration="[DIR] other lists with references",
+        in_calibration_scores="[FILE...]",
+        in_weights="[FILE] weights.json of the first pass",
+        in_manifests="[DIR] to find units to score",
+        out_model="DIR the model's folder",
+    )
     cli.add_config(made)
     args = cli.parse(made)
     config = cli.load(ConfidenceConfig, args)

@@ -3,7 +3,7 @@ r"""Train an acoustic model by DP-SGD on private speech, or continue a training 
     python -m privasr_k2.bin.train_dpsgd --in-private-feats data/feats_fbank \
         --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
         --out-dir exp/dpsgd/eps8 \
-        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json --config conf/dpsgd.yaml \
+        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json --config conf/pate.yaml#dpsgd \
         --set data=an4/train unit=speaker epsilon=8
 
 Reads the role train of --in-private-feats, and of --in-public-dev the role dev, for the log alone. The model
@@ -25,18 +25,23 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, plan, spend where a guarantee is claimed, train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-feats", type=Path, required=True, metavar="DIR", help="features folder")
-    made.add_argument("--in-public-dev", type=Path, required=True, metavar="DIR", help="features folder")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="language folder")
+    made = cli.parser(
+        __doc__,
+        in_private_feats="DIR features folder",
+        in_public_dev="DIR features folder",
+        in_lang="DIR language folder",
+    )
     made.add_argument(
         *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
         help="model to begin with",
     )  # fmt: skip
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the speech, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
+    cli.add_flags(
+        made,
+        out_dir="DIR the model's folder",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the speech, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
+    )
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

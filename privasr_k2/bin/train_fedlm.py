@@ -2,13 +2,15 @@ r"""Adapt a neural language model on the text of clients by federated training, 
 killed.
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
-        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all --config conf/fedlm.yaml --set rounds=50
+        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
+        --config conf/fedlm.yaml#fedlm --set rounds=50
 
 With privacy.noise above 0 it is a release for each client, and needs --out-privacy and --ledger:
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
-        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json --config conf/fedlm.yaml \
+        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json \
+        --config conf/fedlm.yaml#fedlm \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
 
 Where clients cannot be sampled at random, they come in a fixed order, and noise that is correlated over
@@ -23,7 +25,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -34,19 +35,17 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend where a guarantee is claimed, train."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-private-clients", type=Path, required=True, metavar="FILE", help="clients.jsonl.gz"
+    made = cli.parser(
+        __doc__,
+        in_private_clients="FILE clients.jsonl.gz",
+        in_public_init="DIR model to begin with",
+        in_public_dev_text="[FILE] a sentence a line: which round is kept",
+        in_public_rates="[FILE] learning rates of tune_fedlm",
+        out_dir="DIR the model's folder",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the clients, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--in-public-init", type=Path, required=True, metavar="DIR", help="model to begin with")
-    made.add_argument(
-        "--in-public-dev-text", type=Path, metavar="FILE", help="a sentence a line: which round is kept"
-    )
-    made.add_argument("--in-public-rates", type=Path, metavar="FILE", help="learning rates of tune_fedlm")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the model's folder")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the clients, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

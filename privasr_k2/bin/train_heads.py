@@ -1,7 +1,8 @@
 r"""Train a teacher for every shard as a head of one public model: hundreds at once, on frozen layers.
 
     python -m privasr_k2.bin.train_heads --in-shards exp/pate/shards --in-model exp/pate/public/am \
-        --in-lang data/lang_char --out-dir exp/pate/heads --config conf/heads.yaml --set trained=last_block
+        --in-lang data/lang_char --out-dir exp/pate/heads \
+        --config conf/pate.yaml#heads --set trained=last_block
 
 Writes heads.safetensors, encoder/ (the public model), shards.json and heads.yaml. A run that was killed goes
 on with the heads that it has not finished. The folder is private: nothing of it is to be published.
@@ -9,18 +10,18 @@ on with the heads that it has not finished. The folder is private: nothing of it
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-shards", type=Path, required=True, metavar="DIR", help="what make_shards wrote")
-    made.add_argument("--in-model", type=Path, required=True, metavar="DIR", help="the public model's folder")
-    made.add_argument("--in-lang", type=Path, required=True, metavar="DIR", help="its language folder")
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the folder of heads")
+    made = cli.parser(
+        __doc__,
+        in_shards="DIR what make_shards wrote",
+        in_model="DIR the public model's folder",
+        in_lang="DIR its language folder",
+        out_dir="DIR the folder of heads",
+    )
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

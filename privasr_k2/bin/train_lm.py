@@ -4,12 +4,12 @@ Reads text as train_ngram does: that of the cuts of the role train and lm_text.t
 place of the latter; or, in place of both, the files of --in-text. Epochs are scored on the cuts of the role
 dev, or on --in-dev. The vocabulary is that of the language folder, other words count as <unk>. A model of
 --in-init is trained further, as a whole or, with trained=output, in its softmax alone. The first YAML file
-says which kind: conf/lm_lstm.yaml, conf/lm_char_lstm.yaml or conf/lm_transformer.yaml. Writes checkpoints/,
+says which kind: section lm_lstm, lm_char_lstm or lm_transformer of conf/common.yaml. Writes checkpoints/,
 train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir. For several GPUs start
 it with torchrun, as train_am.
 
     python -m privasr_k2.bin.train_lm --in-manifests data/manifests --in-lang data/lang_phone \\
-        --out-dir exp/lm_lstm --config conf/lm_lstm.yaml --set epochs=5
+        --out-dir exp/lm_lstm --config conf/common.yaml#lm_lstm --set epochs=5
 """
 
 from __future__ import annotations
@@ -22,21 +22,19 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, help="cuts of train and dev, maybe lm_text.txt.gz")
+    made = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = made.add_mutually_exclusive_group()
     source.add_argument(
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
-    source.add_argument(
-        "--raw-text", type=Path, help="a normalized sentence a line, in place of lm_text.txt.gz"
+    cli.add_flags(source, raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz")
+    cli.add_flags(
+        made,
+        in_dev="[FILE] text in place of the cuts of dev",
+        in_lang="PATH language folder",
+        in_init="[DIR] train this model further: of the same form and words",
+        out_dir="PATH the model's folder",
     )
-    made.add_argument("--in-dev", type=Path, metavar="FILE", help="text in place of the cuts of dev")
-    made.add_argument("--in-lang", type=Path, required=True, help="language folder")
-    made.add_argument(
-        "--in-init", type=Path, metavar="DIR", help="train this model further: of the same form and words"
-    )
-    made.add_argument("--out-dir", type=Path, required=True, help="the model's folder")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

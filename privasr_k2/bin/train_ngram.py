@@ -1,19 +1,19 @@
 """Train an n-gram model: of words, of words and name classes, or as the approximation of another LM.
 
     privasr verb train_ngram --in-manifests data/manifests --in-lang data/lang_phone \\
-        --out-lm data/lm/phone.arpa.gz --config conf/lm_ngram.yaml --set order=3
+        --out-lm data/lm/phone.arpa.gz --config conf/common.yaml#lm_ngram --set order=3
 
 --out-lm: a word n-gram model, pruned by entropy. Its text is that of a corpus (the cuts of the role
 train, lm_text.txt.gz; --set text=), or that of the files of --in-text. Its vocabulary is closed: that
 of the language folder. Other words count as <unk>. --raw-arpa checks and takes over an ARPA file.
 
     privasr verb train_ngram --in-lm exp/lm_lstm --in-text data/sanitized/train.jsonl.gz \\
-        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config conf/approximate.yaml
+        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config conf/common.yaml#approximate
 
 --in-lm: this model reads the text; --out-lm has the text's n-grams with the model's probabilities.
 
     privasr verb train_ngram --in-text data/sanitized/train.jsonl.gz --in-public-lists data/lists \\
-        --in-lang data/lang_phone --out-class-lm exp/class_lm --config conf/class_lm.yaml
+        --in-lang data/lang_phone --out-class-lm exp/class_lm --config conf/common.yaml#class_lm
 
 --out-class-lm: a root model of text with tags, and a sub-model of each class's names. The text is JSON
 Lines with marked names (tag_entities), or plain text with tags such as <PER>. Names come from the
@@ -38,24 +38,23 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, estimate, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-manifests", type=Path, help="cuts of train and dev, maybe lm_text.txt.gz")
+    made = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = made.add_mutually_exclusive_group()
     source.add_argument(
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
-    source.add_argument("--raw-arpa", type=Path, help="an ARPA file to take instead of estimating one")
-    made.add_argument("--in-lm", type=Path, metavar="LM", help="the model to approximate: of train_lm")
-    made.add_argument(
-        "--in-public-lists", type=Path, metavar="DIR", help="for classes: per.txt, org.txt, ..."
+    cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
+    cli.add_flags(
+        made,
+        in_lm="[LM] the model to approximate: of train_lm",
+        in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
+        in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
+        in_lang="PATH the language folder",
     )
-    made.add_argument(
-        "--in-dev", type=Path, metavar="FILE", help="text whose perplexity is logged, in place of the cuts'"
-    )
-    made.add_argument("--in-lang", type=Path, required=True, help="the language folder")
     out = made.add_mutually_exclusive_group(required=True)
-    out.add_argument("--out-lm", type=Path, metavar="FILE", help="ARPA; gzipped if the name ends in .gz")
-    out.add_argument("--out-class-lm", type=Path, metavar="DIR", help="a class LM's folder")
+    cli.add_flags(
+        out, out_lm="[FILE] ARPA; gzipped if the name ends in .gz", out_class_lm="[DIR] a class LM's folder"
+    )
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)

@@ -2,42 +2,32 @@ r"""Train a student on a public pool and its voted labels, or continue a trainin
 
     python -m privasr_k2.bin.train_student --in-public-pool data/feats_fbank --in-labels exp/x/labels.jsonl \
         --in-public-feats data/feats_fbank --in-public-lang data/lang_char --in-public-init exp/x/public \
-        --out-dir exp/x/student --config conf/am_rnnt.yaml conf/student.yaml --set epochs=20
+        --out-dir exp/x/student --config conf/pate.yaml#am_rnnt conf/pate.yaml#student --set epochs=20
 
 Of --in-public-pool the role student.pool_role is read, but not its texts; of --in-public-feats dev and, where
-student.labelled_role names one, public transcripts to train on. --in-public-nbest: N-best lists of the pool
-by a public model, for student.ways=[self_training]; without --in-labels these are all there is: a control. Of
+student.labeled_role names one, public transcripts to train on. --in-public-nbest: N-best lists of the pool
+by a public model, for student.unlabeled_data=[self_training]; without --in-labels these are all there is: a control. Of
 several ways that with the fewest errors on dev is kept. Writes to --out-dir what train_am writes (checkpoints
 in ways/<way>/), and student.json. For several processes start it with torchrun, as train_am.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-public-pool", type=Path, required=True, metavar="DIR", help="features of the pool"
+    made = cli.parser(
+        __doc__,
+        in_public_pool="DIR features of the pool",
+        in_labels="[FILE] labels.jsonl, released; none: no votes",
+        in_public_feats="DIR features of dev and of transcripts",
+        in_public_nbest="[DIR] N-best lists of the pool",
+        in_public_lang="DIR language folder",
+        in_public_init="[DIR] model to begin with; none: from scratch",
+        out_dir="DIR the student's folder",
     )
-    made.add_argument("--in-labels", type=Path, metavar="FILE", help="labels.jsonl, released; none: no votes")
-    made.add_argument(
-        "--in-public-feats",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="features of dev and of transcripts",
-    )
-    made.add_argument("--in-public-nbest", type=Path, metavar="DIR", help="N-best lists of the pool")
-    made.add_argument("--in-public-lang", type=Path, required=True, metavar="DIR", help="language folder")
-    made.add_argument(
-        "--in-public-init", type=Path, metavar="DIR", help="model to begin with; none: from scratch"
-    )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the student's folder")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)
@@ -54,11 +44,11 @@ def main() -> None:
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(config_of(kind_of(args.config)), args)
-    role = config.student.labelled_role
+    role = config.student.labeled_role
     given = StudentInputs(
         pool=load_cuts(args.in_public_pool, config.student.pool_role),
         labels={} if args.in_labels is None else read_labels(args.in_labels),
-        labelled=load_cuts(args.in_public_feats, role) if role else None,
+        labeled=load_cuts(args.in_public_feats, role) if role else None,
         lists=None if args.in_public_nbest is None else read_nbest(args.in_public_nbest),
         dev=load_cuts(args.in_public_feats, "dev"),
         lang=load_lang(args.in_public_lang),

@@ -16,8 +16,7 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse, recognize, print."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-exp", type=Path, required=True, help="a recipe's folder in exp/")
+    made = cli.parser(__doc__, in_exp="PATH a recipe's folder in exp/")
     made.add_argument("files", type=Path, nargs="+", metavar="FILE")
     cli.add_device(made)
     args = cli.parse(made)

@@ -3,7 +3,7 @@ others is scored.
 
     python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
         --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates exp/rates.json \
-        --config conf/fedlm.yaml conf/fedlm_tune.yaml --set rounds=50
+        --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
 
 What is written is for train_fedlm --in-public-rates. Nothing is released: with privacy.clip and privacy.noise
 the rates are those for as much noise, and still nothing of the clients that the training is for is read.
@@ -11,21 +11,19 @@ the rates are those for as much noise, and still nothing of the clients that the
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.fileio import write_json
 
 
 def main() -> None:
     """Parse, try, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-clients", type=Path, required=True, metavar="FILE", help="who trains, of dev")
-    made.add_argument(
-        "--in-scored", type=Path, required=True, metavar="FILE", help="what the clients of dev said"
+    made = cli.parser(
+        __doc__,
+        in_clients="FILE who trains, of dev",
+        in_scored="FILE what the clients of dev said",
+        in_init="DIR the model to begin with",
+        out_rates="FILE rates and grid, JSON",
     )
-    made.add_argument("--in-init", type=Path, required=True, metavar="DIR", help="the model to begin with")
-    made.add_argument("--out-rates", type=Path, required=True, metavar="FILE", help="rates and grid, JSON")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)

@@ -2,7 +2,7 @@ r"""Choose weights with the fewest errors on dev: of a first pass, or of rescori
 
     privasr verb tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
     privasr verb tune_weights --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
-        exp/x/ngram_dev.safetensors --config conf/rescore.yaml --out-weights exp/x/rescoring.json
+        exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
 
 --in-hyps: LM weight and insertion penalty of decode's grid. Of points with equally many errors the
 smallest LM weight is taken, then the insertion penalty nearest to 0. --in-nbest, --in-scores: how
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
@@ -34,12 +33,12 @@ def main() -> None:
     """Parse, choose, write."""
     made = cli.parser(__doc__)
     source = made.add_mutually_exclusive_group(required=True)
-    source.add_argument("--in-hyps", type=Path, metavar="DIR", help="decode_dev, with *.jsonl")
-    source.add_argument("--in-nbest", type=Path, metavar="DIR", help="nbest_dev, with *.jsonl")
-    made.add_argument("--in-scores", type=Path, nargs="+", default=[], metavar="FILE", help="of lm_scores")
-    made.add_argument("--in-manifests", type=Path, metavar="DIR", help="references, and what is scored")
-    made.add_argument(
-        "--out-weights", type=Path, required=True, metavar="FILE", help="weights.json, rescoring.json"
+    cli.add_flags(source, in_hyps="[DIR] decode_dev, with *.jsonl", in_nbest="[DIR] nbest_dev, with *.jsonl")
+    cli.add_flags(
+        made,
+        in_scores="[FILE...] of lm_scores",
+        in_manifests="[DIR] references, and what is scored",
+        out_weights="FILE weights.json, rescoring.json",
     )
     cli.add_config(made)
     args = cli.parse(made)

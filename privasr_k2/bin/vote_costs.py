@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -26,11 +25,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compute, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-votes", type=Path, required=True, metavar="DIR", help="of cast_votes")
-    made.add_argument("--in-labels", type=Path, metavar="DIR", help="of aggregate_votes, for --out-costs")
-    made.add_argument("--out-agreement", type=Path, metavar="FILE", help="JSON; private")
-    made.add_argument("--out-costs", type=Path, metavar="FILE", help="JSON; private")
+    made = cli.parser(
+        __doc__,
+        in_private_votes="DIR of cast_votes",
+        in_labels="[DIR] of aggregate_votes, for --out-costs",
+        out_agreement="[FILE] JSON; private",
+        out_costs="[FILE] JSON; private",
+    )
     args = cli.parse(made)
     if (args.in_labels is None) != (args.out_costs is None) or not (args.out_costs or args.out_agreement):
         expected = "--out-agreement, or --in-labels with --out-costs"

@@ -2,7 +2,7 @@ r"""Release labels of public utterances token by token: teachers vote for what f
 
     python -m privasr_k2.bin.vote_tokens --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
         --in-feats data/feats_pool --out-dir exp/pate/tokens_8 --out-privacy exp/pate/tokens_8_privacy.json \
-        --ledger privacy/ledger.json --config conf/pate.yaml conf/vote_tokens.yaml \
+        --ledger privacy/ledger.json --config conf/pate.yaml#pate conf/pate.yaml#vote_tokens \
         --set data=mini/train noise=20 epsilon=8
 
 Every token costs an answer, but for those that a public model (--in-public-model) is sure of. Each batch is
@@ -20,8 +20,7 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse, plan, spend, draw step by step, write."""
-    made = cli.parser(__doc__)
-    made.add_argument("--in-private-teachers", type=Path, required=True, metavar="DIR", help="the ensemble")
+    made = cli.parser(__doc__, in_private_teachers="DIR the ensemble")
     made.add_argument(
         *("--in-shards", "--in-private-shards"), dest="in_shards", type=Path, required=True, metavar="DIR",
         help="of make_shards",
@@ -30,13 +29,14 @@ def main() -> None:
         *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
         help="the public pool",
     )  # fmt: skip
-    made.add_argument(
-        "--in-public-model", type=Path, metavar="DIR", help="whose sure tokens are not asked about"
+    cli.add_flags(
+        made,
+        in_public_model="[DIR] whose sure tokens are not asked about",
+        out_dir="DIR the labels",
+        out_privacy="[FILE] privacy.json, where there is noise",
+        ledger="[FILE] of the private data, where there is noise",
+        max_epsilon="[X] refuse to spend beyond it",
     )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="the labels")
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json, where there is noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="of the private data, where there is noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend beyond it")
     cli.add_config(made)
     cli.add_device(made)
     args = cli.parse(made)
@@ -47,7 +47,7 @@ def main() -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.errors import ConfigError
     from privasr_k2.pate.loading import open_ensemble
-    from privasr_k2.pate.proposals import check_public
+    from privasr_k2.pate.nbest_hypotheses import check_public
     from privasr_k2.pate.releases import spending_of
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.tokens import TOKEN, TokenVotesConfig, chosen, release_tokens, settle_tokens
@@ -57,11 +57,11 @@ def main() -> None:
 
     config = cli.load(TokenVotesConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
-    if (args.in_public_model is None) != (config.sure == 1):
+    if (args.in_public_model is None) != (config.public_threshold == 1):
         raise ConfigError(
-            "sure",
+            "public_threshold",
             "below 1 with --in-public-model, else 1",
-            f"{config.sure}",
+            f"{config.public_threshold}",
             "correct the value, or the flag",
         )
     torch.set_num_threads(args.num_jobs)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 from privasr_k2 import config
 from privasr_k2.bin import cli
@@ -29,27 +28,15 @@ from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 
 def main() -> None:
     """Parse, score, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
-        "--in-hyps", type=Path, required=True, metavar="DIR", help="decode_<role>, with *.jsonl"
+    made = cli.parser(
+        __doc__,
+        in_hyps="DIR decode_<role>, with *.jsonl",
+        in_weights="[FILE] weights.json; needed where there is a grid",
+        in_lang="[DIR] with words.txt, to count unknown words",
+        in_manifests="[DIR] to find lost utterances, and units to score",
+        in_entity_cuts="[FILE...] more references with entities, to count false alarms",
+        out_dir="DIR score_<role>",
     )
-    made.add_argument(
-        "--in-weights", type=Path, metavar="FILE", help="weights.json; needed where there is a grid"
-    )
-    made.add_argument("--in-lang", type=Path, metavar="DIR", help="with words.txt, to count unknown words")
-    made.add_argument(
-        "--in-manifests", type=Path, metavar="DIR", help="to find lost utterances, and units to score"
-    )
-    made.add_argument(
-        "--in-entity-cuts",
-        type=Path,
-        nargs="*",
-        default=[],
-        metavar="FILE",
-        help="more references with entities, which tell what false alarms are: cuts_train.jsonl.gz where "
-        "results may depend on it",
-    )
-    made.add_argument("--out-dir", type=Path, required=True, metavar="DIR", help="score_<role>")
     cli.add_config(made)
     args = cli.parse(made)
     options = cli.load(results.ScoreOptions, args)

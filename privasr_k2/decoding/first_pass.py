@@ -9,8 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, one_of
 from privasr_k2.decoding.hyps import Hyp
 from privasr_k2.errors import ConfigError, GraphError
 from privasr_k2.graph.folder import GraphLike, check_outputs
@@ -26,8 +29,8 @@ G = TypeVar("G", bound=GraphLike)
 
 
 @dataclass(frozen=True)
-class SearchConfig:
-    """How the search prunes, and the grid; defaults in ``conf/decode.yaml``.
+class SearchConfig(Checked):
+    """How the search prunes, and the grid; defaults in ``conf/common.yaml#decode``.
 
     Args:
         backend: ``k2`` or ``kaldi``.
@@ -38,31 +41,21 @@ class SearchConfig:
         lm_weights, insertion_penalties: the grid; k2 reads it from one lattice.
     """
 
-    backend: str
-    search_beam: float
-    output_beam: float
-    min_active_states: int
-    max_active_states: int
-    search_lm_weight: float
-    lm_weights: list[float]
-    insertion_penalties: list[float]
+    backend: Annotated[str, one_of(*BACKENDS)]
+    search_beam: Positive
+    output_beam: Positive
+    min_active_states: Natural
+    max_active_states: Count
+    search_lm_weight: NotNegative
+    lm_weights: Annotated[list[NotNegative], MinLen(1)]
+    insertion_penalties: Annotated[list[float], MinLen(1)]
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}")
-        for name in ("search_beam", "output_beam", "max_active_states"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if not 0 <= self.min_active_states <= self.max_active_states:
+        super().__post_init__()
+        if self.min_active_states > self.max_active_states:
             raise ValueError(
                 f"min_active_states must be from 0 to max_active_states, got {self.min_active_states}"
             )
-        if not self.lm_weights or min(self.lm_weights) < 0 or self.search_lm_weight < 0:
-            raise ValueError(
-                "lm_weights and search_lm_weight must be 0 or more, and at least one must be given"
-            )
-        if not self.insertion_penalties:
-            raise ValueError("insertion_penalties must hold at least one number")
 
 
 class FirstPass(ABC, Generic[G]):

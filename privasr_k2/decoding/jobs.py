@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from privasr_k2.constraints import Checked, Positive
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.recipe.progress import report_progress
@@ -37,7 +38,7 @@ class AcousticModel(Protocol):
 
 
 @dataclass(frozen=True)
-class ShareConfig:
+class ShareConfig(Checked):
     """Which cuts a job decodes, and how many at a time.
 
     Args:
@@ -49,22 +50,17 @@ class ShareConfig:
     role: str
     job: int
     num_jobs: int
-    max_duration: float
+    max_duration: Positive
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
-        if not self.max_duration > 0:
-            raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
 
 
 @dataclass(frozen=True)
 class DecodeConfig(ShareConfig, SearchConfig):
-    """Options of decoding; defaults in section ``decode``."""
-
-    def __post_init__(self) -> None:
-        SearchConfig.__post_init__(self)
-        ShareConfig.__post_init__(self)
+    """Options of decoding; defaults in ``conf/common.yaml#decode``."""
 
     def search(self) -> SearchConfig:
         """The settings of the search."""

@@ -26,10 +26,6 @@ _LISTED = 5
 class LatticeJobConfig(DecodeConfig, LatticeConfig):
     """Options of decoding and of lattices; defaults in sections ``decode`` and ``lattices``."""
 
-    def __post_init__(self) -> None:
-        DecodeConfig.__post_init__(self)
-        LatticeConfig.__post_init__(self)
-
 
 def lattice_cuts(
     model: SubsamplingModel, search: LatticeSearch, cuts: CutSet, config: LatticeJobConfig, device: str

@@ -25,7 +25,7 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
-    """How lattices are searched, and what is written; defaults in ``conf/rescore_lattices.yaml``.
+    """How lattices are searched, and what is written; defaults in ``conf/rescore.yaml#rescore_lattices``.
 
     Args:
         name: how the LM is called in lists, tables and weights; empty takes that of its folder or file.
@@ -37,8 +37,7 @@ class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
     num_jobs: int
 
     def __post_init__(self) -> None:
-        LatticeSearchConfig.__post_init__(self)
-        NbestConfig.__post_init__(self)
+        super().__post_init__()
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
 

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Natural, Positive, Share
 from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattices import END, Lattice
@@ -41,7 +42,7 @@ _MAX_STATES = 20_000
 
 
 @dataclass(frozen=True)
-class LatticeSearchConfig:
+class LatticeSearchConfig(Checked):
     """How lattices are searched.
 
     Args:
@@ -51,20 +52,10 @@ class LatticeSearchConfig:
         max_histories: of one lattice state.
     """
 
-    neural_share: float
-    order: int
-    beam: float
-    max_histories: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.neural_share <= 1:
-            raise ValueError(f"neural_share must be from 0 to 1, got {self.neural_share}")
-        if self.order < 0:
-            raise ValueError(f"order must be 0 or more, got {self.order}")
-        if not self.beam > 0:
-            raise ValueError(f"beam must be above 0, got {self.beam}")
-        if self.max_histories < 1:
-            raise ValueError(f"max_histories must be at least 1, got {self.max_histories}")
+    neural_share: Share
+    order: Natural
+    beam: Positive
+    max_histories: Count
 
 
 @dataclass(frozen=True, eq=False)

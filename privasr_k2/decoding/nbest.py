@@ -23,10 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Finite, one_of
 from privasr_k2.decoding.first_pass import Decoder, total_scores
 from privasr_k2.decoding.posteriors import word_posteriors
 from privasr_k2.decoding.sampled import draw_paths
@@ -50,7 +51,7 @@ _HALVINGS = 8
 
 
 @dataclass(frozen=True)
-class NbestConfig:
+class NbestConfig(Checked):
     """How long the lists are.
 
     Args:
@@ -59,36 +60,22 @@ class NbestConfig:
         max_states: of the deterministic acceptor.
     """
 
-    num_paths: int
-    first_beam: float
-    max_states: int
-
-    def __post_init__(self) -> None:
-        for name in ("num_paths", "max_states"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 < self.first_beam < math.inf:
-            raise ValueError(f"first_beam must be above 0 and finite, got {self.first_beam}")
+    num_paths: Count
+    first_beam: Finite
+    max_states: Count
 
 
 @dataclass(frozen=True)
 class NbestSearchConfig(NbestConfig):
-    """How lists of a first pass are made; defaults in ``conf/nbest.yaml``.
+    """How lists of a first pass are made; defaults in ``conf/common.yaml#nbest``.
 
     Args:
         posterior_scale: on total scores, before they make word posteriors, or paths are drawn; above 0.
         method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn paths.
     """
 
-    posterior_scale: float
-    method: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.posterior_scale < math.inf:
-            raise ValueError(f"posterior_scale must be above 0 and finite, got {self.posterior_scale}")
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method!r}")
+    posterior_scale: Finite
+    method: Annotated[str, one_of(*METHODS)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,10 +34,6 @@ _POSTERIOR_DIGITS = 6
 class NbestJobConfig(DecodeConfig, NbestSearchConfig):
     """Options of decoding and of N-best lists; defaults in sections ``decode`` and ``nbest``."""
 
-    def __post_init__(self) -> None:
-        DecodeConfig.__post_init__(self)
-        NbestSearchConfig.__post_init__(self)
-
 
 class SubsamplingModel(AcousticModel, Protocol):
     """An acoustic model that tells how many input frames make one of its outputs."""

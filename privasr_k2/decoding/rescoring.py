@@ -18,10 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import MinLen
 
+from privasr_k2.constraints import Checked, Natural, NotNegative, one_of
 from privasr_k2.decoding.tune import TUNING_ROLE, edges_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
@@ -145,7 +147,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class GridConfig:
+class GridConfig(Checked):
     """The grid of weights that is tried on dev.
 
     Args:
@@ -156,20 +158,10 @@ class GridConfig:
             there is nothing to try.
     """
 
-    interpolation: str
-    lm_weights: list[float]
-    insertion_penalties: list[float]
-    steps: int
-
-    def __post_init__(self) -> None:
-        if self.interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {self.interpolation!r}"
-            )
-        if not self.lm_weights or min(self.lm_weights) < 0 or not self.insertion_penalties:
-            raise ValueError("lm_weights (0 or more) and insertion_penalties must hold at least one number")
-        if self.steps < 0:
-            raise ValueError(f"steps must be 0 or more, got {self.steps}")
+    interpolation: Annotated[str, one_of(*INTERPOLATIONS)]
+    lm_weights: Annotated[list[NotNegative], MinLen(1)]
+    insertion_penalties: Annotated[list[float], MinLen(1)]
+    steps: Natural
 
 
 def simplex(num: int, steps: int) -> list[tuple[float, ...]]:

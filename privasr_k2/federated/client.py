@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from privasr_k2.constraints import Checked, Count, NotNegative, Positive
 from privasr_k2.federated import lstm_gradients
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.lstm import RecurrentLm
@@ -31,7 +32,7 @@ from privasr_k2.randomness import stream
 
 
 @dataclass(frozen=True)
-class ClientConfig:
+class ClientConfig(Checked):
     """Hyper-parameters of a client's training in a round.
 
     Args:
@@ -41,19 +42,10 @@ class ClientConfig:
         max_seconds: a client that takes longer is left out of the round; 0 = no limit.
     """
 
-    epochs: int
-    batch_size: int
-    lr: float
-    max_seconds: float
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"client.{name} must be at least 1, got {getattr(self, name)}")
-        if self.lr <= 0 or self.max_seconds < 0:
-            raise ValueError(
-                f"client.lr must be above 0 and max_seconds not below, got {self.lr}, {self.max_seconds}"
-            )
+    epochs: Count
+    batch_size: Count
+    lr: Positive
+    max_seconds: NotNegative
 
 
 @dataclass(frozen=True)

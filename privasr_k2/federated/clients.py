@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, NotNegative, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import parse_record, read_lines, write_jsonl
 from privasr_k2.randomness import stream
@@ -52,8 +53,8 @@ class ClientText:
 
 
 @dataclass(frozen=True)
-class DeviceConfig:
-    """How utterances become clients; defaults in ``conf/clients.yaml``.
+class DeviceConfig(Checked):
+    """How utterances become clients; defaults in ``conf/fedlm.yaml#clients``.
 
     Args:
         client: ``speaker``, or ``zipf``: a random device for each utterance.
@@ -63,21 +64,11 @@ class DeviceConfig:
         seed: of the deal.
     """
 
-    client: str
-    devices: int
-    exponent: float
-    text: str
+    client: Annotated[str, one_of("speaker", "zipf")]
+    devices: Count
+    exponent: NotNegative
+    text: Annotated[str, one_of("hyp", "ref")]
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.client not in ("speaker", "zipf"):
-            raise ValueError(f"client must be speaker or zipf, got {self.client!r}")
-        if self.text not in ("hyp", "ref"):
-            raise ValueError(f"text must be hyp or ref, got {self.text!r}")
-        if self.devices < 1 or self.exponent < 0:
-            raise ValueError(
-                f"devices must be at least 1 and exponent not below 0, got {self.devices} and {self.exponent}"
-            )
 
 
 def zipf_labels(count: int, config: DeviceConfig) -> list[str]:

@@ -5,8 +5,8 @@ What they need of the training is what is released: the model after each round. 
 - *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by the model's
   loss?
 - *Membership*: do the sentences of clients that took part gain more than those of clients that did not?
-- *Marks*: do clients show that send one coordinate, as long as the clip allows? Its bound can come near the
-  claim (:mod:`privasr_k2.privacy.audit.marks`).
+- *Marks*: can clients be recognized that send one coordinate, as long as the clip allows? The bound of
+  this attack can come near the claim (:mod:`privasr_k2.privacy.audit.canaries`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
+from privasr_k2.constraints import Count
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
@@ -29,29 +31,25 @@ from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.audit import exposure, membership
-from privasr_k2.privacy.audit.marks import MarksConfig, audit_marks
+from privasr_k2.privacy.audit.canaries import CanaryConfig, audit_canaries
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
+from privasr_k2.training.canaries import CanaryGradients
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.marks import Marks
 
 
 @dataclass(frozen=True)
-class AuditConfig(MarksConfig):
-    """``conf/fedlm_audit.yaml``, where every number is explained."""
+class AuditConfig(CanaryConfig):
+    """``conf/fedlm.yaml#fedlm_audit``, where every number is explained."""
 
-    canaries: int
-    candidates: int
-    secret_words: int
-    repeats: int
-    top: int
+    canaries: Count
+    candidates: Annotated[int, Ge(2)]
+    secret_words: Count
+    repeats: Count
+    top: Count
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"canaries": 1, "candidates": 2, "secret_words": 1, "repeats": 1, "top": 1}
-        for name, value in least.items():
-            if getattr(self, name) < value:
-                raise ValueError(f"{name} must be at least {value}, got {getattr(self, name)}")
         if self.top >= self.candidates:
             raise ValueError(f"top must be below candidates, got {self.top} of {self.candidates}")
 
@@ -59,10 +57,6 @@ class AuditConfig(MarksConfig):
 @dataclass(frozen=True)
 class AuditedConfig(AuditConfig, FedLmConfig):
     """Both files."""
-
-    def __post_init__(self) -> None:
-        AuditConfig.__post_init__(self)
-        FedLmConfig.__post_init__(self)
 
 
 @dataclass(frozen=True)
@@ -169,8 +163,8 @@ def marks(
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed, and the verdict, as :func:`privasr_k2.privacy.audit.marks.audit_marks`
-        gives them; those of the leader count.
+        the bounds, what is claimed and the verdict of :func:`.audit_canaries`,
+        as the leader has them.
 
     Raises:
         DataError: fewer trained parameters than marks.
@@ -179,7 +173,7 @@ def marks(
     nothing = Text(np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
 
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
-        replaced = Marks(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
+        replaced = CanaryGradients(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
         added = [
             ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap) for name in replaced
         ]
@@ -193,7 +187,7 @@ def marks(
         return scores
 
     claimed = spending(config, len(clients) + audit.marks)
-    return audit_marks(
+    return audit_canaries(
         run,
         size=size,
         claimed_epsilon=account(claimed.event, claimed.relation, claimed.delta).value,

@@ -13,8 +13,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, Count, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText
@@ -33,31 +36,18 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TuneConfig:
-    """``conf/fedlm_tune.yaml``, where every number is explained."""
+class TuneConfig(Checked):
+    """``conf/fedlm.yaml#fedlm_tune``, where every number is explained."""
 
-    client_lrs: list[float]
-    server_lrs: list[float]
-    by: str
-    clients: int | None
-
-    def __post_init__(self) -> None:
-        for name in ("client_lrs", "server_lrs"):
-            if not getattr(self, name) or min(getattr(self, name)) <= 0:
-                raise ValueError(f"{name} must be numbers above 0, got {getattr(self, name)}")
-        if self.by not in ("client", "call"):
-            raise ValueError(f"by must be client or call, got {self.by!r}")
-        if self.clients is not None and self.clients < 1:
-            raise ValueError(f"clients must be at least 1, or null, got {self.clients}")
+    client_lrs: Annotated[list[Positive], MinLen(1)]
+    server_lrs: Annotated[list[Positive], MinLen(1)]
+    by: Annotated[str, one_of("client", "call")]
+    clients: Count | None
 
 
 @dataclass(frozen=True)
 class TunedConfig(TuneConfig, FedLmConfig):
     """Both files."""
-
-    def __post_init__(self) -> None:
-        TuneConfig.__post_init__(self)
-        FedLmConfig.__post_init__(self)
 
 
 def divide(
@@ -137,7 +127,7 @@ def tune(
 
 
 def read_rates(path: Path) -> list[str]:
-    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml``.
+    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml#fedlm``.
 
     Raises:
         DataError: something else.

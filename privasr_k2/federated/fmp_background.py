@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from safetensors.numpy import save_file
 
+from privasr_k2.constraints import Checked, Count, FiniteOrZero, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_spoken import WordNumbers
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
-from privasr_k2.lm.train import check_text
+from privasr_k2.lm.train import TEXTS
 
 
 @dataclass(frozen=True)
-class BackgroundConfig:
-    """``conf/fmp_background.yaml``.
+class BackgroundConfig(Checked):
+    """``conf/fmp.yaml#fmp_background``.
 
     Args:
         text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
         prior_words: even chances count as so many words; 0: as the text has different words.
     """
 
-    text: str
-    train_repeat: int
-    prior_words: float
-
-    def __post_init__(self) -> None:
-        check_text(self)
-        if not 0 <= self.prior_words < math.inf:
-            raise ValueError(f"prior_words must be 0 or more, got {self.prior_words}")
+    text: Annotated[str, one_of(*TEXTS)]
+    train_repeat: Count
+    prior_words: FiniteOrZero
 
 
 def write_background(path: Path, unigrams: np.ndarray, numbers: WordNumbers) -> None:

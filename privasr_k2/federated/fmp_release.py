@@ -22,13 +22,14 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from safetensors.numpy import save_file
 from scipy.sparse import csr_array
 
 from privasr_k2.config import from_values
+from privasr_k2.constraints import Checked, Count, Delta, Finite, Natural, NotNegative, PositiveShare, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
@@ -52,7 +53,7 @@ _PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
 
 
 @dataclass(frozen=True)
-class FmpReleaseConfig:
+class FmpReleaseConfig(Checked):
     """A release of the global marginal of every round.
 
     Args:
@@ -70,37 +71,16 @@ class FmpReleaseConfig:
     """
 
     data: str
-    unit: str
-    mechanism: str
-    strategy: str
-    rounds: int
-    max_rounds: int
-    bound: float
-    kernel_bandwidth: float
-    decay: float
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        for name, known in (("unit", UNITS), ("mechanism", MECHANISMS), ("strategy", STRATEGIES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {' '.join(known)}, got {getattr(self, name)!r}")
-        if self.rounds < 1 or self.max_rounds < 0:
-            raise ValueError(
-                f"rounds must be at least 1 and max_rounds 0, got {self.rounds}, {self.max_rounds}"
-            )
-        if not 0 < self.bound < np.inf:
-            raise ValueError(f"bound must be above 0, got {self.bound}")
-        if not self.kernel_bandwidth >= 0:
-            raise ValueError(f"kernel_bandwidth must be 0 or more, got {self.kernel_bandwidth}")
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
-        if not 0 < self.epsilon < np.inf:
-            raise ValueError(
-                f"epsilon must be above 0 and finite, got {self.epsilon}: no noise is no release"
-            )
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
+    unit: Annotated[str, one_of(*UNITS)]
+    mechanism: Annotated[str, one_of(*MECHANISMS)]
+    strategy: Annotated[str, one_of(*STRATEGIES)]
+    rounds: Count
+    max_rounds: Natural
+    bound: Finite
+    kernel_bandwidth: NotNegative
+    decay: PositiveShare
+    epsilon: Finite
+    delta: Delta
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from privasr_k2.constraints import Checked, Count, FiniteOrZero, NotNegative, PositiveShare, one_of
 from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, log_factors, log_ratios
 from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
@@ -29,7 +31,7 @@ REFRESHES = ("round", "utterance")
 
 
 @dataclass(frozen=True)
-class CacheConfig:
+class CacheConfig(Checked):
     """How marginals come about; lambda, alpha and beta stand in :class:`Mixing`.
 
     Args:
@@ -43,28 +45,14 @@ class CacheConfig:
         seed: of that draw.
     """
 
-    rounds: int
-    kernel_bandwidth: float
+    rounds: Count
+    kernel_bandwidth: NotNegative
     normalized_kernel: bool
-    prior_words: float
-    decay: float
-    refresh: str
-    client_fraction: float
+    prior_words: FiniteOrZero
+    decay: PositiveShare
+    refresh: Annotated[str, one_of(*REFRESHES)]
+    client_fraction: PositiveShare
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
-        if not self.kernel_bandwidth >= 0:
-            raise ValueError(f"kernel_bandwidth must be 0 or more, got {self.kernel_bandwidth}")
-        if not 0 <= self.prior_words < np.inf:
-            raise ValueError(f"prior_words must be at least 0, got {self.prior_words}")
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
-        if self.refresh not in REFRESHES:
-            raise ValueError(f"refresh must be one of {' '.join(REFRESHES)}, got {self.refresh!r}")
-        if not 0 < self.client_fraction <= 1:
-            raise ValueError(f"client_fraction must be above 0 and at most 1, got {self.client_fraction}")
 
 
 def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_spoken import Turn
 from privasr_k2.fileio import read_jsonl, write_jsonl
@@ -23,18 +24,14 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 
 @dataclass(frozen=True)
-class TimelineConfig:
-    """The definition of a client; ``conf/fmp.yaml`` has defaults.
+class TimelineConfig(Checked):
+    """The definition of a client; ``conf/fmp.yaml#fmp_timeline`` has defaults.
 
     Args:
         client: one of :data:`CLIENTS`.
     """
 
-    client: str
-
-    def __post_init__(self) -> None:
-        if self.client not in CLIENTS:
-            raise ValueError(f"client must be one of {' '.join(CLIENTS)}, got {self.client!r}")
+    client: Annotated[str, one_of(*CLIENTS)]
 
 
 @dataclass(frozen=True)

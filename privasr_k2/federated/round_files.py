@@ -16,7 +16,7 @@ from torch import Tensor
 
 from privasr_k2.federated.server import ServerState
 from privasr_k2.fileio import remove_tree
-from privasr_k2.training.keeper import LATEST
+from privasr_k2.training.checkpoint_manager import LATEST
 from privasr_k2.training.weights import load_tensors, read_header, save_tensors
 
 log = logging.getLogger(__name__)

@@ -8,15 +8,18 @@ federated visual classification, 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
+
+from privasr_k2.constraints import Checked, Positive, ShareBelowOne, one_of
 
 OPTIMIZERS = ("fedadam", "fedavg", "fedavgm")
 
 
 @dataclass(frozen=True)
-class ServerConfig:
+class ServerConfig(Checked):
     """How the server steps.
 
     Args:
@@ -26,23 +29,11 @@ class ServerConfig:
         adam_eps: eps_g of FedAdam, above 0, *inside* the root.
     """
 
-    optimizer: str
-    lr: float
-    beta1: float
-    beta2: float
-    adam_eps: float
-
-    def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"server.optimizer must be one of {' '.join(OPTIMIZERS)}, got {self.optimizer!r}"
-            )
-        for name in ("lr", "adam_eps"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"server.{name} must be above 0, got {getattr(self, name)}")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"server.{name} must be in [0, 1), got {getattr(self, name)}")
+    optimizer: Annotated[str, one_of(*OPTIMIZERS)]
+    lr: Positive
+    beta1: ShareBelowOne
+    beta2: ShareBelowOne
+    adam_eps: Positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
 
 from privasr_k2 import config as configuration
+from privasr_k2.constraints import Checked, Count, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
@@ -34,28 +36,17 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class FinetuneConfig:
-    """``conf/finetune_lm.yaml``, where every number is explained."""
+class FinetuneConfig(Checked):
+    """``conf/fedlm.yaml#finetune_lm``, where every number is explained."""
 
-    init: str
-    trained: str
-    epochs: int
-    select_epoch: str
-    batch_size: int
-    lr: float
+    init: Annotated[str, one_of("pretrained", "scratch")]
+    trained: Annotated[str, one_of("all", "output")]
+    epochs: Count
+    select_epoch: Annotated[str, one_of(*SELECTED)]
+    batch_size: Count
+    lr: Positive
     confidences: Weighting
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.init not in ("pretrained", "scratch") or self.trained not in ("all", "output"):
-            raise ValueError(
-                "init must be pretrained or scratch and trained all or output, "
-                f"got {self.init} and {self.trained}"
-            )
-        if self.select_epoch not in SELECTED:
-            raise ValueError(f"select_epoch must be one of {', '.join(SELECTED)}, got {self.select_epoch!r}")
-        if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
-            raise ValueError("epochs and batch_size must be at least 1 and lr above 0")
 
 
 def pooled(clients: Sequence[ClientData]) -> ClientData:

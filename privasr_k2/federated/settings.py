@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Delta,
+    Natural,
+    NotNegative,
+    Positive,
+    PositiveShare,
+    one_of,
+)
 from privasr_k2.errors import PrivacyError
 from privasr_k2.federated.adaptive_clip import QuantileClip, noise_of_sum
 from privasr_k2.federated.client import ClientConfig
@@ -26,7 +36,7 @@ FINER_THAN_CLIENTS = ("mention", "utterance")
 
 
 @dataclass(frozen=True)
-class WeightsConfig:
+class WeightsConfig(Checked):
     """The weight of a client's update in the average [liu2021, eq. 5].
 
     Args:
@@ -36,15 +46,9 @@ class WeightsConfig:
         mean: under a claim the weighted sum is divided by the expected cohort times this public number.
     """
 
-    by: str
-    cap: int
-    mean: float
-
-    def __post_init__(self) -> None:
-        if self.by not in ("words", "uniform", "capped"):
-            raise ValueError(f"weights.by must be words, uniform or capped, got {self.by!r}")
-        if self.cap < 1 or self.mean <= 0:
-            raise ValueError(f"weights.cap and weights.mean must be above 0, got {self.cap} and {self.mean}")
+    by: Annotated[str, one_of("words", "uniform", "capped")]
+    cap: Count
+    mean: Positive
 
     def of(self, words: int) -> float:
         """The weight of a client with that many words.
@@ -58,7 +62,7 @@ class WeightsConfig:
 
 
 @dataclass(frozen=True)
-class PrivacyConfig:
+class PrivacyConfig(Checked):
     """Clipping and noise of a client's update.
 
     Args:
@@ -72,36 +76,27 @@ class PrivacyConfig:
         isolate_clients: under a claim each client is computed by itself.
     """
 
-    clip: float | None
-    noise: float
-    strategy: str
-    bands: int | None
-    delta: float
-    quantile: float | None
+    clip: Positive | None
+    noise: NotNegative
+    strategy: Annotated[str, one_of(*STRATEGIES)]
+    bands: Count | None
+    delta: Delta
+    quantile: Delta | None
     quantile_lr: float
     count_noise: float
     isolate_clients: bool
 
     def __post_init__(self) -> None:
-        if self.clip is not None and self.clip <= 0:
-            raise ValueError(f"privacy.clip must be above 0, or null for none, got {self.clip}")
-        if self.noise < 0:
-            raise ValueError(f"privacy.noise must not be below 0, got {self.noise}")
+        super().__post_init__()
         if self.clip is None and (self.noise or self.quantile is not None):
             raise ValueError("privacy.noise and privacy.quantile need privacy.clip, got null")
-        if self.strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
-            raise ValueError(f"privacy.strategy must be one of {known}, got {self.strategy!r}")
-        if self.bands is not None and (self.strategy != "square_root" or self.bands < 1):
+        if self.bands is not None and self.strategy != "square_root":
             raise ValueError(
-                "privacy.bands must be null, or 1 or more with square_root, got "
-                f"{self.bands} with {self.strategy}"
+                f"privacy.bands must be null, or of square_root, got {self.bands} with {self.strategy}"
             )
-        if not 0 < self.delta < 1:
-            raise ValueError(f"privacy.delta must be above 0 and below 1, got {self.delta}")
         if self.quantile is not None:
-            if not 0 < self.quantile < 1 or self.quantile_lr <= 0 or self.count_noise <= 0:
-                raise ValueError("privacy.quantile must be in (0, 1), quantile_lr and count_noise above 0")
+            if not self.quantile_lr > 0 or not self.count_noise > 0:
+                raise ValueError("privacy.quantile_lr and count_noise must be above 0 with a quantile")
             if self.noise:
                 noise_of_sum(self.noise, self.count_noise)
 
@@ -123,8 +118,8 @@ class PrivacyConfig:
 
 
 @dataclass(frozen=True)
-class FedLmConfig:
-    """``conf/fedlm.yaml``, where every number is explained."""
+class FedLmConfig(Checked):
+    """``conf/fedlm.yaml#fedlm``, where every number is explained."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "save_every": "a training that is continued gives the same weights"
@@ -132,46 +127,26 @@ class FedLmConfig:
 
     data: str
     unit: str
-    init: str
-    trained: str
-    rounds: int
-    sampling: str
-    cohort: int
-    client_fraction: float | None
-    relation: str
+    init: Annotated[str, one_of("pretrained", "scratch")]
+    trained: Annotated[str, one_of("all", "output")]
+    rounds: Count
+    sampling: Annotated[str, one_of(*SCHEMES)]
+    cohort: Count
+    client_fraction: PositiveShare | None
+    relation: Annotated[str, one_of(*(one.value for one in Relation))]
     client: ClientConfig
     confidences: Weighting
     server: ServerConfig
     weights: WeightsConfig
     privacy: PrivacyConfig
-    positions: int
-    select_round: str
-    eval_every: int
-    save_every: int
+    positions: Count
+    select_round: Annotated[str, one_of(*SELECTED)]
+    eval_every: Natural
+    save_every: Count
     seed: int
 
     def __post_init__(self) -> None:
-        choices = {
-            "init": ("pretrained", "scratch"),
-            "trained": ("all", "output"),
-            "select_round": SELECTED,
-            "sampling": SCHEMES,
-            "relation": tuple(one.value for one in Relation),
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        for name, least in {
-            "rounds": 1,
-            "cohort": 1,
-            "positions": 1,
-            "eval_every": 0,
-            "save_every": 1,
-        }.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.client_fraction is not None and not 0 < self.client_fraction <= 1:
-            raise ValueError(f"client_fraction must be above 0 and at most 1, got {self.client_fraction}")
+        super().__post_init__()
         if self.claims and self.weights.by == "words":
             raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
         if self.claims and self.unit in FINER_THAN_CLIENTS:

@@ -29,9 +29,9 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
+from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.keeper import Place
 from privasr_k2.training.trainlog import TrainLog
 
 ABOUT = "federated.json"
@@ -142,11 +142,11 @@ def _follow(
     best = files.best()
     for finished in rounds(federation, config, process, secrets if process.leads else None, files):
         done = finished.number + 1
-        place = Place(epoch=finished.number, step=done)
+        state = TrainerState(epoch=finished.number, step=done)
         if train_log is None:
             train_log = TrainLog(folder, finished.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
-            train_log.step(place, **finished.figures)
+            train_log.step(state, **finished.figures)
         if process.leads and (done == config.rounds or (config.eval_every and done % config.eval_every == 0)):
             scalars = {} if finished.stand.clip is None else {"clip": finished.stand.clip}
             if dev:
@@ -156,7 +156,7 @@ def _follow(
                 if config.select_round == "best" and (best is None or ppl < best[1]):
                     best = done, ppl, finished.stand.server.weights
                     files.save_best(*best)
-            train_log.epoch(place, scalars)
+            train_log.epoch(state, scalars)
     if train_log is not None:
         train_log.close()
 

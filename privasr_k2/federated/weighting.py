@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Share, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
@@ -29,7 +31,7 @@ CONFIDENCE_USES = ("all", "hard", "utterance", "token")
 
 
 @dataclass(frozen=True)
-class Weighting:
+class Weighting(Checked):
     """How confidences are used.
 
     Args:
@@ -37,14 +39,8 @@ class Weighting:
         threshold: of ``hard``, from 0 to 1.
     """
 
-    use: str
-    threshold: float
-
-    def __post_init__(self) -> None:
-        if self.use not in CONFIDENCE_USES:
-            raise ValueError(f"confidences.use must be one of {' '.join(CONFIDENCE_USES)}, got {self.use!r}")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"confidences.threshold must be from 0 to 1, got {self.threshold}")
+    use: Annotated[str, one_of(*CONFIDENCE_USES)]
+    threshold: Share
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import yaml
 
+from privasr_k2.constraints import Checked, Count, one_of
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import atomic_path, disk_errors, write_text
 from privasr_k2.graph import tlg
@@ -49,22 +50,16 @@ _QUANTUM = 2.0**-16
 
 
 @dataclass(frozen=True)
-class GraphConfig:
-    """How HLG is made; defaults in ``conf/graph.yaml``.
+class GraphConfig(Checked):
+    """How HLG is made; defaults in ``conf/common.yaml#graph``.
 
     Args:
         ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified`` (fewer arcs).
         max_states: the determinized LG may have so many states.
     """
 
-    ctc_topology: str
-    max_states: int
-
-    def __post_init__(self) -> None:
-        if self.ctc_topology not in TOPOLOGIES:
-            raise ValueError(f"ctc_topology must be one of {' '.join(TOPOLOGIES)}, got {self.ctc_topology!r}")
-        if self.max_states < 1:
-            raise ValueError(f"max_states must be above 0, got {self.max_states}")
+    ctc_topology: Annotated[str, one_of(*TOPOLOGIES)]
+    max_states: Count
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,9 +18,12 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
+from privasr_k2.constraints import Count, one_of
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import read_lines
 from privasr_k2.graph.class_delimiters import ClassDelimiters
@@ -39,7 +42,7 @@ _STEPS = 200  # of the sum over names; longer ones count as lost
 
 @dataclass(frozen=True)
 class ClassGraphConfig(GraphConfig):
-    """How the graph of a class LM is made; defaults in ``conf/graph.yaml``.
+    """How the graph of a class LM is made; defaults in ``conf/common.yaml#graph``.
 
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.
@@ -49,20 +52,9 @@ class ClassGraphConfig(GraphConfig):
     """
 
     cut_history: bool
-    max_class_states: int
-    unknown_names: str
-    unknown_min_tokens: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_class_states < 1:
-            raise ValueError(f"max_class_states must be above 0, got {self.max_class_states}")
-        if self.unknown_names not in UNKNOWN_NAMES:
-            raise ValueError(
-                f"unknown_names must be one of {' '.join(UNKNOWN_NAMES)}, got {self.unknown_names!r}"
-            )
-        if not 1 <= self.unknown_min_tokens <= 3:
-            raise ValueError(f"unknown_min_tokens must be from 1 to 3, got {self.unknown_min_tokens}")
+    max_class_states: Count
+    unknown_names: Annotated[str, one_of(*UNKNOWN_NAMES)]
+    unknown_min_tokens: Annotated[int, Interval(ge=1, le=3)]
 
 
 def with_calls(G: Grammar, delimiters: ClassDelimiters, *, backoff_label: int, cut_history: bool) -> Grammar:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Natural, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import UNK, Arpa, encode
 from privasr_k2.lm.ngram import Counts, as_model, count_ngrams
@@ -21,8 +23,8 @@ Sentences = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class ApproximationConfig:
-    """How a model is approximated; defaults in ``conf/approximate.yaml``.
+class ApproximationConfig(Checked):
+    """How a model is approximated; defaults in ``conf/common.yaml#approximate``.
 
     Args:
         order: the length of the longest n-grams.
@@ -32,16 +34,10 @@ class ApproximationConfig:
         block_words: words that the model reads at a time.
     """
 
-    order: int
-    unigrams: str
-    max_ngrams: int
-    block_words: int
-
-    def __post_init__(self) -> None:
-        if self.order < 1 or self.block_words < 1 or self.max_ngrams < 0:
-            raise ValueError("order and block_words must be above 0, max_ngrams at least 0")
-        if self.unigrams not in ("average", "counts"):
-            raise ValueError(f"unigrams must be average or counts, got {self.unigrams!r}")
+    order: Count
+    unigrams: Annotated[str, one_of("average", "counts")]
+    max_ngrams: Natural
+    block_words: Count
 
 
 def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> np.ndarray:

@@ -138,7 +138,7 @@ class DistillationTask(AmTask):
         if guess is None or not guess.tokens:
             return _REJECTED
         tokens = tuple(guess.tokens)
-        sure = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.least
+        sure = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.min_confidence
         if not sure or (model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)):
             return _REJECTED
         return Target((tokens,), (self._unanswered.weight,))

@@ -23,9 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Gt, Lt
 
+from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.scoring.bootstrap import Interval, speaker_draws
 
 NCE, ECE_WIDTH, ECE_MASS, AUC = "nce", "ece_width", "ece_mass", "auc"
@@ -36,8 +39,8 @@ _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
-class MetricOptions:
-    """How confidences are evaluated; defaults in ``conf/evaluate_confidence.yaml``.
+class MetricOptions(Checked):
+    """How confidences are evaluated; defaults in ``conf/confidence.yaml#evaluate_confidence``.
 
     Args:
         clip: confidences are moved into [clip, 1 - clip] for NCE.
@@ -47,19 +50,11 @@ class MetricOptions:
         seed: of the draws.
     """
 
-    clip: float
-    num_bins: int
-    num_replicates: int
-    confidence: float
+    clip: Annotated[float, Gt(0), Lt(0.5)]
+    num_bins: Count
+    num_replicates: Count
+    confidence: Delta
     seed: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.clip < 0.5:
-            raise ValueError(f"clip must lie between 0 and 0.5, got {self.clip}")
-        if self.num_bins < 1 or self.num_replicates < 1:
-            raise ValueError("num_bins and num_replicates must be 1 or more")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
 
 
 def width_bins(confidences: np.ndarray, num_bins: int) -> np.ndarray:

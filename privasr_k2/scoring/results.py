@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privasr_k2 import randomness
+from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.scoring.align import Pair, align, to_scored_units
@@ -26,19 +27,13 @@ UTTERANCES_FILE = "utterances.jsonl"
 
 
 @dataclass(frozen=True)
-class ScoreOptions:
+class ScoreOptions(Checked):
     """Options of scoring and of its intervals; ``conf/common.yaml#wer`` explains the values."""
 
     role: str
-    num_replicates: int
-    confidence: float
+    num_replicates: Count
+    confidence: Delta
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.num_replicates < 1:
-            raise ValueError(f"num_replicates must be 1 or more, got {self.num_replicates}")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from privasr_k2.constraints import Checked, Count, Natural, Share, one_of
 from privasr_k2.fileio import atomic_path, open_text, read_json, write_json
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
@@ -27,8 +28,8 @@ _WHAT = {
 
 
 @dataclass(frozen=True)
-class SanitizeConfig:
-    """How text is sanitized; defaults in ``conf/sanitize.yaml``.
+class SanitizeConfig(Checked):
+    """How text is sanitized; defaults in ``conf/classlm.yaml#sanitize``.
 
     Args:
         data: whose releases are added up: a corpus and its part.
@@ -42,30 +43,18 @@ class SanitizeConfig:
     """
 
     data: str
-    method: str
-    keep_prob: float
-    consistency: str
-    mentions: int
-    words_per_mention: int
-    utterances_per_user: int | None
+    method: Annotated[str, one_of(*METHODS)]
+    keep_prob: Share
+    consistency: Annotated[str, one_of("mention", "document")]
+    mentions: Natural
+    words_per_mention: Count
+    utterances_per_user: Count | None
     delta: float
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method}")
-        if not 0 <= self.keep_prob <= 1:
-            raise ValueError(f"keep_prob must be from 0 to 1, got {self.keep_prob}")
-        if self.consistency not in ("mention", "document"):
-            raise ValueError(f"consistency must be mention or document, got {self.consistency}")
-        if self.mentions < 0 or self.words_per_mention < 1:
-            raise ValueError("mentions must be at least 0 and words_per_mention at least 1")
-        if self.utterances_per_user is not None:
-            if self.utterances_per_user < 1:
-                raise ValueError(
-                    f"utterances_per_user must be at least 1, or null, got {self.utterances_per_user}"
-                )
-            if self.consistency != "mention":
-                raise ValueError("utterances_per_user must be null with consistency=document")
+        super().__post_init__()
+        if self.utterances_per_user is not None and self.consistency != "mention":
+            raise ValueError("utterances_per_user must be null with consistency=document")
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:

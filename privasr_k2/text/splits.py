@@ -11,8 +11,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Interval
+
+from privasr_k2.constraints import Checked, Different, Positive
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
 from privasr_k2.text.entities import CLASSES, TaggedText
@@ -20,8 +23,8 @@ from privasr_k2.text.name_lists import names_of
 
 
 @dataclass(frozen=True)
-class SplitConfig:
-    """How text is parted; defaults in ``conf/split_text.yaml``.
+class SplitConfig(Checked):
+    """How text is parted; defaults in ``conf/classlm.yaml#split_text``.
 
     Args:
         sizes: of the adaptation parts, in per cent of the background's words; empty: none.
@@ -29,17 +32,9 @@ class SplitConfig:
         seed: of the order of the users.
     """
 
-    sizes: list[float]
-    tolerance: float
+    sizes: Annotated[list[Annotated[float, Interval(gt=0, lt=100)]], Different()]
+    tolerance: Positive
     seed: int
-
-    def __post_init__(self) -> None:
-        if not all(0 < size < 100 for size in self.sizes):
-            raise ValueError(f"sizes must be above 0 and below 100, got {self.sizes}")
-        if len(set(self.sizes)) < len(self.sizes):
-            raise ValueError(f"sizes must differ, got {self.sizes}")
-        if not self.tolerance > 0:
-            raise ValueError(f"tolerance must be above 0, got {self.tolerance}")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.text.entities import Entity, TaggedText, Tagger, fold, moved, united
 from privasr_k2.text.truecase import Truecaser, has_case, is_clipped
@@ -17,8 +21,8 @@ TAGGERS = ("spacy", "gazetteer", GOLD)
 
 
 @dataclass(frozen=True)
-class TagConfig:
-    """How text is tagged; defaults in ``conf/tag_entities.yaml``.
+class TagConfig(Checked):
+    """How text is tagged; defaults in ``conf/classlm.yaml#tag_entities``.
 
     Args:
         taggers: some of :data:`TAGGERS`; entities of a later one count where the earlier have found none.
@@ -32,32 +36,20 @@ class TagConfig:
         classes: label -> class; the empty class leaves its entities out.
     """
 
-    taggers: list[str]
+    taggers: Annotated[list[Annotated[str, one_of(*TAGGERS)]], MinLen(1)]
     spacy_models: list[str]
-    case: str
+    case: Annotated[str, one_of("auto", "cased", "caseless")]
     capital_unknown: bool
     ignore_case: bool
-    normalize: str
-    documents: str
+    normalize: Annotated[str, one_of("english", "spoken")]
+    documents: Annotated[str, one_of("user", "id")]
     classes: dict[str, str]
 
     def __post_init__(self) -> None:
-        unknown = [tagger for tagger in self.taggers if tagger not in TAGGERS]
-        if unknown or not self.taggers:
-            raise ValueError(f"taggers must be some of {' '.join(TAGGERS)}, got {self.taggers}")
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)}")
+        super().__post_init__()
         wrong = [c for c in self.classes.values() if c and not (c.isalpha() and c.isupper())]
         if wrong:
             raise ValueError(f"classes must be capital letters, got {wrong[0]}")
-
-
-_CHOICES = {
-    "case": ("auto", "cased", "caseless"),
-    "normalize": ("english", "spoken"),
-    "documents": ("user", "id"),
-}
 
 
 def tag_texts(

@@ -15,7 +15,7 @@ from privasr_k2.attack.vote_audit import coins_epsilon, composed_bound
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.randomness import stream
-from tests.unit.attack.attack_small import background, loaded
+from tests.support.attack_small import background, loaded
 
 
 def divergence(first: float, second: float, flips: int, epsilon: float) -> float:

@@ -26,7 +26,7 @@ from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights, read_decoded
-from tests.oracles.test_class_lm import LOC, PLAIN, class_lm, reading_probs
+from tests.support.class_lm import LOC, PLAIN, class_lm, reading_probs
 
 pytestmark = pytest.mark.k2
 

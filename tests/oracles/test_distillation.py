@@ -14,8 +14,8 @@ from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.data.batches import needed_frames, pad_batch
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
 from privasr_k2.pate.student_data import Target, UnansweredSettings
-from tests.unit.am.end_to_end import everything, model
-from tests.unit.am.small import features
+from tests.support.end_to_end import everything, model
+from tests.support.small_am import features
 
 FRAMES = 12  # three of the output
 
@@ -28,7 +28,7 @@ def test_all_transcripts_weighted_by_the_teacher() -> None:
     weights = scores.exp()
     assert float(weights.sum()) == pytest.approx(1.0, abs=1e-5)
     target = {"u": Target(tuple(texts), tuple(weights.tolist()))}
-    settings = UnansweredSettings(weight=1.0, least=0.0, hyps=1, scale=1.0)
+    settings = UnansweredSettings(weight=1.0, min_confidence=0.0, hyps=1, scale=1.0)
     task = DistillationTask(target, CtcTask(), None, time_stretch=0.0, unanswered=settings)
     batch, generator = pad_batch("u", [x[0]], [[1]]), torch.Generator()
 

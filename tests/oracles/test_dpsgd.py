@@ -13,9 +13,9 @@ from privasr_k2.am.kinds import KINDS
 from privasr_k2.data.batches import Batch
 from privasr_k2.dpsgd.examples import ExampleGradients
 from privasr_k2.dpsgd.lstm import ExampleLstm
-from tests.oracles.test_end_to_end import renamed
-from tests.unit.am.end_to_end import ENCODERS, END_TO_END, model
-from tests.unit.am.small import features, tiny_model
+from tests.support.end_to_end import ENCODERS, END_TO_END, model
+from tests.support.end_to_end_graph import renamed
+from tests.support.small_am import features, tiny_model
 
 ARCHITECTURES = [
     *(("ctc", encoder) for encoder in ENCODERS[:3]),

@@ -9,8 +9,9 @@ import torch
 
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
 from privasr_k2.am.sequence import nbest, score_hypotheses
-from tests.unit.am.end_to_end import ENCODERS, END_TO_END, everything, model
-from tests.unit.am.small import features
+from tests.support.end_to_end import ENCODERS, END_TO_END, everything, model
+from tests.support.end_to_end_graph import renamed
+from tests.support.small_am import features
 
 
 @pytest.mark.parametrize("kind", [*END_TO_END, "ctc"])
@@ -63,11 +64,3 @@ def test_per_example_gradients_are_those_of_one_utterance_at_a_time(kind: str, e
         for name, gradient in found.items():
             assert len(gradient) == 2, name
             torch.testing.assert_close(gradient[row], expected[name], atol=1e-5, rtol=1e-5, msg=name)
-
-
-def renamed(name: str) -> str:
-    """``lstm.l0.ih.weight`` of Opacus as ``lstm.weight_ih_l0``."""
-    parts = name.removeprefix("_module.").split(".")
-    if len(parts) > 3 and parts[-2] in ("ih", "hh"):
-        return ".".join([*parts[:-3], f"{parts[-1]}_{parts[-2]}_{parts[-3]}"])
-    return ".".join(parts)

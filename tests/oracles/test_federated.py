@@ -20,8 +20,8 @@ from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
 from privasr_k2.training.distributed import Process
-from tests.unit.federated.fed_small import VOCABULARY, made_clients, settings, trainer
-from tests.unit.lm.neural.small import MODELS, tiny
+from tests.support.fed_small import VOCABULARY, made_clients, settings, trainer
+from tests.support.small_lm import MODELS, tiny
 
 ALONE = Process(0, 1, torch.device("cpu"))
 

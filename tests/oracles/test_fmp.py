@@ -21,7 +21,7 @@ from privasr_k2.federated.fmp_simulation import (
 )
 from privasr_k2.federated.fmp_spoken import Spoken, Turn
 from privasr_k2.scoring.nbest_lists import NbestLists
-from tests.unit.federated.fmp_tiny import CACHES, NUMBERS, WORDS, random_world
+from tests.support.fmp_tiny import CACHES, NUMBERS, WORDS, random_world
 
 Counts = dict[str, float]
 MIXINGS = [Mixing(0.5, 0.5, 0.25), Mixing(0.3, 0.0, 0.75), Mixing(1.0, 0.75, 0.0), Mixing(0.8, 0.4, 0.6)]

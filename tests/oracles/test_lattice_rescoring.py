@@ -20,8 +20,8 @@ from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.perplexity import KenlmModel, LanguageModel
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
-from tests.unit.decoding.word_lattices import paths, random_lattice
-from tests.unit.lm.neural.small import KINDS, WORDS, scorer
+from tests.support.small_lm import KINDS, WORDS, scorer
+from tests.support.word_lattices import paths, random_lattice
 
 SYMBOLS = ("<eps>", *WORDS, "strange", "#0")
 WEIGHTS = Weights(0.8, 0.4)

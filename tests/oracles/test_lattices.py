@@ -20,7 +20,8 @@ from privasr_k2.decoding.nbest import Nbest, NbestConfig, NbestSearch, NbestSear
 from privasr_k2.decoding.nbest import Path as SearchPath
 from privasr_k2.decoding.word_lattices import word_lattices
 from privasr_k2.scoring.hypotheses import Weights
-from tests.oracles.test_nbest import (
+from tests.support.conf import section
+from tests.support.nbest import (
     WEIGHTS,
     Best,
     decoder,  # noqa: F401
@@ -29,7 +30,6 @@ from tests.oracles.test_nbest import (
     random_lattice,
     total,
 )
-from tests.support.conf import section
 
 if TYPE_CHECKING:
     from privasr_k2.decoding.first_pass import Decoder

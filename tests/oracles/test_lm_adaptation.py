@@ -17,7 +17,7 @@ from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.perplexity import KenlmModel
 from privasr_k2.lm.pruning import prune_to
 from privasr_k2.randomness import stream
-from tests.unit.lm.tiny import VOCABULARY, sentences, slow_prob, table
+from tests.support.tiny_lm import VOCABULARY, sentences, slow_prob, table
 
 PREDICTED = ["</s>", "<unk>", *VOCABULARY]
 

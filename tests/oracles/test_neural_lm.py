@@ -18,7 +18,7 @@ from privasr_k2.lm.neural.transformer import TransformerLm
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.ngram import perplexity as ngram_perplexity
 from privasr_k2.lm.perplexity import KenlmModel, perplexity
-from tests.unit.lm.neural.small import MODELS, WORDS, nbest_lists, random_words, scorer, tiny
+from tests.support.small_lm import MODELS, WORDS, nbest_lists, random_words, scorer, tiny
 
 
 def torchs_adaptive(ours: AdaptiveSoftmax) -> nn.AdaptiveLogSoftmaxWithLoss:

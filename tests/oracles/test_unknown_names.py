@@ -24,8 +24,8 @@ from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
-from tests.oracles.test_class_lm import LOC, PER, PLAIN, class_lm, reading_probs
-from tests.unit.graph.test_unknown_names import cost
+from tests.support.class_lm import LOC, PER, PLAIN, class_lm, reading_probs
+from tests.support.unknown_names import cost
 
 pytestmark = pytest.mark.k2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe_tools import run_recipe
+from tests.support.recipe_tools import run_recipe
 
 pytestmark = pytest.mark.recipe
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -12,54 +11,78 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.recipes.test_shell import CORPUS, run
 
-from tests.recipes.stage_tools import ROOT, hear_interrupts, shell_clone
+from tests.support.stage_tools import CORPUS, ROOT, clone, hear_interrupts, run
 
-#: Every recipe of the demonstration, one stage each; all have the options that any of them is given.
-TOY = """\
-# A recipe for tests.
-sizes='' rounds='' epsilons='' nnlm='' ways='' private_ways='' noises='' scratch=''
-teachers='' vote='' self_trained='' dpsgd_epsilons='' words=''
-. parse_options.sh
-report=exp/${recipe}_toy/RESULTS.md
-stage 1 "table" "$PRIVASR_ROOT/copy" --in-x "$PRIVASR_ROOT/x" --out-report "$report" \\
-  --set "value=# $command_line"
-"""
+#: Stands for every recipe: one stage; it has the options that any of them is given.
+TOY = '''\
+"""A recipe for tests."""
+
+from dataclasses import dataclass, fields
+
+from privasr_k2.recipe.options import option
+
+@dataclass(frozen=True)
+class Options:
+    adapt_percent: str = option("", "")
+    rounds: str = option("", "")
+    epsilons: str = option("", "")
+    nnlm: str = option("", "")
+    confidence_use: str = option("", "")
+    private_confidence_use: str = option("", "")
+    noises: str = option("", "")
+    scratch: str = option("", "")
+    teachers: str = option("", "")
+    vote: str = option("", "")
+    self_trained: str = option("", "")
+    unlabeled_data: str = option("", "")
+    dpsgd_epsilons: str = option("", "")
+    words: str = option("", "")
+    also: str = option("", "")
+
+def stages(r, o):
+    values = [getattr(o, field.name) for field in fields(Options)]
+    r.report_path = r.stage(1, "table", str(r.root / "copy"), in_x=r.root / "x",
+                            out_report=f"exp/{r.name}_toy/RESULTS.md", set={"value": f"# {r.command}"})
+'''
 RECIPES = {"mini": ("ctc", "rescore", "classlm", "fmp", "fedlm"), "mini_pate": ("dpsgd", "pate")}
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The shell files of the repository, with toys for recipes; the real one makes the page."""
-    corpora = {name: CORPUS.replace("corpus=little", f"corpus={name}") for name in RECIPES}
-    made = shell_clone(tmp_path / "clone", corpora)
-    shutil.copy(ROOT / "local/recipes/report.sh", made / "local/recipes")
-    for recipes in RECIPES.values():
-        for recipe in recipes:
-            (made / f"local/recipes/{recipe}.sh").write_text(TOY)
+    """The entries of the repository, with toys for recipes and for the page."""
+    made = clone(tmp_path / "clone", dict.fromkeys(RECIPES, CORPUS))
+    for recipe in (*(name for recipes in RECIPES.values() for name in recipes), "report"):
+        (made / f"local/recipes/{recipe}.py").write_text(TOY)
+    for corpus in RECIPES:
+        (made / f"egs/{corpus}/corpus").mkdir()
     return made
 
 
+def command(folder: Path, recipe: str) -> str:
+    """What a toy has written."""
+    return (folder / f"exp/{recipe}_toy/RESULTS.md").read_text()
+
+
 def test_every_recipe_and_one_page(root: Path) -> None:
-    said = run(root)
-    page = (root / "egs/mini/exp/RESULTS.md").read_text()
+    text = run(root)
     for corpus, recipes in RECIPES.items():
         for recipe in recipes:
-            assert re.search(rf"^{corpus} +{recipe} +done", said, re.MULTILINE), said
-            assert f"./run.sh {corpus} {recipe} --size 'demo'" in page
-    assert "mini_pate | stage 1 (table) ... done" in said
-    assert "<title>mini</title>" in (root / "egs/mini/exp/report.html").read_text()
+            assert re.search(rf"^{corpus} +{recipe} +done", text, re.MULTILINE), text
+            wanted = f"./run.sh {corpus} {recipe} --preset demo"
+            assert wanted in command(root / f"egs/demo/{corpus}", recipe)
+    assert "mini_pate | [1/1] table ... done" in text
+    assert "egs/demo/mini_pate" in command(root / "egs/mini", "report")
     assert run(root).count("up to date") == 8
 
 
 def test_a_recipe_that_fails_stops_no_other(root: Path) -> None:
-    (root / "local/recipes/fmp.sh").write_text(TOY + "false\n")
-    said = run(root, "--nj", "1", code=1)
-    assert re.search(r"^mini +fmp +FAILED", said, re.MULTILINE) and re.search(
-        r"^mini +fedlm +done", said, re.MULTILINE
+    (root / "local/recipes/fmp.py").write_text(
+        TOY.replace("    values =", "    r.refuse('a', 'b', 'c', 'd')\n    values =")
     )
-    assert "./run.sh mini fmp" not in (root / "egs/mini/exp/RESULTS.md").read_text()
+    text = run(root, "--nj", "1", code=1)
+    assert re.search(r"^mini +fmp +FAILED", text, re.MULTILINE)
+    assert re.search(r"^mini +fedlm +done", text, re.MULTILINE)
 
 
 def test_an_interrupt_ends_both_chains(root: Path) -> None:
@@ -67,7 +90,7 @@ def test_an_interrupt_ends_both_chains(root: Path) -> None:
     slow.write_text('#!/usr/bin/env bash\necho $$ > "$PRIVASR_ROOT/$(basename "$PWD").pid"\nexec sleep 60\n')
     slow.chmod(0o755)
     for recipe in ("ctc", "dpsgd"):
-        (root / f"local/recipes/{recipe}.sh").write_text(TOY.replace("/copy", "/slow"))
+        (root / f"local/recipes/{recipe}.py").write_text(TOY.replace('"copy"', '"slow"'))
     environment = {**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)}
     running = subprocess.Popen(
         [root / "run.sh"], env=environment, start_new_session=True, preexec_fn=hear_interrupts
@@ -88,16 +111,18 @@ def wait_for(happened: Callable[[], bool]) -> None:
 
 
 def test_another_folder(root: Path, tmp_path: Path) -> None:
-    run(root, "--work-dir", "mine", "--size", "tiny", cwd=tmp_path)
-    assert "--size 'tiny'" in (tmp_path / "mine/exp/RESULTS.md").read_text()
+    run(root, "--work-dir", "mine", "--preset", "tiny", cwd=tmp_path)
+    assert "--preset tiny" in command(tmp_path / "mine/mini", "ctc")
+    assert command(tmp_path / "mine", "report")
     assert not (root / "egs/demo").exists() and not (root / "egs/mini/exp").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--encoder", "blstm"), "name the corpus and the recipe before it: ./run.sh mini ctc --encoder"),
-        (("--nj", "none"), "a whole number above 0, found 'none'"),
+        (("--encoder", "blstm"), "--encoder"),
+        (("--size", "tiny"), "--preset"),
+        (("--nj", "none"), "a whole number"),
         (("--nj",), "--nj: expected a value"),
     ],
 )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from privasr_k2.fileio import read_lines
 from privasr_k2.privacy.lineage import lineage
-from tests.recipes.private_tools import entries
-from tests.recipes.stage_tools import Tree
 from tests.support.conf import section
+from tests.support.private_tools import entries
+from tests.support.stage_tools import Tree
 
 
 def recipe(path: Path) -> Tree:

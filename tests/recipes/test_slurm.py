@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.recipes.stage_tools import Tree, kill
-from tests.recipes.test_torchrun_stage import folder as folder  # a fixture
-from tests.recipes.test_torchrun_stage import train
+from tests.support.fedlm_verbs import folder as folder  # a fixture
+from tests.support.stage_tools import Tree, kill
+from tests.support.torchrun_stage import train
 
 DAEMONS = ("slurmctld", "slurmd", "munged")
 pytestmark = [

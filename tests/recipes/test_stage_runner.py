@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import Tree, chain, environment
+from tests.support.stage_tools import Tree, chain, environment
 
 ALL = ["data/d.txt", "data/feats", "exp/m/am", "exp/m/RESULTS.md"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import Tree
+from tests.support.stage_tools import Tree
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import Tree, chain, environment
+from tests.support.stage_tools import Tree, chain, environment
 
 #: Is in the second of four epochs for a moment.
 REPORTS = r"""#!/usr/bin/env bash

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import Tree
+from tests.support.stage_tools import Tree
 
 TWO = ("--nj", "2", "--side-by-side", "2")
 

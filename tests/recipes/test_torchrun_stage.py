@@ -6,21 +6,8 @@ from pathlib import Path
 
 import torch
 
-from privasr_k2.training.weights import load_tensors
-from tests.recipes.stage_tools import Tree
-from tests.unit.bin.test_fedlm_verbs import SMALL, flags
-from tests.unit.bin.test_fedlm_verbs import folder as folder  # a fixture
-
-
-def train(folder: Path, name: str, launcher: str) -> dict[str, torch.Tensor]:
-    """What a federated training gives under a launcher."""
-    tree = Tree(folder)
-    words = [*map(str, flags(folder, name)), "--set", *SMALL, "positions=40"]
-    tree.stage(13, "federated", "--cmd", launcher, "train_fedlm", *words)
-    tree.run()
-    log = (folder / "log" / f"{name}.log").read_text()
-    assert ("torch.distributed.run" in log) == ("torchrun" in launcher)
-    return load_tensors(folder / name / "model.safetensors")
+from tests.support.fedlm_verbs import folder as folder  # a fixture
+from tests.support.torchrun_stage import train
 
 
 def test_a_training_by_torchrun(folder: Path) -> None:

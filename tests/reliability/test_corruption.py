@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.recipe.fingerprint import HashCache
-from tests.recipes.private_tools import entries, private_recipe, sums
-from tests.recipes.recipe_tools import EXP, contents, run_recipe
-from tests.recipes.stage_tools import Tree
+from tests.support.private_tools import entries, private_recipe, sums
+from tests.support.recipe_tools import EXP, contents, run_recipe
+from tests.support.stage_tools import Tree
 
 pytestmark = [pytest.mark.reliability, pytest.mark.k2, pytest.mark.recipe]
 
@@ -90,7 +90,7 @@ def test_verify_finds_it_in_every_kind_of_output(copied: Path) -> None:
         whole, stat = file.read_bytes(), file.stat()
         flip(file, rng)
         done = run_recipe(
-            "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--dry-run", "true", "--verify", "true"
+            "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--dry-run", "true", "--verify", "true"
         )
         assert f"{output} was changed after it was written" in done.stdout, (file, done.stdout)
         file.write_bytes(whole)
@@ -101,7 +101,7 @@ def test_a_flip_that_changes_the_time_of_the_file_needs_no_verify(copied: Path) 
     rng = random.Random(4)
     named = f"{EXP}/weights.json"
     flip(copied / named, rng, silently=False)
-    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--dry-run", "true")
+    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--dry-run", "true")
     assert f"{named} was changed after it was written" in done.stdout
 
 
@@ -114,7 +114,7 @@ def test_who_reads_it_unseen_has_a_clear_error_or_none(name: str, copied: Path) 
     before = contents(copied)
     stage = str(READ_BY[name])
     done = run_recipe(
-        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--force", "true", "--stage", stage,
+        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--force", "true", "--stage", stage,
         "--stop-stage", stage,
     )  # fmt: skip
     assert "Traceback" not in done.stdout, done.stdout

@@ -17,7 +17,7 @@ from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.ledger import Entry, Ledger, entries_beside, only_entry
 from privasr_k2.privacy.release import begin, seal_of
 from privasr_k2.privacy.spending import Spending
-from tests.reliability.fuzz_tools import DAMAGE, check, damaged, few, is_refused, outcome
+from tests.support.fuzz_tools import DAMAGE, check, damaged, few, is_refused, outcome
 
 pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 

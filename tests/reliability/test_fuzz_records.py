@@ -28,7 +28,7 @@ from privasr_k2.scoring.hypotheses import read_cut_ids, read_decoded
 from privasr_k2.scoring.nbest_formats import read_references
 from privasr_k2.scoring.nbest_lists import read_nbest
 from privasr_k2.text.tagged_files import read_tagged
-from tests.reliability.fuzz_tools import (
+from tests.support.fuzz_tools import (
     DAMAGE,
     Files,
     check,

@@ -24,8 +24,8 @@ from privasr_k2.text.name_lists import read_name_lists
 from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.tag_gold import read_conll, read_earnings21
 from privasr_k2.text.tagged_files import read_sentences
-from tests.reliability.fuzz_tools import DAMAGE, Files, check, few, is_refused
-from tests.unit.lm.test_arpa import TEXT as ARPA
+from tests.support.arpa import TEXT as ARPA
+from tests.support.fuzz_tools import DAMAGE, Files, check, few, is_refused
 
 pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from privasr_k2.fileio import write_text
-from tests.unit.bin.test_lm_verbs import corpus, train_flags  # noqa: F401  # a fixture
-from tests.unit.lm.neural.small import grammar_sentences
+from tests.support.lm_verbs import corpus, train_flags  # noqa: F401  # a fixture
+from tests.support.small_lm import grammar_sentences
 
 pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 

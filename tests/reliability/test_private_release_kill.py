@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.private_tools import VERB, entries, private_recipe, sums
-from tests.recipes.stage_tools import Tree, environment, kill
+from tests.support.private_tools import VERB, entries, private_recipe, sums
+from tests.support.stage_tools import Tree, environment, kill
 
 pytestmark = pytest.mark.reliability
 

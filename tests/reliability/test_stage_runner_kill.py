@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.stage_tools import Tree, chain, environment, kill
+from tests.support.stage_tools import Tree, chain, environment, kill
 
 pytestmark = pytest.mark.reliability
 

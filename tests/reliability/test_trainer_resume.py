@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.support.conf import section
-from tests.unit.am.small import write_corpus
+from tests.support.small_am import write_corpus
 
 pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 

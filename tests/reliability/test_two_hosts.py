@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from privasr_k2.training.weights import load_tensors
-from tests.unit.bin.test_fedlm_verbs import SMALL, flags
-from tests.unit.bin.test_fedlm_verbs import folder as folder  # a fixture
-from tests.unit.training.test_distributed import SCRIPT
+from tests.support.distributed import SCRIPT
+from tests.support.fedlm_verbs import SMALL, flags
+from tests.support.fedlm_verbs import folder as folder  # a fixture
 
 ADDRESSES = ("10.213.7.1", "10.213.7.2")
 

@@ -16,7 +16,7 @@ from benchmarks.measuring import measured, mebibytes, of_verb
 from benchmarks.rows import Row, append_rows, command_line, read_rows
 from benchmarks.scaling import fit
 from benchmarks.table import table
-from tests.structure.shell_files import ROOT
+from tests.support.shell_files import ROOT
 
 FOLDER = ROOT / "benchmarks"
 RUN = FOLDER / "run.sh"

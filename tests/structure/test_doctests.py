@@ -8,7 +8,7 @@ import importlib.util
 
 import pytest
 
-from tests.structure.layers import modules
+from tests.support.layers import modules
 
 NAMES = [f"privasr_k2.{name}".rstrip(".") for name in modules()]
 

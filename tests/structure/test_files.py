@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure.shell_files import ROOT, repository_files, shell_files
+from tests.support.shell_files import ROOT, repository_files, shell_files
 
 CODE = [name for name in repository_files() if name.suffix in {".py", ".sh"}]
 TEXT = {"", ".py", ".sh", ".md", ".yaml", ".toml", ".txt", ".in", ".run"}

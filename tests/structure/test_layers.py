@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from tests.structure.layers import LAYERS, LIGHT, ROOT, Import, imports, layer_problems, modules, part
+from tests.support.layers import LAYERS, LIGHT, ROOT, Import, imports, layer_problems, modules, part
 
 MODULES = modules()
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name])
 def test_imports_go_down(module: str) -> None:
-    assert part(module) in LAYERS, f"{module} is in no layer: enter it in tests/structure/layers.py"
+    assert part(module) in LAYERS, f"{module} is in no layer: enter it in tests/support/layers.py"
     assert layer_problems(module, imports(MODULES[module])) == []
 
 

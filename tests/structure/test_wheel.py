@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import privasr_k2
-from tests.structure.layers import LAYERS, PACKAGE, ROOT, modules, part
+from tests.support.layers import LAYERS, PACKAGE, ROOT, modules, part
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
     """(Q,) labels of (Q, C) votes by the release's own code, with a share of the noise."""
     import numpy as np
 
-    from privasr_k2.pate.answers import noisy_posteriors, noisy_winners, winners
+    from privasr_k2.pate.noisy_answers import noisy_posteriors, noisy_winners, winners
     from privasr_k2.privacy.pate.mechanisms import POSTERIORS, mechanism
     from privasr_k2.randomness import new_secret, noise_stream
 

@@ -15,17 +15,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional
+
+from privasr_k2.constraints import Checked, one_of
 
 #: Scores of outputs that are held at once when nothing is learned: 64 MB.
 MAX_SCORES = 1 << 24
 
 
 @dataclass(frozen=True)
-class OutputConfig:
+class OutputConfig(Checked):
     """How words are predicted.
 
     Attributes:
@@ -36,19 +40,16 @@ class OutputConfig:
         tied: words are read as the vectors that predict them.
     """
 
-    softmax: str
+    softmax: Annotated[str, one_of("full", "adaptive")]
     cutoffs: list[int]
-    reduction: float
+    reduction: Annotated[float, Ge(1)]
     tied: bool
 
     def __post_init__(self) -> None:
-        if self.softmax not in ("full", "adaptive"):
-            raise ValueError(f"output.softmax must be full or adaptive, got {self.softmax!r}")
+        super().__post_init__()
         rising = all(a < b for a, b in pairwise([0, *self.cutoffs]))
         if self.softmax == "adaptive" and (not self.cutoffs or not rising):
             raise ValueError(f"output.cutoffs must be rising numbers above 0, got {self.cutoffs}")
-        if self.reduction < 1:
-            raise ValueError(f"output.reduction must be at least 1, got {self.reduction}")
 
 
 class FullSoftmax(nn.Module):

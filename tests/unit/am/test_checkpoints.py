@@ -10,7 +10,7 @@ import torch
 from privasr_k2.am.checkpoints import load_model, save_model
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import read_tokens
-from tests.unit.am.small import KINDS, features, tiny_model
+from tests.support.small_am import KINDS, features, tiny_model
 
 TOKENS = ("<blk>", "a", "b", "c")
 

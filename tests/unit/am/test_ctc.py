@@ -14,7 +14,7 @@ from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.model import feature_statistics
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
 from privasr_k2.data.batches import pad_batch
-from tests.unit.am.small import KINDS, features, tiny_model, tiny_model_with
+from tests.support.small_am import KINDS, features, tiny_model, tiny_model_with
 
 BATCH = pad_batch(["x", "y"], [torch.randn(40, 5), torch.randn(25, 5)], [[1, 2, 1], [3]])
 

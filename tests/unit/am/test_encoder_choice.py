@@ -17,8 +17,8 @@ from privasr_k2.am.encoders.common import ENCODERS
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_jsonl
 from tests.support.conf import section
-from tests.unit.am.small import encoder_settings, features, tiny_model, write_corpus
-from tests.unit.pate.test_mechanism_registry import run_verbs
+from tests.support.mechanism_registry import run_verbs
+from tests.support.small_am import encoder_settings, features, tiny_model, write_corpus
 
 TOY = '''
 """One linear layer a frame, after the subsampling that all encoders have."""

@@ -10,7 +10,7 @@ from privasr_k2.am.encoders import make_encoder
 from privasr_k2.am.encoders.blstm import Blstm, BlstmConfig, BlstmLayer
 from privasr_k2.am.encoders.common import STRIDES, ChannelDropout, subsampled
 from privasr_k2.am.encoders.conformer import rotate
-from tests.unit.am.small import KINDS, encoder_config, features
+from tests.support.small_am import KINDS, encoder_config, features
 
 
 def make(kind: str, **options: int) -> nn.Module:

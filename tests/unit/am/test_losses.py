@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from privasr_k2.am.losses import ctc_loss, greedy_tokens
-from tests.oracles.ctc_paths import path_probability
+from tests.support.ctc_paths import path_probability
 
 
 def test_ctc_loss_is_the_sum_over_paths() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from privasr_k2.am import rnnt_loss
 from privasr_k2.am.rnnt_loss import log_likelihood
 from privasr_k2.errors import ConfigError
-from tests.oracles.transducer_paths import alignment_probability
+from tests.support.transducer_paths import alignment_probability
 
 LENGTHS, TARGET_LENGTHS = torch.tensor([4, 3, 1, 2]), torch.tensor([2, 3, 3, 0])
 BACKENDS = [pytest.param("k2", marks=pytest.mark.k2), "torch"]

@@ -17,8 +17,8 @@ from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.sequence import SequenceTask, next_log_probs, score_hypotheses
 from privasr_k2.data.batches import pad_batch
 from privasr_k2.errors import ConfigError
-from tests.unit.am.end_to_end import ENCODERS, END_TO_END, encoder, model, spec
-from tests.unit.am.small import features
+from tests.support.end_to_end import ENCODERS, END_TO_END, encoder, model, spec
+from tests.support.small_am import features
 
 ALL = (*END_TO_END, "ctc")
 TEXTS = [[1, 2, 3], [2, 2], [3]]

@@ -8,8 +8,8 @@ import torch
 
 from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.am.shared_prefixes import share_prefixes
-from tests.unit.am.end_to_end import model
-from tests.unit.am.small import features
+from tests.support.end_to_end import model
+from tests.support.small_am import features
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
-from tests.unit.am.small import features
+from tests.support.small_am import features
 
 ON = dict(time_masks_per_second=3.0, time_width=10, max_time_share=0.4, frequency_masks=2, frequency_width=3)
 

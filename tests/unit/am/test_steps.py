@@ -11,7 +11,7 @@ from privasr_k2.am.beam_search import beam_search
 from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.am.steps import JointSteps, Prefixes, scanned
-from tests.oracles.ctc_paths import path_probability
+from tests.support.ctc_paths import path_probability
 
 
 def ctc(*lengths: int, tokens: int = 4, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -20,7 +20,7 @@ from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.training.distributed import Process
 from tests.support.conf import section
-from tests.unit.am.small import encoder_config, write_corpus
+from tests.support.small_am import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
 

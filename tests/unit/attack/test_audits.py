@@ -19,7 +19,7 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.pate.gnmax import gnmax_event
 from privasr_k2.privacy.streams import Drawn
-from tests.unit.attack.attack_small import loaded
+from tests.support.attack_small import loaded
 
 DELTA = 1e-5
 SIGMA = 8.0

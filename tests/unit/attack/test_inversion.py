@@ -17,9 +17,9 @@ from privasr_k2.attack.likelihood import attacked, randomly_initialized
 from privasr_k2.attack.settings import InversionConfig
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
-from tests.unit.am.end_to_end import END_TO_END, model
-from tests.unit.am.small import tiny_model
-from tests.unit.attack.attack_small import background, loaded, speak, write_cuts, write_lang
+from tests.support.attack_small import background, loaded, speak, write_cuts, write_lang
+from tests.support.end_to_end import END_TO_END, model
+from tests.support.small_am import tiny_model
 
 QUICK = ("steps=40", "restarts=2", "lr=0.1", "population=10", "queries=400")
 

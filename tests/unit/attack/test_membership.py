@@ -15,8 +15,8 @@ from privasr_k2.data.features import load_features
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble
-from tests.unit.am.end_to_end import model
-from tests.unit.attack.attack_small import loaded, speak, write_cuts, write_lang
+from tests.support.attack_small import loaded, speak, write_cuts, write_lang
+from tests.support.end_to_end import model
 
 
 def config(*overrides: str) -> MembershipConfig:

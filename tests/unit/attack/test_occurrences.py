@@ -12,7 +12,7 @@ import torch
 from privasr_k2.attack.occurrences import best_path, by_speaker, cuts_of, find_occurrences
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import load_lang
-from tests.unit.attack.attack_small import SPELLED, speak, write_cuts, write_lang
+from tests.support.attack_small import SPELLED, speak, write_cuts, write_lang
 
 
 def collapsed(path: tuple[int, ...]) -> list[int]:

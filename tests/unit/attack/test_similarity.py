@@ -12,7 +12,7 @@ from privasr_k2.attack.similarity import advantage, centered, minus, warped_dist
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.holm import holm
-from tests.unit.attack.attack_small import inversion, loaded, said
+from tests.support.attack_small import inversion, loaded, said
 
 TEST = dict(permutations=999, replicates=400, confidence=0.95)
 

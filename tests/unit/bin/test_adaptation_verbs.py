@@ -19,7 +19,7 @@ from privasr_k2.lm.marginals import history_sums
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.ngram import perplexity as ngram_perplexity
 from tests.support.conf import section
-from tests.unit.bin.test_language_verbs import call
+from tests.support.verbs import call
 
 PLAIN = ["call", "write", "to", "now", "please"]
 NAMES = ["ann", "bob", "eve", "lee"]

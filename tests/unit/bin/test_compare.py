@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.bin import cli, compare
-from tests.unit.scoring.made_scores import write_score
+from tests.support.made_scores import write_score
 
 REFS = {f"u{i}": "a b c d" for i in range(9)}
 

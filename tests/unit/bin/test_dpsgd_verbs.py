@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.fileio import read_json
-from tests.unit.bin.test_language_verbs import call
-from tests.unit.dpsgd.private_speech import FILES, made_data, saved_model
+from tests.support.private_speech import FILES, made_data, saved_model
+from tests.support.verbs import call
 
 
 @pytest.fixture(scope="module")

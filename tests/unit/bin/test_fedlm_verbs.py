@@ -19,25 +19,10 @@ from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.privacy.spending import Spending
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
-from tests.unit.bin.test_language_verbs import call
-from tests.unit.federated.fed_small import PRIVATE, VOCABULARY, made_clients, saved_model
-
-FEDLM = section("fedlm")
-SMALL = ["rounds=3", "cohort=5", "eval_every=1"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_clients(tmp_path / "clients.jsonl.gz", made_clients(14))
-    saved_model(tmp_path / "init")
-    write_text(tmp_path / "dev.txt", "w1 w2\n\nw3 w4 w5\n")
-    return tmp_path
-
-
-def flags(folder: Path, out: str = "out") -> list[object]:
-    given = ["--in-private-clients", folder / "clients.jsonl.gz", "--in-public-init", folder / "init"]
-    dev = ["--in-public-dev-text", folder / "dev.txt"]
-    return [*given, *dev, "--out-dir", folder / out, "--device", "cpu", "--config", FEDLM]
+from tests.support.fed_small import PRIVATE, VOCABULARY, made_clients
+from tests.support.fedlm_verbs import FEDLM, SMALL, flags
+from tests.support.fedlm_verbs import folder as folder  # a fixture
+from tests.support.verbs import call
 
 
 def started(repo_root: Path, processes: int, *command: object) -> None:
@@ -80,7 +65,7 @@ def test_with_a_claim(
         (["privacy.clip=0"], "clip must be above 0"),
         (["privacy.clip=null"], "need privacy.clip"),
         (["client_fraction=0"], "client_fraction must be above 0"),
-        (["client_fraction=1.5"], "client_fraction must be above 0"),
+        (["client_fraction=1.5"], "client_fraction must be at most 1"),
         (["cohort=15"], "rate: expected a number above 0 and at most 1"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),

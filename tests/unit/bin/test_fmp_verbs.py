@@ -23,10 +23,10 @@ from privasr_k2.recipe.systems import System
 from privasr_k2.report.results import collect
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.conf import section
-from tests.unit.bin.test_language_verbs import call
-from tests.unit.federated.fed_small import VOCABULARY, saved_model
-from tests.unit.federated.fmp_tiny import NUMBERS
-from tests.unit.report.made_recipe import context, figure, origin
+from tests.support.fed_small import VOCABULARY, saved_model
+from tests.support.fmp_tiny import NUMBERS
+from tests.support.made_recipe import context, figure, origin
+from tests.support.verbs import call
 
 WORDS = VOCABULARY.words[2:]
 FMP = ("--config", section("fmp"), "--set", "rounds=2")

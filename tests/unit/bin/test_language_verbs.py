@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privasr_k2.bin import cli
 from privasr_k2.fileio import read_json, read_jsonl, write_json, write_jsonl, write_text
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.lm.arpa import read_arpa
 from tests.support.conf import section
+from tests.support.verbs import call
 
 TEXTS = {"train": ["the cat sat", "a cat sat", "the mat"], "dev": ["the dog sat"], "test": ["a dog"]}
-
-
-def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", [verb, *map(str, arguments)])
-    cli.run(importlib.import_module(f"privasr_k2.bin.{verb}").main)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from privasr_k2.privacy import events, release
-from tests.unit.privacy.made_spending import COUNTS
+from tests.support.made_spending import COUNTS
 
 PLAN = ("--unit", "speaker", "--units", "74", "--rate", "0.1", "--delta", "1e-5")
 

@@ -8,8 +8,8 @@ import pytest
 
 from privasr_k2.fileio import read_json
 from tests.support.conf import section
-from tests.unit.bin.test_language_verbs import call
-from tests.unit.data.test_sides import corpus
+from tests.support.sides import corpus
+from tests.support.verbs import call
 
 pytest.importorskip("lhotse")
 

@@ -11,9 +11,9 @@ from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.fileio import read_json, write_jsonl
 from tests.support.conf import section
-from tests.unit.am.end_to_end import spelled_lang
-from tests.unit.am.small import write_corpus
-from tests.unit.bin.test_language_verbs import call
+from tests.support.end_to_end import spelled_lang
+from tests.support.small_am import write_corpus
+from tests.support.verbs import call
 
 SHORT = ["epochs=1", "avg=1", "encoder.tdnn.dim=8", "encoder.tdnn.dilations=[1]", "max_duration=9"]
 
@@ -45,7 +45,7 @@ def flags(folder: Path) -> list[object]:
 
 
 def test_a_student(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    more = ["student.ways=[none,self_training]", "student.unanswered.least=1.0"]
+    more = ["student.unlabeled_data=[none,self_training]", "student.unanswered.min_confidence=1.0"]
     call(monkeypatch, "train_student", *flags(folder), *more, "--in-public-nbest", folder / "nbest")
     about = read_json(folder / "out" / "student.json")
     assert about["ways"]["self_training"]["utterances"] == {
@@ -60,8 +60,8 @@ def test_guesses_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = flags(folder)
     at = given.index("--in-labels")
     more = [
-        "student.ways=[self_training]",
-        "student.unanswered.least=1.0",
+        "student.unlabeled_data=[self_training]",
+        "student.unanswered.min_confidence=1.0",
         "--in-public-nbest",
         folder / "nbest",
     ]
@@ -74,9 +74,9 @@ def test_a_student_that_cannot_be_trained(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for more, message in (
-        (["student.ways=[self_training]"], "--in-public-nbest"),
-        (["student.labelled_role=train"], "utterances that are not in the pool"),
-        (["student.ways=[some]"], "student.ways must be"),
+        (["student.unlabeled_data=[self_training]"], "--in-public-nbest"),
+        (["student.labeled_role=train"], "utterances that are not in the pool"),
+        (["student.unlabeled_data=[some]"], "student.unlabeled_data must be"),
         (["student.pool_role=pool"], "the cuts of the role 'pool'"),
     ):
         with pytest.raises(SystemExit) as caught:

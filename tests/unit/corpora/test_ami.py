@@ -13,8 +13,8 @@ from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
+from tests.support import trees
 from tests.support.conf import section
-from tests.unit.corpora import trees
 
 NITE = 'xmlns:nite="http://nite.sourceforge.net/"'
 MEETINGS = {"ES2002a": "FEE005", "ES2003a": "MEO015", "ES2011a": "FEE041", "ES2004a": "MEO069"}

@@ -14,7 +14,7 @@ from privasr_k2.corpora.data_dir import CORPUS, lexicon, read
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import check_cuts, save_cuts
 from privasr_k2.errors import DataError
-from tests.unit.corpora import trees
+from tests.support import trees
 
 
 def given(raw: Path, **options: str) -> CorpusInput:

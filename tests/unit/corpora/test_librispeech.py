@@ -9,7 +9,7 @@ from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.librispeech import CORPUS, lm_text, read
 from privasr_k2.corpora.prepare import prepare
 from privasr_k2.errors import DataError
-from tests.unit.corpora import trees
+from tests.support import trees
 
 
 def given(raw: Path, **options: str) -> CorpusInput:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.data.manifests import load_cuts
+from tests.support import trees
 from tests.support.conf import section
-from tests.unit.corpora import trees
 
 
 def verb(repo_root: Path, name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from privasr_k2.corpora.prepare import prepare
 from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import ConfigError, DataError
-from tests.unit.corpora import trees
+from tests.support import trees
 
 
 def given(raw: Path | None, out: Path, **options: str) -> CorpusInput:

@@ -17,7 +17,7 @@ from privasr_k2.corpora.timit import (
 )
 from privasr_k2.data.manifests import check_cuts
 from privasr_k2.errors import DataError
-from tests.unit.corpora import trees
+from tests.support import trees
 
 
 def tree(root: Path, *, upper: bool, file_format: str) -> Path:

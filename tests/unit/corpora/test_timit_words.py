@@ -11,7 +11,7 @@ from privasr_k2.corpora.prepare import prepare
 from privasr_k2.corpora.timit_words import CORPUS, words_of
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
-from tests.unit.corpora import trees
+from tests.support import trees
 
 
 def test_words_instead_of_phones(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from privasr_k2.data.batches import (
 from privasr_k2.data.manifests import load_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.graph.lang import load_lang
-from tests.unit.am.small import write_corpus
+from tests.support.small_am import write_corpus
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from privasr_k2.data import features as module
 from privasr_k2.data.features import FeatureConfig, compute, extract, load_features
 from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.errors import ConfigError, DataError
+from tests.support import trees
 from tests.support.conf import section
-from tests.unit.corpora import trees
 
 FBANK = config.load(FeatureConfig, [section("features")])
 

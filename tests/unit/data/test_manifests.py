@@ -13,7 +13,7 @@ from privasr_k2.corpora.utterances import Utterance, make_cuts
 from privasr_k2.data.manifests import check_cuts, cuts_path, load_cuts, roles, save_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_lines
-from tests.unit.corpora import trees
+from tests.support import trees
 
 
 def test_own_paths_are_relative_and_foreign_ones_absolute(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from privasr_k2.data.features import FeatureConfig, compute, extract, load_featu
 from privasr_k2.data.manifests import load_cuts, save_cuts
 from privasr_k2.data.sphinx import cepstra
 from privasr_k2.errors import DataError
+from tests.support import trees
 from tests.support.conf import section
-from tests.unit.corpora import trees
 
 DEFAULTS = config.load(FeatureConfig, [section("features")])
 SPHINX = dataclasses.replace(DEFAULTS, kind="sphinx")

@@ -10,7 +10,7 @@ import pytest
 from privasr_k2.am.beam_search import Found
 from privasr_k2.decoding.end_to_end import EndToEndConfig, best_hyp, in_words, prepare
 from privasr_k2.errors import DataError
-from tests.unit.am.end_to_end import model
+from tests.support.end_to_end import model
 
 TOKENS = ["<blk>", "▁th", "e", "▁the", "▁", "cat"]
 

@@ -16,15 +16,11 @@ from privasr_k2.decoding.lattice_files import kaldi_text, read_lattices, write_l
 from privasr_k2.decoding.lattices import END, Lattice
 from privasr_k2.errors import DataError
 from privasr_k2.scoring.hypotheses import Weights
-from tests.unit.decoding.word_lattices import random_lattice
+from tests.support.lattice_files import no_path
+from tests.support.word_lattices import random_lattice
 
 WORDS = ("<eps>", *(f"w{n}" for n in range(1, 9)), "#0")
 WEIGHTS = Weights(0.8, -1.0)
-
-
-def no_path(name: str) -> Lattice:
-    none = np.zeros(0, dtype=np.int32)
-    return Lattice(name, "test", "s2", "ref", 8.0, np.zeros(0), none, none, none, np.zeros(0), np.zeros(0))
 
 
 def lattices(*seeds: int) -> list[Lattice]:

@@ -15,7 +15,7 @@ from privasr_k2.decoding.lattice_jobs import LatticeJobConfig, lattice_cuts, lat
 from privasr_k2.decoding.lattices import Found
 from privasr_k2.errors import ConfigError
 from tests.support.conf import section
-from tests.unit.decoding.test_nbest_jobs import Cut
+from tests.support.nbest_jobs import Cut
 
 
 def found(beam: float = 8.0, limited: bool = False) -> Found:

@@ -20,9 +20,9 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.perplexity import KenlmModel
 from privasr_k2.scoring.hypotheses import Weights
 from tests.support.conf import section
-from tests.unit.decoding.test_lattice_files import no_path
-from tests.unit.decoding.word_lattices import random_lattice, write_closed_arpa
-from tests.unit.lm.neural.small import WORDS, scorer
+from tests.support.lattice_files import no_path
+from tests.support.small_lm import WORDS, scorer
+from tests.support.word_lattices import random_lattice, write_closed_arpa
 
 SYMBOLS = ("<eps>", *WORDS, "strange", "#0")
 WEIGHTS = Weights(0.8, 0.4)

@@ -19,7 +19,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.hypotheses import Weights
 from tests.support.conf import section
-from tests.unit.decoding.word_lattices import paths, random_lattice
+from tests.support.word_lattices import paths, random_lattice
 
 WEIGHTS = Weights(0.5, 0.25)
 Row = tuple[int, int, tuple[int, ...], float, float]

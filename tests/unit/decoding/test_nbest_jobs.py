@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,24 +17,10 @@ from privasr_k2.graph.hlg import Graph
 from privasr_k2.graph.lang import Lang
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 from tests.support.conf import section
+from tests.support.nbest_jobs import Cut
 
 TOKENS, WORDS = ("<blk>", "A", "B"), ("<eps>", "ab", "b", "#0")
 LANG = Lang(Path("lang"), TOKENS, WORDS, (("ab", ("A", "B")), ("b", ("B",))))
-
-
-@dataclass
-class Supervision:
-    text: str = "ab b"
-    speaker: str = "s1"
-
-
-@dataclass
-class Cut:
-    id: str = "u1"
-    duration: float = 0.5
-    frame_shift: float = 0.02
-    custom: dict[str, Any] = field(default_factory=lambda: {"part": "dev_x"})
-    supervisions: list[Supervision] = field(default_factory=lambda: [Supervision()])
 
 
 def graph(words: tuple[str, ...] = WORDS, topology: str = "standard") -> Graph:
@@ -76,7 +61,7 @@ def test_names_are_spans_of_words() -> None:
     assert hyp == Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, classes=((1, 2, "PER"),))
 
 
-def test_marks_of_a_graph_are_no_words_of_the_language_folder() -> None:
+def test_delimiters_of_a_graph_are_no_words_of_the_language_folder() -> None:
     info = {"ctc_topology": "standard", "classes": {"names": ["PER"]}}
     marked = (*graph().words, "#bPER", "#xPER")
     found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, replace(graph(), words=marked, info=info)))

@@ -10,7 +10,7 @@ from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.data.batches import Batch
 from privasr_k2.dpsgd.examples import ExampleGradients, check_examples, made_up, without_dropout
 from privasr_k2.errors import PrivacyError
-from tests.unit.dpsgd.private_speech import made_model
+from tests.support.private_speech import made_model
 
 
 class Mean(nn.Module):

@@ -9,7 +9,7 @@ from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.plan import PlanRequest, plan
 from privasr_k2.privacy.spending import guarantees
-from tests.unit.dpsgd.private_speech import config
+from tests.support.private_speech import config
 
 
 def test_epsilon_is_that_of_the_plan() -> None:
@@ -43,7 +43,7 @@ def test_delta_must_be_below_one_of_the_units() -> None:
 def test_what_is_not_covered() -> None:
     sentences = " ".join(spending(config("noise=1"), 74, 1.0).does_not_cover)
     assert "rounding" in sentences and "several names" in sentences
-    alone = spending(config("noise=1", "alone=true", "unit=utterance"), 74, 1.0)
+    alone = spending(config("noise=1", "isolate_units=true", "unit=utterance"), 74, 1.0)
     assert "rounding" not in " ".join(alone.does_not_cover)
 
 

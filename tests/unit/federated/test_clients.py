@@ -22,7 +22,7 @@ from privasr_k2.federated.clients import (
 )
 from privasr_k2.federated.weighting import Weighting, prepare, symbol_weights
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
-from tests.unit.federated.fed_small import VOCABULARY, made_clients
+from tests.support.fed_small import VOCABULARY, made_clients
 
 GOOD = {"client": "a", "id": "u", "words": "w1 w2", "num_words": 2, "confidences": [0.5, 1]}
 DEVICES = DeviceConfig(client="zipf", devices=50, exponent=1.0, text="hyp", seed=1)

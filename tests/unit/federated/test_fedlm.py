@@ -22,7 +22,7 @@ from privasr_k2.privacy.noise import standard_normal_vector
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.weights import load_tensors, read_header
-from tests.unit.federated.fed_small import (
+from tests.support.fed_small import (
     PRIVATE,
     VOCABULARY,
     made_clients,

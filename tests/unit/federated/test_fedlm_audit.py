@@ -17,7 +17,7 @@ from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.training.distributed import Process
 from tests.support.conf import section
-from tests.unit.federated.fed_small import PRIVATE, SPEC, VOCABULARY, made_clients, settings, trainer
+from tests.support.fed_small import PRIVATE, SPEC, VOCABULARY, made_clients, settings, trainer
 
 ALONE = Process(0, 1, torch.device("cpu"))
 

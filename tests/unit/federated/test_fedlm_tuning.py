@@ -19,7 +19,7 @@ from privasr_k2.fileio import read_json, write_json
 from privasr_k2.training.distributed import Process, join
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
-from tests.unit.federated.fed_small import (
+from tests.support.fed_small import (
     PRIVATE,
     VOCABULARY,
     made_clients,

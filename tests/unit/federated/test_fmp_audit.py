@@ -12,8 +12,8 @@ from privasr_k2.federated.fmp_audit import audit_release, heaviest_unit, rarest_
 from privasr_k2.federated.fmp_release import increments_of
 from privasr_k2.federated.fmp_spoken import Turn, spoken_of
 from privasr_k2.privacy.audit.bounds import Verdict
-from tests.unit.federated.fmp_tiny import NUMBERS, made_lists
-from tests.unit.federated.test_fmp_release import mechanism
+from tests.support.fmp_release import mechanism
+from tests.support.fmp_tiny import NUMBERS, made_lists
 
 CONFIDENCE = 1 - 1e-6
 

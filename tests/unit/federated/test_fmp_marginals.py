@@ -19,7 +19,7 @@ from privasr_k2.federated.marginals import (
     utterance_counts,
 )
 from privasr_k2.lm.neural.vocabulary import Vocabulary
-from tests.unit.federated.fmp_tiny import NUMBERS, made_lists, random_world
+from tests.support.fmp_tiny import NUMBERS, made_lists, random_world
 
 U = background_unigrams([list("abcab")], NUMBERS, 3.0)
 

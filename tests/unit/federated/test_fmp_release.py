@@ -22,7 +22,6 @@ from privasr_k2.federated.fmp_published import (
 )
 from privasr_k2.federated.fmp_release import (
     FmpMechanism,
-    FmpReleaseConfig,
     clipped_increments,
     read_release,
     released_marginals,
@@ -35,28 +34,11 @@ from privasr_k2.federated.marginals import background_unigrams, smoothed, uttera
 from privasr_k2.privacy import release
 from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.strategies import STRATEGIES, Turns
-from tests.unit.federated.fmp_tiny import CACHES, NUMBERS, random_world
+from tests.support.fmp_release import mechanism
+from tests.support.fmp_tiny import CACHES, NUMBERS, random_world
 
-RELEASE = FmpReleaseConfig(
-    data="tiny/train",
-    unit="utterance",
-    mechanism="discrete_laplace",
-    strategy="increments",
-    rounds=3,
-    max_rounds=0,
-    bound=2.0,
-    kernel_bandwidth=1.0,
-    decay=1.0,
-    epsilon=1.0,
-    delta=1e-5,
-)
 U = background_unigrams([list("abcab")], NUMBERS, 3.0)
 _, _, SPOKEN = random_world(5, utterances=24)
-
-
-def mechanism(**changes: object) -> FmpMechanism:
-    """The usual one with some values changed."""
-    return FmpMechanism(dataclasses.replace(RELEASE, **changes))  # type: ignore[arg-type]
 
 
 def norm_of(values: np.ndarray, norm: str) -> float:

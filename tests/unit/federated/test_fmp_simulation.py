@@ -18,7 +18,7 @@ from privasr_k2.federated.fmp_simulation import (
 )
 from privasr_k2.federated.fmp_spoken import Turn, spoken_of
 from privasr_k2.federated.marginals import background_unigrams
-from tests.unit.federated.fmp_tiny import CACHES, NUMBERS, made_lists, random_world
+from tests.support.fmp_tiny import CACHES, NUMBERS, made_lists, random_world
 
 U = background_unigrams([list("abcab")], NUMBERS, 3.0)
 

@@ -16,7 +16,7 @@ from privasr_k2.federated.fmp_timeline import (
     write_timeline,
 )
 from privasr_k2.fileio import write_jsonl
-from tests.unit.federated.fmp_tiny import made_lists
+from tests.support.fmp_tiny import made_lists
 
 
 def occasion(name: str, start: float, **more: str) -> Occasion:

@@ -13,7 +13,7 @@ from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.plan import PlanRequest, plan
 from privasr_k2.privacy.strategies import Turns
-from tests.unit.federated.fed_small import PRIVATE, VOCABULARY, made_clients, settings
+from tests.support.fed_small import PRIVATE, VOCABULARY, made_clients, settings
 
 ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
 

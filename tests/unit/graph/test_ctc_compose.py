@@ -12,7 +12,7 @@ import pytest
 from privasr_k2.graph import ctc_compose
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
-from tests.unit.graph.test_epsilons import a_fst
+from tests.support.epsilons import a_fst
 
 TOPOLOGIES = ["standard", "modified"]
 Path_ = tuple[tuple[int, ...], tuple[int, ...], float]

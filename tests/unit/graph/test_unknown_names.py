@@ -13,7 +13,6 @@ import pytest
 
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.class_delimiters import ClassDelimiters
-from privasr_k2.graph.grammar import Grammar
 from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.nonterminals import names_grammar
 from privasr_k2.graph.unknown_names import (
@@ -25,6 +24,7 @@ from privasr_k2.graph.unknown_names import (
     words_of,
 )
 from privasr_k2.lm.sub_lm import make_sub_lm
+from tests.support.unknown_names import cost
 
 SPELLINGS = [(1, 3), (3,), (1, 1, 3), (4, 3, 1)]
 TOKENS = [1, 3, 4, 7]
@@ -64,15 +64,6 @@ def slow_log_prob(spelling: Sequence[int], *, min_tokens: int) -> float:
             return -math.inf
         total += math.log(after(before, token) / sum(after(before, other) for other in allowed))
     return total
-
-
-def cost(loop: Grammar, spelling: Sequence[int]) -> float:
-    """Of the only path."""
-    state, total = 0, 0.0
-    for token in spelling:
-        [arc] = np.flatnonzero((loop.sources == state) & (loop.labels == token))
-        state, total = int(loop.targets[arc]), total + float(loop.costs[arc])
-    return total + float(loop.finals[state])
 
 
 @pytest.mark.parametrize("min_tokens", [1, 2, 3])
@@ -122,7 +113,7 @@ def test_an_entry_of_a_lexicon() -> None:
     assert math.exp(-float(lines[3][4])) + math.exp(-float(lines[4][4])) == pytest.approx(1)
 
 
-def test_the_word_stands_before_the_marks() -> None:
+def test_the_word_stands_before_the_delimiters() -> None:
     without, delimiters = delimiters_of(LANG, ["PER"], "none"), delimiters_of(LANG, ["PER"], "phone_loop")
     assert without == ClassDelimiters(5, ("PER",)) and words_of(LANG, without) == (
         *LANG.words,

@@ -13,7 +13,7 @@ from privasr_k2.lm.approximate import ApproximationConfig, approximate, probs_of
 from privasr_k2.lm.arpa import read_arpa, write_arpa
 from privasr_k2.lm.marginals import history_sums
 from tests.support.conf import section
-from tests.unit.lm.tiny import VOCABULARY, sentences
+from tests.support.tiny_lm import VOCABULARY, sentences
 
 CONF = section("approximate")
 

@@ -14,7 +14,7 @@ from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.lm.sub_lm import make_sub_lm
-from tests.unit.lm.tiny import slow_prob, table
+from tests.support.tiny_lm import slow_prob, table
 
 PLAIN = ["call", "now", "rose"]
 

@@ -27,7 +27,7 @@ from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.perplexity import perplexity
 from privasr_k2.lm.sub_lm import make_sub_lm
 from tests.support.conf import section
-from tests.unit.lm.tiny import table
+from tests.support.tiny_lm import table
 
 CONF = section("interpolate")
 

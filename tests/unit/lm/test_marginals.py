@@ -22,7 +22,7 @@ from privasr_k2.lm.marginals import (
 from privasr_k2.lm.ngram import count_ngrams, estimate, perplexity
 from privasr_k2.lm.pruning import prune_to
 from tests.support.conf import section
-from tests.unit.lm.tiny import VOCABULARY, sentences
+from tests.support.tiny_lm import VOCABULARY, sentences
 
 CONF = section("fma")
 

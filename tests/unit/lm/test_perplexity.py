@@ -14,7 +14,7 @@ from privasr_k2.lm.mixtures import open_lm
 from privasr_k2.lm.neural.files import save_lm
 from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.lm.perplexity import TREATMENT, KenlmModel, Perplexity, perplexity, table
-from tests.unit.lm.neural.small import WORDS, scorer, settings, tiny
+from tests.support.small_lm import WORDS, scorer, settings, tiny
 
 #: P(a) = 1/2, P(b) = 1/4, P(</s>) = 1/8, P(<unk>) = 1/8; after a, P(b) = 1/2, others back off at 2/3.
 ARPA = """\\data\\

@@ -17,9 +17,9 @@ from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble, votes_of
 from privasr_k2.pate.loading import load_teachers, open_ensemble, open_models, teacher_folders
-from tests.unit.am.end_to_end import spec
-from tests.unit.am.small import features
-from tests.unit.pate.small_pate import TOKENS, pool, save_teachers, teacher
+from tests.support.end_to_end import spec
+from tests.support.small_am import features
+from tests.support.small_pate import TOKENS, pool, save_teachers, teacher
 
 KINDS = ("ctc", "rnnt", "ctc_attention", "las")
 HYPS = [[(1, 2), (2,), (4, 1, 3)], [(3, 3, 1), ()], [(1,), (2,), (3,), (4,), (1, 4)]]

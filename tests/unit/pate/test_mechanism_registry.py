@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,9 +18,9 @@ from privasr_k2.privacy.ledger import only_entry
 from privasr_k2.privacy.pate.gnmax import gnmax_event
 from privasr_k2.privacy.pate.mechanisms import POSTERIORS, VOTES, all_mechanisms, mechanism
 from tests.support.conf import section
-from tests.unit.pate.small_pate import made_votes
+from tests.support.mechanism_registry import ROOT, run_verbs
+from tests.support.small_pate import made_votes
 
-ROOT = Path(__file__).resolve().parents[3]
 TOY = '''
 """GNMax whose ties go to the class that comes last: what is done to noisy counts afterwards costs nothing."""
 import numpy as np
@@ -39,24 +37,6 @@ register(Mechanism(
     exponent=lambda steps, scale: steps.astype(float) ** 2 / (2 * scale**2), tail=9.0,
 ))
 '''
-#: Runs verbs one after the other: their names and flags are given as JSON.
-RUN = """
-import importlib, json, sys
-for verb, *flags in json.loads(sys.argv[1]):
-    sys.argv = [verb, *flags]
-    module = importlib.import_module(f"privasr_k2.bin.{verb}")
-    module.cli.run(module.main)
-"""
-
-
-def run_verbs(*commands: tuple[object, ...], plugin: Path | None) -> subprocess.CompletedProcess[str]:
-    """Run verbs in one process, with a plugin."""
-    given = json.dumps([[str(part) for part in command] for command in commands])
-    environment = {**os.environ, "PRIVASR_PLUGINS": "" if plugin is None else str(plugin)}
-    return subprocess.run(
-        [sys.executable, "-c", RUN, given], cwd=ROOT, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
 
 
 def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
@@ -69,13 +49,13 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     write_votes(tmp_path / "votes" / "1.safetensors", votes)
     (tmp_path / "lang").mkdir()
     name = "mechanism=last_max"
-    plan = ("plan_votes", "--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set",
+    plan = ("privacy_plan", "--kind", "queries", "--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set",
             name, "teachers=[15]", "agreement=[1.0]", "classes=2", "epsilon=[8]")  # fmt: skip
     labels = ("aggregate_votes", "--in-private-votes", tmp_path / "votes", "--in-lang", tmp_path / "lang",
               "--out-dir", tmp_path / "labels", "--out-privacy", tmp_path / "privacy.json", "--ledger",
               tmp_path / "ledger.json", "--config", section("pate"), "--set", name, "data=toy/train",
-              "delta=1e-3", "answers=4")  # fmt: skip
-    audit = ("audit_pate", "--in-labels", tmp_path / "labels", "--out-audit", tmp_path / "audit.json",
+              "delta=1e-3", "max_answers=4")  # fmt: skip
+    audit = ("audit", "--in-labels", tmp_path / "labels", "--out-audit", tmp_path / "audit.json",
              "--config", section("audit_pate"), "--set", "draws=600")  # fmt: skip
     done = run_verbs(plan, labels, audit, plugin=plugin)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_text
 from privasr_k2.pate.shards import ShardsConfig, deal, make_shards, read_shards
-from tests.unit.pate.small_pate import pool
+from tests.support.small_pate import pool
 
 pytest.importorskip("lhotse")
 

@@ -12,7 +12,7 @@ import pytest
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.privacy import events, release
 from privasr_k2.privacy.ledger import Ledger
-from tests.unit.privacy.made_spending import COUNTS
+from tests.support.made_spending import COUNTS
 
 
 @pytest.fixture

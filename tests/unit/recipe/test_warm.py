@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.recipe import launch, warm
-from tests.unit.bin.test_fedlm_verbs import SMALL, flags
-from tests.unit.bin.test_fedlm_verbs import folder as folder  # a fixture
+from tests.support.fedlm_verbs import SMALL, flags
+from tests.support.fedlm_verbs import folder as folder  # a fixture
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="warm stages need Linux")
 
@@ -41,7 +41,7 @@ import numpy, torch
 from privasr_k2.privacy import release
 from privasr_k2.privacy.discrete import DiscreteGaussianNoise
 from privasr_k2.randomness import new_secret, noise_stream
-from tests.unit.privacy.made_spending import COUNTS
+from tests.support.made_spending import COUNTS
 from pathlib import Path
 own = Path(sys.argv[1])
 begun = dict(beside=own / "privacy.json", spending=COUNTS, fingerprint="a" * 64, max_epsilon=None)

@@ -20,9 +20,9 @@ from privasr_k2.recipe.systems import System
 from privasr_k2.report.kinds import READERS, read
 from privasr_k2.report.measures import Measure, Reading
 from privasr_k2.report.phones import phone_measures
-from tests.unit.attack.attack_small import inversion, loaded, said
-from tests.unit.report.made_recipe import context, perplexities, system
-from tests.unit.scoring.classlm_folders import write_system, write_texts
+from tests.support.attack_small import inversion, loaded, said
+from tests.support.classlm_folders import write_system, write_texts
+from tests.support.made_recipe import context, perplexities, system
 
 
 def of(kind: str, path: Path | str, *systems: System) -> Reading:

@@ -18,7 +18,7 @@ from privasr_k2.report.readers.privacy import ledger_measures
 from privasr_k2.report.results import collect, read_rows, with_holm, write_rows
 from privasr_k2.scoring.holm import holm
 from privasr_k2.scoring.matched_pairs import compare
-from tests.unit.report.made_recipe import (
+from tests.support.made_recipe import (
     REFS,
     changed,
     context,
@@ -31,7 +31,7 @@ from tests.unit.report.made_recipe import (
     spend,
     system,
 )
-from tests.unit.scoring.made_scores import write_score
+from tests.support.made_scores import write_score
 
 
 def test_figures_and_epsilons(tmp_path: Path) -> None:

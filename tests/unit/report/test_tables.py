@@ -17,8 +17,8 @@ from privasr_k2.report.layout import fits
 from privasr_k2.report.measures import METRICS, p_text
 from privasr_k2.report.tables import MAX_LINES, Table, report_text, tables_of
 from privasr_k2.scoring.corpus_info import UNKNOWN
-from tests.unit.report.made_recipe import CONF, REFS, changed, figure, hyps, layout, pate, rows_of, system
-from tests.unit.scoring.made_scores import write_score
+from tests.support.made_recipe import CONF, REFS, changed, figure, hyps, layout, pate, rows_of, system
+from tests.support.made_scores import write_score
 
 LAYOUTS = sorted(path.stem for path in (CONF / "reports").glob("*.yaml"))
 

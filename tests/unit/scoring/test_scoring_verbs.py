@@ -114,7 +114,7 @@ def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: 
             "--out-results",
             "exp/ctc/results.jsonl",
             "--config",
-            str(conf / "report.yaml"),
+            str(section("report")),
             str(conf / "reports/ctc.yaml"),
         ),
         *("--set", "command=./run.sh mini ctc"),

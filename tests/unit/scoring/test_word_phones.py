@@ -9,7 +9,7 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.word_phones import phone_rates, words_of
-from tests.unit.scoring.made_scores import write_hyps as _write
+from tests.support.made_scores import write_hyps as _write
 
 SPOKEN = {"a": ["ah"], "b": ["b", "iy"], "c": ["s", "iy"], "d": ["d", "iy"], "sea": ["s", "iy"]}
 

@@ -17,7 +17,7 @@ from privasr_k2.training.distributed import Process
 from privasr_k2.training.task import Loss
 from privasr_k2.training.trainer import in_parts, train
 from privasr_k2.training.weights import load_tensors
-from tests.unit.training.test_trainer import trainer_config
+from tests.support.trainer import trainer_config
 
 ALONE = Process(0, 1, torch.device("cpu"))
 

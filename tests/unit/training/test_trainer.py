@@ -13,19 +13,12 @@ from torch import Tensor, nn
 
 from privasr_k2.errors import PrivasrError
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.task import Loss, TrainerConfig
+from privasr_k2.training.task import Loss
 from privasr_k2.training.trainer import learning_rate, train
 from privasr_k2.training.weights import average, load_tensors
+from tests.support.trainer import trainer_config
 
 ALONE = Process(0, 1, torch.device("cpu"))
-
-
-def trainer_config(**changes: object) -> TrainerConfig:
-    values = dict(
-        epochs=3, lr=0.05, warmup_steps=2, final_lr_share=0.1, weight_decay=0.0, clip_norm=5.0, avg=2,
-        average_over="last", save_every=2, mixed_precision=False, seed=1,
-    )  # fmt: skip
-    return TrainerConfig(**{**values, **changes})
 
 
 @dataclass(frozen=True)

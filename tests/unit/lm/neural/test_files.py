@@ -11,7 +11,7 @@ import torch
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.lm.neural.files import load_lm, save_lm
 from privasr_k2.lm.neural.kinds import spec_of
-from tests.unit.lm.neural.small import KINDS, random_words, settings, tiny
+from tests.support.small_lm import KINDS, random_words, settings, tiny
 
 
 def written(kind: str, folder: Path) -> torch.nn.Module:

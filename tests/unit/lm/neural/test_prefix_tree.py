@@ -7,7 +7,7 @@ import pytest
 
 from privasr_k2.lm.neural.prefix_tree import build_tree
 from privasr_k2.lm.neural.vocabulary import SYMBOLS, Vocabulary
-from tests.unit.lm.neural.small import WORDS, nbest_lists
+from tests.support.small_lm import WORDS, nbest_lists
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -8,7 +8,7 @@ import torch
 
 from privasr_k2.lm.neural import scoring
 from privasr_k2.lm.neural.scoring import NeuralScorer
-from tests.unit.lm.neural.small import KINDS, MODELS, nbest_lists, scorer
+from tests.support.small_lm import KINDS, MODELS, nbest_lists, scorer
 
 
 def slow_score(lm: NeuralScorer, hyp: list[str]) -> float:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from privasr_k2.errors import DataError
 from privasr_k2.lm.neural.batches import Batches
@@ -17,8 +16,8 @@ from privasr_k2.lm.neural.files import load_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.train import LmTask, train_lm
 from privasr_k2.lm.perplexity import perplexity
-from privasr_k2.training.distributed import Process
-from tests.unit.lm.neural.small import (
+from tests.support.lm_training import ALONE, Stop
+from tests.support.small_lm import (
     GRAMMAR_WORDS,
     KINDS,
     grammar_sentences,
@@ -26,7 +25,6 @@ from tests.unit.lm.neural.small import (
     unigram_entropy,
 )
 
-ALONE = Process(0, 1, torch.device("cpu"))
 TRAIN, DEV = grammar_sentences(300), grammar_sentences(60, seed=1)
 TRUE_NATS = np.log(4) + np.log(3)  # of a sentence: which name, how many "very"
 QUICK = ("epochs=5", "lr=0.02", "max_words=100", "save_every=0")
@@ -81,10 +79,6 @@ def test_a_model_of_another_form_or_other_words_is_not_trained_further(tmp_path:
     ):
         with pytest.raises(DataError, match=complaint):
             train_lm(TRAIN, DEV, words, tmp_path / "x", config, ALONE, init=tmp_path / "first")
-
-
-class Stop(Exception):
-    """Stands for whatever ends a training before its time."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,8 +15,8 @@ from privasr_k2.lm.neural.files import WEIGHTS, continue_lm, load_lm, save_lm
 from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.lm.neural.train import LmTask, train_lm
 from privasr_k2.training.weights import load_tensors, read_header
-from tests.unit.lm.neural.small import MODELS, WORDS, grammar_sentences, random_words, settings, tiny
-from tests.unit.lm.neural.test_train import ALONE, Stop
+from tests.support.lm_training import ALONE, Stop
+from tests.support.small_lm import MODELS, WORDS, grammar_sentences, random_words, settings, tiny
 
 EVERY = pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
 TIED = pytest.mark.parametrize(("kind", "softmax"), [(k, s) for k, s, tied in MODELS if tied])
@@ -189,7 +189,7 @@ def test_what_cannot_be_trained(kind: str, tmp_path: Path) -> None:
         ConfigError, match=r"trained=output needs output.tied=false.*set it, and a tied model"
     ):
         settings(kind, "full", True, "trained=output")
-    with pytest.raises(ConfigError, match="trained must be all or output"):
+    with pytest.raises(ConfigError, match="trained must be one of all, output"):
         settings(kind, "full", False, "trained=softmax")
     config = replace(settings(kind, "full", False), trained="output")
     with pytest.raises(ConfigError, match=r"trained=output: expected a trained model.*\n.*--in-init"):

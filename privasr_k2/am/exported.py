@@ -1,0 +1,201 @@
+"""CTC models trained elsewhere, for example with icefall, and exported as TorchScript or ONNX.
+
+An exported model maps ``(features (N, T, F) float32, lengths (N,) int64)`` to ``(log_probs
+(N, T', C), lengths (N,))``, as icefall's CTC exports do. A TorchScript file is a program that
+``torch.jit.load`` runs, so import only files that you trust. An ONNX file only names operations.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from privasr_k2 import config
+from privasr_k2.am.files import SPEC, TOKENS
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import atomic_path
+from privasr_k2.graph.lang import read_tokens
+
+# Tried in this order where the file does not say how wide its features are.
+FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)
+_PROBE_FRAMES = 480
+_SIGNATURE = "a CTC model (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))"
+_WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script on such a module"
+
+
+@dataclass(frozen=True)
+class ExportedSpec:
+    """The content of ``model.yaml`` for a model trained elsewhere.
+
+    Attributes:
+        kind: ``foreign``.
+        file: ``model.pt`` (TorchScript) or ``model.onnx``, in the same folder.
+        feature_dim: features F.
+        num_tokens: outputs C.
+        subsampling: input frames per output frame, as measured.
+    """
+
+    kind: str
+    file: str
+    feature_dim: int
+    num_tokens: int
+    subsampling: int
+
+
+class ExportedModel(nn.Module):
+    """A model trained elsewhere, with the interface of :class:`privasr_k2.am.ctc.CtcModel`."""
+
+    ctc_topology = None  # its file does not say
+
+    def __init__(self, path: Path, spec: ExportedSpec) -> None:
+        super().__init__()
+        self.feature_dim, self.num_tokens = spec.feature_dim, spec.num_tokens
+        self.subsampling = spec.subsampling
+        self.tokens: list[str] | None = None
+        self._run = _open(path)
+
+    @torch.no_grad()
+    def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """As :meth:`privasr_k2.am.ctc.CtcModel.log_probs`."""
+        return self._run(features, lengths)
+
+
+def open_exported(folder: Path, spec: ExportedSpec) -> ExportedModel:
+    """Open the model of a folder that :func:`import_exported` wrote."""
+    return ExportedModel(folder / spec.file, spec)
+
+
+def import_exported(model: Path, tokens: Path, folder: Path) -> ExportedSpec:
+    """Copy an exported model and its tokens into a folder that ``load_model`` reads.
+
+    Raises:
+        DataError: not a TorchScript or ONNX file, another signature, or other tokens than outputs.
+    """
+    run = _open(model)
+    feature_dim, log_probs, lengths = _probe(model, run)
+    spec = ExportedSpec(
+        kind="foreign",
+        file=f"model{model.suffix}",
+        feature_dim=feature_dim,
+        num_tokens=log_probs.size(2),
+        subsampling=max(1, round(_PROBE_FRAMES / int(lengths[0]))),
+    )
+    names = read_tokens(tokens)
+    if len(names) != spec.num_tokens:
+        expected = f"{spec.num_tokens} tokens, the outputs of {model}"
+        raise DataError(tokens, expected, str(len(names)), "give the tokens.txt of the model's lang folder")
+    for source, name in ((model, spec.file), (tokens, TOKENS)):
+        with atomic_path(folder / name) as temporary:
+            shutil.copyfile(source, temporary)
+    config.save(spec, folder / SPEC)
+    return spec
+
+
+def _probe(path: Path, run: Any) -> tuple[int, Tensor, Tensor]:
+    """The number of features that the model takes, and its output for ``_PROBE_FRAMES`` frames of zeros."""
+    problems = []
+    for feature_dim in FEATURE_DIMS:
+        try:
+            log_probs, lengths = run(
+                torch.zeros(1, _PROBE_FRAMES, feature_dim), torch.tensor([_PROBE_FRAMES])
+            )
+        except DataError as error:
+            problems.append(error.found)
+            continue
+        normalized = log_probs.ndim == 3 and bool(
+            torch.allclose(log_probs.logsumexp(2), torch.zeros(()), atol=1e-3)
+        )
+        if not normalized or lengths.shape != (1,) or not 0 < int(lengths[0]) <= log_probs.size(1):
+            shapes = f"outputs of shapes {list(log_probs.shape)} and {list(lengths.shape)}"
+            found = f"{shapes}, whose probabilities do not sum to 1 or whose lengths do not fit"
+            raise DataError(path, _SIGNATURE, found, _WAY_OUT)
+        return feature_dim, log_probs, lengths
+    raise DataError(
+        path, _SIGNATURE, f"an error with each of {FEATURE_DIMS} features: {problems[0]}", _WAY_OUT
+    )
+
+
+def _open(path: Path) -> Any:
+    if not path.is_file():
+        raise DataError(path, "a TorchScript or ONNX file", "no such file", "correct the name")
+    if path.suffix == ".onnx":
+        return _Onnx(path)
+    if path.suffix in (".pt", ".pth", ".jit"):
+        return _TorchScript(path)
+    raise DataError(
+        path, "a name that ends in .onnx or .pt", repr(path.suffix), "export as TorchScript or ONNX"
+    )
+
+
+class _TorchScript(nn.Module):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        try:
+            self.module = torch.jit.load(str(path), map_location="cpu").eval()
+        except RuntimeError as error:
+            found = _first_line(error)
+            way_out = (
+                "a checkpoint of weights (a pickle) is not one: export it with torch.jit.script or as ONNX"
+            )
+            raise DataError(path, "a TorchScript file", found, way_out) from error
+
+    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        try:
+            log_probs, out_lengths = self.module(features, lengths)[:2]
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise DataError(self._path, _SIGNATURE, _first_line(error), _WAY_OUT) from error
+        return log_probs.float(), out_lengths.long()
+
+
+class _Onnx:
+    def __init__(self, path: Path) -> None:
+        import onnxruntime
+        from onnxruntime.capi.onnxruntime_pybind11_state import (
+            Fail,
+            InvalidArgument,
+            InvalidGraph,
+            InvalidProtobuf,
+        )
+
+        self._path, self._errors = path, (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = torch.get_num_threads()
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=list(_providers(onnxruntime))
+            )
+        except self._errors as error:
+            raise DataError(path, "an ONNX file", _first_line(error), "export it again") from error
+        self._inputs = [one.name for one in self._session.get_inputs()]
+        self._outputs = [one.name for one in self._session.get_outputs()][:2]
+        if len(self._inputs) != 2 or len(self._outputs) != 2:
+            found = f"inputs {self._inputs}, outputs {self._outputs}"
+            raise DataError(path, _SIGNATURE, found, _WAY_OUT)
+
+    def __call__(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        values = (features.cpu().numpy().astype(np.float32), lengths.cpu().numpy().astype(np.int64))
+        try:
+            log_probs, out_lengths = self._session.run(self._outputs, dict(zip(self._inputs, values)))
+        except self._errors as error:
+            raise DataError(self._path, _SIGNATURE, _first_line(error), _WAY_OUT) from error
+        return torch.from_numpy(log_probs).to(features.device), torch.from_numpy(out_lengths).to(lengths)
+
+
+def _providers(onnxruntime: Any) -> Iterator[str]:
+    for name in ("CUDAExecutionProvider", "CPUExecutionProvider"):
+        if name in onnxruntime.get_available_providers():
+            yield name
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

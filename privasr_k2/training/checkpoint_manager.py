@@ -1,0 +1,157 @@
+"""Checkpoints of a training: its state, what it continues from, and which epochs are averaged.
+
+A checkpoint is one file, so that a kill leaves the old one or the new one: tensors ``model/<name>`` and
+``optimizer/<parameter>/<name>``, and the trainer's state as JSON in the header.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from privasr_k2.fileio import remove_tree
+from privasr_k2.training.weights import fill, load_tensors, read_header, save_tensors
+
+log = logging.getLogger(__name__)
+
+LATEST = "latest.safetensors"
+
+
+@dataclass(frozen=True)
+class TrainerState:
+    """The state of a training: ``batch`` batches into ``epoch``, after ``step`` steps in all.
+
+    Attributes:
+        nats, count, frames: summed loss, labels and input frames of this epoch so far.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    nats: float = 0.0
+    count: float = 0.0
+    frames: float = 0.0
+
+    def after_step(self, *, nats: float, count: float, frames: float) -> TrainerState:
+        """The state after one more step."""
+        sums = dict(nats=self.nats + nats, count=self.count + count, frames=self.frames + frames)
+        return replace(self, batch=self.batch + 1, step=self.step + 1, **sums)
+
+    def after_epoch(self) -> TrainerState:
+        """The state at the start of the next epoch."""
+        return TrainerState(epoch=self.epoch + 1, step=self.step)
+
+
+class CheckpointManager:
+    """Writes, reads and thins out the checkpoints of a folder.
+
+    ``latest`` has everything to continue from; ``epoch-N`` has that epoch's weights, for averaging.
+
+    Args:
+        folder: ``checkpoints/``.
+        fingerprint: of all that the weights depend on; what another wrote is removed.
+        keep: epochs kept.
+        best: keep those of least dev loss; else the last.
+        writes: whether this process does.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, *, keep: int, best: bool, writes: bool) -> None:
+        self._folder, self._fingerprint = folder, fingerprint
+        self._keep, self._best, self._writes = keep, best, writes
+
+    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> TrainerState:
+        """Restore the latest checkpoint of this fingerprint, if there is one, and return its state."""
+        if self._writes:
+            for unfinished in self._folder.glob(".*.tmp.*"):  # what a kill interrupted
+                unfinished.unlink()
+        latest = self._folder / LATEST
+        header = read_header(latest) if latest.is_file() else None
+        if header is None or header["fingerprint"] != self._fingerprint or not self._has_enough(header):
+            if self._writes and self._folder.is_dir():
+                log.warning(
+                    "%s: of other data or another configuration, or too few are kept; training anew",
+                    self._folder,
+                )
+                remove_tree(self._folder)
+            return TrainerState()
+        restore_training(latest, model, optimizer)
+        scaler.load_state_dict(header["scaler"])
+        state = TrainerState(**header["place"])
+        log.info("continuing in epoch %d after %d batches, step %d", state.epoch + 1, state.batch, state.step)
+        return state
+
+    def _has_enough(self, header: Mapping[str, Any]) -> bool:
+        """Whether the epochs that the header's rule kept include all that this rule keeps."""
+        nothing_removed = header["place"]["epoch"] <= header["keep"]
+        return nothing_removed or (header["best"] == self._best and header["keep"] >= self._keep)
+
+    def save_training(
+        self, state: TrainerState, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
+    ) -> None:
+        """Write ``latest``."""
+        if self._writes:
+            header = {
+                "fingerprint": self._fingerprint,
+                "place": asdict(state),
+                "scaler": scaler.state_dict(),
+                "keep": self._keep,
+                "best": self._best,
+            }
+            save_tensors(self._folder / LATEST, training_tensors(model, optimizer), header)
+
+    def save_epoch(
+        self,
+        state: TrainerState,
+        dev_loss: float,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        scaler: Any,
+    ) -> None:
+        """Write the weights of an epoch, then ``latest``; remove epochs that will not be averaged."""
+        if self._writes:
+            header = {"epoch": state.epoch, "dev_loss": dev_loss}
+            save_tensors(self._folder / f"epoch-{state.epoch}.safetensors", model.state_dict(), header)
+            self.save_training(state, model, optimizer, scaler)
+            chosen = set(self.chosen())
+            for path in self._folder.glob("epoch-*.safetensors"):
+                if path not in chosen:
+                    path.unlink()
+
+    def chosen(self) -> list[Path]:
+        """The epochs to average, oldest first."""
+        known = [(read_header(path), path) for path in self._folder.glob("epoch-*.safetensors")]
+        order = sorted(known, key=lambda item: (item[0]["dev_loss"] if self._best else 0, -item[0]["epoch"]))
+        return [path for _, path in sorted(order[: self._keep], key=lambda item: item[0]["epoch"])]
+
+
+def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Weights and the optimizer's state, by names that :func:`restore_training` reads."""
+    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    for number, memory in optimizer.state_dict()["state"].items():
+        known = {name: torch.as_tensor(value) for name, value in memory.items() if value is not None}
+        tensors |= {f"optimizer/{number}/{name}": value for name, value in known.items()}
+    return tensors
+
+
+def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Restore what :func:`training_tensors` gave; return the file's other tensors."""
+    memory: dict[int, dict[str, Tensor]] = {}
+    weights, others = {}, {}
+    for name, value in load_tensors(path).items():
+        part, _, rest = name.partition("/")
+        if part == "model":
+            weights[rest] = value
+        elif part == "optimizer":
+            number, _, key = rest.partition("/")
+            memory.setdefault(int(number), {})[key] = value
+        else:
+            others[name] = value
+    fill(model, weights, path)
+    optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
+    return others

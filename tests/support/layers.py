@@ -1,0 +1,112 @@
+"""The layers of docs/design.md as data, and the package's modules: what the tests of this folder check."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "privasr_k2"
+
+#: Layer of every module or sub-package at the top of privasr_k2; a new one has to be entered here.
+LAYERS = {
+    **dict.fromkeys(["errors", "fileio", "config", "constraints", "sections", "randomness", "compat"], 0),
+    **dict.fromkeys(["environment", "ragged", "recipe", "plugins"], 0),
+    **dict.fromkeys(["text", "privacy", "scoring"], 1),
+    **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
+    "graph": 3,
+    "am": 4,
+    **dict.fromkeys(["decoding", "confidence"], 5),
+    **dict.fromkeys(["pate", "dpsgd", "federated", "attack"], 6),
+    **dict.fromkeys(["report", "bin", "__main__"], 7),
+}
+#: Imports between different parts of one layer; layer 0 is free within itself.
+SIDEWAYS = {
+    *(("data", "corpora"), ("corpora", "data"), ("scoring", "privacy"), ("text", "privacy")),
+    *(("lm", "data"), ("lm", "training"), ("bin", "report")),
+}
+#: Where k2 may be named at all, and then inside functions only.
+K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")
+#: Free of torch, lhotse and k2, also inside functions: besides layers 0 and 1 without compat.
+LIGHT = {
+    f"lm.{name}"
+    for name in ("arpa", "ngram", "sub_lm", "names", "classes", "class_files", "marginals", "interpolate")
+}
+HEAVY = {"torch", "lhotse", "k2"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: what it names, its line, and whether it runs when the module is imported."""
+
+    target: str
+    line: int
+    at_top: bool
+
+
+def modules() -> dict[str, Path]:
+    """All modules by their dotted name inside the package; ``__init__`` files by their package's."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = path
+    return found
+
+
+def imports(path: Path) -> list[Import]:
+    """Every import of a file; names under ``if TYPE_CHECKING`` are left out, since they never run."""
+    return list(_walk(ast.parse(path.read_text(encoding="utf-8")), at_top=True))
+
+
+def _walk(node: ast.AST, *, at_top: bool) -> list[Import]:
+    found: list[Import] = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            found += [Import(alias.name, child.lineno, at_top) for alias in child.names]
+        elif isinstance(child, ast.ImportFrom):
+            base = "." * child.level + (child.module or "")
+            # "from privasr_k2 import config" names a module, "from privasr_k2.config import load" does not.
+            names = [f"{base}.{alias.name}" for alias in child.names] if base == "privasr_k2" else [base]
+            found += [Import(name, child.lineno, at_top) for name in names]
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            found += [i for inner in child.orelse for i in _walk(inner, at_top=at_top)]
+        else:
+            inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            found += _walk(child, at_top=at_top and not inside)
+    return found
+
+
+def part(module: str) -> str:
+    """The first piece of a module's name inside the package: what the layers are given for."""
+    return module.split(".")[0]
+
+
+def layer_problems(module: str, found: list[Import]) -> list[str]:
+    """What breaks the rules of the layers in a module's imports.
+
+    >>> layer_problems("text.normalize", [Import("privasr_k2.am.ctc", 3, True)])
+    ['text.normalize:3: layer 1 imports privasr_k2.am.ctc of layer 4']
+    """
+    own, layer, problems = part(module), LAYERS[part(module)], []
+    for item in found:
+        where = f"{module}:{item.line}"
+        top, _, rest = item.target.partition(".")
+        if item.target.startswith("."):
+            problems.append(f"{where}: write imports in full, found {item.target}")
+        elif top == "privasr_k2" and rest:
+            other = part(rest)
+            if other not in LAYERS:
+                problems.append(f"{where}: {item.target} is in no layer")
+            elif LAYERS[other] > layer:
+                problems.append(f"{where}: layer {layer} imports {item.target} of layer {LAYERS[other]}")
+            elif LAYERS[other] == layer != 0 and other != own and (own, other) not in SIDEWAYS:
+                problems.append(f"{where}: {own} and {other} of layer {layer} do not know each other")
+        elif top == "k2" and (item.at_top or not module.startswith(K2_PLACES)):
+            problems.append(f"{where}: k2 is imported inside functions of {', '.join(K2_PLACES)} only")
+        elif top in HEAVY and ((layer <= 1 and module != "compat") or module in LIGHT):
+            problems.append(f"{where}: no {top} here")
+        elif top == "lhotse" and item.at_top:
+            problems.append(f"{where}: lhotse is imported inside functions")
+    return problems

@@ -1,0 +1,30 @@
+"""Helpers shared with ``test_mechanism_registry.py``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Runs verbs one after the other: their names and flags are given as JSON.
+RUN = """
+import importlib, json, sys
+for verb, *flags in json.loads(sys.argv[1]):
+    sys.argv = [verb, *flags]
+    module = importlib.import_module(f"privasr_k2.bin.{verb}")
+    module.cli.run(module.main)
+"""
+
+
+def run_verbs(*commands: tuple[object, ...], plugin: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run verbs in one process, with a plugin."""
+    given = json.dumps([[str(part) for part in command] for command in commands])
+    environment = {**os.environ, "PRIVASR_PLUGINS": "" if plugin is None else str(plugin)}
+    return subprocess.run(
+        [sys.executable, "-c", RUN, given], cwd=ROOT, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip

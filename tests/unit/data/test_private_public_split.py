@@ -1,0 +1,133 @@
+"""Who is private and who public, and that nobody is both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.data.features import load_features
+from privasr_k2.data.manifests import load_cuts, roles, save_cuts
+from privasr_k2.data.private_public_split import FILE, SplitConfig, split_speakers, split_speech
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import read_json, write_text
+from privasr_k2.report.measures import Context
+from privasr_k2.report.readers.data import sides
+from tests.support.sides import corpus, speakers
+from tests.support.sides import feats as feats  # a fixture
+
+pytest.importorskip("lhotse")
+NONE = Context((), 1, 0.95, 1, ())
+DRAWN = SplitConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
+
+
+def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:
+    made = split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
+    assert [len(names) for names in made.values()] == [4, 2, 2]
+    assert sorted(name for names in made.values() for name in names) == sorted(speakers(feats, "train"))
+    told = read_json(tmp_path / "sides" / FILE)
+    for side, role in (("private", "train"), ("public", "train"), ("pool", "pool")):
+        assert speakers(tmp_path / "sides" / side, role) == set(made[side]) == set(told[side]["speakers"])
+        assert told[side].get("utterances") == (None if side == "private" else 2 * len(made[side]))
+    assert roles(tmp_path / "sides/private") == roles(tmp_path / "sides/public") == ["dev", "train"]
+    assert roles(tmp_path / "sides/pool") == ["pool"]
+    # The draw is of the names and the seed.
+    assert split_speech(feats, tmp_path / "again", DRAWN, public_feats=None) == made
+    assert split_speech(feats, tmp_path / "other", replace(DRAWN, seed=2), public_feats=None) != made
+
+
+def test_a_report_tells_of_private_people_how_many_they_are(feats: Path, tmp_path: Path) -> None:
+    split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
+    told = {
+        (m.item.partition(",")[0], m.metric): m.value
+        for m in sides(str(tmp_path / "sides" / FILE), NONE).measures
+    }
+    assert told["private", "speakers"] == 4 and ("private", "utterances") not in told
+    assert told["public", "speakers"] == 2 and told["public", "utterances"] == 4
+    write_text(tmp_path / "other.json", "{}")
+    with pytest.raises(DataError, match=r"sides\.json"):
+        sides(str(tmp_path / "other.json"), NONE)
+
+
+def test_the_pool_has_no_texts_and_the_others_keep_theirs(feats: Path, tmp_path: Path) -> None:
+    split_speech(feats, tmp_path / "work/exp/sides", DRAWN, public_feats=None)
+    assert {cut.supervisions[0].text for cut in load_cuts(tmp_path / "work/exp/sides/pool", "pool")} == {""}
+    before = {
+        cut.id: (cut.supervisions[0].text, load_features(cut).shape) for cut in load_cuts(feats, "train")
+    }
+    for side in ("private", "public"):
+        for cut in load_cuts(tmp_path / "work/exp/sides" / side, "train"):
+            assert before[cut.id] == (cut.supervisions[0].text, load_features(cut).shape)
+
+
+def test_copies_at_other_speeds_are_no_questions(feats: Path, tmp_path: Path) -> None:
+    from lhotse.utils import fastcopy
+
+    cuts = list(load_cuts(feats, "train"))
+    copies = [fastcopy(cut, id=f"{cut.id}_sp0.9", custom={"original_id": cut.id}) for cut in cuts]
+    save_cuts([*cuts, *copies], feats, "train")
+    split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
+    assert len(load_cuts(tmp_path / "sides/pool", "pool")) == 4
+    assert len(load_cuts(tmp_path / "sides/private", "train")) == 16
+
+
+def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_path: Path) -> None:
+    other = corpus(tmp_path, "other", ["o1", "o2"])
+    named = replace(DRAWN, pool_speakers=["s3", "s1"])
+    made = split_speech(feats, tmp_path / "sides", named, public_feats=other)
+    assert made == {
+        "private": ["s0", "s2", "s4", "s5", "s6", "s7"],
+        "public": ["o1", "o2"],
+        "pool": ["s1", "s3"],
+    }
+    # What the corpus calls its pool is taken, and no share is drawn besides.
+    save_cuts(load_cuts(other, "train"), feats, "pool")
+    made = split_speech(feats, tmp_path / "own_pool", DRAWN, public_feats=None)
+    assert made["pool"] == ["o1", "o2"] and len(made["private"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(pool_speakers=["s1", "x9"]), "expected speakers of train, found x9"),
+        (dict(pool_speakers=["s1"], public_speakers=["s1"]), "a speaker in one of them, found s1"),
+        (dict(pool_share=0.0), "the pool side: expected a speaker at least, found none"),
+        (dict(public_share=0.0), "the public side: expected a speaker"),
+        (
+            dict(public_speakers=["s0", "s1", "s2", "s3", "s4", "s5"], pool_speakers=["s6", "s7"]),
+            "the private side: expected a speaker",
+        ),
+    ],
+)
+def test_sides_that_cannot_be(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        split_speakers(
+            [f"s{number}" for number in range(8)], replace(DRAWN, **changes), public=False, pool=False
+        )
+
+
+def test_a_person_on_two_sides(feats: Path, tmp_path: Path) -> None:
+    other = corpus(tmp_path, "other", ["s5", "o2"])
+    named = replace(DRAWN, pool_speakers=["s0"])
+    with pytest.raises(DataError, match="a person on one side only, found s5 in private and public"):
+        split_speech(feats, tmp_path / "sides", named, public_feats=other)
+    for role in ("dev", "test"):
+        save_cuts(load_cuts(feats, "train"), feats, role)
+        with pytest.raises(DataError, match=f"in private and {role}|in pool and {role}|in public and {role}"):
+            split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
+        save_cuts(load_cuts(other, "dev"), feats, "dev")
+    assert not (tmp_path / "sides").exists()
+
+
+def test_features_of_two_forms(feats: Path, tmp_path: Path) -> None:
+    other = corpus(tmp_path, "other", ["o1"], dim=13)
+    with pytest.raises(DataError, match=r"expected 5 features each 0.01 s, .*found 13"):
+        split_speech(feats, tmp_path / "sides", DRAWN, public_feats=other)
+
+
+def test_shares_that_leave_nobody() -> None:
+    with pytest.raises(ValueError, match="leave somebody private"):
+        replace(DRAWN, public_share=0.5, pool_share=0.5)
+    with pytest.raises(ValueError, match="pool_share must be"):
+        replace(DRAWN, pool_share=-0.1)

@@ -1,0 +1,152 @@
+"""What may be voted for: hypotheses of public models; lists that private data have shaped are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privasr_k2.errors import DataError
+from privasr_k2.fileio import write_json, write_text
+from privasr_k2.graph.lang import load_lang
+from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
+from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
+from tests.support.small_pate import write_lists
+
+
+@pytest.fixture
+def lang(tmp_path: Path) -> Path:
+    folder = tmp_path / "lang"
+    write_text(folder / "tokens.txt", "<blk> 0\na 1\nb 2\nc 3\n▁ 4\n")
+    write_text(folder / "words.txt", "<eps> 0\nab 1\n#0 2\n")
+    write_text(folder / "lexicon.txt", "ab ▁ a b\n")
+    return folder
+
+
+def one(name: str, *texts: str) -> NbestList:
+    hyps = tuple(Hypothesis(rank, text, -1.5 * rank, {}) for rank, text in enumerate(texts, 1))
+    return NbestList(name, "pool", "", "", not hyps, hyps)
+
+
+def test_words_that_nobody_has_said_are_spelled(lang: Path, tmp_path: Path) -> None:
+    lists = [one("u0", "ab", "ca ab", "x", ""), one("u1", "x", "ab"), one("u2"), one("u3", "ab")]
+    write_nbest(tmp_path / "nbest" / "1.jsonl", lists)
+    found = nbest_hypotheses(read_nbest(tmp_path / "nbest"), load_lang(lang), 8)
+    assert found.words == {"u0": ("ab", "ca ab", "")}
+    assert found.tokens == {"u0": ((4, 1, 2), (4, 3, 1, 4, 1, 2), ())}
+    assert found.margins == {"u0": 1.5} and sorted(found.single) == ["u1", "u2", "u3"]
+    fewer = nbest_hypotheses(read_nbest(tmp_path / "nbest"), load_lang(lang), 2)
+    assert fewer.words == {"u0": ("ab", "ca ab")} and fewer.digest(["u0"]) != found.digest(["u0"])
+    write_nbest(tmp_path / "alone" / "1.jsonl", [one("u0", "ab")])
+    with pytest.raises(DataError, match="two hypotheses or more"):
+        nbest_hypotheses(read_nbest(tmp_path / "alone"), load_lang(lang), 8)
+
+
+def stage(work: Path, number: int, command: list[str], output: str) -> None:
+    """The stamp of a stage that has run."""
+    stamp = {
+        "number": number,
+        "title": command[0],
+        "fingerprint": "f",
+        "command": command,
+        "outputs": {output: "0"},
+    }
+    folder, name = Path(output).parent, Path(output).name
+    write_json(work / folder / ".stages" / f"{name}.json", stamp)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A work folder: shards of private data, their teachers, and a public model."""
+    work = tmp_path / "work"
+    write_text(work / ".stages" / "lock", "")
+    stage(
+        work, 1, ["compute_features", "--in-manifests", "data/m", "--out-dir", "data/private"], "data/private"
+    )
+    stage(
+        work, 1, ["compute_features", "--in-manifests", "data/p", "--out-dir", "data/public"], "data/public"
+    )
+    stage(work, 2, ["train_am", "--in-feats", "data/public", "--out-dir", "exp/public"], "exp/public")
+    shards = ["make_shards", "--in-private-feats", "data/private", "--in-public-dev", "data/public"]
+    stage(work, 3, [*shards, "--out-dir", "exp/shards"], "exp/shards")
+    teacher = ["train_am", "--in-feats", "exp/shards/shard_1", "--in-init", "exp/public"]
+    stage(work, 4, [*teacher, "--out-dir", "exp/teachers/1"], "exp/teachers/1")
+    return work
+
+
+def decoded(work: Path, model: str) -> Path:
+    """Lists that a model proposed."""
+    command = [
+        "decode",
+        "--in-model",
+        model,
+        "--in-feats",
+        "data/public",
+        "--out-nbest",
+        "exp/nbest/1.jsonl",
+    ]
+    stage(work, 5, command, "exp/nbest/1.jsonl")
+    write_lists(work / "exp" / "nbest")
+    return work / "exp" / "nbest"
+
+
+def test_a_public_model_may_propose(work: Path) -> None:
+    assert check_public(decoded(work, "exp/public"))
+
+
+def test_a_teacher_may_not(work: Path) -> None:
+    with pytest.raises(DataError, match=r"stage 3 \(make_shards\).*data/private"):
+        check_public(decoded(work, "exp/teachers/1"))
+
+
+def test_a_model_of_the_private_data_may_not(work: Path) -> None:
+    stage(work, 2, ["train_am", "--in-feats", "data/private", "--out-dir", "exp/all"], "exp/all")
+    with pytest.raises(DataError, match=r"stage 2 \(train_am\).*data/private"):
+        check_public(decoded(work, "exp/all"))
+
+
+def test_a_model_of_the_whole_corpus_may_not(work: Path) -> None:
+    split = ["split_speech", "--in-feats", "data/feats", "--in-public-train", "data/public"]
+    stage(work, 1, [*split, "--out-dir", "data/private"], "data/private")
+    stage(work, 2, ["train_am", "--in-feats", "data/feats", "--out-dir", "exp/recipe_ctc"], "exp/recipe_ctc")
+    with pytest.raises(DataError, match=r"stage 2 \(train_am\).*data/feats"):
+        check_public(decoded(work, "exp/recipe_ctc"))
+    assert check_public(decoded(work, "exp/public"))
+
+
+def test_a_student_of_released_labels_may(work: Path) -> None:
+    votes = ["cast_votes", "--in-private-teachers", "exp/teachers", "--out-votes", "exp/votes/1"]
+    stage(work, 5, votes, "exp/votes/1")
+    stage(
+        work,
+        6,
+        ["aggregate_votes", "--in-private-votes", "exp/votes", "--out-dir", "exp/labels"],
+        "exp/labels",
+    )
+    student = ["train_student", "--in-labels", "exp/labels/labels.jsonl", "--in-feats", "data/public"]
+    stage(work, 7, [*student, "--out-dir", "exp/student"], "exp/student")
+    with pytest.raises(DataError, match=r"stage 6 \(aggregate_votes\)"):  # without noise
+        check_public(decoded(work, "exp/student"))
+    release = ["aggregate_votes", "--in-private-votes", "exp/votes", "--out-dir", "exp/labels"]
+    stage(work, 6, [*release, "--out-privacy", "exp/privacy.json"], "exp/labels")
+    assert check_public(decoded(work, "exp/student"))
+
+
+def test_what_a_stage_declares_public_is_taken_at_its_word(work: Path) -> None:
+    command = [
+        "train_am",
+        "--in-feats",
+        "data/public",
+        "--in-public-init",
+        "exp/teachers/1",
+        "--out-dir",
+        "exp/other",
+    ]
+    stage(work, 2, command, "exp/other")
+    assert check_public(decoded(work, "exp/other"))
+
+
+def test_lists_from_elsewhere_cannot_be_checked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_lists(tmp_path / "nbest")
+    assert not check_public(tmp_path / "nbest")
+    assert "cannot be checked" in caplog.text
