@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class UnprotectedConfig:
-    """What the entry says; defaults in ``conf/declare_unprotected.yaml``.
+    """Fields of the ledger entry; defaults in ``conf/declare_unprotected.yaml``.
 
     Args:
         data: a corpus and its part: every guarantee for this data becomes infinite.

@@ -1,4 +1,4 @@
-"""How good word confidences are: NCE, ECE and AUC with intervals over users, and a reliability plot.
+"""Evaluate word confidences: NCE, ECE and AUC with intervals over users, and a reliability plot.
 
     python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
         --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
@@ -23,7 +23,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 @dataclass(frozen=True)
 class EvaluateConfidenceOptions(MetricOptions):
-    """How to evaluate; defaults in ``conf/evaluate_confidence.yaml``.
+    """Settings of the evaluation; defaults in ``conf/evaluate_confidence.yaml``.
 
     Args:
         baselines: systems that the others are compared with; none: the first of each recognizer.

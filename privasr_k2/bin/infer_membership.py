@@ -1,4 +1,4 @@
-r"""Who was in the training? Membership inference against teachers, and against models made of all of them.
+r"""Run membership inference against teachers, and against models that are trained on all teachers' data.
 
     python -m privasr_k2.bin.infer_membership --in-models exp/pate/teachers/{1,2,3} \
         --in-shards exp/pate/shards/shards.json --in-feats data/feats_given --in-lang data/lang_char \

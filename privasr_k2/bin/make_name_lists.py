@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NameListConfig:
-    """Which names are taken; defaults in ``conf/name_lists.yaml``.
+    """Limits on the names taken; defaults in ``conf/name_lists.yaml``.
 
     Args:
         at_least: how often a name must stand in the text.

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ReplaceNamesOptions:
-    """How names of lists follow each other; defaults in ``conf/replace_names.yaml``.
+    """Order of the names of a list; defaults in ``conf/replace_names.yaml``.
 
     Args:
         sub_lm: ``tree``, ``bigram`` or ``unigram``.

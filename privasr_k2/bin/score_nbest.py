@@ -23,7 +23,7 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class ScoreNbestOptions:
-    """How the LM is called in tables and weights; defaults in ``conf/score_nbest.yaml``.
+    """Name of the LM in tables and weights; defaults in ``conf/score_nbest.yaml``.
 
     Args:
         name: empty takes the name of the LM's folder or file.

@@ -50,7 +50,7 @@ _CLAUSE_END = frozenset(".?!,;:")
 
 @dataclass(frozen=True)
 class AmiConfig:
-    """What ``conf/ami.yaml`` holds; hours limit synthetic speech only."""
+    """Settings of ``conf/ami.yaml``; hours limit synthetic speech only."""
 
     speech: str
     adapt_fraction: float

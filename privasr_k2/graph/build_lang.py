@@ -32,7 +32,7 @@ SPOKEN = "spoken"
 
 @dataclass(frozen=True)
 class LangConfig:
-    """How a language folder is made; defaults in ``conf/lang.yaml``.
+    """Settings of a language folder; defaults in ``conf/lang.yaml``.
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.

@@ -50,7 +50,7 @@ _QUANTUM = 2.0**-16
 
 @dataclass(frozen=True)
 class GraphConfig:
-    """How HLG is made; defaults in ``conf/graph.yaml``.
+    """Settings of HLG; defaults in ``conf/graph.yaml``.
 
     Args:
         ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified`` (fewer arcs).
@@ -105,7 +105,7 @@ class Graph:
 
     @cached_property
     def marks(self) -> Marks:
-        """Which of the words are marks."""
+        """Words that are marks."""
         return Marks.of_graph(self.words, self.info, self.folder)
 
 

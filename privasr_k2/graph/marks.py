@@ -78,7 +78,7 @@ class Marks:
         return tuple(words), tuple(spans) if self.classes else None
 
     def words_only(self, values: np.ndarray, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same lists without marks.
+        """Return the lists without marks.
 
         Args:
             values: (M,) symbols.

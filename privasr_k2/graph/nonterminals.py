@@ -38,7 +38,7 @@ _STEPS = 200  # of the sum over names; longer ones count as lost
 
 @dataclass(frozen=True)
 class ClassGraphConfig(GraphConfig):
-    """How the graph of a class LM is made; defaults in ``conf/graph.yaml``.
+    """Settings of the graph of a class LM; defaults in ``conf/graph.yaml``.
 
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.

@@ -35,7 +35,7 @@ class TokenGraph:
 
     @cached_property
     def marks(self) -> Marks:
-        """Which of the words are marks."""
+        """Words that are marks."""
         return Marks.of_graph(self.words, self.info, self.folder)
 
 

@@ -16,7 +16,7 @@ from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.scoring.align import Pair, align, to_scored_units
 from privasr_k2.scoring.bootstrap import Interval, interval_over_speakers, ratio_interval
 from privasr_k2.scoring.characters import count_character_errors
-from privasr_k2.scoring.corpus_info import PHONE, WORD
+from privasr_k2.scoring.corpus_info import WORD
 from privasr_k2.scoring.counts import ErrorCounts, count_pairs, total
 from privasr_k2.scoring.entities import ALL, Entities, EntityScore, score_entities
 from privasr_k2.scoring.hypotheses import Decoded, Utterance, Weights
@@ -310,11 +310,6 @@ class Score:
     options: ScoreOptions
     parts: Mapping[str, PartScore]
     unit: str = WORD
-
-    @property
-    def rate_name(self) -> str:
-        """``WER``, or ``PER`` where phones were recognized."""
-        return "PER" if self.unit == PHONE else "WER"
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``wer.json``. ``place`` and ``system`` are where the file lies."""

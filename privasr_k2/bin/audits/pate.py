@@ -32,7 +32,7 @@ _HARDLY_ANY = 1e-6
 
 
 def event_of(told: Mapping[str, Any], asked: int, answers: int) -> Event:
-    """What so many answers are, by the numbers of ``labels.json``."""
+    """Return the event of a number of answers, with the values of ``labels.json``."""
     from privasr_k2.privacy.pate.mechanisms import Amounts, mechanism
 
     amounts = Amounts(float(told["noise"]), answers, asked, told["threshold_noise"])
