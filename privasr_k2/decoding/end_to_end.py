@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EndToEndConfig(ShareConfig):
-<<<<<<< HEAD
-    """Options of end-to-end decoding; defaults in section ``decode_e2e``.
-=======
     """Options of end-to-end decoding; defaults in ``conf/pate.yaml#decode_e2e``.
->>>>>>> lm_names
 
     Args:
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.

@@ -60,11 +60,7 @@ class ShareConfig(Checked):
 
 @dataclass(frozen=True)
 class DecodeConfig(ShareConfig, SearchConfig):
-<<<<<<< HEAD
-    """Options of decoding; defaults in section ``decode``."""
-=======
     """Options of decoding; defaults in ``conf/common.yaml#decode``."""
->>>>>>> lm_names
 
     def search(self) -> SearchConfig:
         """The settings of the search."""

@@ -25,11 +25,7 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 @dataclass(frozen=True)
 class TimelineConfig(Checked):
-<<<<<<< HEAD
-    """The definition of a client; ``conf/fmp.yaml`` has defaults.
-=======
     """The definition of a client; ``conf/fmp.yaml#fmp_timeline`` has defaults.
->>>>>>> lm_names
 
     Args:
         client: one of :data:`CLIENTS`.

@@ -27,11 +27,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class NeuralLmConfig(TrainerConfig):
-<<<<<<< HEAD
-    """The settings of section ``lm_<kind>`` besides the network.
-=======
     """The settings of ``conf/common.yaml#lm_<kind>`` besides the network.
->>>>>>> lm_names
 
     Attributes:
         kind: one of :data:`KINDS`.
