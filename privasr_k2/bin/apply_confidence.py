@@ -20,7 +20,7 @@ from privasr_k2.scoring.nbest_lists import read_nbest, write_nbest
 
 @dataclass(frozen=True)
 class ApplyConfidenceOptions:
-    """What to write; defaults in ``conf/confidence.yaml#apply_confidence``.
+    """Settings of the lists to write; defaults in ``conf/confidence.yaml#apply_confidence``.
 
     Args:
         calibrated: ``False`` writes what the classifier says before calibration.

@@ -1,13 +1,13 @@
-r"""Let the teachers vote on a public pool, or on one job's share of it. What is written is private.
+r"""Let the teachers vote on a public pool, or on one job's share of it. The output is private.
 
-    python -m privasr_k2.bin.cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
-        --in-feats data/feats_pool --in-lang data/lang_char --in-public-nbest exp/pate/public/nbest_pool \
-        --out-votes exp/pate/votes/1.safetensors \
+    privasr verb cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
+        --in-feats data/feats_pool --in-lang data/lang_char \
+        --in-public-nbest exp/pate/public/nbest_pool --out-votes exp/pate/votes/1.safetensors \
         --config conf/pate.yaml#votes --set role=pool job=1 num_jobs=2
 
---in-private-teachers: folders 1 to I of train_am, or what train_heads wrote. --in-public-nbest (where
-utterances are voted on): hypotheses of a public model, or of a student of released labels; lists that private
-data have shaped are refused.
+--in-private-teachers holds folders 1 to I of train_am, or the output of train_heads.
+--in-public-nbest holds the hypotheses to vote on, of a public model or of a student of released
+labels. Lists that depend on private data are refused.
 """
 
 from __future__ import annotations

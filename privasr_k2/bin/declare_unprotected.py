@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class UnprotectedConfig(Checked):
-    """What the entry says; defaults in ``conf/classlm.yaml#declare_unprotected``.
+    """Fields of the ledger entry; defaults in ``conf/classlm.yaml#declare_unprotected``.
 
     Args:
         data: a corpus and its part: every guarantee for this data becomes infinite.

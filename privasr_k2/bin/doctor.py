@@ -1,4 +1,4 @@
-"""What is installed here, what each recipe needs, and whether k2, torch and CUDA fit together.
+"""Check the environment: packages, needs of each recipe, and versions of k2, torch and CUDA.
 
     python -m privasr_k2.bin.doctor
 

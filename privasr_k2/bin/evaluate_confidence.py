@@ -23,7 +23,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 @dataclass(frozen=True)
 class EvaluateConfidenceOptions(MetricOptions):
-    """How to evaluate; defaults in ``conf/confidence.yaml#evaluate_confidence``.
+    """Settings of the evaluation; defaults in ``conf/confidence.yaml#evaluate_confidence``.
 
     Args:
         baselines: systems that the others are compared with; none: the first of each recognizer.

@@ -25,7 +25,7 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class LmScoresOptions(Checked):
-    """How the LM is called in tables and weights; defaults in ``conf/common.yaml#lm_scores``.
+    """Name of the LM in tables and weights; defaults in ``conf/common.yaml#lm_scores``.
 
     Args:
         name: empty takes the name of the LM's folder or file.

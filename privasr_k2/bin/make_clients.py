@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _of_cuts(path: Path) -> list[NbestList]:
-    """What was said, as lists without hypotheses."""
+    """Return the transcripts as lists without hypotheses."""
     role = path.name.removeprefix("cuts_").removesuffix(".jsonl.gz")
     if path.name != f"cuts_{role}.jsonl.gz":
         raise ConfigError("--in-cuts", "cuts_<role>.jsonl.gz", path.name, "give one, or --in-nbest")

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NameListConfig(Checked):
-    """Which names are taken; defaults in ``conf/classlm.yaml#name_lists``.
+    """Limits on the names taken; defaults in ``conf/classlm.yaml#name_lists``.
 
     Args:
         at_least: how often a name must stand in the text.

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:
-    """Where a path comes from, and the releases on the way."""
+    """Return the stages behind a path, and the releases among them."""
     if path.name == "privacy.json":
         return Lineage(spent={"this release": str(path)}), entries_beside(path)
     work_dir = work_dir_of(path)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ReplaceNamesOptions(Checked):
-    """How names of lists follow each other; defaults in ``conf/classlm.yaml#replace_names``.
+    """Order of the names of a list; defaults in ``conf/classlm.yaml#replace_names``.
 
     Args:
         sub_lm: ``tree``, ``bigram`` or ``unigram``.

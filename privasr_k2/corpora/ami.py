@@ -51,7 +51,7 @@ _CLAUSE_END = frozenset(".?!,;:")
 
 @dataclass(frozen=True)
 class AmiConfig(Checked):
-    """What ``conf/corpora.yaml#ami`` holds; hours limit synthetic speech only."""
+    """Settings of ``conf/corpora.yaml#ami``; hours limit synthetic speech only."""
 
     speech: Annotated[str, one_of("auto", "headset", "synthetic", "none")]
     adapt_fraction: Delta

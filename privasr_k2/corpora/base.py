@@ -1,4 +1,4 @@
-"""What a corpus is: one value, :class:`Corpus`, that says how to read it and what it is made of.
+"""Interface of corpora: one :class:`Corpus` value holds the reader and the facts of a corpus.
 
 A corpus is one Python file that exports ``CORPUS = Corpus(...)``; ``docs/new_corpus.md`` shows how to write
 one.
@@ -31,7 +31,7 @@ ROLES = ("train", "adapt", "dev", "test", "pool")
 
 @dataclass(frozen=True)
 class CorpusInput:
-    """What ``bin.prepare_corpus`` hands to :attr:`Corpus.read`.
+    """Arguments of :attr:`Corpus.read`, from ``bin.prepare_corpus``.
 
     Attributes:
         raw_dir: the user's corpus; read only. ``None`` where the corpus needs none.
@@ -119,7 +119,7 @@ def speaker(supervision: SupervisionSegment) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """How to read a corpus and what is known of it.
+    """Reader and facts of a corpus.
 
     Attributes:
         name: lower case, as in ``egs/<name>``; empty: that of the corpus's folder.

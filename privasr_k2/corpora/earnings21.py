@@ -46,7 +46,7 @@ _LISTED = 3
 
 @dataclass(frozen=True)
 class Earnings21Config(Checked):
-    """How calls are dealt to the roles; defaults in ``conf/corpora.yaml#earnings21``.
+    """Split of calls into roles; defaults in ``conf/corpora.yaml#earnings21``.
 
     Args:
         train, dev: their shares of the calls; test has the rest.
@@ -145,7 +145,7 @@ def read_gold(path: Path) -> list[str]:
 
 
 def read_recognized(path: Path, call: str) -> Hypothesis:
-    """What a recognizer made of one call, spelled out as the gold words are.
+    """Return a recognizer's words of one call, normalized as the gold words.
 
     A line that becomes several words (``long-term``) gives each its confidence and an equal share of its
     time; one that becomes none (``<unk>``) is left out.

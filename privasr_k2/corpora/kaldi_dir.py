@@ -36,7 +36,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class Pipes:
-    """What to do with commands in ``wav.scp``.
+    """Treatment of commands in ``wav.scp``.
 
     Attributes:
         allowed: whether they are run at all: whoever wrote the file then runs programs in your name.

@@ -61,7 +61,7 @@ class Parts(Checked):
 
 @dataclass(frozen=True)
 class NamesPerUser(Checked):
-    """How many names of each kind a user knows."""
+    """Number of names of each kind that a user knows."""
 
     PER: Annotated[int, Ge(2)]
     LOC: Annotated[int, Ge(2)]
@@ -106,7 +106,7 @@ class MiniConfig(Checked):
 
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:
-    """How many of ``users`` each part gets: one at least, the rest by largest remainder."""
+    """Return the number of users of each part: at least one, the rest by largest remainder."""
     shares = parts.shares
     rest = users - len(shares)
     exact = {part: rest * share / sum(shares.values()) for part, share in shares.items()}
@@ -140,7 +140,7 @@ def write_texts(
 
 
 def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
-    """What the users of train wrote after all that they said: ``settings.written`` sentences of each."""
+    """Return ``settings.written`` sentences of each user of train, drawn after the spoken ones."""
     written: list[Sentence] = []
     for part, user in _users(settings, public):
         if part == "train":
@@ -150,7 +150,7 @@ def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> lis
 
 
 def public_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
-    """What people wrote who are no users: ``settings.written`` sentences of each, with names of the lists."""
+    """Return ``settings.written`` sentences of each person who is not a user, with names of the lists."""
     counts = {kind: getattr(settings.names, kind) for kind in KINDS}
     writers = (
         User(f"writer{number:04d}", settings.seed, settings.habits, public, counts)
@@ -246,7 +246,7 @@ def _cut(spoken: Spoken, part: str, user: str, sentence: Sentence) -> MonoCut:
 
 
 def lm_text(given: CorpusInput) -> list[Path]:
-    """What the users of train wrote, and people who are no users."""
+    """Return the texts that users of train and other people wrote."""
     return [path for name in (_WRITTEN, _PUBLIC) if (path := given.out_dir / name).is_file()]
 
 
@@ -257,7 +257,7 @@ def describe(
     public: Mapping[str, list[Name]],
     spoken: list[Spoken],
 ) -> dict[str, Any]:
-    """What the corpus holds, as plain values for ``mini.json``.
+    """Return the corpus's counts as plain values, for ``mini.json``.
 
     For each part: users, utterances, hours, words, different words; share of running words that neither the
     speech of train nor what was written holds (``new_words``); for each kind of name mentions, different

@@ -1,4 +1,4 @@
-"""What the users of the corpus ``mini`` say: a grammar of commands, expanded with a user's own choices.
+"""Sentences of the corpus ``mini``: a grammar of commands, expanded with each user's choices.
 
 A template is text with
 

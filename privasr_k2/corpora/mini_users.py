@@ -21,7 +21,7 @@ _MAX_TRIES = 50  # to say something that was not said before
 
 @dataclass(frozen=True)
 class Habits(Checked):
-    """How strongly users differ.
+    """Strength of the differences between users.
 
     Attributes:
         habit: exponent of the Zipf distribution over a user's alternatives and names, in an order of the
@@ -94,7 +94,7 @@ class User:
         return int(self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)])
 
     def sentences(self, count: int, strangers: bool = False) -> Iterator[Sentence]:
-        """What the user says next, in the order of time; repeats only where nothing else is found.
+        """Yield the user's sentences in order of time; one repeats only where no new one is found.
 
         ``strangers``: names are not those that the user knows, but any of the public lists, by popularity.
         """

@@ -1,4 +1,4 @@
-"""What happens to clean speech on its way to a microphone: a room, noise at a given ratio, a level.
+"""Simulated recording of clean speech: a room, noise at a given ratio, and a level.
 
 Everything here works on float arrays of one channel and is a function of its arguments alone.
 """

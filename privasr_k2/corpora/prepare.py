@@ -159,7 +159,7 @@ def _without_place(cut: Cut) -> Cut:
 
 
 def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, Any]:
-    """What corpus.json says of a corpus: where it comes from and how much of it there is."""
+    """Return the content of corpus.json: the corpus's source and amounts."""
     roles = {}
     for role, cuts in cuts_by_role.items():
         parts = Counter(cut.custom["part"] for cut in cuts)

@@ -71,7 +71,7 @@ PHONES_48_TO_39 = {
 
 
 def phones_of(path: Path) -> str:
-    """What a ``.PHN`` says, in 48 phones."""
+    """Read a ``.PHN`` file as 48 phones."""
     return " ".join(_phones(path))
 
 

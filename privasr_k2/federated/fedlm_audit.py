@@ -163,8 +163,9 @@ def marks(
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed and the verdict of :func:`.audit_canaries`,
-        as the leader has them.
+        the bounds, what is claimed, and the verdict, as
+        :func:`privasr_k2.privacy.audit.canaries.audit_canaries`
+        gives them; those of the leader count.
 
     Raises:
         DataError: fewer trained parameters than marks.

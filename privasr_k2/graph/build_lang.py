@@ -33,7 +33,7 @@ SPOKEN = "spoken"
 
 @dataclass(frozen=True)
 class LangConfig(Checked):
-    """How a language folder is made; defaults in ``conf/common.yaml#lang``.
+    """Settings of a language folder; defaults in ``conf/common.yaml#lang``.
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.

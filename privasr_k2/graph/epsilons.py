@@ -117,7 +117,7 @@ class _Ways(_Columns):
 
 
 def remove_epsilons(fst: Fst) -> WordArcs:
-    """The same costs and words for each sequence of labels, without label 0.
+    """Remove label 0; each sequence of labels keeps its costs and words.
 
     Args:
         fst: labels above 0 and epsilons; no circle of epsilons. States that lead nowhere are left out.

@@ -1,4 +1,4 @@
-"""What both decoding graphs of a graph folder share: its symbols, ``graph.yaml``, and their checks."""
+"""Graph folders of both kinds of decoding graphs: symbols, ``graph.yaml``, and their checks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class FolderParts:
 
 
 class GraphLike(Protocol):
-    """What every graph has."""
+    """Interface of a decoding graph."""
 
     @property
     def folder(self) -> Path:
-        """Where it stands."""
+        """Path of the graph folder."""
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ class GraphLike(Protocol):
 
     @property
     def info(self) -> dict[str, Any]:
-        """What ``graph.yaml`` says."""
+        """Content of ``graph.yaml``."""
 
 
 def read_folder(folder: Path) -> FolderParts:

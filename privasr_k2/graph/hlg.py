@@ -51,7 +51,7 @@ _QUANTUM = 2.0**-16
 
 @dataclass(frozen=True)
 class GraphConfig(Checked):
-    """How HLG is made; defaults in ``conf/common.yaml#graph``.
+    """Settings of HLG; defaults in ``conf/common.yaml#graph``.
 
     Args:
         ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified`` (fewer arcs).

@@ -16,7 +16,7 @@ BLANK, EPSILON, BACKOFF = "<blk>", "<eps>", "#0"
 
 @dataclass(frozen=True, eq=False)
 class Lang:
-    """What a language folder holds.
+    """Content of a language folder.
 
     Args:
         folder: where it stands.

@@ -1,4 +1,4 @@
-"""How words are spelled in tokens: phones from lexicons and espeak-ng, characters, or BPE pieces."""
+"""Spelling of words in tokens: phones from lexicons and espeak-ng, characters, or BPE pieces."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _without_stress(phone: str) -> str:
 
 
 def cmudict_path(setting: str) -> Path | None:
-    """Where CMUdict is: ``auto`` is the copy in the package pocketsphinx, ``none`` is nowhere, else a path.
+    """Return CMUdict's path: ``auto`` is pocketsphinx's copy, ``none`` is none, else a path.
 
     Raises:
         ConfigError: there is none.

@@ -42,7 +42,7 @@ _STEPS = 200  # of the sum over names; longer ones count as lost
 
 @dataclass(frozen=True)
 class ClassGraphConfig(GraphConfig):
-    """How the graph of a class LM is made; defaults in ``conf/common.yaml#graph``.
+    """Settings of the graph of a class LM; defaults in ``conf/common.yaml#graph``.
 
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.

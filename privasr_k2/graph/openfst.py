@@ -103,7 +103,7 @@ class Fst:
             return cls.read(path)
 
     def to_kaldifst(self) -> kaldifst.StdConstFst:
-        """The same as a kaldifst transducer, which cannot be changed."""
+        """Convert to a kaldifst transducer, which is constant."""
         import kaldifst
 
         with tempfile.TemporaryDirectory() as folder:

@@ -32,14 +32,15 @@ class MechanismConfig:
         mechanism: one of :func:`privasr_k2.privacy.pate.mechanisms.all_mechanisms`.
         epsilon: of the guarantee; infinite: no noise, no guarantee, no release.
         delta: of the guarantee.
-        published_scale: ``none``; or ``equation`` or ``figures``: the noise that the paper takes for epsilon, by
-            one of two readings (:mod:`privasr_k2.pate.published`). The ledger has its true cost.
+        published_scale: ``none``; or ``equation`` or ``figures``: the noise that the paper takes for
+            epsilon, by one of two readings (:mod:`privasr_k2.pate.published`). The ledger has its true cost.
         noise: the mechanism's standard deviation or scale, in votes; 0: computed from epsilon and the number
             of answers.
-        max_answers: largest number of answers; 0: as many as epsilon allows with this noise, or all with noise 0.
+        max_answers: largest number of answers; 0: as many as epsilon allows with this noise, or all with
+            noise 0.
         max_sigma: with noise 0, the largest noise, in votes: more of it would allow more answers, but is not
             taken; 0: no limit.
-        min_answers: smallest number of answers, which is given with more noise than ``max_sigma`` if necessary.
+        min_answers: smallest number of answers, with more noise than ``max_sigma`` if necessary.
         max_queries: with a threshold, the largest number of queries; 0: all.
         threshold: votes that the largest count must reach, for mechanisms that need a threshold.
         threshold_ratio: the noise of that comparison, in units of ``noise``.
@@ -122,7 +123,8 @@ class Setting:
         if self.event is None or self.epsilon is None:
             return [f"{self.max_answers:,} votes on {what}, without noise: NO GUARANTEE"]
         checked = (
-            f", asked of {self.max_queries:,} with threshold {self.threshold:g} (noise {self.threshold_noise:.6g})"
+            f", asked of {self.max_queries:,} with threshold {self.threshold:g} "
+            f"(noise {self.threshold_noise:.6g})"
             if mechanism(self.mechanism).needs_threshold
             else ""
         )

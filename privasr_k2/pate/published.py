@@ -78,10 +78,10 @@ def published_lines(told: dict[str, object]) -> list[str]:
     said = f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
     return [
         f"  as published, NO GUARANTEE: {said}",
-        f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the scale is 1/lambda, as "
-        "eq. 4 has it",
-        f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the scale is lambda, as the "
-        "figures need it",
+        f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the scale is "
+        "1/lambda, as eq. 4 has it",
+        f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the scale is "
+        "lambda, as the figures need it",
         *(
             [f"  as published, {beyond:,} further votes on the same utterances are not counted"]
             if beyond

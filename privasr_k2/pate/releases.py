@@ -51,7 +51,8 @@ def spending_of(
         )
     return Spending(
         data=config.data,
-        released=f"at most {setting.max_answers} answers of {teachers} teachers ({vote}), {setting.mechanism}",
+        released=f"at most {setting.max_answers} answers of {teachers} teachers ({vote}), "
+        f"{setting.mechanism}",
         unit=unit,
         units=units,
         relation=RELATION,

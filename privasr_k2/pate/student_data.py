@@ -64,7 +64,8 @@ class UnansweredSettings:
 
     Attributes:
         weight: of their losses; an answered utterance has 1.
-        min_confidence: confidence below which an utterance is left out, in [0, 1]: of ``self_training`` the share of
+        min_confidence: confidence below which an utterance is left out, in [0, 1]: of ``self_training`` the
+        share of
             the best hypothesis in its list, of ``consistency`` the mean probability of a guess's token.
         hyps: of ``self_training``: hypotheses of a list, at most.
         scale: of ``self_training``: of log-likelihoods before they become shares of a list.
@@ -121,7 +122,8 @@ class StudentSettings:
             or not set(self.unlabeled_data) <= set(UNLABELED_DATA)
         ):
             raise ValueError(
-                f"student.unlabeled_data must be different ones of {', '.join(UNLABELED_DATA)}, got {self.unlabeled_data}"
+                f"student.unlabeled_data must be different ones of {', '.join(UNLABELED_DATA)}, "
+                f"got {self.unlabeled_data}"
             )
 
 

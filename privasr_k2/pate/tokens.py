@@ -47,7 +47,8 @@ class TokenPoolConfig:
         max_duration: seconds of speech that are read at a time.
         tokens_per_second: no label has more tokens.
         utterances: so many of the pool, drawn at random; 0: all.
-        public_threshold: nobody is asked about a token to which a public model gives this probability, in (0, 1], or
+        public_threshold: nobody is asked about a token to which a public model gives this probability, in
+        (0, 1], or
             more; 1 without such a model.
         top_k: teachers vote for one of so many tokens, those that the public model finds likeliest, 2 or
             more; 0: of all.

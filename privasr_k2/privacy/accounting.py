@@ -18,7 +18,7 @@ from privasr_k2.privacy.events import Event, for_replacing, is_unprotected, term
 
 
 class Relation(enum.Enum):
-    """Which two data sets a guarantee makes alike."""
+    """Neighboring relation of a guarantee."""
 
     ADD_OR_REMOVE_ONE = "add or remove one"
     REPLACE_ONE = "replace one"
@@ -26,7 +26,7 @@ class Relation(enum.Enum):
 
 @dataclass(frozen=True)
 class Epsilon:
-    """What an event costs.
+    """Cost of an event.
 
     Attributes:
         delta: the delta that both epsilons are for.

@@ -1,4 +1,4 @@
-"""What every function of this package asks of its numbers, so that no nonsense becomes an epsilon."""
+"""Checks of this package's numbers, so that no invalid value becomes an epsilon."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _BLOCK = 4_000_000
 
 @dataclass(frozen=True)
 class Clipped(Generic[Values]):
-    """What is left of one or more units, and how much was changed.
+    """Clipped values of one or more units, and the amount of the change.
 
     Attributes:
         values: float64, in the shapes that were given; every unit's norm is at most the bound, exactly.
@@ -63,7 +63,7 @@ class Clipped(Generic[Values]):
 
 
 def grid_step(bound: float) -> float:
-    """What clipped values are multiples of: 2^(floor(log2(bound)) - 32).
+    """Return the grid step of clipped values: 2^(floor(log2(bound)) - 32).
 
     >>> grid_step(1.0) == 2.0**-32
     True

@@ -54,7 +54,7 @@ _Draw: TypeAlias = Callable[[int], np.ndarray]
 
 
 def correlated_event(noise_multiplier: float, strategy: Strategy, turns: Turns) -> events.Event:
-    """What all rounds together do.
+    """Return the event of all rounds together.
 
     Args:
         noise_multiplier: standard deviation of the noise on every measurement, by the most that one unit adds

@@ -1,4 +1,4 @@
-"""What was done to private data, as ``dp_accounting`` events: the language of ledger, plan and accountants.
+"""Mechanisms on private data as ``dp_accounting`` events, for ledger, plan and accountants.
 
 An event tells the mechanism and how its noise compares with what one unit can change, never an epsilon. Its
 noise always refers to *adding or removing* one unit; where a guarantee is for replacing one, the accountants
@@ -240,7 +240,7 @@ def _doubled(event: Event) -> Event:
 
 @dataclass(frozen=True)
 class _Form:
-    """How an event is written in a ledger: its fields by the names that users know, and what checks them."""
+    """Form of an event in a ledger: its fields by their public names, and their checks."""
 
     kind: type[Event]
     fields: Mapping[str, str]

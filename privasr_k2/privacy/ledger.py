@@ -52,7 +52,7 @@ class Entry:
     time: str
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, without the hashes."""
+        """Return plain values, without the hashes."""
         return {
             "release": self.release,
             "time": self.time,

@@ -1,4 +1,4 @@
-"""Where a file comes from: which stages on the way to it spent, and which only worked on what was released.
+"""Lineage of a file: the stages that spent, and the stages that processed releases.
 
 Read from the stamps that the stage runner leaves. The flags of a stage say what to follow: ``--in-private-*``
 and ``--raw-private-*`` are what the stage's own release covers, ``--in-public-*`` and ``--raw-public-*`` what

@@ -64,7 +64,7 @@ def smallest_delta(event: Event) -> float:
 
 
 def _composed(counts: Mapping[Event, int]) -> int:
-    """How many numerical compositions there are: Gaussians are merged into one beforehand."""
+    """Count numerical compositions; Gaussians are merged into one beforehand."""
     return sum(n for leaf, n in counts.items() if not isinstance(leaf, dp.GaussianDpEvent))
 
 

@@ -93,11 +93,11 @@ class GaussianNoise:
 
     @property
     def grid(self) -> float:
-        """What every result is a multiple of."""
+        """Grid step: every result is a multiple of it."""
         return _grid(self.sigma)
 
     def event(self) -> events.Event:
-        """What one call of :meth:`add` does, on all values of one sum together."""
+        """Event of one call of :meth:`add`, for all values of one sum together."""
         return events.gaussian(self.noise_multiplier)
 
     def add(self, vector: ArrayLike, stream: NoiseStream) -> np.ndarray:
@@ -162,11 +162,11 @@ class LaplaceNoise:
 
     @property
     def grid(self) -> float:
-        """What every result is a multiple of."""
+        """Grid step: every result is a multiple of it."""
         return _grid(self.scale)
 
     def event(self) -> events.Event:
-        """What one call of :meth:`add` does, on all values of one sum together."""
+        """Event of one call of :meth:`add`, for all values of one sum together."""
         return events.laplace_vector(self.scale / self.l1_sensitivity)
 
     def add(self, vector: ArrayLike, stream: NoiseStream) -> np.ndarray:

@@ -27,7 +27,7 @@ from privasr_k2.privacy.strategies import Strategy
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is planned; ``None`` is what was not given. Of noise, rounds and epsilon two are given.
+    """Request of a plan; ``None`` means not given. Two of noise, rounds and epsilon are given.
 
     Attributes:
         kind: ``updates`` (noisy sums of what each unit contributes: federated rounds, DP-SGD steps),
@@ -127,7 +127,7 @@ class Plan:
         ]
 
     def to_json(self) -> dict[str, object]:
-        """What a recipe writes down; without the limit, which changes nothing."""
+        """Return a recipe's record of the plan, without the limit, which changes nothing."""
         return {
             "kind": self.request.kind,
             "unit": self.request.unit,

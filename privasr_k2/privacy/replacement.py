@@ -1,4 +1,4 @@
-"""What replacing the names in a text protects: accounting only, nothing is replaced here.
+"""Accounting for the replacement of names in a text. Nothing is replaced here.
 
 Word-by-word replacement of the same class [adelani2020; turan2022, section 2.1]: each word of each tagged
 mention is kept with probability p and else replaced by a draw from a *public* list of n different names of
@@ -48,7 +48,7 @@ Consistency: TypeAlias = Literal["mention", "document"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacementGuarantee:
-    """What holds for the names of one list, and what does not.
+    """Guarantee for the names of one list, and its limits.
 
     Attributes:
         epsilon_per_word: for one draw; 0 where no word is ever kept.
@@ -150,7 +150,7 @@ def uniform_replacement(
 
 
 def _of_many(by_document: bool, utterances_per_user: int | None, of_utterance: int) -> tuple[str, ...]:
-    """What is not covered when a name, or a user, stands in several units."""
+    """State the limits for a name, or a user, in several units."""
     if utterances_per_user is not None:
         most = utterances_per_user * of_utterance
         return (

@@ -29,13 +29,13 @@ Streams: TypeAlias = Callable[..., NoiseStream]
 
 
 class Sampling(Protocol):
-    """Who takes part in which round, and what that is worth."""
+    """Participation of units in rounds, and its amplification."""
 
     def cohort(self, round_number: int, num_units: int, streams: Streams) -> np.ndarray:
         """Indices of the units in round ``round_number`` (from 0): (K,) integers, ascending."""
 
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
-        """What ``rounds`` rounds are, where ``step`` is what a round does to the units that take part."""
+        """Return the event of ``rounds`` rounds; ``step`` is one round's event on its participants."""
 
     def turns(self, rounds: int) -> Turns:
         """In which of so many rounds one unit can be, for noise that is correlated over rounds.
@@ -189,7 +189,7 @@ class PartitionedEpochs:
         return np.flatnonzero(np.floor(uniform * self.batches) == batch)
 
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
-        """As many steps as epochs were begun."""
+        """Return one step for each epoch that has begun."""
         return repeated(step, self._epochs(rounds))
 
     def turns(self, rounds: int) -> Turns:

@@ -1,4 +1,4 @@
-"""What one release spends, in words and as an event, and the guarantee that several of them give together."""
+"""Spending of one release, in words and as an event, and the joint guarantee of several."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = ("mention", "utterance", "call", "document", "meeting", "device", "speak
 
 @dataclass(frozen=True)
 class Spending:
-    """What one release does to private data.
+    """Effect of one release on private data.
 
     Attributes:
         data: which private data, as a corpus and its part: ``mini/train``. Releases with the same name are
@@ -69,7 +69,7 @@ class Spending:
         return self.data, self.unit, self.relation
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, for a ledger."""
+        """Return plain values, for a ledger."""
         return dataclasses.asdict(self) | {
             "relation": self.relation.value,
             "event": events.to_json(self.event),
@@ -78,7 +78,7 @@ class Spending:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], place: str) -> Spending:
-        """What :meth:`to_json` gave.
+        """Read the values of :meth:`to_json`.
 
         Raises:
             PrivacyError: other fields, or values that cannot be.
@@ -104,7 +104,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What holds for one kind of unit in one part of the private data after several releases.
+    """Guarantee for one kind of unit in one part of the private data after several releases.
 
     Attributes:
         data, unit, relation: as in :class:`Spending`, the same for all releases.
@@ -126,7 +126,7 @@ class Guarantee:
 
     @property
     def covers(self) -> tuple[str, str, Relation]:
-        """As of its releases."""
+        """Scope of its releases."""
         return self.data, self.unit, self.relation
 
     def lines(self) -> Iterator[str]:
@@ -232,14 +232,14 @@ def is_related(one: str, other: str) -> bool:
 
 
 def _bared(key: tuple[str, str, Relation], bare: Iterable[Spending]) -> list[Spending]:
-    """What was released of these people without protection, stated for another unit, relation or name."""
+    """State unprotected releases about these people under another unit, relation or name."""
     return [spending for spending in bare if is_related(spending.data, key[0]) and spending.covers != key]
 
 
 def _others(
     key: tuple[str, str, Relation], groups: Mapping[tuple[str, str, Relation], Sequence[Spending]]
 ) -> tuple[str, ...]:
-    """What of these people a guarantee leaves out: somebody who sees that too is not covered by it."""
+    """State releases about these people outside a guarantee, which does not cover who sees them too."""
     return tuple(
         (
             "releases of the same data for another unit or relation, "

@@ -1,4 +1,4 @@
-"""What is measured with noise so that the running sums of T rounds come out well, and what one unit moves.
+"""Strategies of correlated noise for the running sums of T rounds, and their sensitivities.
 
 Values x (T, V) come round by round; wanted are the running sums A x with A[t, s] = decay^(t - s) for s <= t.
 A strategy measures C x + z, z independent noise, and everything else follows from that: the sums are B (C x
@@ -125,7 +125,7 @@ class Strategy:
 
     @property
     def scale(self) -> int:
-        """What 1 is in :attr:`encode`."""
+        """Value of 1 in :attr:`encode`."""
         return _SCALE if self.name == "square_root" else 1
 
     @cached_property
@@ -160,7 +160,7 @@ class Strategy:
         return solve_triangular(self.encode.astype(np.float64), sums.T, trans="T", lower=True).T
 
     def sensitivity(self, bound: int, turns: Turns, norm: Norm) -> float:
-        """How far one unit moves ``encode @ x``, rounded up.
+        """Sensitivity of ``encode @ x`` to one unit, rounded up.
 
         Args:
             bound: of the norm of what a unit adds in one round, at least 0.

@@ -1,4 +1,4 @@
-"""Where trainings draw who takes part and noise from: a release, or its like where nothing is claimed."""
+"""Sources of a training's participants and noise: a release, or a stand-in without a claim."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _PATHS = ("corpus_dir", "public_text", "public_dir", "public_conf", "nnlm_text")
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a corpus tells recipes.
+    """Facts of a corpus for recipes.
 
     Attributes:
         name: how the command line names it.

@@ -1,4 +1,4 @@
-"""What a recipe file uses to declare its stages and systems.
+"""Declarations of stages and systems in a recipe file.
 
 A recipe is ``local/recipes/<name>.py``: a docstring, a frozen dataclass ``Options``, and one function
 ``stages(recipe, options)`` that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is a
@@ -71,7 +71,7 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class Launchers:
-    """Where stages run (local/cmd.sh)."""
+    """Launchers of stages (local/cmd.sh)."""
 
     default: str = "local"
     train: str = "local"
@@ -88,7 +88,7 @@ class Declared:
     artifacts: dict[str, str] = field(default_factory=dict)
 
     def path(self, kind: str, name: str = "") -> str:
-        """Where an artifact stands, ``FOLDER/NAME``; reports find it by its kind."""
+        """Return an artifact's path, ``FOLDER/NAME``; reports find it by its kind."""
         self.artifacts[kind] = f"{self.folder}/{name or kind}"
         return self.artifacts[kind]
 
@@ -130,12 +130,12 @@ class Recipe:
 
     @property
     def people(self) -> str:
-        """What the ledger calls the corpus's people."""
+        """Name of the corpus's people in the ledger."""
         return self.corpus.people
 
     @property
     def systems_file(self) -> str:
-        """Where the declarations of systems are written."""
+        """Path of the declarations of systems."""
         return f"{self.exp}/systems.jsonl"
 
     def stage(

@@ -1,4 +1,4 @@
-"""What the outputs of a task depend on: its command and the content of what it reads.
+"""Dependencies of a task's outputs: its command and the content of its inputs.
 
 Content hashes are kept in a cache file by size, time of change and inode, so that a second look at a large
 folder costs one ``stat`` a file. The source of a verb is *not* part of a fingerprint: who mends a
@@ -116,7 +116,7 @@ class HashCache:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What the outputs of a task depend on.
+    """Dependencies of a task's outputs.
 
     Attributes:
         command: verb and flags without neutral ones and without the names of the configuration files; the

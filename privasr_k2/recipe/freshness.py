@@ -1,4 +1,4 @@
-"""Which stages are up to date, and what must not be made again."""
+"""Checks of which stages are up to date, and of releases that must not be made again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORCED = "--force true"
 
 @dataclass(frozen=True)
 class Options:
-    """What ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side`` ask for.
+    """Values of ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side``.
 
     Attributes:
         first, last: numbers of the stages to bring up to date, both included.
@@ -35,7 +35,7 @@ class Options:
 
 
 class Freshness:
-    """What is up to date in a work folder.
+    """Freshness of the tasks of a work folder.
 
     Args:
         selected: the stages that are asked for.
@@ -93,7 +93,7 @@ class Freshness:
         return stamps.places(stage, task, self._work_dir)
 
     def missing(self, task: Task) -> list[str]:
-        """What a task reads and is not there."""
+        """Return a task's missing inputs."""
         files = [path for path in (*task.inputs, *task.raws) if self._cache.digest(path) is None]
         return [*files, *(path for path in task.configs if not sections.exists(self._work_dir / path))]
 

@@ -75,7 +75,7 @@ def recipe_names(root: Path) -> list[str]:
 
 
 def overview(root: Path) -> str:
-    """What ``./run.sh --help`` prints."""
+    """Return the text of ``./run.sh --help``."""
     lines = [
         "./run.sh [CORPUS [RECIPE]] [--option value]...",
         "",
@@ -186,7 +186,7 @@ def _own_options(corpus: Corpus) -> type:
 
 
 def _launchers() -> Launchers:
-    """What local/cmd.sh says; run.sh exports it."""
+    """Read the launchers of local/cmd.sh; run.sh exports them."""
     return Launchers(
         *(os.environ.get(f"PRIVASR_{name}_CMD") or "local" for name in ("DEFAULT", "TRAIN", "DECODE"))
     )

@@ -59,7 +59,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended.
+    """Result of a command.
 
     Attributes:
         code: its exit code; minus the signal's number where one killed it; None where nothing is known of it.
@@ -72,7 +72,7 @@ class Ended:
 
 
 def split_launcher(launcher: Sequence[str]) -> tuple[str, tuple[str, ...], tuple[str, ...] | None]:
-    """Where to run, with which options of ``sbatch``, and under ``torchrun`` with which options, or not.
+    """Split a launcher into its kind, options of ``sbatch``, and options of ``torchrun`` or None.
 
     >>> split_launcher(["slurm", "--nodes", "2", "torchrun", "--nproc_per_node", "4"])
     ('slurm', ('--nodes', '2'), ('--nproc_per_node', '4'))

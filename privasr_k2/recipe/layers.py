@@ -1,4 +1,4 @@
-"""Which YAML layers set a section's values: the repository's, a recipe's, a corpus's, and a preset's.
+"""YAML layers of a section's values: the repository's, a recipe's, a corpus's, and a preset's.
 
 ``conf/*.yaml`` hold all defaults, a section for each verb or kind of model. Upon them lie, the later ones
 winning: ``overrides`` of ``conf/<recipe>.yaml``, and the corpus's own values. A preset adds its sections and

@@ -59,7 +59,7 @@ def path_option(help: str, default: Path | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a command line says.
+    """Values of a command line.
 
     Attributes:
         values: of all options, by field name; paths are absolute.

@@ -1,4 +1,4 @@
-"""How far a command is: loops report it, and the stage runner shows it on the terminal.
+"""Progress of a command: loops report it, and the stage runner shows it on the terminal.
 
 The report is one JSON object in the file that the environment variable ``PRIVASR_PROGRESS`` names:
 ``{"done": 3.4, "total": 12, "unit": "epoch", "figures": {"loss": 0.81}, "begun": [s, done],
@@ -55,7 +55,7 @@ class Progress:
         return min(max(self.done / self.total, 0.0), 1.0) if self.total > 0 else 0.0
 
     def parts(self) -> list[str]:
-        """What a terminal shows.
+        """Return the parts of a terminal line.
 
         >>> Progress(3.4, 12, "epoch", {"loss": 0.8125}, 70.0).parts()
         ['epoch 4/12', 'loss 0.812', 'ETA 1:10']

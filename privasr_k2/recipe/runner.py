@@ -317,7 +317,7 @@ def _how(code: int | None) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """What a log says last, without the time; nothing where it has our own lines alone."""
+    """Return a log's last line without the time, or nothing where all lines are the runner's."""
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, 2) - 500))
         lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")

@@ -37,7 +37,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Places:
-    """Where the stamp, the record of the attempt and the log of one task are."""
+    """Paths of one task's stamp, record of the attempt, and log."""
 
     stamp: Path
     attempt: Path
@@ -46,7 +46,7 @@ class Places:
 
 @dataclass(frozen=True)
 class State:
-    """What is known of a task's outputs before it runs.
+    """State of a task's outputs before it runs.
 
     Attributes:
         fresh: they are there, whole, and what the command and the inputs of now would give.
@@ -205,7 +205,7 @@ def _refuse_brought(outputs: Sequence[Path]) -> None:
 
 
 def _shelves(where: Places) -> tuple[Path, Path]:
-    """Where earlier outputs wait for the end of an attempt, and a failed attempt's for the next run."""
+    """Return the folders of earlier outputs during an attempt, and of a failed attempt's outputs."""
     return where.stamp.with_suffix(".before"), where.stamp.with_suffix(".partial")
 
 

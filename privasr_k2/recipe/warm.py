@@ -297,7 +297,7 @@ def _seed() -> None:
 
 
 def _exit_code(value: object) -> int:
-    """What ``sys.exit(value)`` ends with.
+    """Return the exit code of ``sys.exit(value)``.
 
     >>> _exit_code(None), _exit_code(2), _exit_code(-1)
     (0, 2, 255)

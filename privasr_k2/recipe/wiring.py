@@ -1,4 +1,4 @@
-"""Who writes what a stage reads: checked for the whole recipe before anything runs."""
+"""Writers of each stage's inputs, checked for the whole recipe before anything runs."""
 
 from __future__ import annotations
 

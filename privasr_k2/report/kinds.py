@@ -38,7 +38,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def read(kind: str, path: str, context: Context) -> Reading:
-    """What an artifact tells.
+    """Read the measures of an artifact.
 
     Args:
         kind: a key of :data:`READERS`, or ``score_<role>``.

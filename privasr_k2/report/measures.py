@@ -1,4 +1,4 @@
-"""What reports know of figures: one measured value, its name in tables, and how it is written."""
+"""Measures of reports: one value, its name in tables, and its format."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tested(NamedTuple):
 
 
 class Paired(Protocol):
-    """What a paired test needs of one system on one part."""
+    """Data of one system on one part for a paired test."""
 
     def against(self, other: Paired) -> Tested | None:
         """Test this system against another one on the same data; ``None``: they cannot be tested.
@@ -72,7 +72,7 @@ class Paired(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """What one artifact tells.
+    """Content of one artifact.
 
     Attributes:
         measures: its figures.
@@ -86,7 +86,7 @@ class Reading:
 
 
 class Context(NamedTuple):
-    """What a reader may use beside its path.
+    """Context of a reader beside its path.
 
     Attributes:
         systems: all systems of the recipe: items that are paths or names of systems are shown by their label.

@@ -94,7 +94,7 @@ class Row:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Row:
-        """What :meth:`to_json` made."""
+        """Read the values of :meth:`to_json`."""
         facts = {k.removeprefix(_FACT): v for k, v in values.items() if k.startswith(_FACT)}
         own = {k: v for k, v in values.items() if not k.startswith(_FACT)}
         text = own.pop("text")
@@ -111,7 +111,7 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Origin:
-    """What all rows of a recipe share.
+    """Facts that all rows of a recipe share.
 
     Attributes:
         recipe: its name.
@@ -236,7 +236,7 @@ def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
 
 
 def with_holm(rows: Sequence[Row]) -> list[Row]:
-    """The same rows with Holm's p-values; the family is every different comparison among them."""
+    """Return the rows with Holm's p-values; the family is every different comparison among them."""
     found = comparisons_of(rows)
     family = {key: row.p for key, row in reversed(found)}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))

@@ -16,7 +16,7 @@ _FIXED = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant"
 
 
 class Cell(NamedTuple):
-    """What a table shows, and what it is sorted by: a number, words, or nothing."""
+    """Cell of a table: its text and its sort key, which is a number, words, or nothing."""
 
     text: str
     key: float | str | None = None

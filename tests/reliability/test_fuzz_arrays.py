@@ -46,7 +46,8 @@ RELEASE = FmpReleaseConfig(
     max_rounds=1, bound=20.0, kernel_bandwidth=1.0, decay=1.0, epsilon=4.0, delta=1e-5,
 )  # fmt: skip
 PUBLISHED = PublishedConfig(
-    data="mini/test", unit="user", rounds=2, kernel_bandwidth=1.0, decay=1.0, prior_words=1.0, epsilon=1.0, words=7.0,
+    data="mini/test", unit="user", rounds=2, kernel_bandwidth=1.0, decay=1.0, prior_words=1.0, epsilon=1.0,
+    words=7.0,
     delta=1e-5,
 )  # fmt: skip
 LATTICE = Lattice(

@@ -21,7 +21,7 @@ from privasr_k2.fileio import read_json
 from privasr_k2.privacy.lineage import lineage
 from privasr_k2.recipe import plan, stamps
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
-from privasr_k2.recipe.history import history
+from privasr_k2.recipe.history import stamps_below
 from privasr_k2.recipe.lock import hold
 from privasr_k2.scoring.corpus_info import read_corpus_info
 from privasr_k2.scoring.hypotheses import read_cut_ids, read_decoded
@@ -200,7 +200,7 @@ def test_a_damaged_stamp(damages: list[tuple[int, int, int]]) -> None:
     changed = {**stamped(), STAMP: damaged(stamped()[STAMP], damages)}
     with folder_of(changed) as work:
         assert isinstance(outcome(lambda: state(work)), stamps.State)
-        outcome(lambda: history(work / "exp/am", work))
+        outcome(lambda: stamps_below(work))
         outcome(lambda: list(lineage(work / "exp/am", work).lines()))
 
 

@@ -1,1 +1,1 @@
-"""What each kind of release or training is attacked with; ``audit`` chooses by what it reads."""
+"""Attacks of each kind of release and training; ``audit`` chooses one by its inputs."""

@@ -1,4 +1,4 @@
-"""What an audit returns, and when it counts.
+"""Result of an audit, and its comparison with a claim.
 
 An attack that finds nothing proves nothing by itself: it may be weak, or have had too few trials. So a bound
 always carries the largest bound that a perfect attack could have shown with as many trials, and
@@ -19,7 +19,7 @@ from privasr_k2.privacy.audit import inputs
 
 
 class Verdict(enum.Enum):
-    """How the bound of an audit compares with the claim."""
+    """Comparison of an audit's bound with the claim."""
 
     STANDS_UNDER = "stands under the claim"
     EXCEEDS = "exceeds the claim"
@@ -72,7 +72,7 @@ class AuditBound:
 
 
 def compare(bound: AuditBound, *, claimed_epsilon: float, claimed_delta: float) -> Verdict:
-    """How ``bound`` compares with a claim of (``claimed_epsilon``, ``claimed_delta``).
+    """Compare ``bound`` with a claim of (``claimed_epsilon``, ``claimed_delta``).
 
     Raises:
         PrivacyError: a negative claim, or one at another delta than the bound was computed for.

@@ -1,4 +1,4 @@
-"""What the audits ask of confidence, delta, scores and counts."""
+"""Checks of the audits' inputs: confidence, delta, scores and counts."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from privasr_k2.privacy.audit.bounds import AuditBound
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a rate lies with at least ``confidence``.
+    """Interval that holds a rate with at least ``confidence``.
 
     Attributes:
         low: lower end, 0 or more.

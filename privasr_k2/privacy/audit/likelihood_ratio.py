@@ -45,7 +45,7 @@ def online_scores(
 def offline_scores(
     losses: ArrayLike, reference_losses: ArrayLike, included: ArrayLike, *, pooled: bool
 ) -> np.ndarray:
-    """The same from reference models without the example alone: 0 is the least, larger is more of a member.
+    """Return scores from reference models without the example: at least 0, larger for likely members.
 
         score = -ln P[N(mean_out, sd_out) <= loss]
 

@@ -90,7 +90,7 @@ def roc(member_scores: ArrayLike, non_member_scores: ArrayLike) -> Roc:
 
 
 def auc_interval(curve: Roc, *, confidence: float) -> Interval:
-    """Where the area for the whole populations lies, by Hoeffding's inequality [hoeffding1963, section 5b].
+    """Return an interval of the populations' area, by Hoeffding's inequality [hoeffding1963, section 5b].
 
     The area is a mean over pairs, of which min(M, N) are disjoint:
 

@@ -49,7 +49,7 @@ from privasr_k2.randomness import NoiseStream
 
 
 def inclusion_coins(source: NoiseStream, *, canaries: int) -> np.ndarray:
-    """Which canaries are put in: (canaries,) booleans, each with probability 1/2, from secret randomness.
+    """Draw the canaries to insert: (canaries,) booleans, each with probability 1/2, from secret randomness.
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
     >>> inclusion_coins(noise_stream(new_secret(), "audit"), canaries=10).shape

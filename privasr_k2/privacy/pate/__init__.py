@@ -1,4 +1,4 @@
-"""What answers of an ensemble of teachers cost [papernot2017, papernot2018].
+"""Privacy cost of the answers of an ensemble of teachers [papernot2017, papernot2018].
 
 Every teacher is trained on a shard of its own and votes for one class per query; only noisy results of the
 vote leave. One unit is in one shard, so adding, removing or changing one unit changes one teacher: in the

@@ -121,7 +121,7 @@ def gnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """What the answers to these votes cost, by theorem 6 or order / sigma^2, whichever is less for a query.
+    """Return the cost of answers to these votes: per query the lesser of theorem 6 and order / sigma^2.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries. 16 bits a count are enough and save memory.
@@ -153,7 +153,7 @@ def confident_gnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """What it costs to ask all these queries and to give at most ``answers`` answers.
+    """Return the cost of asking all these queries and giving at most ``answers`` answers.
 
     Every check is in the sum, and the answers of those ``answers`` queries for which they cost most:
     whichever are answered, it is never more. [papernot2018] adds what was answered, or weighs each query with

@@ -47,7 +47,7 @@ def lnmax_event(*, scale: float, answers: int, discrete: bool) -> events.Event:
 def lnmax_rdp(
     orders: Sequence[float] | np.ndarray, *, scale: float, answers: int, discrete: bool
 ) -> np.ndarray:
-    """What ``answers`` answers cost, whatever the votes: (A,) for A orders; never above answers 2 / scale.
+    """Return the cost of ``answers`` answers to any votes: (A,) for A orders; at most answers 2 / scale.
 
     >>> lnmax_rdp([2.0, 1e6], scale=10.0, answers=10, discrete=False).round(4)
     array([0.1929, 2.    ])
@@ -95,7 +95,7 @@ def lnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """What the answers to these votes cost, by theorem 3 or without looking at them, whichever is less.
+    """Return the cost of answers to these votes: the lesser of theorem 3 and the data-independent cost.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries, which were fixed before the first answer.

@@ -1,4 +1,4 @@
-"""How likely it is that noise changes the outcome of a vote: log_q, an upper bound on the log probability.
+"""Upper bound log_q on the log probability that noise changes the outcome of a vote.
 
 For a histogram n with the largest count n_top, by a union bound over the other classes
 

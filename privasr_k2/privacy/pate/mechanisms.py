@@ -27,7 +27,7 @@ TWO_HISTOGRAMS = "two_histograms"
 
 @dataclass(frozen=True)
 class Amounts:
-    """What the cost of a release depends on.
+    """Quantities that the cost of a release depends on.
 
     Attributes:
         noise: standard deviation or scale, in votes; above 0.

@@ -1,4 +1,4 @@
-"""How likely it is that the noise of two counts closes a gap: log P[noise_i - noise_top >= gap].
+"""Log probability that the noise of two counts closes a gap: log P[noise_i - noise_top >= gap].
 
 Each function gives another one, from gaps (whole numbers of 0 and above) to logarithms. With discrete noise a
 gap that is just closed leaves a tie; ties count as lost here, so that it does not matter how they are broken.

@@ -65,7 +65,7 @@ class Theorem6:
         return np.maximum((likely + ratio) / (order - 1.0), 0.0)
 
     def rdp(self, order: float) -> np.ndarray:
-        """What each query costs at one order: (Q,), never above order / sigma^2."""
+        """Return the cost of each query at one order: (Q,), at most order / sigma^2."""
         independent = order / self.sigma / self.sigma
         bound = np.minimum(self.unchecked(order), independent)
         return np.where(order <= self.mu1, bound, independent)

@@ -1,4 +1,4 @@
-"""What attacks found. An audit bounds epsilon from below; membership and inversion bound nothing."""
+"""Results of attacks. An audit bounds epsilon from below; membership and inversion bound nothing."""
 
 from __future__ import annotations
 

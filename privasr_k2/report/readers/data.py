@@ -1,4 +1,4 @@
-"""What the data of a recipe are: clients, timelines, texts, names, and who is private."""
+"""Data of a recipe: clients, timelines, texts, names, and the private speakers."""
 
 from __future__ import annotations
 

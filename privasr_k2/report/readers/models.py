@@ -89,7 +89,7 @@ def perplexity(path: str, context: Context) -> Reading:
 
 
 def weights(path: str, context: Context) -> Reading:
-    """What ``tune_weights``, ``tune_rescoring``, ``adapt_lm``, ``interpolate_lms`` or ``tune_fmp`` chose."""
+    """Read the choice of a verb that tunes weights, such as ``tune_weights`` or ``adapt_lm``."""
     content = read_json(Path(path))
     keys = set(content)
     for needed, reader in (

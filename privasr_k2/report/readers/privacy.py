@@ -104,7 +104,7 @@ def labels(path: str, context: Context) -> Reading:
 
 
 def agreement(path: str, context: Context) -> Reading:
-    """How far teachers agree, of ``vote_costs``; private."""
+    """Read the teachers' agreement of ``vote_costs``; private."""
     told = read_json(Path(path))
     if told.get("for_release") is not False:
         raise DataError(path, "what vote_costs writes", "something else", "make it again")
