@@ -66,9 +66,9 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
         words = nbest.hyps[0].words.split() if nbest.hyps else []
         units = [scored_units.get(word, word) for word in words]
         kept = np.array([bool(unit) for unit in units], dtype=bool)
-        found, wrong = correct_words(ref, [unit for unit in units if unit])
+        is_correct, wrong = correct_words(ref, [unit for unit in units if unit])
         of_list = np.full(len(words), -1, dtype=np.int8)
-        of_list[kept] = found
+        of_list[kept] = is_correct
         correct.append(of_list)
         speakers.append(np.full(len(words), numbers[nbest.speaker]))
         ref_words, errors = ref_words + len(ref), errors + wrong

@@ -95,12 +95,12 @@ def decode_e2e(
         lists = nbest(
             model, features, lengths, torch.tensor(longest), beam=config.beam, num_paths=config.num_paths
         )
-        return [found or None for found in lists]
+        return [texts_of or None for texts_of in lists]
 
-    for cut, found in recognized(recognize, cuts, config, device):
+    for cut, texts_of in recognized(recognize, cuts, config, device):
         supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-        about = (cut.id, part, supervision.speaker or "", supervision.text or "", found is None)
-        texts = in_words(found or (), model.tokens or ())
+        about = (cut.id, part, supervision.speaker or "", supervision.text or "", texts_of is None)
+        texts = in_words(texts_of or (), model.tokens or ())
         hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
         ranked = tuple(Hypothesis(rank, *fields, {}) for rank, fields in enumerate(texts, start=1))
         yield Record(*about, hyps), NbestList(*about, ranked)

@@ -98,8 +98,8 @@ class SteppingNeural:
 
         with torch.no_grad():
             output = self._model.output
-            found = output.target_log_probs(states[0], self._tensor(symbols), self._tensor(rows))
-            return found.double().cpu().numpy()
+            log_probs = output.target_log_probs(states[0], self._tensor(symbols), self._tensor(rows))
+            return log_probs.double().cpu().numpy()
 
     def _step(self, state: Any, symbols: np.ndarray) -> tuple[Any, Any]:
         import torch
@@ -153,8 +153,10 @@ class SteppingNgram:
 
     def score(self, states: list[Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
         """As :meth:`SteppingLm.score`."""
-        found = [self._after(states[row], symbol)[0] for row, symbol in zip(rows.tolist(), symbols.tolist())]
-        return np.array(found, dtype=np.float64) * math.log(10.0)
+        log_probs = [
+            self._after(states[row], symbol)[0] for row, symbol in zip(rows.tolist(), symbols.tolist())
+        ]
+        return np.array(log_probs, dtype=np.float64) * math.log(10.0)
 
     def _after(self, state: Any, symbol: int) -> tuple[float, Any]:
         import kenlm

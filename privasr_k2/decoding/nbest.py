@@ -143,11 +143,11 @@ class NbestSearch:
             if self.config.method == "sampled":
                 scores = total_scores(lattice, self.weights) * self.config.posterior_scale
                 drawn = draw_paths(lattice, scores, self.config.num_paths)
-            for utterance, one, paths in zip(utterances, word_lattices(lattice, self.weights), drawn):
-                if one is not None:
-                    hypotheses = nbest(one, self.config) if paths is None else of_paths(one, paths)
-                    with_names = _with_classes(hypotheses, one, self.decoder.graph.delimiters)
-                    results[utterance] = with_posteriors(with_names, one, self.config.posterior_scale)
+            for utterance, own, paths in zip(utterances, word_lattices(lattice, self.weights), drawn):
+                if own is not None:
+                    hypotheses = nbest(own, self.config) if paths is None else of_paths(own, paths)
+                    with_names = _with_classes(hypotheses, own, self.decoder.graph.delimiters)
+                    results[utterance] = with_posteriors(with_names, own, self.config.posterior_scale)
         return results
 
 

@@ -80,15 +80,15 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
     symbol_splits = None if marked is None else marked.shape.row_splits(1).cpu().numpy()
     symbol_values = None if marked is None else marked.values.cpu().numpy()
     for n in range(len(arcs) - 1):
-        one, first = slice(arcs[n], arcs[n + 1]), states[n]
-        sources, targets, labels = values[one].T
+        own, first = slice(arcs[n], arcs[n + 1]), states[n]
+        sources, targets, labels = values[own].T
         if not len(labels) or not np.isfinite(backward[first]):
             yield None
             continue
         come, go = forward[first + sources], backward[first + targets]
         alive = np.isfinite(come) & np.isfinite(go)
         costs, excess = np.full(len(labels), np.inf), np.full(len(labels), np.inf)
-        onward = (scores[one] + go)[alive]
+        onward = (scores[own] + go)[alive]
         costs[alive] = np.maximum(backward[first + sources[alive]] - onward, 0.0)
         excess[alive] = np.maximum(backward[first] - come[alive] - onward, 0.0)
         yield WordLattice(
@@ -98,8 +98,8 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
             labels,
             word_splits[arcs[n] : arcs[n + 1] + 1],
             word_values,
-            am[one],
-            lm[one],
+            am[own],
+            lm[own],
             costs,
             excess,
             None if symbol_splits is None else symbol_splits[arcs[n] : arcs[n + 1] + 1],

@@ -95,9 +95,9 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
     pairs = np.unique(np.stack([counts.indices[inside], units[rows[inside]]]), axis=1)
     sayers = np.bincount(pairs[0], minlength=spoken.numbers.size)
     increments = increments_of(spoken, mechanism)
-    said = np.where(sayers == 1, increments.sum(axis=0), 0)
-    word = int(np.argmax(said))
-    if said[word] == 0:
+    word_counts = np.where(sayers == 1, increments.sum(axis=0), 0)
+    word = int(np.argmax(word_counts))
+    if word_counts[word] == 0:
         raise PrivacyError(
             "the utterances", f"a word that one {config.unit} alone says", "none", "audit heaviest_unit"
         )

@@ -253,8 +253,8 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     before, first = 0, 0  # rows of the union so far; the first of the histories
     for level in range(max(model.order for model in models)):
         parts = [
-            _union_keys(model, level, numbers, place, len(words))
-            for model, numbers, place in zip(models, to_union, places)
+            _union_keys(model, level, numbers, in_union, len(words))
+            for model, numbers, in_union in zip(models, to_union, places)
         ]
         new = np.unique(np.concatenate([part for part in parts if part is not None]))
         if level == 0:

@@ -208,9 +208,12 @@ def table(results: Sequence[Perplexity]) -> str:
     """A table of plain text, the treatment beneath it."""
     head = ["lm", "ppl", "ppl with OOV", "words", "ends", "OOV", "beyond", "lacking"]
     rows = [
-        [one.lm, f"{one.ppl:.2f}", _shown(one.ppl_with_oov)]
-        + [str(n) for n in (one.words, one.sentences, one.oov, one.words_beyond, one.words_lacking)]
-        for one in results
+        [result.lm, f"{result.ppl:.2f}", _shown(result.ppl_with_oov)]
+        + [
+            str(n)
+            for n in (result.words, result.sentences, result.oov, result.words_beyond, result.words_lacking)
+        ]
+        for result in results
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows)]
     lines = ["  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))

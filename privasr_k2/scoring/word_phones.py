@@ -63,15 +63,17 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
     """
     counts: dict[str, dict[str, list[ErrorCounts]]] = defaultdict(lambda: defaultdict(list))
     unspoken: dict[str, int] = defaultdict(int)
-    for one in _utterances(score):
-        unknown = next((word for word in one.ref if word not in spoken), None)
+    for record in _utterances(score):
+        unknown = next((word for word in record.ref if word not in spoken), None)
         if unknown is not None:
             raise DataError(
                 score.place, "phones of every reference's word", f"none of {unknown!r}", "use g2p"
             )
-        phones = (tuple(phone for word in words for phone in spoken.get(word, (word,))) for words in one[2:])
-        counts[one.part][one.speaker].append(count_pairs(align(*phones)))
-        unspoken[one.part] += sum(word not in spoken for word in one.hyp)
+        phones = (
+            tuple(phone for word in words for phone in spoken.get(word, (word,))) for words in record[2:]
+        )
+        counts[record.part][record.speaker].append(count_pairs(align(*phones)))
+        unspoken[record.part] += sum(word not in spoken for word in record.hyp)
     rates = {}
     for part, speakers in counts.items():
         by_speaker = [total(speakers[name]) for name in sorted(speakers)]

@@ -98,7 +98,9 @@ def tag_texts(
 
 def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
     """The entities without single clipped words: "'Kay" is no Kay."""
-    return tuple(one for one in found if one.end - one.first > 1 or not is_clipped(tokens[one.first]))
+    return tuple(
+        entity for entity in found if entity.end - entity.first > 1 or not is_clipped(tokens[entity.first])
+    )
 
 
 def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:

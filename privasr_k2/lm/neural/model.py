@@ -130,8 +130,8 @@ class NeuralLm(nn.Module, abc.ABC):
             return self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten()).view(targets.shape)
         positions = torch.arange(inputs.size(1), device=inputs.device)
         valid = positions < lengths.unsqueeze(1)  # (N, U)
-        found = self.output.target_log_probs(hidden[valid], targets[valid])
-        return found.new_zeros(targets.shape).masked_scatter(valid, found)
+        log_probs = self.output.target_log_probs(hidden[valid], targets[valid])
+        return log_probs.new_zeros(targets.shape).masked_scatter(valid, log_probs)
 
     def forward(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The log-probabilities whose negative mean training minimizes, as :meth:`target_log_probs`."""

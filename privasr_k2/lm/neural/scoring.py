@@ -101,9 +101,9 @@ class NeuralScorer:
         lengths = [len(hyp) + 1 for nbest in nbests for hyp in nbest]
         owners = np.repeat(np.arange(len(lengths)), lengths)
         by_token = self.nbest_token_log_probs(nbests, max_numbers=max_numbers)
-        found = np.bincount(owners, by_token, minlength=len(lengths))
+        totals = np.bincount(owners, by_token, minlength=len(lengths))
         ends = np.cumsum([len(nbest) for nbest in nbests], dtype=np.int64)
-        return np.split(found, ends[:-1]) if len(nbests) else []
+        return np.split(totals, ends[:-1]) if len(nbests) else []
 
     def _size(self, length: int) -> int:
         """Numbers that a hypothesis of ``length`` words holds at most: its state, and hidden values."""

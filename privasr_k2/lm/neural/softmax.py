@@ -131,7 +131,7 @@ class AdaptiveSoftmax(nn.Module):
         """Log-probabilities of targets; a cluster is evaluated for the states that need it."""
         clusters = torch.bucketize(words, self.boundaries, right=True)
         symbols = torch.where(clusters == 0, words, self.shortlist + clusters - 1)
-        found = _gathered(hidden, self.head.weight, None, symbols, rows)
+        log_probs = _gathered(hidden, self.head.weight, None, symbols, rows)
         for number, (down, up) in enumerate(zip(self.down, self.up)):
             where = (clusters == number + 1).nonzero().squeeze(1)
             inside = words[where] - self.limits[number]
@@ -140,8 +140,8 @@ class AdaptiveSoftmax(nn.Module):
             else:
                 needed, of_needed = rows[where].unique(return_inverse=True)
             scores = _gathered(down(hidden[needed]), up.weight, None, inside, of_needed)
-            found = found.index_add(0, where, scores)
-        return found
+            log_probs = log_probs.index_add(0, where, scores)
+        return log_probs
 
 
 Output = FullSoftmax | AdaptiveSoftmax

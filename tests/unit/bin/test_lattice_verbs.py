@@ -101,7 +101,7 @@ def test_what_rescoring_refuses(
         tmp_path / "named/1.jsonl", "--config", section("rescore_lattices"), "--set", "name=x",
     )  # fmt: skip
     assert read_nbest(tmp_path / "named").lm_names == ("graph", "x")
-    assert "run make_lattices" in refused(folder=tmp_path)
+    assert "run decode" in refused(folder=tmp_path)
     assert "a language model" in refused(lm=lattices)
     words = ("<eps>", *WORDS[:-1], "other", "#0")
     write_lattices(

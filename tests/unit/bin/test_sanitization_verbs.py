@@ -121,7 +121,7 @@ def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (("keep_prob=1.5",), "keep_prob must be from 0 to 1, got 1.5"),
+        (("keep_prob=1.5",), "keep_prob must be at most 1, got 1.5"),
         (("keep_prob=1",), "a number below 1"),
         (("data=''",), "--set data=mini/train"),
         (("method=tag", "delta=2"), "delta"),
