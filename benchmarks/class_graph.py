@@ -118,12 +118,18 @@ def main() -> None:
         folder = Path(name)
         both = ("--in-lang", args.in_lang, "--config")
         compiling = verb(
-            "compile_graph", "--in-lm", args.in_lm, "--out-dir", folder / "graph", *both, CONF / "graph.yaml"
+            "compile_graph",
+            "--in-lm",
+            args.in_lm,
+            "--out-dir",
+            folder / "graph",
+            *both,
+            CONF / "common.yaml#graph",
         )
         replacing = [
             verb(
                 "replace_names", "--in-graph", folder / "graph", "--in-names", args.in_names,
-                "--out-dir", folder / f"other{n}", *both, CONF / "replace_names.yaml",
+                "--out-dir", folder / f"other{n}", *both, CONF / "classlm.yaml#replace_names",
             ) for n in range(args.repeats)
         ]  # fmt: skip
         pieces, info = read_pieces(folder / "other0")

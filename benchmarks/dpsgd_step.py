@@ -31,6 +31,7 @@ from privasr_k2.dpsgd.trainer import PrivateData, Trainer
 from privasr_k2.dpsgd.units import Unit
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
+from privasr_k2.recipe.layers import layers
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 FEATURES, TOKENS = 80, 30
@@ -60,7 +61,7 @@ class MadeSpeech:
 
 def made_model(kind: str, encoder: str, changes: list[str]) -> AcousticModel:
     """A model of the default size."""
-    files = [CONF / f"am_{kind}.yaml"]
+    files = layers(CONF.parent, f"am_{kind}")
     numbers = config.load(kind_of(files).config, files, [f"encoder.kind={encoder}", *changes])
     return new_model(spec_of(numbers, FEATURES, TOKENS), 1)
 
@@ -82,7 +83,7 @@ def plain_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Ca
 
 def private_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
     """One step with it."""
-    numbers = config.load(DpSgdConfig, [CONF / "dpsgd.yaml"], ["noise=1.0", "data=made/train"])
+    numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], ["noise=1.0", "data=made/train"])
     units = [Unit(name, ((name,),)) for name in names]
     trainer = Trainer(model, PrivateData(units, speech), numbers, 1.0)  # type: ignore[arg-type]
     secrets = Drawn("batches", 1)

@@ -43,7 +43,7 @@ LOCAL = ClientConfig(epochs=1, batch_size=8, lr=1.0, max_seconds=0)
 
 def made_model(words: int, dim: int, layers: int) -> NeuralLm:
     """The paper's model with random weights."""
-    files = [CONF / "lm_char_lstm.yaml", CONF / "paper" / "lm_char_lstm.yaml"]
+    files = [CONF / "common.yaml#lm_char_lstm", CONF / "presets/paper.yaml#lm_char_lstm"]
     kind = kind_of(files)
     spec = spec_of(config.load(kind.config, files, [f"network.dim={dim}", f"network.layers={layers}"]))
     spellings = stream(1, "spellings").integers(97, 123, size=(2 * words, 12))

@@ -32,7 +32,7 @@ from benchmarks.measuring import mebibytes
 from benchmarks.rows import Row, add_rows_flag, append_rows, library
 
 ROOT = Path(__file__).resolve().parents[1]
-CONF = ROOT / "conf/decode.yaml"
+CONF = ROOT / "conf/common.yaml#decode"
 WIDE, BEAMS = 40.0, (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 25.0)
 REPEATS = 3
 

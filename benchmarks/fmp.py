@@ -2,8 +2,8 @@
 
     . ./path.sh; python benchmarks/fmp.py
 
-One client's utterances are rescored round by round with a Transformer LM as conf/lm_transformer.yaml has it,
-in one run:
+One client's utterances are rescored round by round with the Transformer LM of
+conf/common.yaml#lm_transformer, in one run:
 
 * plain: ``NeuralScorer.nbest_token_log_probs``, and the best hypothesis of each list
 * unnormalized: the same, with the client's marginals counted, the global one averaged, and lambda ln(g/u)
@@ -32,7 +32,7 @@ from benchmarks.measuring import least
 from benchmarks.rescoring import made_lists, read_lists
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
-from privasr_k2.federated.adapted import Mixing, adapted_log_probs
+from privasr_k2.federated.adapted_lm import Mixing, adapted_log_probs
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,
     epochs,
@@ -50,8 +50,8 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 CONF = Path(__file__).resolve().parents[1] / "conf"
 WORDS = 10_000
 CACHES = CacheConfig(
-    rounds=5, sigma=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0, refresh="round",
-    client_rate=1.0, seed=1,
+    rounds=5, kernel_bandwidth=1.0, normalized_kernel=False, prior_words=0.0, decay=1.0, refresh="round",
+    client_fraction=1.0, seed=1,
 )  # fmt: skip
 MIXING = Mixing(0.5, 0.5, 0.25)
 
@@ -82,7 +82,7 @@ def rescoring(
     nbests: list[list[list[str]]], vocabulary: Vocabulary, softmax: str, repeats: int
 ) -> dict[str, object]:
     """Seconds of each way, and what it takes beyond the plain one."""
-    files = [CONF / "lm_transformer.yaml"]
+    files = [CONF / "common.yaml#lm_transformer"]
     settings = config.load(kind_of(files).config, files, [f"output.softmax={softmax}"])
     lm = NeuralScorer(new_lm(spec_of(settings), vocabulary, 1).eval(), vocabulary)
     spoken = world(nbests, vocabulary, 1)

@@ -127,7 +127,7 @@ def approximation(train: Sentences, lstm: Path | None, sample: int) -> tuple[dic
     words = sorted({word for sentence in train for word in sentence})
     lm: LanguageModel
     if lstm is None:
-        files = [ROOT / "conf" / "lm_lstm.yaml"]
+        files = [ROOT / "conf/common.yaml#lm_lstm"]
         vocabulary = order_by_count(words, train)
         model = new_lm(spec_of(config.load(kind_of(files).config, files)), vocabulary, 1)
         lm = NeuralScorer(model.eval(), vocabulary)

@@ -117,7 +117,7 @@ def main() -> None:
         f"{'model':24}{'each path':>12}{'batches':>12}{'shared':>12}   seconds; gain of shared on each path"
     )
     for kind, softmax in itertools.product(args.kinds, ("full", "adaptive")):
-        files = [CONF / f"lm_{kind}.yaml"]
+        files = [CONF / f"common.yaml#lm_{kind}"]
         settings = config.load(kind_of(files).config, files, [f"output.softmax={softmax}"])
         lm = NeuralScorer(new_lm(spec_of(settings), vocabulary, 1).eval(), vocabulary)
         path_time, path_scores = seconds(lambda lm=lm: each_path(lm, lists))

@@ -34,12 +34,13 @@ from privasr_k2.environment import code_version
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.fileio import atomic_path, write_jsonl, write_text
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
-from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.heads_training import train_group
+from privasr_k2.pate.trainable_layers import trainable_layers
 from privasr_k2.training.distributed import Process
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
+COMMON = f"{CONF}/common.yaml#"
 
 
 @dataclass(frozen=True)
@@ -125,17 +126,20 @@ def of_hours(work: Path, scratch: Path, sizes: Sequence[float]) -> Iterator[Cost
         found = part(data / "manifests", "train", hours, here / "manifests")
         feats = ("--in-manifests", here / "manifests", "--out-dir", here / "feats")
         yield Cost(
-            "features", "hours", found, *run("compute_features", *feats, "--config", CONF / "features.yaml")
+            "features",
+            "hours",
+            found,
+            *run("compute_features", *feats, "--config", COMMON + "features"),
         )
         part(data / "feats_fbank", "dev", 0.02, here / "feats")
         lang = data / "lang_phone/spoken"
         model = ("--in-feats", here / "feats", "--in-lang", lang, "--out-dir", here / "am")
-        layers = ("--config", CONF / "am_ctc.yaml", ROOT / "egs/mini/conf/am_ctc.yaml")
+        layers = ("--config", CONF / "ctc.yaml#am_ctc", ROOT / "egs/mini/corpus.yaml#conf.am_ctc")
         trained = run("train_am", *model, *layers, "--device", "cpu", "--set", "epochs=2", "avg=1")
         yield Cost("two passes of the acoustic model", "hours", found, *trained)
         tested = part(data / "feats_fbank", "test", hours, here / "test")
         given = ("--in-feats", here / "test", "--out-hyps", here / "hyps.jsonl", "--device", "cpu")
-        tests = ("--config", CONF / "decode.yaml", "--set", "role=test")
+        tests = ("--config", COMMON + "decode", "--set", "role=test")
         yield Cost("first pass", "hours", tested, *run("decode", *searched(work), *given, *tests))
 
 
@@ -145,17 +149,24 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
     part(data / "feats_fbank", "test", hours, scratch / "some")
     lm = scratch / "lstm"
     text = ("--in-manifests", data / "manifests", "--in-lang", data / "lang_phone", "--out-dir", lm)
-    small = ("--config", CONF / "lm_lstm.yaml", "--set", "max_text_words=20000", "epochs=1")
+    small = ("--config", COMMON + "lm_lstm", "--set", "max_text_words=20000", "epochs=1")
     run("train_lm", *text, *small, "--device", "cpu")
     for most in sizes:
         lists = scratch / f"nbest_{most}"
         given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
-        layers = ("--config", CONF / "decode.yaml", CONF / "nbest.yaml", "--set", "backend=k2", "role=test")
+        layers = (
+            "--config",
+            COMMON + "decode",
+            COMMON + "nbest",
+            "--set",
+            "backend=k2",
+            "role=test",
+        )
         made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
         yield Cost("N-best lists", "hypotheses", most, *made)
         scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
-        named = ("--config", CONF / "score_nbest.yaml", "--device", "cpu", "--set", "name=lstm")
-        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("score_nbest", *scored, *named))
+        named = ("--config", COMMON + "lm_scores", "--device", "cpu", "--set", "name=lstm")
+        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("lm_scores", *scored, *named))
 
 
 def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Iterator[Cost]:
@@ -166,15 +177,18 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
     for words in sizes:
         here = scratch / f"words_{words}"
         given = ("--in-manifests", manifests, "--raw-lm-text", text, "--out-dir", here / "lang")
-        made = run("prepare_lang", *given, "--config", CONF / "lang.yaml", "--set", f"max_words={words}")
+        made = run("prepare_lang", *given, "--config", COMMON + "lang", "--set", f"max_words={words}")
         yield Cost("lang folder of a public text", "words", words, *made)
         lm = here / "lm.arpa.gz"
         texts = ("--in-text", text, "--in-manifests", manifests, "--in-lang", here / "lang", "--out-lm", lm)
         yield Cost(
-            "n-gram LM of it", "words", words, *run("train_ngram", *texts, "--config", CONF / "lm_ngram.yaml")
+            "n-gram LM of it",
+            "words",
+            words,
+            *run("train_ngram", *texts, "--config", COMMON + "lm_ngram"),
         )
         given = ("--in-lang", here / "lang", "--in-lm", lm, "--out-dir", here / "graph")
-        yield Cost("graph", "words", words, *run("compile_graph", *given, "--config", CONF / "graph.yaml"))
+        yield Cost("graph", "words", words, *run("compile_graph", *given, "--config", COMMON + "graph"))
 
 
 def a_round(clients: int) -> Callable[[], object]:
@@ -197,24 +211,24 @@ def training_of_heads(heads: int) -> Callable[[], object]:
     """Heads of one public model on all their shards; sizes of benchmarks/teacher_heads.py."""
     torch.set_num_threads(1)
     model = teacher_heads.make_model()
-    top = make_top(model, "output")
-    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
-    settings = config.load(HeadConfig, [CONF / "heads.yaml"], ["trained=output"])
+    layers = trainable_layers(model, "output")
+    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
+    settings = config.load(HeadConfig, [CONF / "pate.yaml#heads"], ["trained=output"])
     data = teacher_heads.make_data(heads)
 
     def work() -> None:
-        utterances, at_once = teacher_heads.read(top, data, heads), settings.heads_at_once
+        utterances, at_once = teacher_heads.read(layers, data, heads), settings.heads_at_once
         for first in range(1, heads + 1, at_once):
-            train_group(top, start, utterances, range(first, min(first + at_once, heads + 1)), settings)
+            train_group(layers, start, utterances, range(first, min(first + at_once, heads + 1)), settings)
 
     return work
 
 
 def votes_of_heads(heads: int) -> Callable[[], object]:
-    """Scores by heads, all of them the public model's own top."""
+    """Scores by heads, all of them the public model's own layers."""
     torch.set_num_threads(1)
     model = teacher_heads.make_model()
-    names = make_top(model, "output").names
+    names = trainable_layers(model, "output").names
     own = {name: value.detach() for name, value in model.named_parameters() if name in names}
     together = {name: value.repeat(heads, *(1,) * value.ndim) for name, value in own.items()}
     ensemble = HeadEnsemble(model, together, trained="output", per_token=True)
@@ -303,7 +317,7 @@ def main() -> None:
     made.add_argument("--clients", type=int, nargs="+", default=[25, 100, 400])
     made.add_argument("--teachers", type=int, nargs="+", default=[10, 50, 250])
     made.add_argument("--projected-hours", type=float, default=960.0, help="of training speech")
-    made.add_argument("--passes", type=int, default=30, help="over it, as in conf/paper/am_ctc.yaml")
+    made.add_argument("--passes", type=int, default=30, help="over it, as in conf/presets/paper.yaml#am_ctc")
     args = made.parse_args()
     work, costs = args.work_dir.absolute(), []
     with TemporaryDirectory(prefix="scaling-") as name:

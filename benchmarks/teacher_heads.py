@@ -26,8 +26,8 @@ from privasr_k2.am.encoders.tdnn import TdnnConfig
 from privasr_k2.am.losses import ctc_loss
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble
-from privasr_k2.pate.heads_tops import TRAINED, Top, make_top
 from privasr_k2.pate.heads_training import Utterances, batches, train_group
+from privasr_k2.pate.trainable_layers import TRAINED, TrainableLayers, trainable_layers
 
 UTTERANCES, FRAMES, FEATURES, TOKENS, LABELS = 30, 450, 80, 30, 55
 HYPS, QUERIES, FULL, ALONE = 8, 4, 250, 2
@@ -59,17 +59,17 @@ def make_data(heads: int) -> Data:
 
 
 def make_model() -> CtcModel:
-    """The network of ``egs/mini/conf/am_ctc.yaml`` with random weights."""
+    """The network of ``egs/mini/corpus.yaml#conf.am_ctc`` with random weights."""
     torch.manual_seed(1)
     tdnn = TdnnConfig(dim=256, kernel=5, dilations=[1, 1, 2, 2, 3, 3], subsampling=3, dropout=0.1)
     encoder = EncoderConfig("tdnn", tdnn)
     return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, encoder)).eval()
 
 
-def read(top: Top, data: Data, heads: int) -> Utterances:
+def read(layers: TrainableLayers, data: Data, heads: int) -> Utterances:
     """What the frozen layers make of all utterances."""
     num = len(data.lengths)
-    parts = [top.lower(data.features[n : n + 10], data.lengths[n : n + 10]) for n in range(0, num, 10)]
+    parts = [layers.lower(data.features[n : n + 10], data.lengths[n : n + 10]) for n in range(0, num, 10)]
     longest = max(part.size(1) for part, _ in parts)
     return Utterances(
         ids=tuple(map(str, range(num))),
@@ -101,11 +101,11 @@ def train_alone(names: tuple[str, ...], data: Data, number: int, config: HeadCon
 def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Row]:
     """Print the seconds of training and of votes, and return them as rows."""
     model = make_model()
-    top = make_top(model, trained)
-    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}
-    reading, utterances = timed(lambda: read(top, data, heads))
-    training, found = timed(lambda: train_group(top, start, utterances, range(1, heads + 1), config))
-    alone, _ = timed(lambda: [train_alone(top.names, data, n, config) for n in range(1, ALONE + 1)])
+    layers = trainable_layers(model, trained)
+    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
+    reading, utterances = timed(lambda: read(layers, data, heads))
+    training, found = timed(lambda: train_group(layers, start, utterances, range(1, heads + 1), config))
+    alone, _ = timed(lambda: [train_alone(layers.names, data, n, config) for n in range(1, ALONE + 1)])
     together, apart = reading + training, alone / ALONE * heads
     peer = f"whole models one by one, scaled from {ALONE}"
     what = f"training {heads} teachers as heads ({trained}), {config.steps} steps of {config.batch}"

@@ -2,14 +2,14 @@
 
     . ./path.sh; python benchmarks/teacher_votes.py
 
-Teachers of random weights, as conf/tiny/am_<kind>.yaml has them, vote for the hypotheses of utterances of 1
-to 3 seconds, in one run: `TeacherEnsemble.hypothesis_votes` on batches of 60 s, and loops over teachers and
-utterances. A loop scores each list of hypotheses as a padded batch with the loss that trains the model (not
-CTC's, whose scores are that loss), or with our scores, which read each distinct prefix once, or with these
-each hypothesis alone. Runs alternate, and the least CPU time of each counts.
-Counts must be the same before anything is printed, but for hypotheses whose scores differ by rounding. Memory
-is what each way, once, adds to the peak of a process of its own that has the teachers already. Then the
-noisy answers to 100,000 votes, against a loop over them.
+Teachers of random weights, as conf/presets/tiny.yaml#am_<kind> has them, vote for the hypotheses of
+utterances of 1 to 3 seconds, in one run: `TeacherEnsemble.hypothesis_votes` on batches of 60 s, and
+loops over teachers and utterances. A loop scores each list of hypotheses as a padded batch with the
+loss that trains the model (not CTC's, whose scores are that loss), or with our scores, which read
+each distinct prefix once, or with these each hypothesis alone. Runs alternate, and the least CPU
+time of each counts. Counts must be the same before anything is printed, but for hypotheses whose
+scores differ by rounding. Memory is what each way, once, adds to the peak of a process of its own
+that has the teachers already. Then the noisy answers to 100,000 votes, against a loop over them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
 from privasr_k2.am.sequence import score_hypotheses
-from privasr_k2.pate.answers import winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
+from privasr_k2.pate.noisy_answers import winners
+from privasr_k2.recipe.layers import layers
 
 Scores = Callable[[Any, torch.Tensor, list[list[int]]], list[float]]
 Votes = list[np.ndarray]
@@ -115,7 +116,7 @@ def looped(
 
 def ways_of(kind: str, args: argparse.Namespace) -> dict[str, Callable[[], Votes]]:
     """Each way to the votes of one kind of model, ours first."""
-    files = [CONF / f"am_{kind}.yaml", CONF / "tiny" / f"am_{kind}.yaml"]
+    files = layers(CONF.parent, f"am_{kind}", preset="tiny")
     settings = config.load(kind_of(files).config, files, [])
     settings = replace(settings, encoder=replace(settings.encoder, kind=args.encoder))
     spec = spec_of(settings, FEATURES, TOKENS)

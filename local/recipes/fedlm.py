@@ -25,10 +25,10 @@ class Options(text.ClientOptions):
     scratch: bool = option(True, "train from random weights, too")
     rounds: Count | None = from_conf("fedlm.rounds", "rounds of federated training")
     client_fraction: fl.Fraction | None = option(
-        None, "share of the clients in a round (default: conf/fedlm/fedlm.yaml)")
+        None, "share of the clients in a round (default: conf/fedlm.yaml#overrides.fedlm)")
     client_lr: Finite | None = from_conf("fedlm.client.lr", "learning rate of clients")
     server_lr: Finite | None = from_conf("fedlm.server.lr", "learning rate of the server")
-    tune: bool = option(False, "choose learning rates on clients of dev (conf/fedlm_tune.yaml)")
+    tune: bool = option(False, "choose learning rates on clients of dev (conf/fedlm.yaml#fedlm_tune)")
     noises: tuple[Finite, ...] = option(
         (0.2, 0.5, 1.5), "noise multipliers of private training; '': none")
     private_confidence_use: tuple[fl.ConfidenceUse, ...] = option(

@@ -32,7 +32,7 @@ class Options(AmOptions):
         ("utterance", "user"), "what releases protect; the last one is audited")
     background: Path | None = path_option("text of the unigrams u (default: that of the LM)")
     nnlm_text: Path | None = path_option("text of the neural LM, a normalized sentence a line")
-    lm_epochs: Count | None = option(None, "passes over it (default: conf/lm_transformer.yaml)")
+    lm_epochs: Count | None = option(None, "passes over it (default: conf/common.yaml#lm_transformer)")
 
 
 def stages(r: Recipe, o: Options) -> None:
@@ -66,17 +66,17 @@ def stages(r: Recipe, o: Options) -> None:
     by_rounds = {t: system(f"T{t}", f"T = {t}", "rounds", {"rounds": t}, rounds=t)
                  for t in o.rounds}
     full = by_rounds[max(by_rounds)]
-    for sigma in (0.1, 1.0, 10.0, 100.0) if o.decode else ():           # text has one hypothesis
-        system(f"grid_sigma_{sigma:g}", f"sigma = {sigma:g}", "weights", {"sigma": sigma},
-               kernel_bandwidth=sigma)
+    for width in (0.1, 1.0, 10.0, 100.0) if o.decode else ():           # text has one hypothesis
+        system(f"grid_sigma_{width:g}", f"kernel bandwidth {width:g}", "weights",
+               {"kernel_bandwidth": width}, kernel_bandwidth=width)
     if o.decode:
-        on_dev = system("grid_dev", "alpha, beta, sigma of dev", "weights", {}, choice=grid)
+        on_dev = system("grid_dev", "alpha, beta, bandwidth of dev", "weights", {}, choice=grid)
         on_dev.add("weights", grid)
     system("grid_beta_only", "beta alone", "weights", {"alpha": 0.0, "beta": 0.75},
            alpha=0.0, beta=0.75, compare_with=[baseline, full])
     system("grid_alpha_only", "alpha alone", "weights", {"alpha": 0.75, "beta": 0.0},
            alpha=0.75, beta=0.0, compare_with=[baseline, full])
-    narrow = {"sigma": 0.1}
+    narrow = {"kernel_bandwidth": 0.1}
     exact = system("eps_none", "not released", "release", narrow) if o.epsilons else None
     for epsilon in o.epsilons:
         for unit in o.privacy_unit:
@@ -90,7 +90,7 @@ def stages(r: Recipe, o: Options) -> None:
         file = m.release(name, "fmp_published", epsilon=epsilon)
         system(name, f"eq. 8-9 as published, called epsilon {epsilon:g}", "release", narrow,
                release=file, not_private=exact, epsilon=epsilon, unit="utterance", published=True)
-    m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted
+    m.run()                             # 14-15: the adapted LM is privasr_k2.federated.adapted_lm
     if o.epsilons:
         m.audit(o.privacy_unit[-1])                                     # 16
     r.report(17, manifests=data.manifests)

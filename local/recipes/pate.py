@@ -60,8 +60,8 @@ class Options(E2eOptions):
 def stages(r: Recipe, o: Options) -> None:
     """Teachers (stage 7) vote (9); noisy answers are labels (10); students learn them (11)."""
     check(r, o)
-    e = prepare_e2e(r, o)                       # 0-3: data, private and public speakers
-    scratch = "_scratch" if o.start == "scratch" else ""
+    e = prepare_e2e(r, o)                       # 0-3: data, split speakers, lang folder
+    scratch = "_scratch" if o.init == "scratch" else ""
     r.exp = f"exp/pate_{r.data.token_type}_{o.privacy_unit}_{o.vote}{scratch}" + "_heads" * o.heads
     plan(r, o)                                  # 3: shards, queries per epsilon
     train_references(r, o, e)                   # 4-5: public model, model of all private data
@@ -83,8 +83,8 @@ def stages(r: Recipe, o: Options) -> None:
                     releases.declare(model, number, name, epsilon)
                     for scale in () if mechanism(name).needs_threshold else o.published_scale:
                         releases.declare(model, number, name, epsilon, published=scale)
-    releases.label()                            # 10: the mechanism: privasr_k2.pate.aggregate
-    releases.train_students()                   # 11: the loss: privasr_k2.pate.distillation
+    releases.label()                            # 10: the noise: pate.noisy_answers.noisy_winners
+    releases.train_students()                   # 11: the loss: pate.distillation.student_loss
     decode_all(r, e, 12)
     if o.audit:
         attacks.infer_membership(r, o, e, releases)             # 13

@@ -21,7 +21,7 @@ def stages(r: Recipe, o: Options) -> None:
     work = (r.run.work_dir or r.corpus.home).resolve()
     found: list[str] = []
     for folder in (work, *o.also):
-        if not folder.is_dir():
+        if folder != work and not folder.is_dir():
             r.refuse("--also", "folders in which recipes were run", folder, "correct the name")
         for name in ORDER:
             files = {*folder.glob(f"exp/{name}/results.jsonl"),

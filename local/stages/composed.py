@@ -31,7 +31,7 @@ def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
         out_privacy=privacy,
         set={"data": data, "unit": unit, "weights.by": "uniform", "privacy.clip": o.clip,
              "privacy.noise": o.noise_multiplier, "privacy.delta": o.delta,
-             "rate": o.client_fraction,
+             "client_fraction": o.client_fraction,
              "rounds": o.rounds, "server.lr": o.server_lr},
     )
     r.about("clients", "clients").add("clients", clients)
@@ -49,7 +49,7 @@ def personalize(
         plain, classes: scores of words by the LM and by the class LM; ``ROLE`` stands for the role.
         federated: the system of the LM as it is; its weights are used.
     """
-    fmp = {"rounds": o.fmp_rounds, "sigma": 0.1}
+    fmp = {"rounds": o.fmp_rounds, "kernel_bandwidth": 0.1}
     weights, scores = federated.artifacts["weights"], personalized.folder + "/lm_scores/test.safetensors"
     background = r.stage(
         14, "unigrams u of the sanitized text", "prepare_fmp", config="fmp_background",

@@ -21,8 +21,7 @@ class E2eOptions:
     """Options of pate and dpsgd."""
 
     models: Models = option(("ctc",), "models to train")
-    start: Literal["public", "scratch"] = option("public",
-                                                 "where private training starts")
+    init: Literal["public", "scratch"] = option("public", "initial weights of private training")
     privacy_unit: Literal["speaker", "utterance"] = option("speaker", "what a guarantee hides")
     delta: Delta = option(1e-5, "delta of the guarantee")
     audit: bool = option(True, "audit every claim, and test membership")
@@ -44,7 +43,7 @@ class E2e:
 
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.
-        base: folder of models without a claim; ``tuned``: of those that depend on ``--start``.
+        base: folder of models without a claim; ``tuned``: of those that depend on ``--init``.
         decoded: systems to decode, each with its model, the model's folder, and settings for
         ``decode_e2e``.
         public_model, not_private, dpsgd: systems by model (and by epsilon).
@@ -86,7 +85,7 @@ def shown(number: float) -> str:
 
 def am_config(o: E2eOptions, model: str) -> tuple[str, ...]:
     """Settings of a private training: shorter where it starts at the public model."""
-    return (f"am_{model}", "am_finetune") if o.start == "public" else (f"am_{model}",)
+    return (f"am_{model}", "am_finetune") if o.init == "public" else (f"am_{model}",)
 
 
 def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
@@ -118,7 +117,7 @@ def prepare_e2e(r: Recipe, o: E2eOptions) -> E2e:
     prepare_lang(r, 3, f"lang directory of {d.token_type} tokens, from public text", data.lang,
                  in_public_manifests=f"{sides}/public")
     base = f"exp/e2e_{d.token_type}"
-    scratch = "_scratch" if o.start == "scratch" else ""
+    scratch = "_scratch" if o.init == "scratch" else ""
     r.about("sides", "speakers by side").add("sides", f"{sides}/sides.json")
     return E2e(
         data, sides, data.lang, base, base + scratch,
@@ -151,20 +150,20 @@ def train_references(r: Recipe, o: E2eOptions, e: E2e) -> None:
             compare_with=[e.public_model[model]], model=model)
         am = r.stage(5, f"{model} of all private data", "train_am", train=True,
                      config=am_config(o, model),
-                     in_feats=e.private, in_lang=e.lang, in_init=init(o, e, model),
+                     in_feats=e.private, in_lang=e.lang, in_init=public_init(o, e, model),
                      out_dir=f"{system.folder}/am",
                      set={"epochs": o.private_epochs})
         e.decoded.append((system, model, am, {}))
 
 
-def init(o: E2eOptions, e: E2e, model: str) -> str | None:
+def public_init(o: E2eOptions, e: E2e, model: str) -> str | None:
     """Where a private training begins."""
-    return e.public_am(model) if o.start == "public" else None
+    return e.public_am(model) if o.init == "public" else None
 
 
 def train_dpsgd(r: Recipe, o: E2eOptions, e: E2e, epsilons: Positives) -> None:
     """Stage 6: DP-SGD at each epsilon (privasr_k2.dpsgd.train), and the audit of its claim."""
-    scratch = {"start": "scratch"} if o.start == "scratch" else {}
+    scratch = {"init": "scratch"} if o.init == "scratch" else {}
     for model in o.models:
         for epsilon in epsilons:
             name = shown(epsilon)
@@ -209,7 +208,7 @@ def decode_all(r: Recipe, e: E2e, number: int) -> None:
                 in_model=am, in_feats=e.data.feats, in_weights=weights,
                 out_hyps=f"{system.folder}/decode_test/JOB.jsonl",
                 set={"role": "test", **settings})
-        r.stage(number, f"score {system.name}", "score", config="score",
+        r.stage(number, f"score {system.name}", "wer", config="wer",
                 in_hyps=f"{system.folder}/decode_test",
                 in_weights=weights, in_manifests=e.data.manifests, in_lang=e.lang,
                 out_dir=system.path("score_test"), set={"role": "test"})

@@ -58,7 +58,7 @@ class Adaptation:
         self.r.stage(number, f"on the server, {system.name}", "finetune_lm", train=True,
                      config="finetune_lm", in_clients=self.clients.train, in_init=self.init,
                      in_dev_text=self.clients.dev_text, out_dir=self.model(system.name),
-                     set={**self._confidences(use), "epochs": self.o.epochs, **_start(scratch)})
+                     set={**self._confidences(use), "epochs": self.o.epochs, **_init(scratch)})
 
     def train_federated(self, number: int, use: str, *, scratch: bool = False) -> None:
         """Training by clients without a claim: a client counts by its words."""
@@ -66,11 +66,11 @@ class Adaptation:
         if scratch:
             others = ["server_scratch_all", f"fl_{use}"]
         system = self._declare("fl", use, others, scratch=scratch)
-        rounds = {"rounds": self.o.rounds, "rate": self.o.client_fraction}
+        rounds = {"rounds": self.o.rounds, "client_fraction": self.o.client_fraction}
         rates = self._tune(number, "fl_scratch" if scratch else "fl",
-                           {"confidences.way": "all", **rounds, **_start(scratch)})
+                           {"confidences.use": "all", **rounds, **_init(scratch)})
         self._train(number, f"federated, {system.name}", system, rates, None,
-                    {**self._confidences(use), **rounds, **self._lrs(), **_start(scratch)})
+                    {**self._confidences(use), **rounds, **self._lrs(), **_init(scratch)})
 
     def train_private(self, number: int, use: str, noise: float, sampling: Sampling) -> None:
         """Training by clients with a claim: a release that protects all text of a client."""
@@ -130,9 +130,9 @@ class Adaptation:
         o = self.o
         if sampling == "poisson":
             default = None if self.r.data.preset == "paper" else 0.05  # paper: 100 of 10,000
-            cohort = {"sampling": sampling, "rate": o.private_client_fraction or default}
+            cohort = {"sampling": sampling, "client_fraction": o.private_client_fraction or default}
         else:
-            cohort = {"sampling": sampling, "rate": "null", "cohort": o.private_cohort,
+            cohort = {"sampling": sampling, "client_fraction": "null", "cohort": o.private_cohort,
                       "privacy.strategy": o.strategy,
                       "privacy.bands": o.bands if o.strategy == "square_root" else None}
         return {"data": self.clients.people, "unit": self.clients.unit, **self._confidences(use),
@@ -142,7 +142,7 @@ class Adaptation:
 
     def _confidences(self, use: str) -> dict[str, Any]:
         is_used = "hard" in (*self.uses, *self.private_uses)
-        return {"confidences.way": use,
+        return {"confidences.use": use,
                 "confidences.threshold": self.o.threshold if is_used else None}
 
     def _lrs(self, *, private: bool = False) -> dict[str, Any]:
@@ -204,5 +204,5 @@ def _claimed(noise: float, sampling: str) -> str:
     return f"noise_{noise:g}" + ("_ordered" if sampling == "ordered" else "")
 
 
-def _start(scratch: bool) -> dict[str, str]:
-    return {"start": "scratch"} if scratch else {}
+def _init(scratch: bool) -> dict[str, str]:
+    return {"init": "scratch"} if scratch else {}

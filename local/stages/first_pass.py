@@ -150,6 +150,6 @@ def score(
     role: str = "test", lang: str = "", **flags: str,
 ) -> str:
     """Count the errors of a role's hypotheses."""
-    return r.stage(number, title, "score", config="score", in_hyps=hyps, in_weights=weights,
+    return r.stage(number, title, "wer", config="wer", in_hyps=hyps, in_weights=weights,
                    in_manifests=first.data.manifests, in_lang=lang or first.data.lang, out_dir=out,
                    set={"role": role}, **flags)

@@ -110,7 +110,7 @@ class Marginals:
             in_private_timeline=f"{self.r.exp}/timeline_test.jsonl", in_public_lm=self.lm,
             in_public_background=u, out_release=f"{folder}/marginals.safetensors",
             out_privacy=f"{folder}/privacy.json",
-            set={"data": f"{self.r.people}/test", "rounds": self.most_rounds, "sigma": 0.1,
+            set={"data": f"{self.r.people}/test", "rounds": self.most_rounds, "kernel_bandwidth": 0.1,
                  **settings})
 
     def run(self) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Any
 
-from local.stages.e2e import E2e, am_config, init, shown
+from local.stages.e2e import E2e, am_config, public_init, shown
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
 from privasr_k2.recipe.declare import Declared, Recipe
 
@@ -41,8 +41,8 @@ def check(r: Recipe, o: Any) -> None:
     if o.vote == "frame" and o.models != ("ctc",):
         r.refuse("--vote frame", "--models ctc: only CTC has a token a frame", " ".join(o.models),
                  "vote for utterances or tokens")
-    if o.heads and o.start == "scratch":
-        r.refuse("--start scratch", "whole teachers", "--heads true", "add --heads false")
+    if o.heads and o.init == "scratch":
+        r.refuse("--init scratch", "whole teachers", "--heads true", "add --heads false")
     tokens = all_mechanisms(tokens=True)
     if o.vote == "token" and set(o.mechanisms) - set(tokens):
         r.refuse("--vote token", f"mechanisms among {' '.join(tokens)}", " ".join(o.mechanisms),
@@ -67,7 +67,7 @@ def plan(r: Recipe, o: Any) -> None:
         if finite and mechanism(name).exponent is not None:
             r.stage(3, f"queries per epsilon, {name}", "privacy_plan", config="vote_plan",
                     out_plan=f"{r.exp}/plan_{name}.json",
-                    set={"kind": "queries", "mechanism": name, "teachers": o.teachers, "epsilon": finite,
+                    set={"mechanism": name, "teachers": o.teachers, "epsilon": finite,
                          "delta": o.delta})
 
 
@@ -93,7 +93,7 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
                 config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB",
                 in_lang=e.lang,
-                in_init=init(o, e, model), out_dir=f"{out}/JOB", set={"epochs": o.private_epochs})
+                in_init=public_init(o, e, model), out_dir=f"{out}/JOB", set={"epochs": o.private_epochs})
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
                           method="teacher", compare_with=[e.public_model[model]], model=model,
@@ -121,7 +121,7 @@ def nbest(e: E2e, model: str) -> str:
 
 @dataclass
 class Releases:
-    """The releases of labels: declared first, then labelled, then learned by students."""
+    """The releases of labels: declared first, then labeled, then learned by students."""
 
     r: Recipe
     o: Any
@@ -164,10 +164,10 @@ class Releases:
         claims = epsilon < inf
         settings: dict[str, Any] = {"mechanism": by, "epsilon": epsilon}
         if claims:
-            settings |= {"data": f"{r.people}/train", "delta": o.delta, "answers": o.max_answers}
+            settings |= {"data": f"{r.people}/train", "delta": o.delta, "max_answers": o.max_answers}
         if published:
             name += f"_{published}"
-            settings["epsilon_means"] = f"published_{published}"
+            settings["published_scale"] = published
         elif claims:
             settings |= self._limits(number, by)
         shown_epsilon = f"epsilon {shown(epsilon)}"
@@ -199,7 +199,7 @@ class Releases:
                         in_private_shards=shards(o, one.teachers), in_public_feats=e.pool,
                         in_public_model=public,
                         out_dir=out, out_privacy=privacy,
-                        set={**one.settings, "sure": o.public_threshold, "candidates": o.top_k})
+                        set={**one.settings, "public_threshold": o.public_threshold, "top_k": o.top_k})
             else:
                 kind = mechanism(one.mechanism).aggregates
                 r.stage(10, title, "aggregate_votes", config="pate", spends=one.claims,
@@ -225,17 +225,17 @@ class Releases:
         r, o, e = self.r, self.o, self.e
         learns_public = o.labeled_data
         if learns_public is None:
-            learns_public = o.start == "scratch" or (o.vote != "utterance"
+            learns_public = o.init == "scratch" or (o.vote != "utterance"
                                                      and o.public_threshold is None)
         am = r.stage(11, f"student, {system.name}", "train_student", train=True,
                      config=(*am_config(o, model), "student"), in_public_pool=e.pool,
                      in_labels=labels,
                      in_public_feats=e.public, in_public_lang=e.lang,
-                     in_public_init=init(o, e, model),
+                     in_public_init=public_init(o, e, model),
                      in_public_nbest=nbest(e, model) if "self_training" in unlabeled else None,
                      out_dir=f"{system.folder}/am",
-                     set={"student.ways": unlabeled, "epochs": o.student_epochs,
-                          "student.labelled_role": "train" if learns_public else None})
+                     set={"student.unlabeled_data": unlabeled, "epochs": o.student_epochs,
+                          "student.labeled_role": "train" if learns_public else None})
         e.decoded.append((system, model, am, {}))
 
     def _limits(self, number: int, by: str) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class Releases:
         if (o.vote == "utterance"
             or o.public_threshold is not None) and o.noise is None and o.max_answers is None:
             most = mechanism(by).default_noise(number, tokens=o.vote == "token")
-            limits = {"least": o.min_answers, "most_noise": most}
+            limits = {"min_answers": o.min_answers, "max_sigma": most}
         if mechanism(by).needs_threshold:
             limits["threshold"] = ceil(number * o.threshold / 100)
         return limits

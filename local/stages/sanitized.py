@@ -24,7 +24,7 @@ PROTECTS = "words of names that were found"
 class SanitizedOptions(AmOptions):
     """Options of recipes whose LMs are trained on sanitized text."""
 
-    keep_prob: Share | None = from_conf("sanitize.keep",
+    keep_prob: Share | None = from_conf("sanitize.keep_prob",
                                         "probability that a word of a name is kept")
     taggers: Taggers = option("", "who finds names (default: the corpus's annotation)")
     gold: bool = option(False, "all names are annotated: taggers are measured by that")
@@ -91,7 +91,7 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
         6, "sanitized text", "sanitize_text", config="sanitize", spends=True,
         in_private_text=f"{parts}/background.jsonl.gz", in_public_lists=lists,
         out_dir=f"{r.exp}/sanitized_text", out_privacy=privacy,
-        set={"data": f"{r.people}/train", "keep": o.keep_prob},
+        set={"data": f"{r.people}/train", "keep_prob": o.keep_prob},
     )
     entities = r.stage(
         6, "names found and replaced", "report_entities", in_text=f"{parts}/background.jsonl.gz",

@@ -46,7 +46,7 @@ def train_lm(
 def score_words(r: Recipe, number: int, title: str, nbest: str, lm: str, name: str,
                 out: str) -> str:
     """The log-probability of every word of N-best lists by an LM."""
-    return r.stage(number, title, "score_nbest", device=True, config="score_nbest", in_nbest=nbest,
+    return r.stage(number, title, "lm_scores", device=True, config="lm_scores", in_nbest=nbest,
                    in_lm=lm,
                    out_scores=out, set={"name": name})
 
@@ -66,7 +66,7 @@ def select_best(
     weights: str = "",
 ) -> str:
     """The best hypothesis of each list by weighted scores; without scores the one with fewest errors."""
-    r.stage(number, title, "rescore_nbest", in_nbest=nbest, in_scores=scores,
+    r.stage(number, title, "select_nbest", in_nbest=nbest, in_scores=scores,
             in_manifests=manifests,
             in_weights=weights, out_hyps=f"{out}/1.jsonl")
     return out

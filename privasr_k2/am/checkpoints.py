@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from privasr_k2 import config as configuration
+from privasr_k2.am.exported import ExportedModel
 from privasr_k2.am.files import SPEC, TOKENS, WEIGHTS
-from privasr_k2.am.foreign import ForeignModel
 from privasr_k2.am.kinds import KINDS, build
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.sequence import Recognizer
@@ -30,7 +30,7 @@ def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: S
 
 
 def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
-    """The acoustic model of a folder that ``train_am`` or ``import_am`` wrote, ready to score frames.
+    """The acoustic model of a folder that ``train_am`` or ``import_external`` wrote, ready to score frames.
 
     Returns:
         a model with ``log_probs(features, lengths) -> (log_probs, lengths)``, of shapes (N, T, F) float32,
@@ -54,8 +54,8 @@ def load_recognizer(folder: str | Path, device: torch.device | str = "cpu") -> R
         DataError: as :func:`load_model`; or a model that was brought from elsewhere.
     """
     model = _load(Path(folder), device)
-    if isinstance(model, ForeignModel):
-        raise DataError(folder, "a model that train_am wrote", "one brought along", "decode it with a graph")
+    if isinstance(model, ExportedModel):
+        raise DataError(folder, "a model that train_am wrote", "an exported one", "decode it with a graph")
     return model  # type: ignore[return-value]
 
 
@@ -66,8 +66,8 @@ def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticMo
         DataError: as :func:`load_model`; or the model is of another kind or size, or has other tokens.
     """
     found = _load(folder, "cpu")
-    if isinstance(found, ForeignModel) or found.spec.kind != spec.kind:
-        kind = "foreign" if isinstance(found, ForeignModel) else found.spec.kind
+    if isinstance(found, ExportedModel) or found.spec.kind != spec.kind:
+        kind = "foreign" if isinstance(found, ExportedModel) else found.spec.kind
         raise DataError(
             folder / SPEC, f"kind: {spec.kind}", kind, "take the YAML file that it was trained with"
         )
@@ -86,10 +86,10 @@ def _load(folder: Path, device: torch.device | str) -> nn.Module:
             folder / SPEC,
             "an acoustic model",
             "no such file",
-            "train it with train_am, or bring it with import_am",
+            "train it with train_am, or import it with import_external",
         )
     model = build(folder, folder / SPEC)
-    if not isinstance(model, ForeignModel):  # a foreign file has its weights inside
+    if not isinstance(model, ExportedModel):  # an exported file holds its own weights
         fill(model, load_tensors(folder / WEIGHTS), folder / WEIGHTS)
     if (folder / TOKENS).is_file():
         model.tokens = read_tokens(folder / TOKENS)

@@ -23,7 +23,7 @@ KIND = "ctc"
 
 @dataclass(frozen=True)
 class CtcConfig(AmConfig):
-    """What ``conf/am_ctc.yaml`` holds."""
+    """What ``conf/ctc.yaml#am_ctc`` holds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

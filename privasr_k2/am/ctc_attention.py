@@ -26,7 +26,7 @@ KIND = "ctc_attention"
 
 @dataclass(frozen=True)
 class CtcAttentionConfig(SequenceConfig):
-    """What ``conf/am_ctc_attention.yaml`` holds.
+    """What ``conf/pate.yaml#am_ctc_attention`` holds.
 
     Attributes:
         ctc_share: of the loss, the rest being the speller's, in (0, 1).

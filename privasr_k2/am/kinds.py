@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from privasr_k2 import config
-from privasr_k2.am.foreign import ForeignSpec, open_foreign
+from privasr_k2.am.exported import ExportedSpec, open_exported
 from privasr_k2.am.model import AcousticModel, AmConfig, AmTask
 from privasr_k2.am.specaugment import SpecAugment
 from privasr_k2.errors import DataError
@@ -24,7 +24,8 @@ from privasr_k2.fileio import read_lines
 from privasr_k2.plugins import Registry
 from privasr_k2.randomness import derive_seed
 
-FOREIGN = "foreign"
+#: What ``model.yaml`` calls the kind of an exported model.
+EXPORTED = "foreign"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def kind_of(files: Iterable[Path]) -> Kind:
     Raises:
         ConfigError: none of them names one of :data:`KINDS`.
     """
-    return KINDS[config.named_kind(files, KINDS.names(), "conf/am_rnnt.yaml")]
+    return KINDS[config.named_kind(files, KINDS.names(), "conf/pate.yaml#am_rnnt")]
 
 
 def spec_of(of: AmConfig, feature_dim: int, num_tokens: int) -> Any:
@@ -85,14 +86,14 @@ def task_of(of: AmConfig) -> AmTask:
 def read_spec(spec_file: Path) -> Any:
     """What ``model.yaml`` holds."""
     named = [line.split(":", 1)[1].strip() for _, line in read_lines(spec_file) if line.startswith("kind:")]
-    known = (*KINDS.names(), FOREIGN)
+    known = (*KINDS.names(), EXPORTED)
     if len(named) != 1 or named[0] not in known:
         expected = f"kind: one of {', '.join(known)}"
-        raise DataError(spec_file, expected, repr(named), "run train_am or import_am again")
-    return config.load(ForeignSpec if named[0] == FOREIGN else KINDS[named[0]].spec, [spec_file])
+        raise DataError(spec_file, expected, repr(named), "run train_am or import_external again")
+    return config.load(ExportedSpec if named[0] == EXPORTED else KINDS[named[0]].spec, [spec_file])
 
 
 def build(folder: Path, spec_file: Path) -> nn.Module:
     """The model that ``model.yaml`` describes, its weights still to be filled in."""
     spec = read_spec(spec_file)
-    return open_foreign(folder, spec) if spec.kind == FOREIGN else KINDS[spec.kind].make(spec)
+    return open_exported(folder, spec) if spec.kind == EXPORTED else KINDS[spec.kind].make(spec)

@@ -18,7 +18,7 @@ KIND = "las"
 
 @dataclass(frozen=True)
 class LasConfig(SequenceConfig):
-    """What ``conf/am_las.yaml`` holds."""
+    """What ``conf/pate.yaml#am_las`` holds."""
 
     speller: SpellerConfig
 

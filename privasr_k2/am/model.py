@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from privasr_k2.am.encoders import EncoderConfig, make_encoder
 from privasr_k2.am.encoders.common import valid_frames
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
-from privasr_k2.am.stretch import stretch
+from privasr_k2.am.time_stretch import time_stretch
 from privasr_k2.data.batches import Batch
 from privasr_k2.training.task import TrainerConfig
 
 
 @dataclass(frozen=True)
 class AmConfig(TrainerConfig):
-    """What every ``conf/am_<kind>.yaml`` holds: an encoder, a training, and these.
+    """What every ``conf/*.yaml#am_<kind>`` holds: an encoder, a training, and these.
 
     Attributes:
         kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.
@@ -120,7 +120,7 @@ class AmTask:
         """A batch's features and lengths, changed as while training unless ``generator`` is None."""
         features, lengths = batch.features, batch.lengths
         if generator is not None and self._time_stretch > 0:
-            features, lengths = stretch(features, lengths, self._time_stretch, generator)
+            features, lengths = time_stretch(features, lengths, self._time_stretch, generator)
         if generator is not None and self._spec_augment is not None:
             features = self._spec_augment(features, lengths, generator)
         return features, lengths

@@ -75,7 +75,7 @@ class TransducerConfig:
 
 @dataclass(frozen=True)
 class RnntConfig(SequenceConfig):
-    """What ``conf/am_rnnt.yaml`` holds."""
+    """What ``conf/pate.yaml#am_rnnt`` holds."""
 
     transducer: TransducerConfig
 

@@ -6,7 +6,8 @@ text. --in-background-text: unigrams of the text that the model was trained with
 own, which Kneser-Ney has made for backing off.
 
     python -m privasr_k2.bin.adapt_lm --in-lm data/lm/phone.arpa.gz --in-text data/adapt.txt \
-        --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json --config conf/fma.yaml
+        --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json \
+        --config conf/classlm.yaml#fma
 """
 
 from __future__ import annotations

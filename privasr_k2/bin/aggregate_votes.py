@@ -1,18 +1,17 @@
-r"""Release labels of public utterances: noisy answers of the teachers, with a guarantee for each unit.
+r"""Release labels of public utterances: noisy answers to the teachers' votes, with a privacy guarantee.
 
-    python -m privasr_k2.bin.aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
+    privasr verb aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
         --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
-        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json --config conf/pate.yaml \
-        --set data=mini/train mechanism=gnmax epsilon=8 answers=50
+        --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json \
+        --config conf/pate.yaml#pate --set data=mini/train mechanism=gnmax epsilon=8 max_answers=50
 
-Prints the plan before anything is drawn. Writes labels.jsonl, labels.json and answers-0.safetensors to
---out-dir. What was drawn is never drawn again: a killed run goes on with it. With epsilon=.inf there is no
-noise and no release: leave out --out-privacy and --ledger. The epsilon "as published" is no guarantee.
+The plan and its cost are printed before noise is drawn. --out-dir gets labels.jsonl, labels.json and
+answers-0.safetensors. Answers are drawn once: an interrupted run continues with them. With
+epsilon=.inf there is no noise and no guarantee; then omit --out-privacy and --ledger. The epsilon
+"as published" is no guarantee.
 """
 
 from __future__ import annotations
-
-from contextlib import ExitStack
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -35,38 +34,28 @@ def main() -> None:
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
-    from privasr_k2.pate.proposals import check_public, proposals_of
-    from privasr_k2.pate.releases import spending_of
-    from privasr_k2.pate.verbs import check_flags, print_plan, print_result
+    from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
+    from privasr_k2.pate.verbs import begin_release, check_flags, print_plan, print_result
     from privasr_k2.pate.votes import UTTERANCE, read_votes
-    from privasr_k2.privacy import release
     from privasr_k2.scoring.nbest_lists import read_nbest
 
     config = cli.load(AggregateConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
     votes = read_votes(args.in_private_votes)
-    proposals, inputs = None, [args.in_private_votes, args.in_lang]
+    hypotheses, inputs = None, [args.in_private_votes, args.in_lang]
     if votes.vote == UTTERANCE:
         if args.in_public_nbest is None:
             raise ConfigError("the command line", "--in-public-nbest", "none", "give what was voted for")
         check_public(args.in_public_nbest)
-        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps)
+        hypotheses = nbest_hypotheses(
+            read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps
+        )
         inputs.append(args.in_public_nbest)
-    asked = settle(votes, proposals, config)
+    asked = settle(votes, hypotheses, config)
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     print_plan(asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})")
-    with ExitStack() as stack:
-        begun = None
-        if config.claims:
-            made_release = release.begin(
-                args.ledger,
-                beside=args.out_privacy,
-                spending=spending_of(config, asked.setting, **who),
-                fingerprint=release.fingerprint_of(config, inputs),
-                max_epsilon=args.max_epsilon,
-            )
-            begun = stack.enter_context(made_release)
-        print_result(write_release(args.out_dir, votes, proposals, asked, begun), begun)
+    with begin_release(args, config, asked.setting, who, inputs) as release:
+        print_result(write_release(args.out_dir, votes, hypotheses, asked, release), release)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Give the words of N-best lists, of all hypotheses, the confidences of a trained model.
 
     python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \\
-        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/apply_confidence.yaml
+        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/confidence.yaml#apply_confidence
 
 Everything else in the lists stays as it is. References are not looked at. Utterances that the model was
 trained on are refused.
@@ -20,7 +20,7 @@ from privasr_k2.scoring.nbest_lists import read_nbest, write_nbest
 
 @dataclass(frozen=True)
 class ApplyConfidenceOptions:
-    """Settings of the lists to write; defaults in ``conf/apply_confidence.yaml``.
+    """Settings of the lists to write; defaults in ``conf/confidence.yaml#apply_confidence``.
 
     Args:
         calibrated: ``False`` writes what the classifier says before calibration.
@@ -35,7 +35,7 @@ def main() -> None:
         __doc__,
         in_model="DIR of train_confidence",
         in_nbest="DIR lists, *.jsonl",
-        in_scores="[FILE...] of score_nbest",
+        in_scores="[FILE...] of lm_scores",
         out_nbest="FILE the lists, JSON Lines",
     )
     cli.add_config(made)

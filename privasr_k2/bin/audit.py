@@ -1,21 +1,22 @@
-r"""Attack a release, or a training under a claim: a lower bound on epsilon, which the claim must exceed.
+r"""Audit the claim of a release: an empirical lower bound on epsilon, which the claim must exceed.
 
-What is read says what is attacked. --in-labels: labels of aggregate_votes. --in-private-feats: training by
-DP-SGD. --in-clients: federated training, by canaries and membership, too. --in-timeline: marginals of
-release_fmp. Flags and values are those of the verb that is attacked. Each attack also runs with less noise,
-which must exceed the claim. Nothing is released; what is written is for the owner.
+The first input selects the attack, whose flags and settings are those of the audited verb:
+--in-labels (aggregate_votes), --in-private-feats (train_dpsgd), --in-clients (train_fedlm, also by
+canaries and membership) and --in-timeline (release_fmp). Each attack also runs with less noise,
+where its bound must exceed the claim. Nothing is released; the output is private.
 
     privasr verb audit --in-labels exp/pate/gnmax_8/labels --out-audit exp/pate/gnmax_8/audit.json \
-        --config conf/audit_pate.yaml
+        --config conf/pate.yaml#audit_pate
     privasr verb audit --in-private-feats data/feats_fbank --in-public-dev data/feats_public \
         --in-lang data/lang_char --in-init exp/pate/public --out-audit exp/dpsgd/eps8_audit.json \
-        --config conf/dpsgd.yaml conf/audit_dpsgd.yaml --set data=an4/train unit=speaker epsilon=8
+        --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd \
+        --set data=an4/train unit=speaker epsilon=8
     privasr verb audit --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
-        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml conf/fedlm_audit.yaml \
-        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rate=0.05 rounds=50
+        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rounds=50
     privasr verb audit --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
-        --config conf/fmp_release.yaml conf/fmp_audit.yaml --set data=mini/test unit=user epsilon=1
+        --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test epsilon=1
 """
 
 from __future__ import annotations

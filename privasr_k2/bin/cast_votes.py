@@ -1,12 +1,13 @@
-r"""Let the teachers vote on a public pool, or on one job's share of it. What is written is private.
+r"""Let the teachers vote on a public pool, or on one job's share of it. The output is private.
 
-    python -m privasr_k2.bin.cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
-        --in-feats data/feats_pool --in-lang data/lang_char --in-public-nbest exp/pate/public/nbest_pool \
-        --out-votes exp/pate/votes/1.safetensors --config conf/votes.yaml --set role=pool job=1 num_jobs=2
+    privasr verb cast_votes --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
+        --in-feats data/feats_pool --in-lang data/lang_char \
+        --in-public-nbest exp/pate/public/nbest_pool --out-votes exp/pate/votes/1.safetensors \
+        --config conf/pate.yaml#votes --set role=pool job=1 num_jobs=2
 
---in-private-teachers: folders 1 to I of train_am, or what train_heads wrote. --in-public-nbest (where
-utterances are voted on): hypotheses of a public model, or of a student of released labels; lists that private
-data have shaped are refused.
+--in-private-teachers holds folders 1 to I of train_am, or the output of train_heads.
+--in-public-nbest holds the hypotheses to vote on, of a public model or of a student of released
+labels. Lists that depend on private data are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.loading import open_ensemble
-    from privasr_k2.pate.proposals import check_public, proposals_of
+    from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.votes import UTTERANCE, VotesConfig, cast_votes, write_votes
     from privasr_k2.scoring.nbest_lists import read_nbest
@@ -43,18 +44,20 @@ def main() -> None:
 
     config = cli.load(VotesConfig, args)
     torch.set_num_threads(args.num_jobs)
-    proposals = None
+    hypotheses = None
     if config.vote == UTTERANCE:
         if args.in_public_nbest is None:
             raise ConfigError(
                 "the command line", "--in-public-nbest", "none", "give lists, or --set vote=frame"
             )
         check_public(args.in_public_nbest)
-        proposals = proposals_of(read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps)
+        hypotheses = nbest_hypotheses(
+            read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps
+        )
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=config.per_token)
     pool = load_cuts(args.in_feats, config.role)
-    write_votes(args.out_votes, cast_votes(ensemble, proposals, pool, shards, config, device))
+    write_votes(args.out_votes, cast_votes(ensemble, hypotheses, pool, shards, config, device))
 
 
 if __name__ == "__main__":

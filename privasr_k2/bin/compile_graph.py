@@ -4,7 +4,7 @@ The LM is an ARPA file, or the folder of a class LM; names then are marked in wh
 replace_names puts other names into the graph.
 
     python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \\
-        --out-dir data/graph_phone --config conf/graph.yaml
+        --out-dir data/graph_phone --config conf/common.yaml#graph
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""Enter private text that is used as it is, without any protection, in the led
 
     python -m privasr_k2.bin.declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
         --out-dir exp/adapt --out-privacy exp/adapt_privacy.json --ledger privacy/ledger.json \
-        --config conf/declare_unprotected.yaml --set data=ami/adapt purpose="LMs are adapted to it"
+        --config conf/classlm.yaml#declare_unprotected --set data=ami/adapt purpose="LMs are adapted to it"
 
 --out-dir gets the files, unchanged: what is made of these copies has this entry in its lineage. No limit on
 epsilon allows it: --max-epsilon makes it an error.
@@ -14,8 +14,10 @@ import logging
 import shutil
 from collections import Counter
 from dataclasses import dataclass
+from typing import Annotated
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import events, release
@@ -26,8 +28,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class UnprotectedConfig:
-    """Fields of the ledger entry; defaults in ``conf/declare_unprotected.yaml``.
+class UnprotectedConfig(Checked):
+    """Fields of the ledger entry; defaults in ``conf/classlm.yaml#declare_unprotected``.
 
     Args:
         data: a corpus and its part: every guarantee for this data becomes infinite.
@@ -38,12 +40,8 @@ class UnprotectedConfig:
 
     data: str
     purpose: str
-    unit: str
+    unit: Annotated[str, one_of(*UNITS)]
     delta: float
-
-    def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise ValueError(f"unit must be one of {' '.join(UNITS)}, got {self.unit}")
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ Without --in-graph the model is an end-to-end one: --out-hyps, and --out-nbest f
 weights are 0. --set head=K decodes with one head of a folder of train_heads.
 
     privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats data/feats_fbank \\
-        --out-hyps exp/ctc/decode_dev/1.jsonl --config conf/decode.yaml --set role=dev job=1 num_jobs=2
+        --out-hyps exp/ctc/decode_dev/1.jsonl --config conf/common.yaml#decode --set role=dev job=1 num_jobs=2
     privasr verb decode --in-model exp/ctc/am --in-graph data/graph_phone --in-feats data/feats_fbank \\
         --in-weights exp/ctc/weights.json --out-nbest exp/ctc/nbest_dev/1.jsonl \\
-        --config conf/decode.yaml conf/nbest.yaml --set role=dev
+        --config conf/common.yaml#decode conf/common.yaml#nbest --set role=dev
     privasr verb decode --in-model exp/rnnt/am --in-feats data/feats_fbank \\
-        --out-hyps exp/rnnt/decode_dev/1.jsonl --config conf/decode_e2e.yaml --set role=dev
+        --out-hyps exp/rnnt/decode_dev/1.jsonl --config conf/pate.yaml#decode_e2e --set role=dev
 """
 
 from __future__ import annotations

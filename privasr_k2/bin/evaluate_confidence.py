@@ -2,7 +2,7 @@
 
     python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
         --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
-        --in-manifests data/earnings21 --config conf/evaluate_confidence.yaml
+        --in-manifests data/earnings21 --config conf/confidence.yaml#evaluate_confidence
 
 A system is named by the folder around its lists, its recognizer by the one around that. Writes
 confidence_metrics.json and reliability_<recognizer>.svg.
@@ -23,7 +23,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 @dataclass(frozen=True)
 class EvaluateConfidenceOptions(MetricOptions):
-    """Settings of the evaluation; defaults in ``conf/evaluate_confidence.yaml``.
+    """Settings of the evaluation; defaults in ``conf/confidence.yaml#evaluate_confidence``.
 
     Args:
         baselines: systems that the others are compared with; none: the first of each recognizer.

@@ -1,13 +1,13 @@
-"""Export for use elsewhere: an acoustic model, a recognizer for privasr transcribe, or N-best lists.
+r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lists.
 
     privasr export --in-model exp/ctc/am --out-torchscript model.pt --out-onnx model.onnx
-    privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \\
+    privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
 
-A model takes (features (N, T, F) float32, lengths (N,) int64) and gives (log_probs (N, T', C), lengths (N,)).
-recognizer.yaml says which model, graph, features and weights make up a recognizer; its paths are relative, so
-that a tree may be moved. CTM needs lists with word times. With --in-scores, what score_nbest wrote, Kaldi's
-archives have the costs of these LMs, too: lm_cost.NAME.
+A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths (N,)).
+recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
+moved. CTM needs lists with word times. With --in-scores, the output of lm_scores, Kaldi's archives
+also have the costs of these LMs: lm_cost.NAME.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
     cli.add_flags(
         lists,
         in_nbest="[DIR] nbest_<role>, with *.jsonl",
-        in_scores="[FILE...] of score_nbest",
+        in_scores="[FILE...] of lm_scores",
         out_kaldi="[DIR] words, ac_cost and lm_cost as text",
         out_ctm="[FILE] the best words with times",
         out_trn="[FILE] the best words",

@@ -1,7 +1,7 @@
 r"""Adapt a neural language model on the server, with the text of all clients together; nothing is private.
 
     python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir exp/fedlm/server \
-        --in-init exp/lm/char_lstm --config conf/finetune_lm.yaml --set confidences.way=token
+        --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set confidences.use=token
 
 Adam and batches of sentences with the clients' own loss, so that confidences are used as train_fedlm uses
 them.
@@ -37,9 +37,9 @@ def main() -> None:
     config = cli.load(FinetuneConfig, args)
     text = read_lines(args.in_dev_text) if args.in_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
-    if config.keep == "best" and not dev:
+    if config.select_epoch == "best" and not dev:
         raise ConfigError(
-            "--in-dev-text", "text to choose an epoch by", "none", "give it, or --set keep=last"
+            "--in-dev-text", "text to choose an epoch by", "none", "give it, or --set select_epoch=last"
         )
     clients = read_clients(args.in_clients)
     finetune(clients, dev, args.in_init, args.out_dir, config, choose_device(args.device))

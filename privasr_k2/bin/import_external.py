@@ -1,15 +1,15 @@
-"""Import what was made elsewhere: an acoustic model, or a recognizer's output as N-best lists.
+r"""Import an acoustic model, or a recognizer's output as N-best lists.
 
     privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir exp/theirs/am
-    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \\
+    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/theirs/nbest_test/1.jsonl
 
-The model, exported as TorchScript or ONNX (icefall), takes (features (N, T, F), lengths (N,)) and
-gives (log_probs (N, T', C), lengths (N,)) of CTC; its features must be those of compute_features. A
-TorchScript file is a program that will be run: import only what you trust.
+The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T, F),
+lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of compute_features.
+A TorchScript file is a program that will be run: import only files that you trust.
 
---in-cuts gives references and users; utterances of it that the output lacks become utterances without
-a path. Without it, the lists have no references. CTM and trn become lists of one hypothesis, without
+--in-cuts gives references and users. Its utterances that the output lacks become utterances without
+a path. Without it the lists have no references. CTM and trn become lists of one hypothesis without
 scores.
 """
 
@@ -54,9 +54,9 @@ def main() -> None:
 
 
 def _model(args: argparse.Namespace) -> None:
-    from privasr_k2.am.foreign import bring
+    from privasr_k2.am.exported import import_exported
 
-    spec = bring(args.raw_model, args.raw_tokens, args.out_dir)
+    spec = import_exported(args.raw_model, args.raw_tokens, args.out_dir)
     logging.getLogger(__name__).info("%s", spec)
 
 

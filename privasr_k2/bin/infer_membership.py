@@ -1,15 +1,17 @@
-r"""Run membership inference against teachers, and against models that are trained on all teachers' data.
+r"""Infer membership in the training data: of teachers in shards, or of single models.
 
-    python -m privasr_k2.bin.infer_membership --in-models exp/pate/teachers/{1,2,3} \
-        --in-shards exp/pate/shards/shards.json --in-feats data/feats_given --in-lang data/lang_char \
-        --out-membership exp/pate/membership_teachers.json --config conf/membership.yaml
-    python -m privasr_k2.bin.infer_membership --in-models exp/pate/student exp/dpsgd/am \
+    privasr verb infer_membership --in-models exp/pate/teachers/{1,2,3} \
+        --in-shards exp/pate/shards/shards.json --in-feats data/feats_given \
+        --in-lang data/lang_char --out-membership exp/pate/membership_teachers.json \
+        --config conf/pate.yaml#membership
+    privasr verb infer_membership --in-models exp/pate/student exp/dpsgd/am \
         --in-reference exp/public/am --in-feats data/feats_given --in-others data/feats_given \
-        --in-lang data/lang_char --out-membership exp/pate/membership.json --config conf/membership.yaml
+        --in-lang data/lang_char --out-membership exp/pate/membership.json \
+        --config conf/pate.yaml#membership
 
-With --in-shards the models are the teachers of the shards 1, 2, ..., or one folder of train_heads; else each
-is asked by itself who of --in-feats and of --in-others it has seen. No bound on epsilon follows. The output
-is for the owner.
+With --in-shards the models are the teachers of shards 1, 2, ..., or one folder of train_heads. Else
+each model is attacked alone: members are from --in-feats, non-members from --in-others. The attack
+gives no bound on epsilon. The output is private.
 """
 
 from __future__ import annotations
@@ -68,18 +70,18 @@ def main() -> None:
         return unit_losses(models.hypothesis_scores, cuts_of(feats, roles), lang, config, device)
 
     private = losses([args.in_feats], [config.private_role])
-    found: dict[str, Any] = {"unit": config.unit}
+    results: dict[str, Any] = {"unit": config.unit}
     if args.in_shards is not None:
         shards = read_shards(args.in_shards)
         if shards.unit != config.unit:
             raise ConfigError("unit", f"{shards.unit}, that of the shards", config.unit, "set it")
-        found["teachers"] = of_teachers(private, shards.roster, config)
+        results["teachers"] = of_teachers(private, shards.roster, config)
     else:
         others = losses(args.in_others, config.other_roles)
         names = names_of(args.in_models)
-        found["models"] = of_models(private, others, names, config, reference=bool(reference))
-    write_json(args.out_membership, found)
-    log.info("%s", found)
+        results["models"] = of_models(private, others, names, config, reference=bool(reference))
+    write_json(args.out_membership, results)
+    log.info("%s", results)
 
 
 if __name__ == "__main__":

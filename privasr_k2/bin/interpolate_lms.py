@@ -1,7 +1,7 @@
 r"""Interpolate language models linearly, with weights chosen by EM on dev text.
 
 --set form=dynamic: any models, mixed exactly (eq. 3 of turan2022); --out-lm is a JSON file that names them,
-for perplexity and score_nbest. --set form=static: ARPA files as one ARPA file. With a class LM among them its
+for perplexity and lm_scores. --set form=static: ARPA files as one ARPA file. With a class LM among them its
 root model takes part, and --out-lm is a class LM's folder with its names: one model for a first pass, but not
 eq. 3, since words and tags do not know each other's histories.
 
@@ -9,7 +9,7 @@ eq. 3, since words and tags do not know each other's histories.
 exact mixture with these weights (dev_ppl_exact). Words that a model does not know count in neither.
 
     python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
-        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/interpolate.yaml
+        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/classlm.yaml#interpolate
 """
 
 from __future__ import annotations

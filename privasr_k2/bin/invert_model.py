@@ -1,13 +1,13 @@
 r"""Reconstruct the features of words from a model or an ensemble, by gradients or by scores alone.
 
-    python -m privasr_k2.bin.invert_model --in-models exp/pate/teachers/1 --in-background data/feats_public \
+    privasr verb invert_model --in-models exp/pate/teachers/1 --in-background data/feats_public \
         --in-lang data/lang_char --out-inversion exp/pate/inversion/teacher_1.safetensors \
-        --config conf/inversion.yaml --set 'words=[STOP,YES]' attack=white_box
+        --config conf/pate.yaml#inversion --set 'words=[STOP,YES]' attack=white_box
 
-Several models are an ensemble: their probabilities are averaged. So are the heads of a folder of train_heads,
-or those that --set heads=[K,...] chooses. --set control=true attacks a randomly initialized model of the
-first one's form. --in-background is public speech: what the attacker knows. What is written is for the owner:
-no guarantee covers it, unless the model itself is a release.
+Several models are attacked as an ensemble, by the mean of their probabilities. So are the heads of a
+folder of train_heads, or those of --set heads=[K,...]. --set control=true attacks a randomly
+initialized model of the same form. --in-background is public speech that the attacker knows. The
+output is private, unless the model itself is a release.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def main() -> None:
     if config.control:
         known = (torch.from_numpy(value).to(device) for value in (background.mean, background.deviation))
         target = randomly_initialized(target.models[0], *known, seed=config.seed)
-    found = {}
+    inversions = {}
     for word, tokens in spelled.items():
-        found[word] = one = invert(target, word, tokens, background, config, device)
+        inversions[word] = best = invert(target, word, tokens, background, config, device)
         log.info(
             "%s: log P from %.2f to %.2f, %d frames, %d queries",
-            word, one.begun_at, one.log_likelihood, len(one.features), one.queries,
+            word, best.begun_at, best.log_likelihood, len(best.features), best.queries,
         )  # fmt: skip
-    write_inversion(args.out_inversion, found, background, config, len(target.models))
+    write_inversion(args.out_inversion, inversions, background, config, len(target.models))
 
 
 if __name__ == "__main__":

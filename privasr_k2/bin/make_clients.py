@@ -1,7 +1,8 @@
 r"""Turn recognized utterances into the text of clients: by speaker, or dealt to devices by Zipf's law.
 
     python -m privasr_k2.bin.make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
-        --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz --config conf/clients.yaml
+        --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
+        --config conf/fedlm.yaml#clients
 
 Reads N-best lists with confidences (apply_confidence); each utterance gives its best hypothesis, or with
 text=ref its reference. Where nothing was recognized, --in-cuts has what was said (text=ref). --out-text has

@@ -1,7 +1,7 @@
 r"""Collect public name lists from public tagged text: per.txt org.txt loc.txt misc.txt.
 
     python -m privasr_k2.bin.make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
-        --out-lists data/public_lists --config conf/name_lists.yaml
+        --out-lists data/public_lists --config conf/classlm.yaml#name_lists
 
 The text must be public: a list that was made from private text is a release. Names stand in alphabetical
 order, so that it tells no counts, normalized.
@@ -13,6 +13,7 @@ import logging
 from dataclasses import dataclass
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, Count
 from privasr_k2.fileio import atomic_path, write_text
 from privasr_k2.text.entities import CLASSES
 from privasr_k2.text.name_lists import choose_names, date_words, names_of
@@ -22,8 +23,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class NameListConfig:
-    """Limits on the names taken; defaults in ``conf/name_lists.yaml``.
+class NameListConfig(Checked):
+    """Limits on the names taken; defaults in ``conf/classlm.yaml#name_lists``.
 
     Args:
         at_least: how often a name must stand in the text.
@@ -31,15 +32,9 @@ class NameListConfig:
         dates: whether words of dates and times are added to ``MISC``.
     """
 
-    at_least: int
-    most_words: int
+    at_least: Count
+    most_words: Count
     dates: bool
-
-    def __post_init__(self) -> None:
-        if self.at_least < 1 or self.most_words < 1:
-            raise ValueError(
-                f"at_least and most_words must be at least 1, got {self.at_least} and {self.most_words}"
-            )
 
 
 def main() -> None:

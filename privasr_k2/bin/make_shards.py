@@ -1,11 +1,12 @@
-r"""Deal private data out to teachers: disjoint shards by speaker or utterance.
+r"""Split private data into disjoint shards by speaker or utterance, one for each teacher.
 
-    python -m privasr_k2.bin.make_shards --in-private-feats data/feats_private \
+    privasr verb make_shards --in-private-feats data/feats_private \
         --in-public-dev data/feats_public --out-dir exp/pate/shards \
-        --config conf/shards.yaml --set teachers=15 unit=speaker
+        --config conf/pate.yaml#shards --set teachers=15 unit=speaker
 
-Writes shard_1/ ... shard_I/, each a features folder for train_am (train: its units; dev: the public part),
-and shards.json. --in-public-roster names all units, a line each, where some of them may have no data.
+--out-dir gets shards.json and the features folders shard_1/ ... shard_I/. Their role train holds the
+units of the shard, their role dev the public part. --in-public-roster lists all units, one a line,
+where some of them may have no data.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 r"""Prepare federated marginals: whose utterances are whose and in which order, or the background unigrams u.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
-        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp_timeline.yaml --set client=speaker
+        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set client=speaker
     privasr verb prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
-        --config conf/fmp_timeline.yaml --set client=prefix
+        --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
 --out-timeline: of lists, or of text without audio (cuts or tagged text), which --out-nbest gets as
 lists of one hypothesis each. Logs table 1 of [liu2020] for these utterances.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \
-        --out-background exp/fmp/background.safetensors --config conf/fmp_background.yaml
+        --out-background exp/fmp/background.safetensors --config conf/fmp.yaml#fmp_background
 
 --out-background: u of [liu2020, eq. 2], of text as train_lm reads it: that of the cuts of the role
 train and lm_text.txt.gz, or --raw-text in place of the latter; or, in place of both, the files of

@@ -6,7 +6,7 @@ with corpus_words=false without those of lm_text.txt.gz, too. Phones come from t
 then CMUdict, then espeak-ng.
 
     python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
-        --config conf/lang.yaml --set units=phone
+        --config conf/common.yaml#lang --set units=phone
 """
 
 from __future__ import annotations

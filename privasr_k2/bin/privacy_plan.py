@@ -12,7 +12,7 @@ r"""Print what a setting costs before anything is trained, or which noise or how
       --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
 
   python -m privasr_k2.bin.privacy_plan --kind queries --out-plan exp/pate/plan.json \
-      --config conf/vote_plan.yaml --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8] delta=1e-5
+      --config conf/pate.yaml#vote_plan --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8] delta=1e-5
 
 Of --noise, --rounds and --epsilon give two: the third follows. Epsilon is printed by Rényi DP (RDP) and by
 privacy loss distributions (PLD, tight); smaller is stronger. With --max-epsilon it fails where it costs more.
@@ -26,8 +26,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
 
-from privasr_k2 import config
+from privasr_k2 import config, sections
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_json
@@ -65,9 +67,7 @@ def main() -> None:
     cli.add_config(made)
     cli.add_flags(made, out_plan="[FILE] the plan as JSON")
     args = cli.parse(made)
-    if "kind=queries" in args.set:  # as recipes give it
-        args.kind, args.set = "queries", [value for value in args.set if value != "kind=queries"]
-    if args.kind == "queries":
+    if args.kind == "queries" or (args.config and args.kind is None and _names_queries(args.config)):
         _queries(args)
         return
 
@@ -84,6 +84,11 @@ def main() -> None:
     if args.out_plan is not None:
         write_json(args.out_plan, found.to_json())
     print("\n".join(found.lines()))
+
+
+def _names_queries(files: Sequence[Path]) -> bool:
+    lines = [line for file in files for line in sections.read(file).splitlines()]
+    return any(line.startswith("kind: queries") for line in lines)
 
 
 def _queries(args: argparse.Namespace) -> None:

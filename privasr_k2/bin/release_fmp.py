@@ -3,12 +3,13 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
     python -m privasr_k2.bin.release_fmp --in-private-nbest exp/x/nbest_test \
         --in-private-timeline exp/fmp/timeline_test.jsonl --in-public-lm exp/x/lm/transformer \
         --out-release exp/fmp/user_1/marginals.safetensors --out-privacy exp/fmp/user_1/privacy.json \
-        --ledger privacy/ledger.json --config conf/fmp_release.yaml --set data=mini/test unit=user epsilon=1
+        --ledger privacy/ledger.json \
+        --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
 Counts of the public vocabulary, clipped unit by unit, with discrete noise; rescore_fmp --in-release reads
 them. A killed run is continued with the same noise, and spends nothing more.
 
-With --in-public-background and conf/fmp_published.yaml, for comparison only: eq. 8 and 9 of liu2020 as
+With --in-public-background and conf/fmp.yaml#fmp_published, for comparison only: eq. 8 and 9 of liu2020 as
 published. Nothing is clipped, so that the guarantee in privacy.json is for units of at most ``words`` words,
 and that epsilon is far above the published one.
 """

@@ -5,15 +5,17 @@ probability), or from the automaton that train_class_lm wrote (CLASS.txt, with -
 and the root model stay as they are.
 
     python -m privasr_k2.bin.replace_names --in-graph data/graph_class --in-lang data/lang_phone \\
-        --in-names contacts/ --out-dir data/graph_user1 --config conf/replace_names.yaml
+        --in-names contacts/ --out-dir data/graph_user1 --config conf/classlm.yaml#replace_names
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Annotated
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, ShareBelowOne, one_of
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.class_pieces import replace_names
 from privasr_k2.graph.hlg import save_graph
@@ -26,8 +28,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ReplaceNamesOptions:
-    """Order of the names of a list; defaults in ``conf/replace_names.yaml``.
+class ReplaceNamesOptions(Checked):
+    """Order of the names of a list; defaults in ``conf/classlm.yaml#replace_names``.
 
     Args:
         sub_lm: ``tree``, ``bigram`` or ``unigram``.
@@ -35,15 +37,9 @@ class ReplaceNamesOptions:
         with_tlg: whether to make the graph for Kaldi's decoders, too.
     """
 
-    sub_lm: str
-    unknown_mass: float
+    sub_lm: Annotated[str, one_of(*KINDS)]
+    unknown_mass: ShareBelowOne
     with_tlg: bool
-
-    def __post_init__(self) -> None:
-        if self.sub_lm not in KINDS:
-            raise ValueError(f"sub_lm must be one of {' '.join(KINDS)}, got {self.sub_lm!r}")
-        if not 0 <= self.unknown_mass < 1:
-            raise ValueError(f"unknown_mass must be in [0, 1), got {self.unknown_mass}")
 
 
 def main() -> None:

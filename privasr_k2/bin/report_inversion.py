@@ -3,7 +3,7 @@ r"""Compare what invert_model found with private speech, and with the same words
     python -m privasr_k2.bin.report_inversion --in-inversions exp/inversion/{teacher_1,control}.safetensors \
         --in-members exp/shards/shard_1 --in-others data/feats_given --in-lang data/lang_char \
         --out-values exp/inversion/inversion.json --out-picture exp/inversion/figure7.svg \
-        --config conf/report_inversion.yaml
+        --config conf/pate.yaml#report_inversion
 
 --in-members: one features folder for all inversions, or one for each: who is in the model's training.
 --in-aligner: a public CTC model that cuts the words out of longer utterances; without it they count only

@@ -3,17 +3,17 @@ r"""Score N-best lists with an LM that federated marginals adapt, round by round
     privasr verb rescore_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
-        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml --set rounds=10
+        --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
---out-scores: as score_nbest writes them; rescore_nbest takes them with the weights of the unadapted model,
-whose name they have. --in-plain: what score_nbest gave, so that unnormalized scores need no model again.
+--out-scores: as lm_scores writes them; select_nbest takes them with the weights of the unadapted model,
+whose name they have. --in-plain: what lm_scores gave, so that unnormalized scores need no model again.
 --in-release: global marginals of release_fmp in place of the exact average. --out-run: settings and, where
 scores are normalized, perplexities of the best hypotheses by round and client.
 
     privasr verb rescore_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
-        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml
+        --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
 
 --out-choice: lambda, and alpha, beta and sigma where several are listed, chosen on dev.
 criterion=errors: word errors of rescoring with the weights of the unadapted models; the adapted one
@@ -43,8 +43,8 @@ def main() -> None:
         in_nbest="DIR with *.jsonl",
         in_timeline="FILE of prepare_fmp",
         in_lm="LM of train_lm, or an ARPA file",
-        in_background="FILE of make_background",
-        in_plain="[FILE] of score_nbest with the same LM",
+        in_background="FILE of prepare_fmp",
+        in_plain="[FILE] of lm_scores with the same LM",
     )
     scores = made.add_argument_group("to score")
     cli.add_flags(

@@ -1,11 +1,11 @@
 """Rescore whole lattices with a language model, n-gram or neural, and write N-best lists with its scores.
 
     python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm \\
-        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore_lattices.yaml
+        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore.yaml#rescore_lattices
 
 The search mixes the LM's scores with the graph's (neural_share) at the LM weight and the insertion penalty
-that the lattices were made with. Weights for the lists are chosen on dev afterwards: score_nbest,
-tune_rescoring. Merged histories make the lists' LM scores approximate; score_nbest gives the exact ones.
+that the lattices were made with. Weights for the lists are chosen on dev afterwards: lm_scores,
+tune_rescoring. Merged histories make the lists' LM scores approximate; lm_scores gives the exact ones.
 """
 
 from __future__ import annotations

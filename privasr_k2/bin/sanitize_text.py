@@ -3,7 +3,7 @@ r"""Replace the names of tagged text by names of public lists, tag them, or leav
     python -m privasr_k2.bin.sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
         --in-public-lists data/manifests/public_lists --out-dir exp/sanitized \
         --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
-        --config conf/sanitize.yaml --set data=mini/train
+        --config conf/classlm.yaml#sanitize --set data=mini/train
 
 Writes to --out-dir: sanitized.jsonl.gz (tagged text), text.txt.gz (its sentences), class_text.txt.gz (names
 as <PER> and its like), about.json. What was replaced by what is not written, nor who said what: texts have

@@ -1,13 +1,13 @@
-r"""Part speech by people: a private side, a public side with its texts, and a public pool without texts.
+r"""Split a corpus by speakers into private speech, public speech and a public pool without texts.
 
-    python -m privasr_k2.bin.split_speech --in-feats data/feats_fbank \
-        --in-public-train data/public/feats_fbank --out-dir data/sides_fbank \
-        --config conf/split_speech.yaml --set 'pool_speakers=[anna,bert]'
+    privasr verb split_speech --in-feats data/feats_fbank --in-public-train data/public/feats_fbank \
+        --out-dir data/sides_fbank --config conf/pate.yaml#split_speech \
+        --set 'pool_speakers=[anna,bert]'
 
-Writes private/ and public/ (roles train and dev), pool/ (role pool) and sides.json, which names the people of
-each side: that is public. A pool that the corpus has is taken; otherwise it is speakers of train, named, or
-drawn by pool_share. In the same way --in-public-train, or speakers of train, are the public side. The
-corpus's dev is taken to be public.
+--out-dir gets private/ and public/ (roles train and dev), pool/ (role pool) and sides.json, which
+names the speakers of each. All of that but private/ is public, as is the corpus's dev. The pool is
+that of the corpus. Otherwise it has the named speakers of train, or a drawn pool_share of them.
+Likewise the public speech is --in-public-train, or speakers of train.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 
 from privasr_k2.bin import cli
-from privasr_k2.data.sides import SidesConfig, split_speech
+from privasr_k2.data.private_public_split import SplitConfig, split_speech
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def main() -> None:
     )
     cli.add_config(made)
     args = cli.parse(made)
-    config = cli.load(SidesConfig, args)
+    config = cli.load(SplitConfig, args)
     for side, speakers in split_speech(
         args.in_feats, args.out_dir, config, public_feats=args.in_public_train
     ).items():

@@ -1,7 +1,7 @@
 r"""Part tagged text by users: background, adaptation parts of several sizes, dev and test.
 
     python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
-        --out-dir data/split --config conf/split_text.yaml --set sizes=[12,15,20]
+        --out-dir data/split --config conf/classlm.yaml#split_text --set sizes=[12,15,20]
 
 Writes background, adapt_12 and its like, dev and test as *.jsonl.gz (tagged text), and about.json: sizes, and
 minutes of speech, users, words and entities of each part. Text of --in-text joins the role train. Adaptation

@@ -1,12 +1,12 @@
 r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 
     python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
-        --out-text data/tagged/dev.jsonl.gz --config conf/tag_entities.yaml --set normalize=spoken
+        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set normalize=spoken
     python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged \
-        --config conf/tag_entities.yaml
+        --config conf/classlm.yaml#tag_entities
 
     privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
-        --config conf/tag_entities.yaml --set taggers=[gold]
+        --config conf/classlm.yaml#tag_entities --set taggers=[gold]
 
 A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well), plain, a sentence a line, or in the CoNLL
 format. Of a folder of --raw-conll all *.conll and *.conll.txt beneath it are taken, gzipped or not;

@@ -1,10 +1,14 @@
-"""Train an acoustic model, or continue a training that was interrupted.
+r"""Train an acoustic model, or continue an interrupted training.
 
-Reads the cuts of the roles train and dev from --in-feats, and tokens and pronunciations from --in-lang;
-writes checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
-The first YAML file says which kind: conf/am_ctc.yaml, am_rnnt.yaml, am_ctc_attention.yaml or am_las.yaml.
-For several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
-torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
+    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char --out-dir exp/ctc/am \
+        --config conf/ctc.yaml#am_ctc
+
+--in-feats has the roles train and dev, --in-lang tokens and pronunciations. --out-dir gets
+checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
+of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention or am_las. For
+several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
+
+    torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
 
 from __future__ import annotations

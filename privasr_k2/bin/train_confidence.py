@@ -1,7 +1,8 @@
 """Train a classifier that tells how probably each recognized word is correct, and calibrate it.
 
     python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights exp/x/weights.json \\
-        --in-manifests data/manifests --out-model exp/x/confidence/model --config conf/confidence.yaml
+        --in-manifests data/manifests --out-model exp/x/confidence/model \\
+        --config conf/confidence.yaml#confidence
 
 The lists need references, of utterances that the recognizer was not trained on. Calibration is fitted on
 the words of --in-calibration, which are of other utterances; without it, by cross-fitting over users.
@@ -32,7 +33,7 @@ def main() -> None:
     made = cli.parser(
         __doc__,
         in_nbest="DIR lists with references",
-        in_scores="[FILE...] of score_nbest",
+        in_scores="[FILE...] of lm_scores",
         in_calibration="[DIR] other lists with references",
         in_calibration_scores="[FILE...]",
         in_weights="[FILE] weights.json of the first pass",

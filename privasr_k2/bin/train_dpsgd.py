@@ -1,14 +1,15 @@
-r"""Train an acoustic model by DP-SGD on private speech, or continue a training that was interrupted.
+r"""Train an acoustic model by DP-SGD on private speech, or continue an interrupted training.
 
-    python -m privasr_k2.bin.train_dpsgd --in-private-feats data/feats_fbank \
+    privasr verb train_dpsgd --in-private-feats data/feats_fbank \
         --in-public-dev data/feats_public --in-lang data/lang_char --in-init exp/pate/public \
-        --out-dir exp/dpsgd/eps8 \
-        --out-privacy exp/dpsgd/eps8_privacy.json --ledger privacy/ledger.json --config conf/dpsgd.yaml \
+        --out-dir exp/dpsgd/eps8 --out-privacy exp/dpsgd/eps8_privacy.json \
+        --ledger privacy/ledger.json --config conf/pate.yaml#dpsgd \
         --set data=an4/train unit=speaker epsilon=8
 
-Reads the role train of --in-private-feats, and of --in-public-dev the role dev, for the log alone. The model
-begins as --in-init, with its form, normalization and tokens. Without epsilon and noise it makes no claim, and
-needs neither --out-privacy nor --ledger. Writes to --out-dir what train_am writes, and dpsgd.json.
+The training reads role train of --in-private-feats. Role dev of --in-public-dev is only scored. The
+model has the form, normalization and tokens of --in-init. Without epsilon and noise there is no
+guarantee, and --out-privacy and --ledger are omitted. --out-dir gets what train_am writes, and
+dpsgd.json.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main() -> None:
     )
     made.add_argument(
         *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
-        help="model to begin with",
+        help="initial model",
     )  # fmt: skip
     cli.add_flags(
         made,
@@ -75,14 +76,14 @@ def main() -> None:
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
             for line in guarantees([spent])[0].lines():
                 log.info(line)
-            made_release = release.begin(
+            release_block = release.begin(
                 args.ledger,
                 beside=args.out_privacy,
                 spending=spent,
                 fingerprint=fingerprint,
                 max_epsilon=args.max_epsilon,
             )
-            begun = stack.enter_context(made_release)
+            begun = stack.enter_context(release_block)
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

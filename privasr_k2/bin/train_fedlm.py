@@ -2,13 +2,15 @@ r"""Adapt a neural language model on the text of clients by federated training, 
 killed.
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
-        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all --config conf/fedlm.yaml --set rounds=50
+        --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
+        --config conf/fedlm.yaml#fedlm --set rounds=50
 
 With privacy.noise above 0 it is a release for each client, and needs --out-privacy and --ledger:
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
-        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json --config conf/fedlm.yaml \
+        --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json \
+        --config conf/fedlm.yaml#fedlm \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
 
 Where clients cannot be sampled at random, they come in a fixed order, and noise that is correlated over
@@ -53,7 +55,7 @@ def main() -> None:
     from privasr_k2.federated.clients import read_clients
     from privasr_k2.federated.fedlm_tuning import read_rates
     from privasr_k2.federated.settings import FedLmConfig, spending
-    from privasr_k2.federated.train import neutral, open_start, paper_epsilon, train_fedlm
+    from privasr_k2.federated.train import load_initial, neutral, paper_epsilon, train_fedlm
     from privasr_k2.federated.weighting import prepare
     from privasr_k2.privacy import release
     from privasr_k2.privacy.spending import guarantees, shown
@@ -69,19 +71,19 @@ def main() -> None:
     clients = read_clients(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
-    if config.keep == "best" and not dev:
-        way_out = "give it, or --set keep=last"
+    if config.select_round == "best" and not dev:
+        way_out = "give it, or --set select_round=last"
         raise ConfigError("--in-public-dev-text", "text to choose a round by", "none", way_out)
     config.sampling_for(len(clients))
     # All that can be wrong with the inputs is found before anything is spent.
-    begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
-    prepare(clients, open_start(args.in_public_init, **begin_with)[1], config.confidences)
+    begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
+    prepare(clients, load_initial(args.in_public_init, **begin_with)[1], config.confidences)
     spent = spending(config, len(clients)) if config.claims else None
     with join(args.device) as process, ExitStack() as stack:
         begun = None
         if spent is not None and process.leads:
             inputs = [args.in_private_clients, args.in_public_init]
-            if config.keep == "best":
+            if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
             made_release = release.begin(
                 args.ledger,

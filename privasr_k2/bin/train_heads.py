@@ -1,10 +1,12 @@
-r"""Train a teacher for every shard as a head of one public model: hundreds at once, on frozen layers.
+r"""Train a teacher for each shard as a head on the frozen lower layers of one public model.
 
-    python -m privasr_k2.bin.train_heads --in-shards exp/pate/shards --in-model exp/pate/public/am \
-        --in-lang data/lang_char --out-dir exp/pate/heads --config conf/heads.yaml --set trained=last_block
+    privasr verb train_heads --in-shards exp/pate/shards --in-model exp/pate/public/am \
+        --in-lang data/lang_char --out-dir exp/pate/heads --config conf/pate.yaml#heads \
+        --set trained=last_block
 
-Writes heads.safetensors, encoder/ (the public model), shards.json and heads.yaml. A run that was killed goes
-on with the heads that it has not finished. The folder is private: nothing of it is to be published.
+Hundreds of heads are trained at once. --out-dir gets heads.safetensors, encoder/ (the public model),
+shards.json and heads.yaml. An interrupted run continues with the unfinished heads. The folder is
+private: do not publish any of it.
 """
 
 from __future__ import annotations

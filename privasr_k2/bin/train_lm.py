@@ -4,12 +4,12 @@ Reads text as train_ngram does: that of the cuts of the role train and lm_text.t
 place of the latter; or, in place of both, the files of --in-text. Epochs are scored on the cuts of the role
 dev, or on --in-dev. The vocabulary is that of the language folder, other words count as <unk>. A model of
 --in-init is trained further, as a whole or, with trained=output, in its softmax alone. The first YAML file
-says which kind: conf/lm_lstm.yaml, conf/lm_char_lstm.yaml or conf/lm_transformer.yaml. Writes checkpoints/,
+says which kind: section lm_lstm, lm_char_lstm or lm_transformer of conf/common.yaml. Writes checkpoints/,
 train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir. For several GPUs start
 it with torchrun, as train_am.
 
     python -m privasr_k2.bin.train_lm --in-manifests data/manifests --in-lang data/lang_phone \\
-        --out-dir exp/lm_lstm --config conf/lm_lstm.yaml --set epochs=5
+        --out-dir exp/lm_lstm --config conf/common.yaml#lm_lstm --set epochs=5
 """
 
 from __future__ import annotations

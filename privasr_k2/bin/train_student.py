@@ -1,14 +1,16 @@
-r"""Train a student on a public pool and its voted labels, or continue a training that was interrupted.
+r"""Train a student on a public pool and its voted labels, or continue an interrupted training.
 
-    python -m privasr_k2.bin.train_student --in-public-pool data/feats_fbank --in-labels exp/x/labels.jsonl \
-        --in-public-feats data/feats_fbank --in-public-lang data/lang_char --in-public-init exp/x/public \
-        --out-dir exp/x/student --config conf/am_rnnt.yaml conf/student.yaml --set epochs=20
+    privasr verb train_student --in-public-pool data/feats_fbank --in-labels exp/x/labels.jsonl \
+        --in-public-feats data/feats_fbank --in-public-lang data/lang_char \
+        --in-public-init exp/x/public --out-dir exp/x/student \
+        --config conf/pate.yaml#am_rnnt conf/pate.yaml#student --set epochs=20
 
-Of --in-public-pool the role student.pool_role is read, but not its texts; of --in-public-feats dev and, where
-student.labelled_role names one, public transcripts to train on. --in-public-nbest: N-best lists of the pool
-by a public model, for student.ways=[self_training]; without --in-labels these are all there is: a control. Of
-several ways that with the fewest errors on dev is kept. Writes to --out-dir what train_am writes (checkpoints
-in ways/<way>/), and student.json. For several processes start it with torchrun, as train_am.
+The loss is privasr_k2.pate.distillation.student_loss. Texts of the pool are never read.
+student.labeled_role names a part of --in-public-feats whose transcripts are trained on, too.
+student.unlabeled_data=[self_training] reads --in-public-nbest, N-best lists of the pool by a public
+model. Without --in-labels the student learns these alone, as a control. Of several values of
+unlabeled_data the one with the fewest errors on dev is kept. --out-dir gets what train_am writes,
+with checkpoints in ways/, and student.json. For several processes start it with torchrun, as train_am.
 """
 
 from __future__ import annotations
@@ -44,11 +46,11 @@ def main() -> None:
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(config_of(kind_of(args.config)), args)
-    role = config.student.labelled_role
+    role = config.student.labeled_role
     given = StudentInputs(
         pool=load_cuts(args.in_public_pool, config.student.pool_role),
         labels={} if args.in_labels is None else read_labels(args.in_labels),
-        labelled=load_cuts(args.in_public_feats, role) if role else None,
+        labeled=load_cuts(args.in_public_feats, role) if role else None,
         lists=None if args.in_public_nbest is None else read_nbest(args.in_public_nbest),
         dev=load_cuts(args.in_public_feats, "dev"),
         lang=load_lang(args.in_public_lang),

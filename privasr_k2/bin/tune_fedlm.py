@@ -3,7 +3,7 @@ others is scored.
 
     python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
         --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates exp/rates.json \
-        --config conf/fedlm.yaml conf/fedlm_tune.yaml --set rounds=50
+        --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
 
 What is written is for train_fedlm --in-public-rates. Nothing is released: with privacy.clip and privacy.noise
 the rates are those for as much noise, and still nothing of the clients that the training is for is read.
@@ -35,20 +35,20 @@ def main() -> None:
     from privasr_k2.federated.clients import read_clients
     from privasr_k2.federated.fedlm import chosen_parameters
     from privasr_k2.federated.settings import FedLmConfig
-    from privasr_k2.federated.train import open_start
+    from privasr_k2.federated.train import load_initial
     from privasr_k2.training.distributed import join
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(fedlm_tuning.TunedConfig, args)
-    begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
+    begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
     clients, dev = fedlm_tuning.divide(
         read_clients(args.in_clients), read_clients(args.in_scored), config.by, config.seed
     )
-    vocabulary = open_start(args.in_init, **begin_with)[1]
+    vocabulary = load_initial(args.in_init, **begin_with)[1]
     with join(args.device) as process:
 
         def make_trainer(chosen: FedLmConfig) -> LocalTrainer:
-            model = open_start(args.in_init, **begin_with)[0].to(process.device)
+            model = load_initial(args.in_init, **begin_with)[0].to(process.device)
             return LocalTrainer(model, chosen_parameters(model, chosen.trained), chosen.client, chosen.seed)
 
         found = fedlm_tuning.tune(make_trainer, clients, dev, vocabulary, config, process)

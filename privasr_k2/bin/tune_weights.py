@@ -2,7 +2,7 @@ r"""Choose weights with the fewest errors on dev: of a first pass, or of rescori
 
     privasr verb tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
     privasr verb tune_weights --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
-        exp/x/ngram_dev.safetensors --config conf/rescore.yaml --out-weights exp/x/rescoring.json
+        exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
 
 --in-hyps: LM weight and insertion penalty of decode's grid. Of points with equally many errors the
 smallest LM weight is taken, then the insertion penalty nearest to 0. --in-nbest, --in-scores: how
@@ -36,7 +36,7 @@ def main() -> None:
     cli.add_flags(source, in_hyps="[DIR] decode_dev, with *.jsonl", in_nbest="[DIR] nbest_dev, with *.jsonl")
     cli.add_flags(
         made,
-        in_scores="[FILE...] of score_nbest",
+        in_scores="[FILE...] of lm_scores",
         in_manifests="[DIR] references, and what is scored",
         out_weights="FILE weights.json, rescoring.json",
     )

@@ -1,18 +1,18 @@
-r"""Release labels of public utterances token by token: teachers vote for what follows the answers so far.
+r"""Release labels of public utterances token by token: teachers vote for the token after each prefix.
 
-    python -m privasr_k2.bin.vote_tokens --in-private-teachers exp/pate/teachers --in-shards exp/pate/shards \
-        --in-feats data/feats_pool --out-dir exp/pate/tokens_8 --out-privacy exp/pate/tokens_8_privacy.json \
-        --ledger privacy/ledger.json --config conf/pate.yaml conf/vote_tokens.yaml \
+    privasr verb vote_tokens --in-private-teachers exp/pate/teachers \
+        --in-private-shards exp/pate/shards --in-public-feats data/feats_pool \
+        --out-dir exp/pate/tokens_8 --out-privacy exp/pate/tokens_8_privacy.json \
+        --ledger privacy/ledger.json --config conf/pate.yaml#pate conf/pate.yaml#vote_tokens \
         --set data=mini/train noise=20 epsilon=8
 
-Every token costs an answer, but for those that a public model (--in-public-model) is sure of. Each batch is
-written before the next is drawn, and never drawn again. With epsilon=.inf there is no noise and no release:
-leave out --out-privacy and --ledger.
+Each token costs an answer, except those to which --in-public-model gives the probability
+public_threshold or more. A batch is written before the next is drawn, and never drawn again. With
+epsilon=.inf there is no noise and no guarantee; then omit --out-privacy and --ledger.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 
 from privasr_k2.bin import cli
@@ -23,7 +23,7 @@ def main() -> None:
     made = cli.parser(__doc__, in_private_teachers="DIR the ensemble")
     made.add_argument(
         *("--in-shards", "--in-private-shards"), dest="in_shards", type=Path, required=True, metavar="DIR",
-        help="of make_shards",
+        help="output of make_shards",
     )  # fmt: skip
     made.add_argument(
         *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
@@ -47,21 +47,19 @@ def main() -> None:
     from privasr_k2.data.manifests import load_cuts
     from privasr_k2.errors import ConfigError
     from privasr_k2.pate.loading import open_ensemble
-    from privasr_k2.pate.proposals import check_public
-    from privasr_k2.pate.releases import spending_of
+    from privasr_k2.pate.nbest_hypotheses import check_public
     from privasr_k2.pate.shards import read_shards
     from privasr_k2.pate.tokens import TOKEN, TokenVotesConfig, chosen, release_tokens, settle_tokens
-    from privasr_k2.pate.verbs import check_flags, print_plan, print_result
-    from privasr_k2.privacy import release
+    from privasr_k2.pate.verbs import begin_release, check_flags, print_plan, print_result
     from privasr_k2.training.distributed import choose_device
 
     config = cli.load(TokenVotesConfig, args)
     check_flags(config, args.out_privacy, args.ledger)
-    if (args.in_public_model is None) != (config.sure == 1):
+    if (args.in_public_model is None) != (config.public_threshold == 1):
         raise ConfigError(
-            "sure",
+            "public_threshold",
             "below 1 with --in-public-model, else 1",
-            f"{config.sure}",
+            f"{config.public_threshold}",
             "correct the value, or the flag",
         )
     torch.set_num_threads(args.num_jobs)
@@ -75,25 +73,13 @@ def main() -> None:
         public = load_recognizer(args.in_public_model, device)
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
     who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster), "teachers": shards.teachers}
-    with ExitStack() as stack:
-        begun = None
-        if config.claims:
-            made_release = release.begin(
-                args.ledger,
-                beside=args.out_privacy,
-                spending=spending_of(config, setting, **who),
-                fingerprint=release.fingerprint_of(
-                    config,
-                    [
-                        *(args.in_private_teachers, args.in_shards, args.in_feats),
-                        *filter(None, [args.in_public_model]),
-                    ],
-                ),
-                max_epsilon=args.max_epsilon,
-            )
-            begun = stack.enter_context(made_release)
-        told = release_tokens(args.out_dir, ensemble, cuts, shards, setting, config, device, begun, public)
-        print_result(told, begun)
+    inputs = [args.in_private_teachers, args.in_shards, args.in_feats]
+    inputs += filter(None, [args.in_public_model])
+    with begin_release(args, config, setting, who, inputs) as release:
+        summary = release_tokens(
+            args.out_dir, ensemble, cuts, shards, setting, config, device, release, public
+        )
+        print_result(summary, release)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def evaluate(
                 "compare confidences of one recognizer's words; another one is a group of its own",
             )
         known.append((system, targets, values))
-    found = []
+    results = []
     for group, members in groups.items():
         names = [system for system, _, _ in members]
         if missing := [name for name in baselines if name not in names]:
@@ -135,8 +135,8 @@ def evaluate(
                 f"no {missing[0]}",
                 "add its lists",
             )
-        found += _evaluate_group(group, members, options, list(baselines) or names[:1])
-    return found
+        results += _evaluate_group(group, members, options, list(baselines) or names[:1])
+    return results
 
 
 def _evaluate_group(
@@ -184,18 +184,18 @@ def reliability(confidences: np.ndarray, correct: np.ndarray, num_bins: int) -> 
 
 
 def _confidences(lists: NbestLists) -> np.ndarray:
-    found: list[float] = []
-    for one in lists.lists:
-        for hyp in one.hyps[:1]:
+    confidences: list[float] = []
+    for nbest in lists.lists:
+        for hyp in nbest.hyps[:1]:
             if hyp.words and hyp.confidences is None:
                 raise DataError(
-                    lists.lines[one.id],
+                    lists.lines[nbest.id],
                     "word confidences",
-                    f"none for {one.id}",
+                    f"none for {nbest.id}",
                     "give the lists of apply_confidence",
                 )
-            found.extend(hyp.confidences or ())
-    return np.array(found, dtype=np.float64)
+            confidences.extend(hyp.confidences or ())
+    return np.array(confidences, dtype=np.float64)
 
 
 def _same(one: Targets, other: Targets) -> bool:

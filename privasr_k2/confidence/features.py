@@ -1,4 +1,4 @@
-"""What a classifier is told about each recognized word: numbers that any recognizer's N-best lists give.
+"""Features of each recognized word for a classifier: numbers from any recognizer's N-best lists.
 
 ==========================  ================================================================================
 confidence                  log-odds of the recognizer's own confidence (a lattice posterior), clipped
@@ -97,7 +97,7 @@ def word_features(
     Raises:
         DataError: no list has a word.
     """
-    hyps = [hyp for one in lists.lists for hyp in one.hyps]
+    hyps = [hyp for nbest in lists.lists for hyp in nbest.hyps]
     words = [word for hyp in hyps for word in hyp.words.split()]
     if not words:
         raise DataError(lists.place, "recognized words", "none", "look at the first pass")
@@ -126,7 +126,7 @@ def word_features(
         columns["pause_after"] = np.log(np.clip(after, _SHORTEST, _LONGEST_PAUSE))
     if all(hyp.depths is not None for hyp in spoken):
         columns["depth"] = np.log(np.array([d for hyp in spoken for d in hyp.depths or ()]))
-    columns[AGREEMENT] = np.concatenate([agreement(one, settings) for one in lists.lists if one.hyps])
+    columns[AGREEMENT] = np.concatenate([agreement(nbest, settings) for nbest in lists.lists if nbest.hyps])
     # An LM scores each hypothesis's words and its end.
     at = np.arange(len(words)) + np.repeat(np.arange(len(counts)), counts)
     for name, log_probs in sorted(lm_log_probs.items()):
@@ -204,11 +204,11 @@ def _places(best: Hypothesis, hyp: Hypothesis) -> list[tuple[int, int]]:
         starts = [round(_MILLISECONDS * start) for start, _ in hyp.times]
         ends = [round(_MILLISECONDS * end) for _, end in hyp.times]
         return [(start, max(end, start + 1)) for start, end in zip(starts, ends)]
-    found, seen = [], 0
-    for said, word in align(best.words.split(), hyp.words.split()):
-        seen += said is not None
+    places, seen = [], 0
+    for best_word, word in align(best.words.split(), hyp.words.split()):
+        seen += best_word is not None
         if word is not None:
             # A word that the best hypothesis lacks lies between two of its words.
-            place = 2 * seen + (said is None)
-            found.append((place, place + 1))
-    return found
+            position = 2 * seen + (best_word is None)
+            places.append((position, position + 1))
+    return places

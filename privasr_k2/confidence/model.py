@@ -13,14 +13,16 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
 from privasr_k2.confidence import calibration
 from privasr_k2.confidence.calibration import Calibrator
 from privasr_k2.confidence.features import AGREEMENT, CONFIDENCE, FeatureSettings, WordFeatures
 from privasr_k2.confidence.targets import targets_of
+from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_json, write_json
 from privasr_k2.randomness import stream
@@ -40,8 +42,8 @@ _CONFIDENCE_DIGITS = 6
 
 
 @dataclass(frozen=True)
-class ConfidenceConfig:
-    """How a confidence model is trained; defaults in ``conf/confidence.yaml``.
+class ConfidenceConfig(Checked):
+    """How a confidence model is trained; defaults in ``conf/confidence.yaml#confidence``.
 
     Args:
         classifier: ``network``, or ``own`` for the recognizer's own confidence as the only score.
@@ -55,38 +57,18 @@ class ConfidenceConfig:
         seed: of initial weights, batches and folds.
     """
 
-    classifier: str
-    hidden: list[int]
-    epochs: int
-    batch_size: int
-    lr: float
-    weight_decay: float
-    calibration: str
-    isotonic_from: int
-    folds: int
-    around: int
-    nbest_scale: float
+    classifier: Annotated[str, one_of(NETWORK, OWN)]
+    hidden: list[Count]
+    epochs: Count
+    batch_size: Count
+    lr: Positive
+    weight_decay: NotNegative
+    calibration: Annotated[str, one_of(*calibration.KINDS)]
+    isotonic_from: Natural
+    folds: Annotated[int, Ge(2)]
+    around: Natural
+    nbest_scale: Positive
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.classifier not in (NETWORK, OWN):
-            raise ValueError(f"classifier must be {NETWORK} or {OWN}, got {self.classifier!r}")
-        if self.calibration not in calibration.KINDS:
-            kinds = " ".join(calibration.KINDS)
-            raise ValueError(f"calibration must be one of {kinds}, got {self.calibration!r}")
-        for name, least in {
-            "epochs": 1,
-            "batch_size": 1,
-            "isotonic_from": 0,
-            "folds": 2,
-            "around": 0,
-        }.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden must be widths of 1 or more, got {self.hidden}")
-        if self.lr <= 0 or self.nbest_scale <= 0 or self.weight_decay < 0:
-            raise ValueError("lr and nbest_scale must be above 0, weight_decay at least 0")
 
     def settings(self, weights: Weights) -> FeatureSettings:
         """How features are computed."""
@@ -180,7 +162,7 @@ def examples_of(
     """
     targets = targets_of(lists, scored_units)
     values, kept = select(found, names, lists.place)[found.best], targets.scored
-    seen = hashes_of(one.id for one in lists.lists)
+    seen = hashes_of(nbest.id for nbest in lists.lists)
     return Examples(values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place)
 
 
@@ -199,7 +181,7 @@ def check_unseen(lists: NbestLists, trained_on: np.ndarray) -> None:
     Raises:
         DataError: there are such, with the line of the first one.
     """
-    seen = np.isin(hashes_of(one.id for one in lists.lists), trained_on)
+    seen = np.isin(hashes_of(nbest.id for nbest in lists.lists), trained_on)
     if seen.any():
         first = lists.lists[int(seen.argmax())].id
         raise DataError(
@@ -217,14 +199,14 @@ def with_confidences(lists: NbestLists, confidences: np.ndarray) -> Iterator[Nbe
         confidences: (W,) in [0, 1], of the words of all hypotheses.
     """
     at = 0
-    for one in lists.lists:
+    for nbest in lists.lists:
         hyps = []
-        for hyp in one.hyps:
+        for hyp in nbest.hyps:
             end = at + len(hyp.words.split())
             values = tuple(round(float(value), _CONFIDENCE_DIGITS) for value in confidences[at:end])
             hyps.append(replace(hyp, confidences=values))
             at = end
-        yield replace(one, hyps=tuple(hyps))
+        yield replace(nbest, hyps=tuple(hyps))
 
 
 def train_model(

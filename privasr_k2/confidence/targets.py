@@ -50,27 +50,27 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
     Raises:
         DataError: no list has a reference.
     """
-    if not any(one.ref for one in lists.lists):
+    if not any(nbest.ref for nbest in lists.lists):
         raise DataError(
             lists.place,
             "references, to tell correct words from wrong ones",
             "none",
             "give import_nbest the references: --in-cuts",
         )
-    names = tuple(sorted({one.speaker for one in lists.lists}))
+    names = tuple(sorted({nbest.speaker for nbest in lists.lists}))
     numbers = {name: number for number, name in enumerate(names)}
     correct, speakers, ref_words, errors = [], [], 0, 0
-    for one in lists.lists:
-        ref = [scored_units.get(word, word) for word in one.ref.split()]
+    for nbest in lists.lists:
+        ref = [scored_units.get(word, word) for word in nbest.ref.split()]
         ref = [word for word in ref if word]
-        words = one.hyps[0].words.split() if one.hyps else []
+        words = nbest.hyps[0].words.split() if nbest.hyps else []
         units = [scored_units.get(word, word) for word in words]
         kept = np.array([bool(unit) for unit in units], dtype=bool)
         found, wrong = correct_words(ref, [unit for unit in units if unit])
         of_list = np.full(len(words), -1, dtype=np.int8)
         of_list[kept] = found
         correct.append(of_list)
-        speakers.append(np.full(len(words), numbers[one.speaker]))
+        speakers.append(np.full(len(words), numbers[nbest.speaker]))
         ref_words, errors = ref_words + len(ref), errors + wrong
     return Targets(np.concatenate(correct), np.concatenate(speakers), names, ref_words, errors)
 
@@ -78,7 +78,7 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
 def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, int]:
     """Which words of a hypothesis are correct in an alignment of least edit distance.
 
-    The alignment is the one that ``score`` shows; that of very long texts is another one of the same
+    The alignment is the one that ``wer`` shows; that of very long texts is another one of the same
     distance, found in linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein and Damerau
     edit distances].
 
@@ -88,17 +88,17 @@ def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, i
     >>> correct_words("the cat sat".split(), "a cat sat down".split())
     (array([False,  True,  True, False]), 2)
     """
-    found = np.zeros(len(hyp), dtype=bool)
+    correct = np.zeros(len(hyp), dtype=bool)
     if len(ref) * len(hyp) <= _LARGEST_TABLE:
         pairs = align(ref, hyp)
-        said = [r == h for r, h in pairs if h is not None]
-        found[:] = said
-        return found, len(pairs) - sum(said)
+        matches = [r == h for r, h in pairs if h is not None]
+        correct[:] = matches
+        return correct, len(pairs) - sum(matches)
     from rapidfuzz.distance import Levenshtein
 
     blocks = Levenshtein.opcodes(list(ref), list(hyp))
     for block in blocks:
         if block.tag == "equal":
-            found[block.dest_start : block.dest_end] = True
+            correct[block.dest_start : block.dest_end] = True
     errors = sum(max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in blocks if b.tag != "equal")
-    return found, errors
+    return correct, errors

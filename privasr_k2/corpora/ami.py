@@ -10,7 +10,7 @@ Understood is a folder with
 dev and test are those of the full-corpus-ASR partition; no speaker is in two roles. Without audio the cuts
 are text only (``custom["text_only"]``), or ``speech=synthetic`` has some of them spoken: then corpus.json
 calls it synthetic, and language models get the words of all training meetings.
-Numbers stand in ``conf/ami.yaml``.
+Numbers stand in ``conf/corpora.yaml#ami``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from privasr_k2 import config
+from privasr_k2.constraints import Checked, Delta, Positive, one_of
 from privasr_k2.corpora import voices
 from privasr_k2.corpora.ami_nxt import read_annotations
 from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
@@ -49,26 +50,17 @@ _CLAUSE_END = frozenset(".?!,;:")
 
 
 @dataclass(frozen=True)
-class AmiConfig:
-    """Settings of ``conf/ami.yaml``; hours limit synthetic speech only."""
+class AmiConfig(Checked):
+    """Settings of ``conf/corpora.yaml#ami``; hours limit synthetic speech only."""
 
-    speech: str
-    adapt_fraction: float
+    speech: Annotated[str, one_of("auto", "headset", "synthetic", "none")]
+    adapt_fraction: Delta
     seed: int
-    max_hours_train: float
-    max_hours_adapt: float
-    max_hours_dev: float
-    max_hours_test: float
+    max_hours_train: Positive
+    max_hours_adapt: Positive
+    max_hours_dev: Positive
+    max_hours_test: Positive
     conditions: voices.Ranges
-
-    def __post_init__(self) -> None:
-        if self.speech not in ("auto", "headset", "synthetic", "none"):
-            raise ValueError(f"speech must be auto, headset, synthetic or none, got {self.speech}")
-        if not 0 < self.adapt_fraction < 1:
-            raise ValueError(f"adapt_fraction must be above 0 and below 1, got {self.adapt_fraction}")
-        for role, hours in self.max_hours.items():
-            if not hours > 0:
-                raise ValueError(f"max_hours_{role} must be above 0, got {hours}")
 
     @property
     def max_hours(self) -> dict[str, float]:

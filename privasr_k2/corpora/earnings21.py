@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privasr_k2 import config as configs
+from privasr_k2.constraints import Checked, Positive, ShareBelowOne
 from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
 from privasr_k2.corpora.spoken_numbers import spoken_words
 from privasr_k2.corpora.utterances import Utterance, make_cuts
@@ -44,8 +45,8 @@ _LISTED = 3
 
 
 @dataclass(frozen=True)
-class Earnings21Config:
-    """Split of calls into roles; defaults in ``conf/earnings21.yaml``.
+class Earnings21Config(Checked):
+    """Split of calls into roles; defaults in ``conf/corpora.yaml#earnings21``.
 
     Args:
         train, dev: their shares of the calls; test has the rest.
@@ -54,18 +55,15 @@ class Earnings21Config:
         seed: of the deal.
     """
 
-    train: float
-    dev: float
-    adapt: float
+    train: Positive
+    dev: Positive
+    adapt: ShareBelowOne
     seed: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.adapt < 1:
-            raise ValueError(f"adapt must be at least 0 and below 1, got {self.adapt}")
-        if self.train <= 0 or self.dev <= 0 or self.train + self.dev >= 1:
-            raise ValueError(
-                f"train and dev must be above 0 and leave something to test, got {self.train} and {self.dev}"
-            )
+        super().__post_init__()
+        if self.train + self.dev >= 1:
+            raise ValueError(f"train and dev must leave something to test, got {self.train} and {self.dev}")
 
 
 def corpus_info() -> dict[str, object]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from privasr_k2.constraints import Checked, Positive
 from privasr_k2.corpora.earnings21 import ROLES, Earnings21Config, deal, read_recognized
 from privasr_k2.corpora.spoken_numbers import spoken_words
 from privasr_k2.errors import DataError
@@ -25,24 +26,16 @@ Line = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Earnings21ClientsConfig:
-    """``conf/earnings21_clients.yaml``, where every number is explained."""
+class Earnings21ClientsConfig(Checked):
+    """``conf/corpora.yaml#earnings21_clients``, where every number is explained."""
 
     recognizer: str
-    pause: float
-
-    def __post_init__(self) -> None:
-        if self.pause <= 0:
-            raise ValueError(f"pause must be above 0, got {self.pause}")
+    pause: Positive
 
 
 @dataclass(frozen=True)
 class DealtClientsConfig(Earnings21ClientsConfig, Earnings21Config):
     """Both files."""
-
-    def __post_init__(self) -> None:
-        Earnings21ClientsConfig.__post_init__(self)
-        Earnings21Config.__post_init__(self)
 
 
 def read_clients_of(corpus: Path, config: DealtClientsConfig) -> dict[str, dict[str, list[Line]]]:

@@ -7,9 +7,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge
 
 from privasr_k2 import config
+from privasr_k2.constraints import Checked, Count, Natural, NotNegative, one_of
 from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
 from privasr_k2.corpora.mini_names import KINDS, Name, public_list
 from privasr_k2.corpora.mini_text import Sentence
@@ -26,21 +29,15 @@ _WRITTEN, _PUBLIC, _TAGGED = "written.txt", "public.txt", "written.jsonl"
 
 
 @dataclass(frozen=True)
-class PartSize:
+class PartSize(Checked):
     """A part: its share of the users, relative to the other parts' shares, and utterances for each user."""
 
-    share: float
-    utterances: int
-
-    def __post_init__(self) -> None:
-        if self.share < 0 or self.utterances < 1:
-            raise ValueError(
-                f"share must be at least 0 and utterances at least 1, got {self.share} and {self.utterances}"
-            )
+    share: NotNegative
+    utterances: Count
 
 
 @dataclass(frozen=True)
-class Parts:
+class Parts(Checked):
     """The parts. No user is in two of them; one with share 0 is not there, which adapt and pool may be."""
 
     train: PartSize
@@ -50,6 +47,7 @@ class Parts:
     pool: PartSize
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("train", "dev", "test"):
             if getattr(self, name).share <= 0:
                 raise ValueError(f"parts.{name}.share must be above 0, got {getattr(self, name).share}")
@@ -62,23 +60,18 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class NamesPerUser:
+class NamesPerUser(Checked):
     """Number of names of each kind that a user knows."""
 
-    PER: int
-    LOC: int
-    ORG: int
-    MISC: int
-
-    def __post_init__(self) -> None:
-        for kind in KINDS:
-            if getattr(self, kind) < 2:  # a sentence can name two of a kind
-                raise ValueError(f"names.{kind} must be at least 2, got {getattr(self, kind)}")
+    PER: Annotated[int, Ge(2)]
+    LOC: Annotated[int, Ge(2)]
+    ORG: Annotated[int, Ge(2)]
+    MISC: Annotated[int, Ge(2)]
 
 
 @dataclass(frozen=True)
-class MiniConfig:
-    """All that decides what the corpus is; ``conf/mini.yaml`` says what the values mean.
+class MiniConfig(Checked):
+    """All that decides what the corpus is; ``conf/corpora.yaml#mini`` says what the values mean.
 
     Attributes:
         seed: of everything.
@@ -94,30 +87,22 @@ class MiniConfig:
 
     seed: int
     users: int
-    first_user: int
-    accents: list[str]
-    public_factor: int
-    written: int
-    public_writers: int
+    first_user: Natural
+    accents: list[Annotated[str, one_of(*ACCENTS)]]
+    public_factor: Annotated[float, Ge(1)]
+    written: Natural
+    public_writers: Natural
     parts: Parts
     names: NamesPerUser
     habits: Habits
     speech: Ranges
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.users < len(self.parts.shares):
             raise ValueError(
                 f"users must be at least {len(self.parts.shares)}, one for each part, got {self.users}"
             )
-        if self.first_user < 0:
-            raise ValueError(f"first_user must be 0 or more, got {self.first_user}")
-        if unknown := [accent for accent in self.accents if accent not in ACCENTS]:
-            raise ValueError(f"accents must be out of {' '.join(ACCENTS)}, got {unknown[0]!r}")
-        if self.public_factor < 1:
-            raise ValueError(f"public_factor must be at least 1, got {self.public_factor}")
-        if self.written < 0 or self.public_writers < 0:
-            found = f"{self.written} and {self.public_writers}"
-            raise ValueError(f"written and public_writers must be 0 or more, got {found}")
 
 
 def users_per_part(users: int, parts: Parts) -> dict[str, int]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Interval
 
+from privasr_k2.constraints import Checked, NotNegative, Share
 from privasr_k2.corpora.mini_names import KINDS, Name, own_name, zipf_index
 from privasr_k2.corpora.mini_text import Sentence, compose
 from privasr_k2.corpora.mini_words import INTENTS, WORDS
@@ -17,7 +20,7 @@ _MAX_TRIES = 50  # to say something that was not said before
 
 
 @dataclass(frozen=True)
-class Habits:
+class Habits(Checked):
     """Strength of the differences between users.
 
     Attributes:
@@ -29,23 +32,11 @@ class Habits:
         words: how many items of each word list are used, the first ones; at least 2.
     """
 
-    habit: float
-    popularity: float
-    coverage: float
-    intents: int
-    words: int
-
-    def __post_init__(self) -> None:
-        if self.habit < 0 or self.popularity < 0:
-            raise ValueError(
-                f"habit and popularity must be at least 0, got {self.habit} and {self.popularity}"
-            )
-        if not 0 <= self.coverage <= 1:
-            raise ValueError(f"coverage must be from 0 to 1, got {self.coverage}")
-        if not 1 <= self.intents <= len(INTENTS):
-            raise ValueError(f"intents must be from 1 to {len(INTENTS)}, got {self.intents}")
-        if self.words < 2:
-            raise ValueError(f"words must be at least 2, got {self.words}")
+    habit: NotNegative
+    popularity: NotNegative
+    coverage: Share
+    intents: Annotated[int, Interval(ge=1, le=len(INTENTS))]
+    words: Annotated[int, Ge(2)]
 
 
 class User:

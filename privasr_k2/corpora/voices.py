@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Share
 from privasr_k2.corpora import noise as acoustics
 from privasr_k2.corpora.espeak import SAMPLING_RATE as ESPEAK_RATE
 from privasr_k2.corpora.espeak import Espeak, espeak
@@ -73,7 +74,7 @@ class Voice:
 
 
 @dataclass(frozen=True)
-class Ranges:
+class Ranges(Checked):
     """From what the conditions of an utterance are drawn, uniformly; every pair is (lowest, highest).
 
     Attributes:
@@ -90,9 +91,10 @@ class Ranges:
     wet: tuple[float, float]
     peak_db: tuple[float, float]
     silence: tuple[float, float]
-    babble: float
+    babble: Share
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, least, most in (
             ("snr_db", -20.0, 100.0),
             ("t60", 0.0, 1.0),
@@ -105,8 +107,6 @@ class Ranges:
                 raise ValueError(
                     f"{name} must be two numbers from {least:g} to {most:g} in order, got {pair}"
                 )
-        if not 0.0 <= self.babble <= 1.0:
-            raise ValueError(f"babble must be from 0 to 1, got {self.babble}")
 
 
 @dataclass(frozen=True)

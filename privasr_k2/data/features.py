@@ -17,11 +17,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import yaml
+from annotated_types import Interval
 
+from privasr_k2.constraints import Checked, Count, one_of
 from privasr_k2.data import sphinx
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
 from privasr_k2.errors import ConfigError, DataError
@@ -44,8 +46,8 @@ SPEEDS = (0.9, 1.1)
 
 
 @dataclass(frozen=True)
-class FeatureConfig:
-    """What ``conf/features.yaml`` holds.
+class FeatureConfig(Checked):
+    """What ``conf/common.yaml#features`` holds.
 
     Attributes:
         kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has features
@@ -55,18 +57,13 @@ class FeatureConfig:
         cuts_per_file: utterances stored in one file.
     """
 
-    kind: str
+    kind: Annotated[str, one_of(*DIMENSIONS, "given", "auto")]
     speed_perturb: bool
-    tick_power: int
-    cuts_per_file: int
+    tick_power: Annotated[int, Interval(ge=-15, le=-1)]
+    cuts_per_file: Count
 
     def __post_init__(self) -> None:
-        if self.kind not in (*DIMENSIONS, "given", "auto"):
-            raise ValueError(f"kind must be {', '.join(DIMENSIONS)}, given or auto, got {self.kind}")
-        if not -15 <= self.tick_power <= -1:
-            raise ValueError(f"tick_power must be -15 to -1, got {self.tick_power}")
-        if self.cuts_per_file < 1:
-            raise ValueError(f"cuts_per_file must be at least 1, got {self.cuts_per_file}")
+        super().__post_init__()
         if self.kind == "given" and self.speed_perturb:
             raise ValueError("speed_perturb must be false with kind=given, which has no audio, got true")
 

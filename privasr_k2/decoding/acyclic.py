@@ -53,17 +53,17 @@ class Dag:
         """
         starts, order = self.leaving
         waiting = np.bincount(self.targets, minlength=self.num_states)
-        found = np.full(self.num_states, -1)
+        level_of = np.full(self.num_states, -1)
         frontier, level = np.flatnonzero(waiting == 0), 0
         while len(frontier):
-            found[frontier] = level
+            level_of[frontier] = level
             reached = self.targets[order[rows_of(starts, frontier)[1]]]
             np.subtract.at(waiting, reached, 1)
             frontier = np.unique(reached[waiting[reached] == 0])
             level += 1
-        if (found < 0).any():
+        if (level_of < 0).any():
             raise ValueError("the lattice has a cycle")
-        return found
+        return level_of
 
     def by_level(self, states: np.ndarray) -> list[np.ndarray]:
         """Arcs grouped by the level of their state among ``states`` (A,), the first level first."""
@@ -73,16 +73,16 @@ class Dag:
 
     def best_from(self, start: int, scores: np.ndarray) -> np.ndarray:
         """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf where there is none."""
-        found = np.full(self.num_states, -np.inf)
-        found[start] = 0.0
+        best = np.full(self.num_states, -np.inf)
+        best[start] = 0.0
         for arcs in self.by_level(self.sources):
-            np.maximum.at(found, self.targets[arcs], found[self.sources[arcs]] + scores[arcs])
-        return found
+            np.maximum.at(best, self.targets[arcs], best[self.sources[arcs]] + scores[arcs])
+        return best
 
     def best_to(self, final: int | np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(S,) the best sum of ``scores`` (A,) on a path to ``final``, one or several; -inf where none is."""
-        found = np.full(self.num_states, -np.inf)
-        found[final] = 0.0
+        best = np.full(self.num_states, -np.inf)
+        best[final] = 0.0
         for arcs in reversed(self.by_level(self.sources)):
-            np.maximum.at(found, self.sources[arcs], scores[arcs] + found[self.targets[arcs]])
-        return found
+            np.maximum.at(best, self.sources[arcs], scores[arcs] + best[self.targets[arcs]])
+        return best

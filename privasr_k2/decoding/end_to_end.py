@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from annotated_types import Le, MinLen
 
+from privasr_k2.constraints import Count, Natural, Positive
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import DataError
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EndToEndConfig(ShareConfig):
-    """What to decode and how; defaults in ``conf/decode_e2e.yaml``.
+    """Options of end-to-end decoding; defaults in section ``decode_e2e``.
 
     Args:
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.
@@ -37,26 +39,12 @@ class EndToEndConfig(ShareConfig):
         insertion_penalties: the grid: natural log, each word costs so much when the best of a list is chosen.
     """
 
-    head: int
-    beam: int
-    num_paths: int
-    tokens_per_second: float
-    ctc_weight: float
-    insertion_penalties: list[float]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.head < 0:
-            raise ValueError(f"head must be 0 or more, got {self.head}")
-        for name in ("beam", "num_paths"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.tokens_per_second > 0:
-            raise ValueError(f"tokens_per_second must be above 0, got {self.tokens_per_second}")
-        if self.ctc_weight > 1:
-            raise ValueError(f"ctc_weight must be at most 1, got {self.ctc_weight}")
-        if not self.insertion_penalties:
-            raise ValueError("insertion_penalties must hold at least one number")
+    head: Natural
+    beam: Count
+    num_paths: Count
+    tokens_per_second: Positive
+    ctc_weight: Annotated[float, Le(1)]
+    insertion_penalties: Annotated[list[float], MinLen(1)]
 
 
 def prepare(model: Recognizer, folder: Path, config: EndToEndConfig) -> None:
@@ -110,12 +98,12 @@ def decode_e2e(
         return [found or None for found in lists]
 
     for cut, found in recognized(recognize, cuts, config, device):
-        said, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-        told = (cut.id, part, said.speaker or "", said.text or "", found is None)
+        supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
+        about = (cut.id, part, supervision.speaker or "", supervision.text or "", found is None)
         texts = in_words(found or (), model.tokens or ())
         hyps = tuple(best_hyp(texts, penalty) for penalty in config.insertion_penalties)
-        ranked = tuple(Hypothesis(rank, *one, {}) for rank, one in enumerate(texts, start=1))
-        yield Record(*told, hyps), NbestList(*told, ranked)
+        ranked = tuple(Hypothesis(rank, *fields, {}) for rank, fields in enumerate(texts, start=1))
+        yield Record(*about, hyps), NbestList(*about, ranked)
 
 
 def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:

@@ -9,8 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, one_of
 from privasr_k2.decoding.hyps import Hyp
 from privasr_k2.errors import ConfigError, GraphError
 from privasr_k2.graph.folder import GraphLike, check_outputs
@@ -26,8 +29,8 @@ G = TypeVar("G", bound=GraphLike)
 
 
 @dataclass(frozen=True)
-class SearchConfig:
-    """How the search prunes, and the grid; defaults in ``conf/decode.yaml``.
+class SearchConfig(Checked):
+    """How the search prunes, and the grid; defaults in ``conf/common.yaml#decode``.
 
     Args:
         backend: ``k2`` or ``kaldi``.
@@ -38,35 +41,25 @@ class SearchConfig:
         lm_weights, insertion_penalties: the grid; k2 reads it from one lattice.
     """
 
-    backend: str
-    search_beam: float
-    output_beam: float
-    min_active_states: int
-    max_active_states: int
-    search_lm_weight: float
-    lm_weights: list[float]
-    insertion_penalties: list[float]
+    backend: Annotated[str, one_of(*BACKENDS)]
+    search_beam: Positive
+    output_beam: Positive
+    min_active_states: Natural
+    max_active_states: Count
+    search_lm_weight: NotNegative
+    lm_weights: Annotated[list[NotNegative], MinLen(1)]
+    insertion_penalties: Annotated[list[float], MinLen(1)]
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}")
-        for name in ("search_beam", "output_beam", "max_active_states"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if not 0 <= self.min_active_states <= self.max_active_states:
+        super().__post_init__()
+        if self.min_active_states > self.max_active_states:
             raise ValueError(
                 f"min_active_states must be from 0 to max_active_states, got {self.min_active_states}"
             )
-        if not self.lm_weights or min(self.lm_weights) < 0 or self.search_lm_weight < 0:
-            raise ValueError(
-                "lm_weights and search_lm_weight must be 0 or more, and at least one must be given"
-            )
-        if not self.insertion_penalties:
-            raise ValueError("insertion_penalties must hold at least one number")
 
 
 class FirstPass(ABC, Generic[G]):
-    """What every back end does: search one graph.
+    """The interface of all back ends: search in one graph.
 
     Args:
         graph: the graph.
@@ -138,7 +131,7 @@ class Decoder(FirstPass[Graph]):
         self._search_graph = k2.Fsa(graph.HLG.arcs.clone(), aux_labels=graph.HLG.aux_labels)
         self._search_graph.scores = graph.HLG.lm_scores * config.search_lm_weight
         self._search_graph.lm_scores = graph.HLG.lm_scores
-        if graph.marks.classes:
+        if graph.delimiters.classes:
             self._search_graph.symbols = graph.HLG.symbols
 
     @classmethod
@@ -180,7 +173,7 @@ class Decoder(FirstPass[Graph]):
         """The lattices of some utterances, the longest first.
 
         Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words; with the
-        marks of a graph with classes between them they are ``symbols``.
+        delimiters of a graph with classes between them they are ``symbols``.
         """
         import k2
         import torch
@@ -208,16 +201,16 @@ class Decoder(FirstPass[Graph]):
         arcs_of = best.arcs.shape().remove_axis(1)
         am = k2.RaggedTensor(arcs_of, best.am_scores.double()).sum().tolist()
         lm = k2.RaggedTensor(arcs_of, best.lm_scores.double()).sum().tolist()
-        said = best.symbols if self.graph.marks.classes else best.aux_labels
+        said = best.symbols if self.graph.delimiters.classes else best.aux_labels
         labels = k2.RaggedTensor(arcs_of.compose(said.shape), said.values)
         symbols = labels.remove_axis(1).remove_values_leq(0).tolist()
-        found = arcs_of.row_splits(1).diff().tolist()
+        num_arcs = arcs_of.row_splits(1).diff().tolist()
         hyps: list[Hyp | None] = []
         for n, path in enumerate(symbols):
-            words, classes = self.graph.marks.split(path)
+            words, classes = self.graph.delimiters.split(path)
             text = " ".join(self.graph.words[word] for word in words)
             hyp = Hyp(lm_weight, insertion_penalty, text, am[n], lm[n], classes)
-            hyps.append(hyp if found[n] > 0 else None)
+            hyps.append(hyp if num_arcs[n] > 0 else None)
         return hyps
 
 

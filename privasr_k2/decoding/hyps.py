@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from privasr_k2.graph.marks import Span
+from privasr_k2.graph.class_delimiters import Span
 
 
 @dataclass(frozen=True)

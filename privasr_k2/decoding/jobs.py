@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from privasr_k2.constraints import Checked, Positive
 from privasr_k2.decoding.first_pass import SearchConfig
 from privasr_k2.decoding.hyps import Hyp, Record
 from privasr_k2.recipe.progress import report_progress
@@ -30,14 +31,14 @@ LOG_SECONDS = 30.0  # between two lines of progress in a log
 
 
 class AcousticModel(Protocol):
-    """What the search needs of an acoustic model."""
+    """The interface of acoustic models for the search."""
 
     def log_probs(self, features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(N, T, F) features and (N,) lengths to (N, T', C) natural log-probabilities and (N,) lengths."""
 
 
 @dataclass(frozen=True)
-class ShareConfig:
+class ShareConfig(Checked):
     """Which cuts a job decodes, and how many at a time.
 
     Args:
@@ -49,32 +50,27 @@ class ShareConfig:
     role: str
     job: int
     num_jobs: int
-    max_duration: float
+    max_duration: Positive
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
-        if not self.max_duration > 0:
-            raise ValueError(f"max_duration must be above 0, got {self.max_duration}")
 
 
 @dataclass(frozen=True)
 class DecodeConfig(ShareConfig, SearchConfig):
-    """What to decode and how; defaults in ``conf/decode.yaml``."""
-
-    def __post_init__(self) -> None:
-        SearchConfig.__post_init__(self)
-        ShareConfig.__post_init__(self)
+    """Options of decoding; defaults in section ``decode``."""
 
     def search(self) -> SearchConfig:
-        """What of it concerns the search."""
+        """The settings of the search."""
         return SearchConfig(
             **{field.name: getattr(self, field.name) for field in dataclasses.fields(SearchConfig)}
         )
 
 
 class Search(Protocol[R_co]):
-    """What is done with log-probabilities."""
+    """A search over log-probabilities."""
 
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> Sequence[R_co | None]:
         """A result for each of N utterances; ``None`` where the search found no path."""
@@ -122,7 +118,7 @@ def recognized(
     with torch.no_grad():
         parts = list(batches(share, config.max_duration))
         order = range(len(parts)) if shuffle is None else shuffle.permutation(len(parts))
-        for batch in (parts[place] for place in order):
+        for batch in (parts[index] for index in order):
             features, lengths = _features(batch)
             for cut, result in zip(batch, recognize(features.to(device), lengths.to(device), batch)):
                 if result is None:
@@ -172,7 +168,7 @@ def _features(cuts: Sequence[Cut]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def choose_device(name: str) -> str:
-    """As :func:`privasr_k2.training.distributed.choose_device`; without a GPU where k2 has none."""
+    """The device of a decoding job: a GPU only where k2 supports it."""
     from privasr_k2.training import distributed
 
     if name == "auto":

@@ -59,7 +59,7 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             min_active=config.min_active_states,
         )
         olabels = graph.TLG.olabels
-        self._spoken = (olabels > 0) & (olabels < graph.marks.first)
+        self._spoken = (olabels > 0) & (olabels < graph.delimiters.first)
         numbers = np.arange(1, graph.TLG.num_arcs + 1, dtype=np.int32)
         self._numbered = dataclasses.replace(graph.TLG, olabels=numbers)
         self._ready: tuple[tuple[float, float], Any, Any] | None = None
@@ -68,14 +68,14 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         """As :meth:`FirstPass.decode`; a point of the grid without a path leaves the utterance without."""
         self.check_log_probs(log_probs)
         scores = log_probs.detach().float().cpu().numpy()
-        found: list[list[Hyp]] = [[] for _ in lengths]
+        results: list[list[Hyp]] = [[] for _ in lengths]
         points = [(w, p) for w in self.config.lm_weights for p in self.config.insertion_penalties]
         for point in points:
             search = self._search(point)
             for row, frames in enumerate(lengths.tolist()):
                 hyp = self._best(search, scores[row, :frames], point) if frames else None
-                found[row] += [hyp] if hyp is not None else []
-        return [tuple(hyps) if len(hyps) == len(points) else None for hyps in found]
+                results[row] += [hyp] if hyp is not None else []
+        return [tuple(hyps) if len(hyps) == len(points) else None for hyps in results]
 
     def _search(self, point: tuple[float, float]) -> Any:
         """The search at a point; the last one is kept, because after tuning there is only one."""
@@ -109,6 +109,6 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         labels, symbols = TLG.ilabels[arcs], TLG.olabels[arcs]
         am_score = scores[np.arange(len(scores)), labels[labels > 0] - 1].sum(dtype=np.float64)
         lm_cost = TLG.costs[arcs].sum(dtype=np.float64) + float(TLG.finals[TLG.targets[arcs[-1]]])
-        words, classes = self.graph.marks.split(symbols[symbols > 0].tolist())
+        words, classes = self.graph.delimiters.split(symbols[symbols > 0].tolist())
         text = " ".join(self.graph.words[word] for word in words)
         return Hyp(*point, text, float(am_score), -float(lm_cost), classes)

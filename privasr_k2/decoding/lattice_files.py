@@ -50,16 +50,16 @@ def write_lattices(path: Path, lattices: Iterable[Lattice], words: Sequence[str]
     """Write the lattices of one job, whole or not at all."""
     written = list(lattices)
     arrays = {
-        name: np.concatenate([getattr(one, name) for one in written] or [np.zeros(0)]).astype(kind)
+        name: np.concatenate([getattr(lattice, name) for lattice in written] or [np.zeros(0)]).astype(kind)
         for name, kind in (_OF_STATES | _OF_ARCS).items()
     }
-    arrays["state_splits"] = np.cumsum([0, *(one.num_states for one in written)], dtype=np.int64)
-    arrays["arc_splits"] = np.cumsum([0, *(len(one.words) for one in written)], dtype=np.int64)
+    arrays["state_splits"] = np.cumsum([0, *(lattice.num_states for lattice in written)], dtype=np.int64)
+    arrays["arc_splits"] = np.cumsum([0, *(len(lattice.words) for lattice in written)], dtype=np.int64)
     header = {
         "format": _FORMAT,
         "weights": weights._asdict(),
         "words": list(words),
-        "utterances": [{name: getattr(one, name) for name in _TOLD} for one in written],
+        "utterances": [{name: getattr(lattice, name) for name in _TOLD} for lattice in written],
     }
     with atomic_path(path) as temporary, disk_errors(path):
         save_file(arrays, str(temporary), {"json": json.dumps(header, ensure_ascii=False)})
@@ -72,26 +72,29 @@ def read_lattices(folder: Path) -> Lattices:
         DataError: no files; one that is damaged, or no file of lattices; one with other words or weights than
             those before; an utterance twice; a lattice that is not as :class:`Lattice` says.
     """
-    found: dict[str, Lattice] = {}
+    by_id: dict[str, Lattice] = {}
     places: dict[str, Path] = {}
     common: tuple[tuple[str, ...], Weights] | None = None
     for path in sorted(folder.glob("*.safetensors")):
         lattices, words, weights = _read(path)
         if common is not None and common != (words, weights):
-            told = "words" if common[0] != words else f"weights, {tuple(weights)}"
+            differing = "words" if common[0] != words else f"weights, {tuple(weights)}"
             raise DataError(
-                path, f"the words and weights of the other files of {folder}", f"other {told}", _AGAIN
+                path, f"the words and weights of the other files of {folder}", f"other {differing}", _AGAIN
             )
         common = words, weights
-        for one in lattices:
-            if one.id in found:
+        for lattice in lattices:
+            if lattice.id in by_id:
                 raise DataError(
-                    path, "every utterance once", f"{one.id} again, which {places[one.id]} has", _AGAIN
+                    path,
+                    "every utterance once",
+                    f"{lattice.id} again, which {places[lattice.id]} has",
+                    _AGAIN,
                 )
-            found[one.id], places[one.id] = one, path
-    if common is None or not found:
+            by_id[lattice.id], places[lattice.id] = lattice, path
+    if common is None or not by_id:
         raise DataError(folder, "*.safetensors files with lattices", "none", "run decode --out-lattices")
-    return Lattices(folder, tuple(found[name] for name in sorted(found)), *common)
+    return Lattices(folder, tuple(by_id[name] for name in sorted(by_id)), *common)
 
 
 def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
@@ -106,13 +109,13 @@ def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
         words = tuple(map(str, header["words"]))
         states, arcs = arrays["state_splits"].tolist(), arrays["arc_splits"].tolist()
         lattices = []
-        for n, told in enumerate(header["utterances"]):
+        for n, record in enumerate(header["utterances"]):
             parts = {name: arrays[name][states[n] : states[n + 1]] for name in _OF_STATES}
             parts |= {name: arrays[name][arcs[n] : arcs[n + 1]] for name in _OF_ARCS}
-            one = Lattice(**{name: told[name] for name in _TOLD}, **parts)
-            if len(one.words) and one.words.max() >= len(words):
-                raise ValueError(f"{one.id}: the word {one.words.max()} of {len(words)}")
-            lattices.append(one)
+            lattice = Lattice(**{name: record[name] for name in _TOLD}, **parts)
+            if len(lattice.words) and lattice.words.max() >= len(words):
+                raise ValueError(f"{lattice.id}: the word {lattice.words.max()} of {len(words)}")
+            lattices.append(lattice)
     except (ValueError, LookupError, TypeError, OverflowError, AttributeError) as error:
         raise DataError(path, what, str(error), _AGAIN) from error
     return lattices, words, weights

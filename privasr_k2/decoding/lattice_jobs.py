@@ -24,11 +24,7 @@ _LISTED = 5
 
 @dataclass(frozen=True)
 class LatticeJobConfig(DecodeConfig, LatticeConfig):
-    """What to decode and how, and what is kept; defaults in ``conf/decode.yaml`` and ``lattices.yaml``."""
-
-    def __post_init__(self) -> None:
-        DecodeConfig.__post_init__(self)
-        LatticeConfig.__post_init__(self)
+    """Options of decoding and of lattices; defaults in sections ``decode`` and ``lattices``."""
 
 
 def lattice_cuts(
@@ -44,12 +40,12 @@ def lattice_cuts(
         device: where to compute.
     """
     limited, states, arcs, number = [], 0, 0, 0
-    for cut, found in search_cuts(model, search, cuts, config, device):
-        if found is not None and found.limited:
-            limited.append(f"{cut.id} ({found.beam:g})")
-        one = lattice_of(cut, found, model.subsampling, config.beam)
-        number, states, arcs = number + 1, states + one.num_states, arcs + len(one.words)
-        yield one
+    for cut, searched in search_cuts(model, search, cuts, config, device):
+        if searched is not None and searched.limited:
+            limited.append(f"{cut.id} ({searched.beam:g})")
+        lattice = lattice_of(cut, searched, model.subsampling, config.beam)
+        number, states, arcs = number + 1, states + lattice.num_states, arcs + len(lattice.words)
+        yield lattice
     log.info("%d lattices, %d states and %d arcs", number, states, arcs)
     if limited:
         log.warning(
@@ -68,12 +64,14 @@ def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> 
         subsampling: input frames for an output frame.
         beam: what was asked for.
     """
-    said, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
-    told = (cut.id, part, said.speaker or "", said.text or "")
+    supervision, part = cut.supervisions[0], (cut.custom or {}).get("part", "")
+    about = (cut.id, part, supervision.speaker or "", supervision.text or "")
     if found is None:
         none, no_scores = np.zeros(0, dtype=np.int32), np.zeros(0)
-        return Lattice(*told, beam, no_scores, none, none, none, no_scores, no_scores)
-    made = found.arrays
-    seconds = np.minimum(made.frames * (subsampling * cut.frame_shift), cut.duration)
-    sources, targets, words = (values.astype(np.int32) for values in (made.sources, made.targets, made.words))
-    return Lattice(*told, found.beam, seconds, sources, targets, words, made.am_scores, made.lm_scores)
+        return Lattice(*about, beam, no_scores, none, none, none, no_scores, no_scores)
+    arrays = found.arrays
+    seconds = np.minimum(arrays.frames * (subsampling * cut.frame_shift), cut.duration)
+    sources, targets, words = (
+        values.astype(np.int32) for values in (arrays.sources, arrays.targets, arrays.words)
+    )
+    return Lattice(*about, found.beam, seconds, sources, targets, words, arrays.am_scores, arrays.lm_scores)

@@ -25,7 +25,7 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
-    """How lattices are searched, and what is written; defaults in ``conf/rescore_lattices.yaml``.
+    """How lattices are searched, and what is written; defaults in ``conf/rescore.yaml#rescore_lattices``.
 
     Args:
         name: how the LM is called in lists, tables and weights; empty takes that of its folder or file.
@@ -37,13 +37,12 @@ class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
     num_jobs: int
 
     def __post_init__(self) -> None:
-        LatticeSearchConfig.__post_init__(self)
-        NbestConfig.__post_init__(self)
+        super().__post_init__()
         if not 1 <= self.job <= self.num_jobs:
             raise ValueError(f"job must be from 1 to num_jobs, got {self.job} of {self.num_jobs}")
 
     def nbest(self) -> NbestConfig:
-        """What of it concerns the lists."""
+        """The settings of the lists."""
         return NbestConfig(**{field.name: getattr(self, field.name) for field in fields(NbestConfig)})
 
 
@@ -70,15 +69,15 @@ def rescored_lists(
     _check_words(lattices, lm)
     share = lattices.lattices[config.job - 1 :: config.num_jobs]
     states = limited = 0
-    for one, found in zip(share, rescore(share, lattices.words, lm, lattices.weights, config)):
-        made = rescored_list(one, found, name, lattices.words, lattices.weights, config)
-        if found is not None:
-            states += found.lattice.num_states
-        limited += len(made.hyps) < config.num_paths
-        yield made
+    for lattice, rescored in zip(share, rescore(share, lattices.words, lm, lattices.weights, config)):
+        nbest = rescored_list(lattice, rescored, name, lattices.words, lattices.weights, config)
+        if rescored is not None:
+            states += rescored.lattice.num_states
+        limited += len(nbest.hyps) < config.num_paths
+        yield nbest
     log.info(
         "%d lattices of %d states, %d of them after the search; %d lists have fewer than %d hypotheses",
-        len(share), sum(one.num_states for one in share), states, limited, config.num_paths,
+        len(share), sum(lattice.num_states for lattice in share), states, limited, config.num_paths,
     )  # fmt: skip
 
 
@@ -104,7 +103,7 @@ def rescored_list(
 
 def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:
     """Refuse words without a probability, and warn of those that have that of ``<unk>``."""
-    used = np.concatenate([one.words for one in lattices.lattices])
+    used = np.concatenate([lattice.words for lattice in lattices.lattices])
     numbers, counts = np.unique(used[used != END], return_counts=True)
     known = [lattices.words[number] in lm.words for number in numbers.tolist()]
     lacking = [lattices.words[number] for number in numbers[~np.array(known, dtype=bool)].tolist()]

@@ -72,7 +72,7 @@ class SteppingNeural:
         return self._scorer.words
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """As :meth:`SteppingLm.symbols`; unknown words share the number of ``<unk>``."""
+        """Numbers of words; unknown words share the number of ``<unk>``."""
         return np.append(BOUNDARY, self._scorer.vocabulary.numbers(words[1:])).astype(np.int64)
 
     def state_size(self, length: int) -> int:
@@ -93,7 +93,7 @@ class SteppingNeural:
         return self._step(join([state.select(self._tensor(rows)) for (_, state), rows in parts]), symbols)
 
     def score(self, states: tuple[Any, Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-        """As :meth:`SteppingLm.score`; the softmax is evaluated for what is asked for."""
+        """Log-probabilities of words; the softmax is evaluated for the requested rows only."""
         import torch
 
         with torch.no_grad():
@@ -130,7 +130,7 @@ class SteppingNgram:
         return self._lm.scores_unknown
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """As :meth:`SteppingLm.symbols`; the numbers are those of ``words``."""
+        """Numbers of words, those of ``words``."""
         self._texts = [EOS, *words[1:]]
         return np.arange(len(words))
 
@@ -164,7 +164,7 @@ class SteppingNgram:
 
 
 def stepping(lm: LanguageModel) -> SteppingLm[Any]:
-    """What :func:`privasr_k2.lm.mixtures.open_lm` gives, to be read word by word.
+    """Open an LM that is read word by word, as :func:`privasr_k2.lm.mixtures.open_lm` opens it.
 
     Raises:
         DataError: a model of another kind.
@@ -179,5 +179,5 @@ def stepping(lm: LanguageModel) -> SteppingLm[Any]:
         lm.name,
         "an ARPA file or a folder of train_lm, which are read word by word",
         f"a model of the kind {type(lm).__name__}",
-        "rescore N-best lists with it: score_nbest takes it",
+        "rescore N-best lists with it: lm_scores takes it",
     )

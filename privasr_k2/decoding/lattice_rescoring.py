@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Natural, Positive, Share
 from privasr_k2.decoding.acyclic import Dag, grouped
 from privasr_k2.decoding.lattice_lms import SteppingLm
 from privasr_k2.decoding.lattices import END, Lattice
@@ -41,7 +42,7 @@ _MAX_STATES = 20_000
 
 
 @dataclass(frozen=True)
-class LatticeSearchConfig:
+class LatticeSearchConfig(Checked):
     """How lattices are searched.
 
     Args:
@@ -51,20 +52,10 @@ class LatticeSearchConfig:
         max_histories: of one lattice state.
     """
 
-    neural_share: float
-    order: int
-    beam: float
-    max_histories: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.neural_share <= 1:
-            raise ValueError(f"neural_share must be from 0 to 1, got {self.neural_share}")
-        if self.order < 0:
-            raise ValueError(f"order must be 0 or more, got {self.order}")
-        if not self.beam > 0:
-            raise ValueError(f"beam must be above 0, got {self.beam}")
-        if self.max_histories < 1:
-            raise ValueError(f"max_histories must be at least 1, got {self.max_histories}")
+    neural_share: Share
+    order: Natural
+    beam: Positive
+    max_histories: Count
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +91,26 @@ def rescore(
     """
     symbols = lm.symbols(words)
     for block in _blocks(lattices, lm):
-        searched = _search([one for one in block if one.num_states], symbols, lm, weights, config)
-        for one in block:
-            yield next(searched) if one.num_states else None
+        searched = _search([lattice for lattice in block if lattice.num_states], symbols, lm, weights, config)
+        for lattice in block:
+            yield next(searched) if lattice.num_states else None
 
 
 def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[Lattice]]:
     """Consecutive lattices that are searched together."""
     block: list[Lattice] = []
     states = numbers = 0
-    for one in lattices:
-        size = one.num_states * lm.state_size(int(one.dag.levels.max(initial=0))) if one.num_states else 0
-        if block and (states + one.num_states > _MAX_STATES or numbers + size > _MAX_NUMBERS):
+    for lattice in lattices:
+        size = (
+            lattice.num_states * lm.state_size(int(lattice.dag.levels.max(initial=0)))
+            if lattice.num_states
+            else 0
+        )
+        if block and (states + lattice.num_states > _MAX_STATES or numbers + size > _MAX_NUMBERS):
             yield block
             block, states, numbers = [], 0, 0
-        block.append(one)
-        states, numbers = states + one.num_states, numbers + size
+        block.append(lattice)
+        states, numbers = states + lattice.num_states, numbers + size
     if block:
         yield block
 
@@ -146,14 +141,16 @@ class _Together:
     def __init__(
         self, lattices: Sequence[Lattice], symbols: np.ndarray, weights: Weights, share: float
     ) -> None:
-        sizes = [one.num_states for one in lattices]
+        sizes = [lattice.num_states for lattice in lattices]
         self.num, self.offsets = len(lattices), np.cumsum([0, *sizes])
         self.sources, self.targets = (
-            np.concatenate([getattr(one.dag, name) + offset for one, offset in zip(lattices, self.offsets)])
+            np.concatenate(
+                [getattr(lattice.dag, name) + offset for lattice, offset in zip(lattices, self.offsets)]
+            )
             for name in ("sources", "targets")
         )
         words, am, graph = (
-            np.concatenate([getattr(one, name) for one in lattices])
+            np.concatenate([getattr(lattice, name) for lattice in lattices])
             for name in ("words", "am_scores", "lm_scores")
         )
         dag = Dag(int(self.offsets[-1]), self.sources, self.targets)
@@ -210,14 +207,14 @@ class _Search:
         rows, along = items_of(whole.leaving, self.at[base + on])
         scores = self.lm.score(states, rows, whole.symbols[along])
         totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
-        made, later = _Arcs(base + rows, along, scores, totals), whole.levels[whole.targets[along]]
-        np.maximum.at(self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(made))
+        arcs_out, later = _Arcs(base + rows, along, scores, totals), whole.levels[whole.targets[along]]
+        np.maximum.at(self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(arcs_out))
         for target, which in grouped(later):
-            self.waiting[target].append(made.take(which))
+            self.waiting[target].append(arcs_out.take(which))
         self.memory[level] = states, base, int(later.max())
 
     def _within_beam(self, level: int) -> _Arcs:
-        """What waits for a level, and is not much worse than what waits anywhere."""
+        """The arcs that wait for a level and lie within the beam of all waiting arcs."""
         arcs = _joined(self.waiting[level])
         self.waiting[level].clear()
         bar = self.ahead[:, level:].max(axis=1) - self.config.beam
@@ -257,10 +254,10 @@ class _Search:
         """(E, H) what the states behind some arcs remember; nothing at the end."""
         symbols = self.whole.symbols[arcs.along][:, None]
         if self.config.order == 0:
-            found = np.concatenate((arcs.sources[:, None], symbols), axis=1)
+            histories = np.concatenate((arcs.sources[:, None], symbols), axis=1)
         else:
-            found = np.concatenate((self.histories[arcs.sources], symbols), axis=1)[:, 1:]
-        return np.where(self.whole.is_final[self.whole.targets[arcs.along]][:, None], -1, found)
+            histories = np.concatenate((self.histories[arcs.sources], symbols), axis=1)[:, 1:]
+        return np.where(self.whole.is_final[self.whole.targets[arcs.along]][:, None], -1, histories)
 
 
 def _merged(
@@ -311,7 +308,7 @@ def _search(
     arcs, ends = arcs.take(on_path), ends[on_path]
     alive = np.isfinite(leads)
     owners, of_state = whole.utterances[whole.sources[arcs.along]], whole.utterances[search.at]
-    for n, one in enumerate(lattices):
+    for n, lattice in enumerate(lattices):
         states = np.flatnonzero(alive & (of_state == n))
         mine = np.flatnonzero(owners == n)
         mine = mine[np.lexsort((arcs.along[mine], arcs.sources[mine]))]
@@ -320,13 +317,13 @@ def _search(
         old = arcs.along[mine] - np.searchsorted(whole.sources, whole.offsets[n])
         yield Rescored(
             replace(
-                one,
-                seconds=one.seconds[search.at[states] - whole.offsets[n]],
+                lattice,
+                seconds=lattice.seconds[search.at[states] - whole.offsets[n]],
                 sources=number[arcs.sources[mine]].astype(np.int32),
                 targets=number[ends[mine]].astype(np.int32),
-                words=one.words[old],
-                am_scores=one.am_scores[old],
-                lm_scores=one.lm_scores[old],
+                words=lattice.words[old],
+                am_scores=lattice.am_scores[old],
+                lm_scores=lattice.lm_scores[old],
             ),
             arcs.lm_scores[mine],
         )

@@ -7,15 +7,16 @@ end. Further sequences may be there, whose alignment need not be their best: wha
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from annotated_types import Ge
 
+from privasr_k2.constraints import Checked, FiniteOrZero
 from privasr_k2.decoding.acyclic import Dag
-from privasr_k2.decoding.compact import Compact, compact
+from privasr_k2.decoding.compact_lattice import CompactLattice, compact
 from privasr_k2.decoding.first_pass import Decoder
 from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
 from privasr_k2.scoring.hypotheses import Weights
@@ -31,22 +32,16 @@ _HALVINGS = 8
 
 
 @dataclass(frozen=True)
-class LatticeConfig:
-    """How much a lattice holds; defaults in ``conf/lattices.yaml``.
+class LatticeConfig(Checked):
+    """How much a lattice holds; defaults in ``conf/common.yaml#lattices``.
 
     Args:
         beam: natural log; word sequences so much worse than the best one are left out.
         max_states: of a lattice; where it would have more, the beam is halved until it has not.
     """
 
-    beam: float
-    max_states: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.beam < math.inf:
-            raise ValueError(f"beam must be 0 or more and finite, got {self.beam}")
-        if self.max_states < 2:
-            raise ValueError(f"max_states must be at least 2, got {self.max_states}")
+    beam: FiniteOrZero
+    max_states: Annotated[int, Ge(2)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +149,7 @@ class Found:
         limited: whether ``max_states`` made the beam smaller than was asked for.
     """
 
-    arrays: Compact
+    arrays: CompactLattice
     beam: float
     limited: bool
 
@@ -179,9 +174,9 @@ class LatticeSearch:
         """
         results: list[Found | None] = [None] * len(lengths)
         for utterances, lattice in self.decoder.lattices(log_probs, lengths):
-            for utterance, one in zip(utterances, word_lattices(lattice, self.weights)):
-                if one is not None:
-                    results[utterance] = widest(one, self.config)
+            for utterance, word_lattice in zip(utterances, word_lattices(lattice, self.weights)):
+                if word_lattice is not None:
+                    results[utterance] = widest(word_lattice, self.config)
         return results
 
 

@@ -1,4 +1,4 @@
-"""What one LM says of every word of some N-best lists: one file for each LM, beside the lists.
+"""Log-probabilities of every word of N-best lists by an LM: one file for each LM, beside the lists.
 
 Log-probabilities of single words, sentence ends included, so that LMs can be interpolated word by word later.
 The file is safetensors: ``log_probs`` (W,) float32, natural log, the hypotheses of all utterances one after
@@ -23,17 +23,17 @@ from privasr_k2.scoring.align import to_scored_units
 from privasr_k2.scoring.counts import count_errors
 from privasr_k2.scoring.nbest_lists import NbestList, NbestLists
 
-_AGAIN = "score the lists again: score_nbest"
+_AGAIN = "score the lists again: lm_scores"
 
 
 def with_hypotheses(lists: NbestLists) -> tuple[NbestList, ...]:
     """The lists that have hypotheses: where the search found no path there is nothing to score."""
-    return tuple(one for one in lists.lists if one.hyps)
+    return tuple(nbest for nbest in lists.lists if nbest.hyps)
 
 
 def sentences_of(lists: NbestLists) -> list[list[list[str]]]:
     """The words of the hypotheses of each list that has any."""
-    return [[hyp.words.split() for hyp in one.hyps] for one in with_hypotheses(lists)]
+    return [[hyp.words.split() for hyp in nbest.hyps] for nbest in with_hypotheses(lists)]
 
 
 def write_lm_scores(path: Path, name: str, lists: NbestLists, log_probs: np.ndarray) -> None:
@@ -55,9 +55,9 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
     """
     expected = _digest(lists)
     total = sum(len(hyp) + 1 for nbest in sentences_of(lists) for hyp in nbest)
-    found: dict[str, np.ndarray] = {}
+    by_name: dict[str, np.ndarray] = {}
     for path in paths:
-        what = "scores that score_nbest wrote"
+        what = "scores that lm_scores wrote"
         header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
         log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:
@@ -68,10 +68,10 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
         if not isinstance(header.get("name"), str) or not header["name"]:
             raise DataError(path, "the name of the LM", repr(header.get("name")), _AGAIN)
         name = header["name"]
-        if name in found:
+        if name in by_name:
             raise DataError(path, "LMs of different names", f"{name} twice", "give one of them another name")
-        found[name] = log_probs
-    return found
+        by_name[name] = log_probs
+    return by_name
 
 
 def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> NbestLists:
@@ -80,19 +80,19 @@ def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> Nb
     Args:
         log_probs: as :func:`read_lm_scores` gives them.
     """
-    words = [len(hyp.words.split()) + 1 for one in with_hypotheses(lists) for hyp in one.hyps]
+    words = [len(hyp.words.split()) + 1 for nbest in with_hypotheses(lists) for hyp in nbest.hyps]
     if not words:
         return lists
     starts = np.concatenate([[0], np.cumsum(words)[:-1]]).astype(np.int64)
     totals = {name: iter(np.add.reduceat(values, starts).tolist()) for name, values in log_probs.items()}
-    made = []
-    for one in lists.lists:
+    scored = []
+    for nbest in lists.lists:
         hyps = tuple(
             replace(hyp, lm_scores={**hyp.lm_scores, **{name: next(of) for name, of in totals.items()}})
-            for hyp in one.hyps
+            for hyp in nbest.hyps
         )
-        made.append(replace(one, hyps=hyps))
-    return replace(lists, lists=tuple(made), lm_names=tuple(sorted({*lists.lm_names, *log_probs})))
+        scored.append(replace(nbest, hyps=hyps))
+    return replace(lists, lists=tuple(scored), lm_names=tuple(sorted({*lists.lm_names, *log_probs})))
 
 
 def candidates_of(
@@ -111,13 +111,13 @@ def candidates_of(
     if not chosen:
         raise DataError(lists.place, "a list with hypotheses", "none", "look at the first pass")
     errors = []
-    for one in chosen:
-        ref = to_scored_units(one.ref.split(), scored_units)
+    for nbest in chosen:
+        ref = to_scored_units(nbest.ref.split(), scored_units)
         errors += [
-            count_errors(ref, to_scored_units(hyp.words.split(), scored_units)).errors for hyp in one.hyps
+            count_errors(ref, to_scored_units(hyp.words.split(), scored_units)).errors for hyp in nbest.hyps
         ]
-    sizes = [len(one.hyps) for one in chosen]
-    hyps = [hyp for one in chosen for hyp in one.hyps]
+    sizes = [len(nbest.hyps) for nbest in chosen]
+    hyps = [hyp for nbest in chosen for hyp in nbest.hyps]
     return Candidates(
         utterance=np.repeat(np.arange(len(chosen)), sizes),
         am=np.array([hyp.am_score for hyp in hyps]),
@@ -128,5 +128,5 @@ def candidates_of(
 
 
 def _digest(lists: NbestLists) -> str:
-    told: Sequence[object] = [[one.id, [hyp.words for hyp in one.hyps]] for one in lists.lists]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    content: Sequence[object] = [[nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -23,15 +23,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Finite, one_of
 from privasr_k2.decoding.first_pass import Decoder, total_scores
 from privasr_k2.decoding.posteriors import word_posteriors
 from privasr_k2.decoding.sampled import draw_paths
 from privasr_k2.decoding.word_lattices import WordLattice, word_lattices
-from privasr_k2.graph.marks import Marks, Span
+from privasr_k2.graph.class_delimiters import ClassDelimiters, Span
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.ragged import items_of
 from privasr_k2.scoring.hypotheses import Weights
@@ -50,7 +51,7 @@ _HALVINGS = 8
 
 
 @dataclass(frozen=True)
-class NbestConfig:
+class NbestConfig(Checked):
     """How long the lists are.
 
     Args:
@@ -59,36 +60,22 @@ class NbestConfig:
         max_states: of the deterministic acceptor.
     """
 
-    num_paths: int
-    first_beam: float
-    max_states: int
-
-    def __post_init__(self) -> None:
-        for name in ("num_paths", "max_states"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 < self.first_beam < math.inf:
-            raise ValueError(f"first_beam must be above 0 and finite, got {self.first_beam}")
+    num_paths: Count
+    first_beam: Finite
+    max_states: Count
 
 
 @dataclass(frozen=True)
 class NbestSearchConfig(NbestConfig):
-    """How lists of a first pass are made; defaults in ``conf/nbest.yaml``.
+    """How lists of a first pass are made; defaults in ``conf/common.yaml#nbest``.
 
     Args:
         posterior_scale: on total scores, before they make word posteriors, or paths are drawn; above 0.
         method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn paths.
     """
 
-    posterior_scale: float
-    method: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.posterior_scale < math.inf:
-            raise ValueError(f"posterior_scale must be above 0 and finite, got {self.posterior_scale}")
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method!r}")
+    posterior_scale: Finite
+    method: Annotated[str, one_of(*METHODS)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,17 +145,17 @@ class NbestSearch:
                 drawn = draw_paths(lattice, scores, self.config.num_paths)
             for utterance, one, paths in zip(utterances, word_lattices(lattice, self.weights), drawn):
                 if one is not None:
-                    made = nbest(one, self.config) if paths is None else of_paths(one, paths)
-                    found = _with_classes(made, one, self.decoder.graph.marks)
-                    results[utterance] = with_posteriors(found, one, self.config.posterior_scale)
+                    hypotheses = nbest(one, self.config) if paths is None else of_paths(one, paths)
+                    with_names = _with_classes(hypotheses, one, self.decoder.graph.delimiters)
+                    results[utterance] = with_posteriors(with_names, one, self.config.posterior_scale)
         return results
 
 
-def _with_classes(found: Nbest, lattice: WordLattice, marks: Marks) -> Nbest:
+def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiters) -> Nbest:
     """With the spans of names in each path's alignment."""
-    if not marks.classes:
+    if not delimiters.classes:
         return found
-    paths = [replace(path, classes=marks.split(lattice.symbols(path.arcs))[1]) for path in found.paths]
+    paths = [replace(path, classes=delimiters.split(lattice.symbols(path.arcs))[1]) for path in found.paths]
     return replace(found, paths=tuple(paths))
 
 
@@ -181,26 +168,26 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
     # No path is worse than one that takes every arc.
     worst = float(lattice.costs[np.isfinite(lattice.costs)].sum())
     beam = config.first_beam
-    found = _sequences(lattice, beam, config.num_paths, config.max_states)
-    limited = found is None
+    sequences = _sequences(lattice, beam, config.num_paths, config.max_states)
+    limited = sequences is None
     for _ in range(_HALVINGS):
-        if found is not None:
+        if sequences is not None:
             break
         beam /= 2
-        found = _sequences(lattice, beam, config.num_paths, config.max_states)
-    if found is None:
+        sequences = _sequences(lattice, beam, config.num_paths, config.max_states)
+    if sequences is None:
         beam = 0.0
-        found = _sequences(lattice, beam, 1, None) or []
-    while not limited and len(found) < config.num_paths and beam <= worst:
+        sequences = _sequences(lattice, beam, 1, None) or []
+    while not limited and len(sequences) < config.num_paths and beam <= worst:
         wider = _sequences(lattice, 2 * beam, config.num_paths, config.max_states)
         if wider is None:
             limited = True
         else:
-            found, beam = wider, 2 * beam
+            sequences, beam = wider, 2 * beam
     # With a smaller beam there may still have been enough.
-    limited = limited and len(found) < config.num_paths
-    aligned = _aligned(lattice, [words for _, words in found], max(cost for cost, _ in found))
-    for (exact, path), (cost, _) in zip(aligned, found):
+    limited = limited and len(sequences) < config.num_paths
+    aligned = _aligned(lattice, [words for _, words in sequences], max(cost for cost, _ in sequences))
+    for (exact, path), (cost, _) in zip(aligned, sequences):
         if abs(exact - cost) > _AGREEMENT:
             raise RuntimeError(f"the path of {path.words} costs {exact} and was found with {cost}")
     return Nbest(_ranked(aligned), limited, beam)
@@ -250,13 +237,13 @@ def _sequences(
     )
     if max_states is not None and deterministic.num_states >= max_states:
         return None
-    found = []
+    sequences = []
     shortest = kaldifst.shortest_path(deterministic, n=num_paths)
     for path in kaldifst.convert_nbest_to_vector(shortest):
         _, words, _, cost = kaldifst.get_linear_symbol_sequence(path)
-        if cost.value <= beam or not found:
-            found.append((cost.value, tuple(words)))
-    return found
+        if cost.value <= beam or not sequences:
+            sequences.append((cost.value, tuple(words)))
+    return sequences
 
 
 def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifst.StdVectorFst:
@@ -284,8 +271,8 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     sources, targets = np.split(numbered[2:], 2)
     finals = np.full(len(states), np.inf)
     finals[numbered[1]] = 0.0
-    made = Fst.from_arcs(sources, targets, labels, labels if acceptor else numbers, costs, finals)
-    return kaldifst.StdVectorFst(made.to_kaldifst())
+    fst = Fst.from_arcs(sources, targets, labels, labels if acceptor else numbers, costs, finals)
+    return kaldifst.StdVectorFst(fst.to_kaldifst())
 
 
 def _aligned(
@@ -296,7 +283,7 @@ def _aligned(
 
     transducer = _transducer(lattice, beam + _AGREEMENT, acceptor=False)
     kaldifst.arcsort(transducer, "ilabel")
-    found = []
+    aligned = []
     for words in sequences:
         linear = kaldifst.make_linear_acceptor(list(words))
         best = kaldifst.shortest_path(kaldifst.compose(linear, transducer))
@@ -306,8 +293,8 @@ def _aligned(
         am, lm = (float(scores[arcs].sum()) for scores in (lattice.am_scores, lattice.lm_scores))
         labels = lattice.labels[arcs]
         path = Path(words, am, lm, labels[labels >= 0], arcs)
-        found.append((float(lattice.costs[arcs].sum()), path))
-    return found
+        aligned.append((float(lattice.costs[arcs].sum()), path))
+    return aligned
 
 
 def _ranked(aligned: Sequence[tuple[float, Path]]) -> tuple[Path, ...]:

@@ -32,11 +32,7 @@ _POSTERIOR_DIGITS = 6
 
 @dataclass(frozen=True)
 class NbestJobConfig(DecodeConfig, NbestSearchConfig):
-    """What to decode and how, and how long lists are; defaults in ``conf/decode.yaml`` and ``nbest.yaml``."""
-
-    def __post_init__(self) -> None:
-        DecodeConfig.__post_init__(self)
-        NbestSearchConfig.__post_init__(self)
+    """Options of decoding and of N-best lists; defaults in sections ``decode`` and ``nbest``."""
 
 
 class SubsamplingModel(AcousticModel, Protocol):
@@ -58,7 +54,7 @@ class WordTimes:
 
     def __init__(self, lang: Lang, graph: Graph) -> None:
         check_same_tokens(lang.tokens, graph.tokens, model=lang.folder, graph=graph.folder)
-        spoken = tuple(graph.words[: graph.marks.first])
+        spoken = tuple(graph.words[: graph.delimiters.first])
         # Names that no list has: the language folder's last word is another.
         self._any_tokens = spoken[-1] == UNK
         if tuple(lang.words) != (spoken[:-1] if self._any_tokens else spoken):
@@ -118,14 +114,14 @@ def nbest_cuts(
         word_times: ``None`` leaves the times out.
     """
     words, limited = search.decoder.graph.words, []
-    for cut, found in search_cuts(model, search, cuts, config, device):
-        if found is not None and found.limited:
+    for cut, searched in search_cuts(model, search, cuts, config, device):
+        if searched is not None and searched.limited:
             limited.append(cut.id)
             log.warning(
                 "%s: determinization passed max_states=%d; here are the %d hypotheses within %g of the best",
-                cut.id, config.max_states, len(found.paths), found.beam,
+                cut.id, config.max_states, len(searched.paths), searched.beam,
             )  # fmt: skip
-        yield nbest_list(cut, found, words, model.subsampling, word_times)
+        yield nbest_list(cut, searched, words, model.subsampling, word_times)
     if limited:
         log.warning(
             "%d lists have fewer than %d hypotheses though their lattices have more: %s; raise max_states, "
@@ -146,7 +142,7 @@ def nbest_list(
         subsampling: input frames for an output frame.
         word_times: ``None`` leaves the times out.
     """
-    said = cut.supervisions[0]
+    supervision = cut.supervisions[0]
     hyps = []
     for rank, path in enumerate(found.paths if found else (), start=1):
         times = None
@@ -158,7 +154,9 @@ def nbest_list(
             Hypothesis(rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times, path.classes, depths)
         )
     part = (cut.custom or {}).get("part", "")
-    return NbestList(cut.id, part, said.speaker or "", said.text or "", found is None, tuple(hyps))
+    return NbestList(
+        cut.id, part, supervision.speaker or "", supervision.text or "", found is None, tuple(hyps)
+    )
 
 
 def _rounded(values: np.ndarray | None) -> tuple[float, ...] | None:

@@ -69,17 +69,17 @@ class WordPosteriors:
         levels = self.arc_levels[arcs]
         counts, places = rows_of(self.word_splits, arcs)
         before = np.cumsum(counts) - counts
-        said, num_words = self.word_values[places], len(places)
+        spoken, num_words = self.word_values[places], len(places)
         carried = np.repeat(levels, counts)
         under_way = np.where(counts > 0, before + counts - 1, before)
         here = under_way < num_words
         under_way, rows = under_way[here], levels[here]
-        probs = self.frames[rows, np.searchsorted(self.words, said[under_way])]
+        probs = self.frames[rows, np.searchsorted(self.words, spoken[under_way])]
         order = np.lexsort((probs, under_way))  # the best frame of each word comes last
         posteriors, best = np.full(num_words, -1.0), carried.copy()
         posteriors[under_way[order]], best[under_way[order]] = probs[order], rows[order]
         for n in np.flatnonzero(posteriors < 0):
-            posteriors[n] = self._carrying(int(said[n]), int(carried[n]))
+            posteriors[n] = self._carrying(int(spoken[n]), int(carried[n]))
         return np.clip(posteriors, 0.0, 1.0), self.depths[best]
 
     def _carrying(self, word: int, level: int) -> float:
@@ -187,14 +187,14 @@ def _coming_words(chain: _Chain, silent: np.ndarray, first: np.ndarray, none: in
     onward = sparse.csr_matrix(
         (chain.chances[silent], (chain.sources[silent], local[silent])), (num_states, widest)
     )
-    said = sparse.csr_matrix(
+    word_matrix = sparse.csr_matrix(
         (chain.chances[spoken], (chain.sources[spoken], first[spoken])), (num_states, none + 1)
     )
     frames = np.zeros((len(splits) - 2, none + 1))
     coming = sparse.csr_matrix(([1.0], ([0], [none])), shape=(1, none + 1))  # at the final state
     for t in range(len(frames) - 1, -1, -1):
         here = slice(splits[t], splits[t + 1])
-        coming = _rows(onward, here, coming.shape[0]) @ coming + _rows(said, here, none + 1)
+        coming = _rows(onward, here, coming.shape[0]) @ coming + _rows(word_matrix, here, none + 1)
         frames[t] = coming.T @ chain.occupancy[here]
     return frames
 

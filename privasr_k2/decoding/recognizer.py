@@ -1,4 +1,4 @@
-"""What a recipe has trained, put together for single recordings: features, model, graph and weights."""
+"""A trained recognizer for single recordings: features, model, graph and weights."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from privasr_k2 import config as configuration
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.data.features import DIMENSIONS, extract
 from privasr_k2.decoding.first_pass import FirstPass, SearchConfig
 from privasr_k2.decoding.kaldi_backend import open_decoder
@@ -19,13 +20,13 @@ from privasr_k2.errors import DataError
 
 if TYPE_CHECKING:
     from privasr_k2.am.ctc import CtcModel
-    from privasr_k2.am.foreign import ForeignModel
+    from privasr_k2.am.exported import ExportedModel
 
 FILE = "recognizer.yaml"
 
 
 @dataclass(frozen=True)
-class RecognizerSpec:
+class RecognizerSpec(Checked):
     """Where the parts are, relative to the file that says so, and how they are used.
 
     Attributes:
@@ -39,13 +40,9 @@ class RecognizerSpec:
 
     model: str
     graph: str
-    features: str
+    features: Annotated[str, one_of(*DIMENSIONS, "given")]
     sampling_rate: int
     search: SearchConfig
-
-    def __post_init__(self) -> None:
-        if self.features not in (*DIMENSIONS, "given"):
-            raise ValueError(f"features must be {' or '.join(DIMENSIONS)} or given, got {self.features}")
 
 
 def describe(
@@ -60,13 +57,13 @@ def describe(
         weights: ``weights.json``, chosen on dev.
         search: pruning; its grid is replaced by the chosen point.
     """
-    made = configuration.load(_FeatureFacts, [features / "features.yaml"])
+    features_of = configuration.load(_FeatureFacts, [features / "features.yaml"])
     chosen = read_weights(weights)
     return RecognizerSpec(
         model=os.path.relpath(model, beside),
         graph=os.path.relpath(graph, beside),
-        features=made.kind,
-        sampling_rate=made.sampling_rate,
+        features=features_of.kind,
+        sampling_rate=features_of.sampling_rate,
         search=dataclasses.replace(
             search, lm_weights=[chosen.lm_weight], insertion_penalties=[chosen.insertion_penalty]
         ),
@@ -77,7 +74,7 @@ class Recognizer:
     """Turns samples into words. Made by :meth:`from_folder`."""
 
     def __init__(
-        self, spec: RecognizerSpec, model: CtcModel | ForeignModel, decoder: FirstPass[Any], device: str
+        self, spec: RecognizerSpec, model: CtcModel | ExportedModel, decoder: FirstPass[Any], device: str
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
 

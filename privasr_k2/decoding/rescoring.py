@@ -18,10 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import MinLen
 
+from privasr_k2.constraints import Checked, Natural, NotNegative, one_of
 from privasr_k2.decoding.tune import TUNING_ROLE, edges_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json
@@ -109,7 +111,7 @@ class Candidates:
             lm_totals: (H,) of :meth:`lm_totals`.
             lm_weights, penalties: (G,) each.
         """
-        found = np.empty((len(lm_weights), len(self.starts)), dtype=np.int64)
+        chosen = np.empty((len(lm_weights), len(self.starts)), dtype=np.int64)
         rows = max(1, _BLOCK // len(self.am))
         for start in range(0, len(lm_weights), rows):
             points = slice(start, start + rows)
@@ -119,8 +121,8 @@ class Candidates:
             top = np.maximum.reduceat(scores, self.starts, axis=1)
             is_top = scores == top[:, self.utterance]
             first = np.where(is_top, np.arange(len(self.am)), len(self.am))
-            found[points] = np.minimum.reduceat(first, self.starts, axis=1)
-        return found
+            chosen[points] = np.minimum.reduceat(first, self.starts, axis=1)
+        return chosen
 
     def oracle(self) -> np.ndarray:
         """The hypothesis with the fewest errors of each utterance, of the lowest rank: (N,)."""
@@ -145,8 +147,8 @@ class Point:
 
 
 @dataclass(frozen=True)
-class GridConfig:
-    """What is tried on dev.
+class GridConfig(Checked):
+    """The grid of weights that is tried on dev.
 
     Args:
         interpolation: ``linear`` or ``log_linear``.
@@ -156,20 +158,10 @@ class GridConfig:
             there is nothing to try.
     """
 
-    interpolation: str
-    lm_weights: list[float]
-    insertion_penalties: list[float]
-    steps: int
-
-    def __post_init__(self) -> None:
-        if self.interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {self.interpolation!r}"
-            )
-        if not self.lm_weights or min(self.lm_weights) < 0 or not self.insertion_penalties:
-            raise ValueError("lm_weights (0 or more) and insertion_penalties must hold at least one number")
-        if self.steps < 0:
-            raise ValueError(f"steps must be 0 or more, got {self.steps}")
+    interpolation: Annotated[str, one_of(*INTERPOLATIONS)]
+    lm_weights: Annotated[list[NotNegative], MinLen(1)]
+    insertion_penalties: Annotated[list[float], MinLen(1)]
+    steps: Natural
 
 
 def simplex(num: int, steps: int) -> list[tuple[float, ...]]:
@@ -221,7 +213,7 @@ def choose(errors: Mapping[Point, int]) -> Point:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """What was chosen on dev: the content of ``rescoring.json``.
+    """The choice on dev: the content of ``rescoring.json``.
 
     Attributes:
         lms: names of the LMs, in the order of ``point.lambdas``.

@@ -1,6 +1,6 @@
 """Paths drawn from lattices, each as likely as its share of all paths' probabilities.
 
-An N-best list of drawn paths (``conf/nbest.yaml``, ``method: sampled``) misses some of the best word
+An N-best list of drawn paths (``conf/common.yaml#nbest``, ``method: sampled``) misses some of the best word
 sequences. ``k2.random_paths`` draws without chance, at even distances in the cumulative distribution of all
 paths, so that the same lattice gives the same paths.
 """

@@ -25,7 +25,7 @@ class WordLattice:
         sources, targets: (A,) states.
         labels: (A,) tokens; -1 on the arcs into the last state.
         word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i + 1]]``.
-        symbol_splits, symbol_values: the same with the marks of a graph with classes between the words.
+        symbol_splits, symbol_values: the same with the delimiters of a graph with classes between the words.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
         costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of the best
             way on from the arc's source.
@@ -51,15 +51,15 @@ class WordLattice:
         return _said(self.word_splits, self.word_values, arcs)
 
     def symbols(self, arcs: np.ndarray) -> tuple[int, ...]:
-        """The words and marks of a path's arcs."""
+        """The words and delimiters of a path's arcs."""
         if self.symbol_splits is None or self.symbol_values is None:
-            raise ValueError("a lattice without marks")
+            raise ValueError("a lattice without delimiters")
         return _said(self.symbol_splits, self.symbol_values, arcs)
 
 
 def _said(splits: np.ndarray, values: np.ndarray, arcs: np.ndarray) -> tuple[int, ...]:
-    found = values[rows_of(splits, arcs)[1]]
-    return tuple(found[found > 0].tolist())
+    spoken = values[rows_of(splits, arcs)[1]]
+    return tuple(spoken[spoken > 0].tolist())
 
 
 def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | None]:

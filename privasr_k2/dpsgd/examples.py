@@ -169,5 +169,7 @@ def check_examples(
 
 
 def _mixed(name: str, expected: str, found: str) -> PrivacyError:
-    way_out = "replace that layer by one that keeps examples apart, with the batch first; or set alone=true"
+    way_out = (
+        "replace that layer by one that keeps examples apart, with the batch first; or set isolate_units=true"
+    )
     return PrivacyError(f"parameter {name}", expected, found, way_out)

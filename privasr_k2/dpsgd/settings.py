@@ -20,7 +20,7 @@ UNITS = ("utterance", "speaker")
 
 @dataclass(frozen=True)
 class DpSgdConfig:
-    """``conf/dpsgd.yaml``, where every number is explained."""
+    """``conf/pate.yaml#dpsgd``, where every number is explained."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "save_every": "a training that is continued gives the same weights",
@@ -31,7 +31,7 @@ class DpSgdConfig:
     unit: str
     within: str
     most_utterances: int
-    start: str
+    init: str
     trained: list[str]
     steps: int
     rate: float
@@ -39,7 +39,7 @@ class DpSgdConfig:
     epsilon: float | None
     noise: float | None
     delta: float
-    alone: bool
+    isolate_units: bool
     optimizer: str
     lr: float
     momentum: float
@@ -58,7 +58,7 @@ class DpSgdConfig:
         for name, known in {
             "unit": UNITS,
             "within": ("mean", "sum"),
-            "start": ("pretrained", "scratch"),
+            "init": ("pretrained", "scratch"),
             "optimizer": ("sgd", "adam"),
         }.items():
             if getattr(self, name) not in known:
@@ -130,7 +130,7 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
     """
     if not config.claims:
         raise PrivacyError("epsilon and noise", "one of them", "neither", "a claim needs noise")
-    rounding = () if config.alone else ("float32 rounding that units computed together share",)
+    rounding = () if config.isolate_units else ("float32 rounding that units computed together share",)
     several = ("a speaker under several names",) if config.unit == "speaker" else ()
     return Spending(
         data=config.data,

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from privasr_k2 import config as configuration
 from privasr_k2.am.checkpoints import continue_model, save_model
+from privasr_k2.am.exported import ExportedSpec
 from privasr_k2.am.files import SPEC
-from privasr_k2.am.foreign import ForeignSpec
 from privasr_k2.am.kinds import KINDS, new_model, read_spec
 from privasr_k2.am.model import AcousticModel
 from privasr_k2.data.batches import Batches, drop_unalignable
@@ -33,9 +33,9 @@ from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
+from privasr_k2.training.checkpoint_manager import LATEST, TrainerState, restore_training, training_tensors
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.keeper import LATEST, Place, restore_training, training_tensors
 from privasr_k2.training.trainer import evaluate
 from privasr_k2.training.trainlog import TrainLog
 from privasr_k2.training.weights import read_header, save_tensors
@@ -67,7 +67,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     Args:
         private: features folder with ``cuts_train.jsonl.gz``.
         public: features folder with ``cuts_dev.jsonl.gz``, of public speech.
-        init: a model that train_am wrote: its form and normalization are kept, and with ``start=pretrained``
+        init: a model that train_am wrote: its form and normalization are kept, and with ``init=pretrained``
             its weights.
 
     Raises:
@@ -76,10 +76,10 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     if not (init / SPEC).is_file():
         raise DataError(init / SPEC, "an acoustic model", "no such file", "train it with train_am")
     spec = read_spec(init / SPEC)
-    if isinstance(spec, ForeignSpec):
-        raise DataError(init, "a model that train_am wrote", "one brought along", "train one with train_am")
+    if isinstance(spec, ExportedSpec):
+        raise DataError(init, "a model that train_am wrote", "an exported one", "train one with train_am")
     model = continue_model(init, spec, lang.tokens)
-    if config.start == "scratch":
+    if config.init == "scratch":
         fresh = new_model(spec, config.seed)
         fresh.mean, fresh.deviation = model.mean, model.deviation
         model = fresh
@@ -221,14 +221,14 @@ def _follow(
         average.step = one.number + 1
         if average.step > averaged_from:
             average.add(trainer.trained)
-        place = Place(epoch=one.number, step=average.step)
+        state = TrainerState(epoch=one.number, step=average.step)
         # How many took part is private, as is their loss.
         told = {} if config.claims else {"units": float(one.units)}
-        train_log.step(place, lr=one.lr, gradient_norm=float(one.gradient.norm()), **told)
+        train_log.step(state, lr=one.lr, gradient_norm=float(one.gradient.norm()), **told)
         if average.step % config.save_every == 0 or average.step == config.steps:
             files.save(trainer, average)
             scores = evaluate(model, KINDS[model.spec.kind].task(), dev, alone)
-            train_log.epoch(place, {f"dev_{name}": value for name, value in scores.items()})
+            train_log.epoch(state, {f"dev_{name}": value for name, value in scores.items()})
     train_log.close()
 
 

@@ -99,7 +99,7 @@ class Trainer:
         expected = config.rate * max(1, len(data.units))
         self.optimizer = UnitOptimizer(plain, clip=config.clip, noise_multiplier=noise, expected=expected)
         self._twin: nn.Module
-        if config.alone:
+        if config.isolate_units:
             self._twin = without_dropout(with_example_lstms(model)).train()
         else:
             self._twin = ExampleGradients(model)
@@ -141,7 +141,7 @@ class Trainer:
 
     def _rows(self) -> int:
         """Utterances whose gradients are in memory at once; 0 = one unit at a time."""
-        if self.config.alone:
+        if self.config.isolate_units:
             return 0
         return max(1, int(self.config.gradients_mb * 1e6 / (4 * max(1, self._size))))
 
@@ -158,7 +158,7 @@ class Trainer:
                 self._forget()
                 reason = str(error).split("\n")[0]
             else:
-                self.optimizer.owners = (0,) if self.config.alone else part.owners
+                self.optimizer.owners = (0,) if self.config.isolate_units else part.owners
                 self.optimizer.ends = part.ends
                 self.optimizer.signal_skip_step()
                 self.optimizer.step()

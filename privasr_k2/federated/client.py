@@ -1,4 +1,4 @@
-"""What clients do in a round: plain SGD on their own text, and what they send [liu2021, eq. 1-4].
+"""A client's part of a round: plain SGD on its own text, and the update that it sends [liu2021, eq. 1-4].
 
     theta <- theta - eta_l gradient(batch),    K epochs of batches of 8;    update = theta_t - theta_i
 
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from privasr_k2.constraints import Checked, Count, NotNegative, Positive
 from privasr_k2.federated import lstm_gradients
 from privasr_k2.federated.weighting import ClientData
 from privasr_k2.lm.neural.lstm import RecurrentLm
@@ -31,8 +32,8 @@ from privasr_k2.randomness import stream
 
 
 @dataclass(frozen=True)
-class ClientConfig:
-    """What a client does in a round.
+class ClientConfig(Checked):
+    """Hyper-parameters of a client's training in a round.
 
     Args:
         epochs: K, passes over its text.
@@ -41,19 +42,10 @@ class ClientConfig:
         max_seconds: a client that takes longer is left out of the round; 0 = no limit.
     """
 
-    epochs: int
-    batch_size: int
-    lr: float
-    max_seconds: float
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"client.{name} must be at least 1, got {getattr(self, name)}")
-        if self.lr <= 0 or self.max_seconds < 0:
-            raise ValueError(
-                f"client.lr must be above 0 and max_seconds not below, got {self.lr}, {self.max_seconds}"
-            )
+    epochs: Count
+    batch_size: Count
+    lr: Positive
+    max_seconds: NotNegative
 
 
 @dataclass(frozen=True)
@@ -104,11 +96,11 @@ def batch_of(client: ClientData, sentences: np.ndarray) -> LocalBatch:
 
 def local_batches(client: ClientData, config: ClientConfig, seed: int, round_number: int) -> list[np.ndarray]:
     """The sentences of each batch of a client's round: an order of its own in every round and epoch."""
-    found = []
+    batches = []
     for epoch in range(config.epochs):
         order = stream(seed, "client", client.name, round_number, epoch).permutation(len(client.text))
-        found += [order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)]
-    return found
+        batches += [order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)]
+    return batches
 
 
 class LocalTrainer:
@@ -158,7 +150,7 @@ class LocalTrainer:
     def updates(
         self, clients: Sequence[ClientData], round_number: int
     ) -> Iterator[tuple[ClientData, Tensor | Failure | None]]:
-        """What each client of a chunk sends: theta_t - theta_i (P,), valid until the next is asked for.
+        """The update of each client of a chunk, theta_t - theta_i (P,): valid until the next one.
 
         ``None``: the client has no sentences to train on. A chunk in which something fails is done again
         client by client, so that the others do not suffer.

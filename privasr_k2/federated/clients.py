@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, NotNegative, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import parse_record, read_lines, write_jsonl
 from privasr_k2.randomness import stream
@@ -40,7 +41,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class ClientText:
-    """What lies on one device: its utterances in the order of the file, at least one of them with words."""
+    """The text of one device: its utterances in the order of the file, at least one of them with words."""
 
     name: str
     utterances: tuple[Utterance, ...]
@@ -48,12 +49,12 @@ class ClientText:
     @property
     def num_words(self) -> int:
         """Words of all utterances."""
-        return sum(len(one.words) for one in self.utterances)
+        return sum(len(utterance.words) for utterance in self.utterances)
 
 
 @dataclass(frozen=True)
-class DeviceConfig:
-    """How utterances become clients; defaults in ``conf/clients.yaml``.
+class DeviceConfig(Checked):
+    """How utterances become clients; defaults in ``conf/fedlm.yaml#clients``.
 
     Args:
         client: ``speaker``, or ``zipf``: a random device for each utterance.
@@ -63,21 +64,11 @@ class DeviceConfig:
         seed: of the deal.
     """
 
-    client: str
-    devices: int
-    exponent: float
-    text: str
+    client: Annotated[str, one_of("speaker", "zipf")]
+    devices: Count
+    exponent: NotNegative
+    text: Annotated[str, one_of("hyp", "ref")]
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.client not in ("speaker", "zipf"):
-            raise ValueError(f"client must be speaker or zipf, got {self.client!r}")
-        if self.text not in ("hyp", "ref"):
-            raise ValueError(f"text must be hyp or ref, got {self.text!r}")
-        if self.devices < 1 or self.exponent < 0:
-            raise ValueError(
-                f"devices must be at least 1 and exponent not below 0, got {self.devices} and {self.exponent}"
-            )
 
 
 def zipf_labels(count: int, config: DeviceConfig) -> list[str]:
@@ -98,10 +89,10 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
     Raises:
         DataError: nothing is left.
     """
-    ordered = sorted(lists, key=lambda one: one.id)
-    speakers = [one.speaker for one in ordered]
+    ordered = sorted(lists, key=lambda utterance: utterance.id)
+    speakers = [utterance.speaker for utterance in ordered]
     names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
-    return group((name, _transcript(one, config.text)) for name, one in zip(names, ordered))
+    return group((name, _transcript(utterance, config.text)) for name, utterance in zip(names, ordered))
 
 
 def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
@@ -111,9 +102,9 @@ def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
         DataError: nothing is left.
     """
     of_client: dict[str, list[Utterance]] = {}
-    for name, one in utterances:
-        if one.words:
-            of_client.setdefault(name, []).append(one)
+    for name, utterance in utterances:
+        if utterance.words:
+            of_client.setdefault(name, []).append(utterance)
     if not of_client:
         raise DataError("the clients", "utterances with words", "none", "decode the adaptation part again")
     return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
@@ -126,13 +117,13 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
         (
             {
                 "client": client.name,
-                "id": one.id,
-                "words": " ".join(one.words),
-                "num_words": len(one.words),
-                "confidences": None if one.confidences is None else list(one.confidences),
+                "id": utterance.id,
+                "words": " ".join(utterance.words),
+                "num_words": len(utterance.words),
+                "confidences": None if utterance.confidences is None else list(utterance.confidences),
             }
             for client in clients
-            for one in client.utterances
+            for utterance in client.utterances
         ),
     )
 
@@ -145,28 +136,33 @@ def read_clients(path: Path) -> list[ClientText]:
             number of words than is said; confidences that are not one for each word, or outside [0, 1]; an
             utterance twice. A client without words; no client.
     """
-    found: dict[str, list[Utterance]] = {}
+    by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
     for number, line in read_lines(path):
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        client, one = _parsed(place, parse_record(line, place, way_out=_REPAIR))
-        if one.id in places:
-            raise DataError(place, "every utterance once", f"{one.id} again, as in {places[one.id]}", _REPAIR)
-        places[one.id] = place
-        found.setdefault(client, []).append(one)
-    if not found:
+        client, utterance = _parsed(place, parse_record(line, place, way_out=_REPAIR))
+        if utterance.id in places:
+            raise DataError(
+                place, "every utterance once", f"{utterance.id} again, as in {places[utterance.id]}", _REPAIR
+            )
+        places[utterance.id] = place
+        by_client.setdefault(client, []).append(utterance)
+    if not by_client:
         raise DataError(path, "an utterance a line", "none", _REPAIR)
-    for client, utterances in found.items():
-        if not any(one.words for one in utterances):
+    for client, utterances in by_client.items():
+        if not any(utterance.words for utterance in utterances):
             raise DataError(
                 f"{places[utterances[0].id]}: client {client!r}",
                 "at least one word",
                 f"{len(utterances)} transcripts without words",
                 "leave the client out",
             )
-    return [ClientText(name, tuple(one for one in found[name] if one.words)) for name in sorted(found)]
+    return [
+        ClientText(name, tuple(utterance for utterance in by_client[name] if utterance.words))
+        for name in sorted(by_client)
+    ]
 
 
 def table(clients: Sequence[ClientText]) -> dict[str, Any]:

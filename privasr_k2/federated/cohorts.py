@@ -14,23 +14,23 @@ SCHEMES = ("poisson", "fixed", "partitioned", "ordered", "everyone")
 KNOWN_TURNS = ("partitioned", "ordered", "everyone")
 
 
-def sampling_of(scheme: str, *, cohort: int, rate: float | None, clients: int) -> Sampling:
+def sampling_of(scheme: str, *, cohort: int, client_fraction: float | None, clients: int) -> Sampling:
     """The contract of a scheme.
 
     Args:
-        scheme: ``poisson``: each client with probability ``rate``, or cohort / clients; ``fixed``: ``cohort``
-            different ones; ``partitioned``: each client once in about clients / cohort rounds; ``ordered``:
-            so, and in the same order every time; ``everyone``.
+        scheme: ``poisson``: each client with probability ``client_fraction``, or cohort / clients;
+            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients / cohort
+            rounds; ``ordered``: so, and in the same order every time; ``everyone``.
         clients: how many there are.
 
     Raises:
-        PrivacyError: a rate of 0 or above 1, or a cohort larger than there are clients.
+        PrivacyError: a client_fraction of 0 or above 1, or a cohort larger than there are clients.
 
-    >>> sampling_of("poisson", cohort=100, rate=None, clients=10_000).describe()
+    >>> sampling_of("poisson", cohort=100, client_fraction=None, clients=10_000).describe()
     'Poisson, rate 0.01'
     """
     if scheme == "poisson":
-        return PoissonSampling(cohort / clients if rate is None else rate)
+        return PoissonSampling(cohort / clients if client_fraction is None else client_fraction)
     if scheme == "fixed":
         return FixedCohort(cohort, clients)
     if scheme in ("partitioned", "ordered"):
@@ -58,13 +58,13 @@ def chunks(cohort: Sequence[ClientData], *, batch_size: int, positions: int) -> 
         positions: 1 = every client by itself.
     """
     means = np.array([client.text.lengths.mean() if len(client.text) else 0.0 for client in cohort])
-    found: list[list[ClientData]] = []
+    chunked: list[list[ClientData]] = []
     room = 0.0
-    for place in np.argsort(-means, kind="stable").tolist():
-        size = means[place] * min(batch_size, len(cohort[place].text))
-        if not found or size > room:
-            found.append([])
+    for index in np.argsort(-means, kind="stable").tolist():
+        size = means[index] * min(batch_size, len(cohort[index].text))
+        if not chunked or size > room:
+            chunked.append([])
             room = float(positions)
-        found[-1].append(cohort[place])
+        chunked[-1].append(cohort[index])
         room -= size
-    return found
+    return chunked

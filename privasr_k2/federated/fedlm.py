@@ -49,7 +49,7 @@ _BIT = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a round was.
+    """The result of a round.
 
     Attributes:
         number: from 0.
@@ -172,8 +172,8 @@ def _sum(
 ) -> tuple[UnitSum, int]:
     """The sum over a cohort, of all processes; and how many failed."""
     trainer = federation.trainer
-    cohort = [federation.clients[place] for place in chosen.tolist()]
-    alone = config.claims and config.privacy.alone
+    cohort = [federation.clients[index] for index in chosen.tolist()]
+    alone = config.claims and config.privacy.isolate_clients
     shared = chunks(cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions)
     total, failed = UnitSum(len(trainer.vector), clip, trainer.vector.device), 0
     for chunk in shared[process.rank :: process.world_size]:

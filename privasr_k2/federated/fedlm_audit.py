@@ -5,8 +5,8 @@ What they need of the training is what is released: the model after each round. 
 - *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by the model's
   loss?
 - *Membership*: do the sentences of clients that took part gain more than those of clients that did not?
-- *Marks*: do clients show that send one coordinate, as long as the clip allows? Its bound can come near the
-  claim (:mod:`privasr_k2.privacy.audit.marks`).
+- *Marks*: can clients be recognized that send one coordinate, as long as the clip allows? The bound of
+  this attack can come near the claim (:mod:`privasr_k2.privacy.audit.canaries`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
+from privasr_k2.constraints import Count
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText, Utterance
@@ -29,29 +31,25 @@ from privasr_k2.lm.neural.scoring import NeuralScorer
 from privasr_k2.lm.neural.vocabulary import Text
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.audit import exposure, membership
-from privasr_k2.privacy.audit.marks import MarksConfig, audit_marks
+from privasr_k2.privacy.audit.canaries import CanaryConfig, audit_canaries
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
+from privasr_k2.training.canaries import CanaryGradients
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.marks import Marks
 
 
 @dataclass(frozen=True)
-class AuditConfig(MarksConfig):
-    """``conf/fedlm_audit.yaml``, where every number is explained."""
+class AuditConfig(CanaryConfig):
+    """``conf/fedlm.yaml#fedlm_audit``, where every number is explained."""
 
-    canaries: int
-    candidates: int
-    secret_words: int
-    repeats: int
-    top: int
+    canaries: Count
+    candidates: Annotated[int, Ge(2)]
+    secret_words: Count
+    repeats: Count
+    top: Count
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"canaries": 1, "candidates": 2, "secret_words": 1, "repeats": 1, "top": 1}
-        for name, value in least.items():
-            if getattr(self, name) < value:
-                raise ValueError(f"{name} must be at least {value}, got {getattr(self, name)}")
         if self.top >= self.candidates:
             raise ValueError(f"top must be below candidates, got {self.top} of {self.candidates}")
 
@@ -59,10 +57,6 @@ class AuditConfig(MarksConfig):
 @dataclass(frozen=True)
 class AuditedConfig(AuditConfig, FedLmConfig):
     """Both files."""
-
-    def __post_init__(self) -> None:
-        AuditConfig.__post_init__(self)
-        FedLmConfig.__post_init__(self)
 
 
 @dataclass(frozen=True)
@@ -83,14 +77,14 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
         raise DataError(
             "the vocabulary", "words for the canaries", f"{len(words)} words", "take longer secrets"
         )
-    found = []
+    canaries = []
     for number in range(config.canaries):
         generator = stream(seed, "canary", number)
         sentences: dict[tuple[str, ...], None] = {}
         while len(sentences) < config.candidates:
             sentences[tuple(generator.choice(words, size=config.secret_words).tolist())] = None
-        found.append(Canary(tuple(sentences), int(generator.integers(config.candidates))))
-    return found
+        canaries.append(Canary(tuple(sentences), int(generator.integers(config.candidates))))
+    return canaries
 
 
 def plant(clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: int) -> list[ClientText]:
@@ -110,7 +104,7 @@ def exposure_of(
     scorer: NeuralScorer, canaries: Sequence[Canary], config: AuditConfig, delta: float
 ) -> dict[str, Any]:
     """Ranks, exposures in bits, and the bound on epsilon that all canaries of one model give."""
-    losses = -scorer.score_sentences([one for canary in canaries for one in canary.candidates])
+    losses = -scorer.score_sentences([candidate for canary in canaries for candidate in canary.candidates])
     by_canary = losses.reshape(len(canaries), -1)
     own = np.array([canary.planted for canary in canaries])
     others = np.ones(by_canary.shape, dtype=bool)
@@ -151,7 +145,7 @@ def membership_of(
 
 
 def _gain(before: NeuralScorer, after: NeuralScorer, client: ClientText) -> float:
-    sentences = [one.words for one in client.utterances]
+    sentences = [utterance.words for utterance in client.utterances]
     return float(after.token_log_probs(sentences).mean() - before.token_log_probs(sentences).mean())
 
 
@@ -169,7 +163,8 @@ def marks(
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed, and the verdict, as :func:`privasr_k2.privacy.audit.marks.audit_marks`
+        the bounds, what is claimed, and the verdict, as
+        :func:`privasr_k2.privacy.audit.canaries.audit_canaries`
         gives them; those of the leader count.
 
     Raises:
@@ -179,7 +174,7 @@ def marks(
     nothing = Text(np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64))
 
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
-        replaced = Marks(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
+        replaced = CanaryGradients(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
         added = [
             ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap) for name in replaced
         ]
@@ -187,13 +182,13 @@ def marks(
         federation = Federation(everyone, make_trainer(), replaced)
         scores = np.zeros(len(coordinates))
         noisy = _with_noise(config, share)
-        for one in rounds(federation, noisy, process, Drawn("cohorts", None), None):
-            if one.delta is not None:
-                scores += one.delta.numpy()[coordinates]
+        for finished in rounds(federation, noisy, process, Drawn("cohorts", None), None):
+            if finished.delta is not None:
+                scores += finished.delta.numpy()[coordinates]
         return scores
 
     claimed = spending(config, len(clients) + audit.marks)
-    return audit_marks(
+    return audit_canaries(
         run,
         size=size,
         claimed_epsilon=account(claimed.event, claimed.relation, claimed.delta).value,
@@ -221,6 +216,6 @@ def split_members(clients: Sequence[ClientText], seed: int) -> tuple[list[Client
         raise DataError("the clients", "two or more", str(len(clients)), "give more")
     inside = set(stream(seed, "members").permutation(len(clients))[: (len(clients) + 1) // 2].tolist())
     groups: Mapping[bool, list[ClientText]] = {True: [], False: []}
-    for place, client in enumerate(clients):
-        groups[place in inside].append(client)
+    for index, client in enumerate(clients):
+        groups[index in inside].append(client)
     return groups[True], groups[False]

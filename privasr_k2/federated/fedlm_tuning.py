@@ -13,8 +13,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, Count, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import LocalTrainer
 from privasr_k2.federated.clients import ClientText
@@ -33,31 +36,18 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TuneConfig:
-    """``conf/fedlm_tune.yaml``, where every number is explained."""
+class TuneConfig(Checked):
+    """``conf/fedlm.yaml#fedlm_tune``, where every number is explained."""
 
-    client_lrs: list[float]
-    server_lrs: list[float]
-    by: str
-    clients: int | None
-
-    def __post_init__(self) -> None:
-        for name in ("client_lrs", "server_lrs"):
-            if not getattr(self, name) or min(getattr(self, name)) <= 0:
-                raise ValueError(f"{name} must be numbers above 0, got {getattr(self, name)}")
-        if self.by not in ("client", "call"):
-            raise ValueError(f"by must be client or call, got {self.by!r}")
-        if self.clients is not None and self.clients < 1:
-            raise ValueError(f"clients must be at least 1, or null, got {self.clients}")
+    client_lrs: Annotated[list[Positive], MinLen(1)]
+    server_lrs: Annotated[list[Positive], MinLen(1)]
+    by: Annotated[str, one_of("client", "call")]
+    clients: Count | None
 
 
 @dataclass(frozen=True)
 class TunedConfig(TuneConfig, FedLmConfig):
     """Both files."""
-
-    def __post_init__(self) -> None:
-        TuneConfig.__post_init__(self)
-        FedLmConfig.__post_init__(self)
 
 
 def divide(
@@ -77,9 +67,10 @@ def divide(
 
     groups = sorted({group(client) for client in (*training, *scored)})
     drawn = stream(seed, "tuning").permutation(len(groups))[: (len(groups) + 1) // 2].tolist()
-    inside = {groups[place] for place in drawn}
+    inside = {groups[index] for index in drawn}
     clients = [client for client in training if group(client) in inside]
-    sentences = [list(one.words) for c in scored if group(c) not in inside for one in c.utterances]
+    others = [client for client in scored if group(client) not in inside]
+    sentences = [list(utterance.words) for client in others for utterance in client.utterances]
     if not clients or not sentences:
         raise DataError("the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client")
     return clients, sentences
@@ -89,8 +80,12 @@ def sized(config: TunedConfig, clients: int) -> TunedConfig:
     """The configuration with cohorts of ``clients`` as large as those of the training."""
     if config.sampling != "poisson":
         return replace(config, cohort=min(config.cohort, clients))
-    expected = config.cohort if config.rate is None else config.rate * (config.clients or clients)
-    return replace(config, rate=min(1.0, expected / clients))
+    expected = (
+        config.cohort
+        if config.client_fraction is None
+        else config.client_fraction * (config.clients or clients)
+    )
+    return replace(config, client_fraction=min(1.0, expected / clients))
 
 
 def tune(
@@ -117,28 +112,28 @@ def tune(
         tried = replace(
             own, client=replace(own.client, lr=client_lr), server=replace(own.server, lr=server_lr)
         )
-        trainer, found = make_trainer(tried), []
-        for one in rounds(Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None):
-            done = one.number + 1
+        trainer, perplexities = make_trainer(tried), []
+        for finished in rounds(Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None):
+            done = finished.number + 1
             if done == tried.rounds or (tried.eval_every and done % tried.eval_every == 0):
-                trainer.load(one.stand.server.weights)
+                trainer.load(finished.stand.server.weights)
                 scorer = NeuralScorer(trainer.model, vocabulary)
-                found.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
-        ppl, number = min(found) if config.keep == "best" else found[-1]
+                perplexities.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
+        ppl, number = min(perplexities) if config.select_round == "best" else perplexities[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
         log.info("client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number)
-    best = min(grid, key=lambda one: one["ppl"])
+    best = min(grid, key=lambda finished: finished["ppl"])
     return {"client_lr": best["client_lr"], "server_lr": best["server_lr"], "grid": grid}
 
 
 def read_rates(path: Path) -> list[str]:
-    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml``.
+    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml#fedlm``.
 
     Raises:
         DataError: something else.
     """
-    found = read_json(path)
+    rates = read_json(path)
     try:
-        return [f"client.lr={float(found['client_lr'])}", f"server.lr={float(found['server_lr'])}"]
+        return [f"client.lr={float(rates['client_lr'])}", f"server.lr={float(rates['server_lr'])}"]
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "what tune_fedlm writes", repr(error), "tune again") from error

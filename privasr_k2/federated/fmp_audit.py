@@ -33,7 +33,7 @@ BROKEN = 0.1
 
 @dataclass(frozen=True)
 class FmpAudit:
-    """What an attack on one release shows.
+    """The result of an attack on one release.
 
     Attributes:
         claimed: epsilon of the release.
@@ -74,10 +74,10 @@ class FmpAudit:
 
 def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
     """(T,) int64 steps: a unit that says one word nobody else says, as much as the bound allows."""
-    found = np.zeros(mechanism.config.rounds, dtype=np.int64)
+    counts = np.zeros(mechanism.config.rounds, dtype=np.int64)
     # No more than the bound, which is rounded up for the accountant.
-    found[: mechanism.max_rounds] = int(mechanism.grid.steps(mechanism.config.bound))
-    return found
+    counts[: mechanism.max_rounds] = int(mechanism.grid.steps(mechanism.config.bound))
+    return counts
 
 
 def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarray]:
@@ -87,7 +87,7 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
         PrivacyError: every word was said by several units, or after the last release.
     """
     config = mechanism.config
-    counts = utterance_counts(spoken, config.sigma, normalized=True)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=True)
     units, _ = unit_numbers(spoken, config.unit)
     used = np.flatnonzero(rounds_of(spoken, config.rounds) < config.rounds)
     rows = np.repeat(np.arange(len(spoken)), np.diff(counts.indptr))

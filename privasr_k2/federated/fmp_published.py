@@ -36,11 +36,11 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
     Raises:
         PrivacyError: a sample of clients, for which eq. 8 says nothing.
     """
-    if config.client_rate < 1:
+    if config.client_fraction < 1:
         raise PrivacyError(
-            "client_rate", "1: eq. 8 sums over all clients", f"{config.client_rate:g}", "set it"
+            "client_fraction", "1: eq. 8 sums over all clients", f"{config.client_fraction:g}", "set it"
         )
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     weights = np.asarray(counts.sum(axis=1)).reshape(-1)
     by_round = np.bincount(rounds_of(spoken, config.rounds), weights, minlength=config.rounds + 1)
     totals, running = [], 0.0
@@ -95,7 +95,7 @@ def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.n
 
 
 def published_event(epsilon: float, moved: float, releases: int) -> events.Event:
-    """What eq. 8 and 9 do to a unit that moves each of ``releases`` running sums by ``moved`` in L1.
+    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` running sums by ``moved`` in L1.
 
     >>> account(published_event(1.0, 7.0, 10), Relation.ADD_OR_REMOVE_ONE, 1e-12).value <= 70
     True
@@ -107,7 +107,7 @@ def published_event(epsilon: float, moved: float, releases: int) -> events.Event
 
 def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
     """(M,) by how much each unit that is counted moves one running sum at most, in words. Private."""
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
     # A speaker may be heard in several meetings: a part of each of these clients.
@@ -118,14 +118,14 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
     words = np.asarray(of_parts.sum(axis=1)).reshape(-1)
     of_clients = np.bincount(client_of, words)[client_of]
     kinds = np.where(words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0)  # nothing is left to move
-    found = np.bincount(unit_of, largest_move(words, kinds, config.prior_words), minlength=number)
-    return found[found > 0]
+    moves = np.bincount(unit_of, largest_move(words, kinds, config.prior_words), minlength=number)
+    return moves[moves > 0]
 
 
 def published_worth(
     spoken: Spoken, config: CacheConfig, epsilon: float, delta: float, unit: str
 ) -> dict[str, Epsilon]:
-    """What the published epsilon is for an average unit and for the heaviest, seen in all T releases.
+    """The epsilon of the published noise for an average and for the heaviest unit, over all T releases.
 
     This looks at the data: for the owner's table, no release.
     """

@@ -18,7 +18,7 @@ from privasr_k2.federated.fmp_published import (
     published_sums,
     usable,
 )
-from privasr_k2.federated.fmp_release import header_of, unit_numbers
+from privasr_k2.federated.fmp_release import header_of, settings_in, unit_numbers
 from privasr_k2.federated.fmp_settings import PublishedConfig
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
@@ -51,13 +51,13 @@ def write_published(
     if not (path.exists() and header_of(path).get("release") == begun.entry.release):
         sums = published_sums(spoken, config.caches, background)
         marginals = published_marginals(sums, config.epsilon, begun)
-        told = {
+        header = {
             "release": begun.entry.release,
             "published": dataclasses.asdict(config),
             "words": spoken.numbers.digest,
         }
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({"marginals": marginals}, str(temporary), {"json": json.dumps(told)})
+            save_file({"marginals": marginals}, str(temporary), {"json": json.dumps(header)})
     begun.finish()
 
 
@@ -72,11 +72,14 @@ def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[s
     Raises:
         DataError: they are of another vocabulary.
     """
-    told, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
-    if told.get("words") != numbers.digest:
+    header, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
+    if header.get("words") != numbers.digest:
         found = "those of another"
         raise DataError(path, "marginals of this vocabulary", found, "give the model they were made for")
-    config, marginals = from_values(PublishedConfig, told.get("published"), path), arrays["marginals"]
+    config, marginals = (
+        from_values(PublishedConfig, settings_in(header, "published"), path),
+        arrays["marginals"],
+    )
     good = marginals.shape == (config.rounds, numbers.size) and np.isfinite(marginals).all()
     if not good or not (np.maximum(marginals, 0.0).sum(axis=1) > 0).all():
         expected = f"marginals of {config.rounds} rounds and {numbers.size} words"

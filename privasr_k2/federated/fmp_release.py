@@ -22,13 +22,14 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from safetensors.numpy import save_file
 from scipy.sparse import csr_array
 
 from privasr_k2.config import from_values
+from privasr_k2.constraints import Checked, Count, Delta, Finite, Natural, NotNegative, PositiveShare, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
@@ -52,7 +53,7 @@ _PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
 
 
 @dataclass(frozen=True)
-class FmpReleaseConfig:
+class FmpReleaseConfig(Checked):
     """A release of the global marginal of every round.
 
     Args:
@@ -64,48 +65,27 @@ class FmpReleaseConfig:
         rounds: T, at least 1.
         max_rounds: in how many rounds a unit may be counted; 0: in all. Utterances are in one.
         bound: of a unit's counts in one round, in words, above 0.
-        sigma: bandwidth of the rank kernel, 0 to infinity.
+        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
         decay: of running sums, a round; 1 forgets nothing.
         epsilon, delta: of the guarantee.
     """
 
     data: str
-    unit: str
-    mechanism: str
-    strategy: str
-    rounds: int
-    max_rounds: int
-    bound: float
-    sigma: float
-    decay: float
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        for name, known in (("unit", UNITS), ("mechanism", MECHANISMS), ("strategy", STRATEGIES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {' '.join(known)}, got {getattr(self, name)!r}")
-        if self.rounds < 1 or self.max_rounds < 0:
-            raise ValueError(
-                f"rounds must be at least 1 and max_rounds 0, got {self.rounds}, {self.max_rounds}"
-            )
-        if not 0 < self.bound < np.inf:
-            raise ValueError(f"bound must be above 0, got {self.bound}")
-        if not self.sigma >= 0:
-            raise ValueError(f"sigma must be 0 or more, got {self.sigma}")
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
-        if not 0 < self.epsilon < np.inf:
-            raise ValueError(
-                f"epsilon must be above 0 and finite, got {self.epsilon}: no noise is no release"
-            )
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
+    unit: Annotated[str, one_of(*UNITS)]
+    mechanism: Annotated[str, one_of(*MECHANISMS)]
+    strategy: Annotated[str, one_of(*STRATEGIES)]
+    rounds: Count
+    max_rounds: Natural
+    bound: Finite
+    kernel_bandwidth: NotNegative
+    decay: PositiveShare
+    epsilon: Finite
+    delta: Delta
 
 
 @dataclass(frozen=True)
 class FmpMechanism:
-    """What a configuration comes to: strategy, steps, noise, and what they cost. It looks at no data."""
+    """The mechanism of a configuration: strategy, steps, noise, and their cost. It reads no data."""
 
     config: FmpReleaseConfig
 
@@ -126,7 +106,7 @@ class FmpMechanism:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """What is measured."""
+        """The linear measurements of the increments."""
         return Strategy(self.config.strategy, self.config.rounds, self.config.decay)
 
     @property
@@ -231,7 +211,7 @@ def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
     most ``bound_steps`` in the mechanism's norm.
     """
     config = mechanism.config
-    counts = utterance_counts(spoken, config.sigma, normalized=True)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=True)
     units, _ = unit_numbers(spoken, config.unit)
     return clipped_increments(counts, rounds_of(spoken, config.rounds), units, mechanism)
 
@@ -250,16 +230,16 @@ def clipped_increments(
     gathering = csr_array((np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0]))
     rows = csr_array(gathering @ counts)[np.flatnonzero(kept)]
     values = _clipped(csr_array(rows), mechanism.config.bound, mechanism.norm)
-    found = np.zeros((num_rounds, size), dtype=np.int64)
+    increments = np.zeros((num_rounds, size), dtype=np.int64)
     where = np.repeat(in_round[kept], np.diff(rows.indptr)), rows.indices
-    np.add.at(found, where, mechanism.grid.steps(values))
-    return found
+    np.add.at(increments, where, mechanism.grid.steps(values))
+    return increments
 
 
 def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
     """The values of ``rows``, each row clipped; rows of like length together, filled up with zeros."""
     lengths = np.diff(rows.indptr)
-    found = np.zeros(len(rows.data))
+    clipped = np.zeros(len(rows.data))
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -271,8 +251,8 @@ def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
         places = (rows.indptr[block][:, None] + columns)[inside]
         padded = np.zeros(inside.shape)
         padded[inside] = rows.data[places]
-        found[places] = clip_rows(padded, bound=bound, norm=norm).values[inside]
-    return found
+        clipped[places] = clip_rows(padded, bound=bound, norm=norm).values[inside]
+    return clipped
 
 
 def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Release) -> None:
@@ -288,13 +268,13 @@ def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Re
     if not (path.exists() and header_of(path).get("release") == begun.entry.release):
         begun.stream("check")  # refused where the release is finished
         noisy = mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
-        told = {
+        header = {
             "release": begun.entry.release,
             "config": dataclasses.asdict(mechanism.config),
             "words": spoken.numbers.digest,
         }
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(told)})
+            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(header)})
     begun.finish()
 
 
@@ -304,32 +284,44 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
     Raises:
         DataError: no such file, or it is of another vocabulary.
     """
-    told, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
-    if told.get("words") != numbers.digest:
+    header, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
+    if header.get("words") != numbers.digest:
         raise DataError(
             path, "counts of this vocabulary", "those of another", "give the model it was made for"
         )
-    mechanism = FmpMechanism(from_values(FmpReleaseConfig, told.get("config"), path))
+    mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(header, "config"), path))
     measured = arrays["measured"]
     shape, rounds = measured.shape, mechanism.config.rounds
     # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix of rounds.
     fitting = len(shape) == 2 and shape[1] == numbers.size and shape[0] >= rounds
     if not fitting or measured.dtype != np.int64 or shape[0] != len(mechanism.strategy.encode):
-        found = f"{measured.dtype} of the shape {shape}"
-        raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", found, _AGAIN)
+        stored = f"{measured.dtype} of the shape {shape}"
+        raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", stored, _AGAIN)
     return mechanism, measured
 
 
+def settings_in(header: dict[str, Any], key: str) -> Any:
+    """The settings of a release in its header, where ``kernel_bandwidth`` was called ``sigma`` once.
+
+    >>> settings_in({"config": {"sigma": 0.1}}, "config")
+    {'kernel_bandwidth': 0.1}
+    """
+    values = header.get(key)
+    if isinstance(values, dict) and "sigma" in values:
+        return {("kernel_bandwidth" if name == "sigma" else name): of for name, of in values.items()}
+    return values
+
+
 def header_of(path: Path) -> dict[str, Any]:
-    """What a file of released marginals tells about itself.
+    """The header of a file of released marginals.
 
     Raises:
         DataError: no such file, or another kind of file.
     """
-    told, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
-    if "words" not in told:
+    header, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
+    if "words" not in header:
         raise DataError(path, _MARGINALS, "another kind of file", _AGAIN)
-    return told
+    return header
 
 
 def released_marginals(
@@ -353,12 +345,12 @@ def released_marginals(
     """
     if not threshold >= 0:
         raise ValueError(f"threshold must be 0 or more, got {threshold}")
-    found = np.empty(sums.shape)
+    marginals = np.empty(sums.shape)
     for number, (noisy, error) in enumerate(zip(sums, errors)):
         counts = np.where(background > 0, noisy, 0.0)
         expected = max(float(counts.sum()), 0.0) * background
         beyond = counts - expected
         cut = threshold * error if error > 0 else 0.0
         kept = np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
-        found[number] = smoothed(np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0))
-    return found
+        marginals[number] = smoothed(np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0))
+    return marginals

@@ -16,7 +16,7 @@ import numpy as np
 
 from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of
 from privasr_k2.errors import ConfigError, DataError
-from privasr_k2.federated.adapted import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
+from privasr_k2.federated.adapted_lm import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
 from privasr_k2.federated.fmp_background import read_background
 from privasr_k2.federated.fmp_published_release import is_published, read_published
 from privasr_k2.federated.fmp_release import read_release, released_marginals
@@ -112,9 +112,9 @@ def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbe
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
-    """(W,) what ``score_nbest`` wrote of the unadapted model."""
-    [found] = read_lm_scores([path], lists).values()
-    return found
+    """(W,) what ``lm_scores`` wrote of the unadapted model."""
+    [log_probs] = read_lm_scores([path], lists).values()
+    return log_probs
 
 
 def token_scores(
@@ -135,7 +135,7 @@ def token_scores(
     spoken, background = world.spoken, world.background
     if config.normalized:
         mixings = [Mixing(lam, config.alpha, config.beta) for lam in lams]
-        nbests = [[hyp.words.split() for hyp in one.hyps] for one in world.lists.lists]
+        nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in world.lists.lists]
         return normalized_log_probs(
             spoken, nbests, lm.score, config, background, mixings, [released] * len(lams)
         )
@@ -180,7 +180,9 @@ def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
     try:
         if content["role"] != "dev":
             raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "choose on dev")
-        chosen = {name: float(content[name]) for name in ("alpha", "beta", "sigma") if name in content}
+        names = {"alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
+        names |= {"sigma": "kernel_bandwidth"}  # as it was called
+        chosen = {name: float(content[key]) for key, name in names.items() if key in content}
         return replace(config, lam=float(content["lam"]), **chosen)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(path, "what tune_fmp writes", repr(error), "run tune_fmp again") from error

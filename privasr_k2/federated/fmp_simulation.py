@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from privasr_k2.federated.adapted import LogFactors, Mixing, Nbest, log_factors, log_ratios
+from privasr_k2.constraints import Checked, Count, FiniteOrZero, NotNegative, PositiveShare, one_of
+from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, log_factors, log_ratios
 from privasr_k2.federated.fmp_spoken import Spoken
 from privasr_k2.federated.marginals import Marginals, no_marginals, ratio_to, utterance_counts
 from privasr_k2.ragged import ranges
@@ -29,42 +31,28 @@ REFRESHES = ("round", "utterance")
 
 
 @dataclass(frozen=True)
-class CacheConfig:
+class CacheConfig(Checked):
     """How marginals come about; lambda, alpha and beta stand in :class:`Mixing`.
 
     Args:
         rounds: T, at least 1: there are T + 1 groups of utterances.
-        sigma: bandwidth of the rank kernel, 0 to infinity.
+        kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
         normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the paper's.
         prior_words: the background counts as so many words beside a client's; 0: as it has different words.
         decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
         refresh: ``round`` or ``utterance``: when a client's own marginal grows.
-        client_rate: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
+        client_fraction: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
         seed: of that draw.
     """
 
-    rounds: int
-    sigma: float
+    rounds: Count
+    kernel_bandwidth: NotNegative
     normalized_kernel: bool
-    prior_words: float
-    decay: float
-    refresh: str
-    client_rate: float
+    prior_words: FiniteOrZero
+    decay: PositiveShare
+    refresh: Annotated[str, one_of(*REFRESHES)]
+    client_fraction: PositiveShare
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, got {self.rounds}")
-        if not self.sigma >= 0:
-            raise ValueError(f"sigma must be 0 or more, got {self.sigma}")
-        if not 0 <= self.prior_words < np.inf:
-            raise ValueError(f"prior_words must be at least 0, got {self.prior_words}")
-        if not 0 < self.decay <= 1:
-            raise ValueError(f"decay must be above 0 and at most 1, got {self.decay}")
-        if self.refresh not in REFRESHES:
-            raise ValueError(f"refresh must be one of {' '.join(REFRESHES)}, got {self.refresh!r}")
-        if not 0 < self.client_rate <= 1:
-            raise ValueError(f"client_rate must be above 0 and at most 1, got {self.client_rate}")
 
 
 def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
@@ -78,12 +66,12 @@ def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
 
 def sampled_clients(num_clients: int, config: CacheConfig) -> np.ndarray:
     """(T, C) bool, whose marginals are averaged after rounds 0 to T - 1: always as many clients."""
-    size = max(1, round(config.client_rate * num_clients))
-    found = np.zeros((config.rounds, num_clients), dtype=bool)
+    size = max(1, round(config.client_fraction * num_clients))
+    sampled = np.zeros((config.rounds, num_clients), dtype=bool)
     for number in range(config.rounds):
         drawn = stream(config.seed, "fmp clients", number).permutation(num_clients)[:size]
-        found[number, drawn] = True
-    return found
+        sampled[number, drawn] = True
+    return sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +100,7 @@ def epochs(
         background: (V,) u, above 0 for every word that is counted.
         own_global: average the clients' marginals [eq. 6]; false where released ones are used.
     """
-    counts = utterance_counts(spoken, config.sigma, normalized=config.normalized_kernel)
+    counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     in_round = rounds_of(spoken, config.rounds)
     part = np.zeros(len(spoken), dtype=np.int64)
     if config.refresh == "utterance":
@@ -128,11 +116,11 @@ def epochs(
         report_progress(number, config.rounds, "round")
         now = np.flatnonzero(in_round == number)
         parts = np.split(now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1])
-        for place, utterances in enumerate(parts):
+        for group, utterances in enumerate(parts):
             if number:
                 yield Epoch(number, np.sort(utterances), caches, shared)
-            if number < config.rounds or place < len(parts) - 1:
-                decay = config.decay if number and place == 0 else 1.0
+            if number < config.rounds or group < len(parts) - 1:
+                decay = config.decay if number and group == 0 else 1.0
                 caches = caches.grown(_by_client(spoken, counts, utterances), decay)
         if drawn is not None and number < config.rounds:
             shared = ratio_to(caches.average(background, drawn[number]), background)
@@ -147,11 +135,11 @@ def _by_client(spoken: Spoken, counts: csr_array, utterances: np.ndarray) -> csr
 
 def global_marginals(spoken: Spoken, config: CacheConfig, background: np.ndarray) -> np.ndarray:
     """(T, V) the global marginal [eq. 6] after rounds 0 to T - 1, without noise."""
-    found = np.zeros((config.rounds, len(background)))
+    marginals = np.zeros((config.rounds, len(background)))
     for epoch in epochs(spoken, config, background):
         assert epoch.shared is not None
-        found[epoch.round - 1] = (epoch.shared + 1) * background
-    return found
+        marginals[epoch.round - 1] = (epoch.shared + 1) * background
+    return marginals
 
 
 def token_log_ratios(
@@ -172,7 +160,7 @@ def token_log_ratios(
     Returns:
         (W, K).
     """
-    found = np.zeros((len(spoken.tokens), len(mixings)))
+    values = np.zeros((len(spoken.tokens), len(mixings)))
     shared_of = [None if given is None else ratio_to(given, background) for given in released]
     for epoch in epochs(spoken, config, background, own_global=_some_exact(released)):
         at = _tokens_of(spoken, epoch.utterances)
@@ -180,8 +168,8 @@ def token_log_ratios(
         own = epoch.caches.ratios_at(spoken.clients[spoken.token_utterances[at]], words, background)
         for number, mixing in enumerate(mixings):
             shared = _shared(epoch, shared_of[number])
-            found[at, number] = log_ratios(mixing, shared[words], own)
-    return found
+            values[at, number] = log_ratios(mixing, shared[words], own)
+    return values
 
 
 def _some_exact(released: Sequence[np.ndarray | None]) -> bool:
@@ -196,12 +184,12 @@ def _tokens_of(spoken: Spoken, utterances: np.ndarray) -> np.ndarray:
 
 
 def _shared(epoch: Epoch, given: np.ndarray | None) -> np.ndarray:
-    found = epoch.shared if given is None else given[epoch.round - 1]
-    assert found is not None
-    return found
+    marginal = epoch.shared if given is None else given[epoch.round - 1]
+    assert marginal is not None
+    return marginal
 
 
-#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted.adapted_log_probs` of one model.
+#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted_lm.adapted_log_probs` of one model.
 AdaptedScores = Callable[[Sequence[Nbest], np.ndarray, LogFactors], np.ndarray]
 
 
@@ -221,13 +209,13 @@ def normalized_log_probs(
         score: scores some lists with the factors of their states: here the number of the client.
         mixings, released: as for :func:`token_log_ratios`.
     """
-    found = np.zeros((len(spoken.tokens), len(mixings)))
+    log_probs = np.zeros((len(spoken.tokens), len(mixings)))
     shared_of = [None if given is None else ratio_to(given, background) for given in released]
 
     def fill(utterances: np.ndarray, factors: LogFactors) -> None:
         chosen = utterances[spoken.num_hyps[utterances] > 0]
         if chosen.size:
-            found[_tokens_of(spoken, chosen)] = score(
+            log_probs[_tokens_of(spoken, chosen)] = score(
                 [nbests[i] for i in chosen.tolist()], spoken.clients[chosen], factors
             )
 
@@ -242,7 +230,7 @@ def normalized_log_probs(
             )
 
         fill(epoch.utterances, factors)
-    return found
+    return log_probs
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,15 +40,15 @@ class WordNumbers:
     @cached_property
     def is_word(self) -> np.ndarray:
         """(V,) true for what has a marginal."""
-        found = np.ones(self.size, dtype=bool)
-        found[list(self.unspoken)] = False
-        return found
+        is_word = np.ones(self.size, dtype=bool)
+        is_word[list(self.unspoken)] = False
+        return is_word
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the numbering."""
-        told = [self.size, self.end, self.unspoken, sorted(self.ids.items(), key=lambda item: item[1])]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        content = [self.size, self.end, self.unspoken, sorted(self.ids.items(), key=lambda item: item[1])]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def of(self, words: Sequence[str], place: str) -> list[int]:
         """The numbers of ``words``.
@@ -56,16 +56,16 @@ class WordNumbers:
         Raises:
             DataError: a word outside the vocabulary where :attr:`unknown` is None.
         """
-        found = [self.ids.get(word, self.unknown) for word in words]
-        if None in found:
-            lost = sorted({word for word, number in zip(words, found) if number is None})
+        numbers = [self.ids.get(word, self.unknown) for word in words]
+        if None in numbers:
+            lost = sorted({word for word, number in zip(words, numbers) if number is None})
             raise DataError(
                 place,
                 "words of the vocabulary",
                 f"{len(lost)} others: {' '.join(lost[:_SHOWN])}",
                 "normalize as the vocabulary's text, or let others count as <unk>",
             )
-        return found  # type: ignore[return-value]
+        return numbers  # type: ignore[return-value]
 
 
 def numbers_of_vocabulary(vocabulary: Vocabulary, *, unknown: bool) -> WordNumbers:
@@ -166,7 +166,7 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
             raise DataError("the timeline", "every utterance once", f"{turn.id} twice", "make it again")
         place_of[turn.id] = (turn, so_far.setdefault(turn.client, 0))
         so_far[turn.client] += 1
-    ids = tuple(one.id for one in lists.lists)
+    ids = tuple(nbest.id for nbest in lists.lists)
     if differing := set(ids) ^ set(place_of):
         found = f"{len(differing)} in one of them only: {' '.join(sorted(differing)[:_SHOWN])}"
         raise DataError(lists.place, "the utterances of the timeline", found, "make both from the same cuts")
@@ -174,12 +174,12 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
     ranks: list[int] = []
     lengths: list[int] = []
     tokens: list[int] = []
-    for one in lists.lists:
-        place = f"{lists.lines.get(one.id, lists.place)} ({one.id})"
-        own = [hyp.rank for hyp in one.hyps]
+    for nbest in lists.lists:
+        place = f"{lists.lines.get(nbest.id, lists.place)} ({nbest.id})"
+        own = [hyp.rank for hyp in nbest.hyps]
         if own != list(range(1, len(own) + 1)):
             raise DataError(place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank them by their scores")
-        for hyp in one.hyps:
+        for hyp in nbest.hyps:
             words = hyp.words.split()
             tokens += [*numbers.of(words, place), numbers.end]
             lengths.append(len(words) + 1)
@@ -193,7 +193,7 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
         clients,
         users,
         np.array([place_of[name][1] for name in ids]),
-        np.array([len(one.hyps) for one in lists.lists]),
+        np.array([len(nbest.hyps) for nbest in lists.lists]),
         np.array(ranks, dtype=np.int64),
         np.array(lengths, dtype=np.int64),
         np.array(tokens, dtype=np.int64),

@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_spoken import Turn
 from privasr_k2.fileio import read_jsonl, write_jsonl
@@ -23,18 +24,14 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 
 @dataclass(frozen=True)
-class TimelineConfig:
-    """What a client is; ``conf/fmp_timeline.yaml`` has defaults.
+class TimelineConfig(Checked):
+    """The definition of a client; ``conf/fmp.yaml`` has defaults.
 
     Args:
         client: one of :data:`CLIENTS`.
     """
 
-    client: str
-
-    def __post_init__(self) -> None:
-        if self.client not in CLIENTS:
-            raise ValueError(f"client must be one of {' '.join(CLIENTS)}, got {self.client!r}")
+    client: Annotated[str, one_of(*CLIENTS)]
 
 
 @dataclass(frozen=True)
@@ -55,10 +52,10 @@ class Occasion:
         Raises:
             DataError: the utterance has none.
         """
-        found = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
-        if not found:
+        name = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
+        if not name:
             raise DataError(f"utterance {self.id}", f"its {kind}", "none", "choose another --set client=")
-        return found
+        return name
 
 
 def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
@@ -67,20 +64,20 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
     Raises:
         DataError: with file and line: a record that is neither, or an id that stands twice.
     """
-    found: dict[str, Occasion] = {}
+    occasions: dict[str, Occasion] = {}
     for path in paths:
         for number, record in enumerate(read_jsonl(path), start=1):
             place = f"{path}:{number}"
             try:
-                one = _of_cut(record) if "supervisions" in record else _of_text(record)
-                if not math.isfinite(one.start):
-                    raise ValueError(f"the start {one.start}")
+                occasion = _of_cut(record) if "supervisions" in record else _of_text(record)
+                if not math.isfinite(occasion.start):
+                    raise ValueError(f"the start {occasion.start}")
             except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 raise DataError(place, "a cut or a line of tagged text", repr(error), "mend it") from error
-            if one.id in found:
-                raise DataError(place, "each id once", f"{one.id!r} again", "rename one")
-            found[one.id] = one
-    return found
+            if occasion.id in occasions:
+                raise DataError(place, "each id once", f"{occasion.id!r} again", "rename one")
+            occasions[occasion.id] = occasion
+    return occasions
 
 
 def _of_cut(record: Mapping[str, Any]) -> Occasion:
@@ -107,10 +104,15 @@ def text_lists(occasions: Mapping[str, Occasion], role: str) -> list[NbestList]:
     """Text without audio as lists of one hypothesis each: what was said."""
     return [
         NbestList(
-            one.id, one.part or role, one.speaker, words, False, (Hypothesis(1, words, 0.0, {}),)
+            occasion.id,
+            occasion.part or role,
+            occasion.speaker,
+            words,
+            False,
+            (Hypothesis(1, words, 0.0, {}),),
         )
-        for one in occasions.values()
-        for words in [" ".join(one.text.split())]
+        for occasion in occasions.values()
+        for words in [" ".join(occasion.text.split())]
     ]  # fmt: skip
 
 
@@ -122,21 +124,21 @@ def timeline_of(
     Raises:
         DataError: an utterance of which no occasion is known, or without a client.
     """
-    if lost := [one.id for one in lists if one.id not in occasions]:
+    if lost := [nbest.id for nbest in lists if nbest.id not in occasions]:
         found = f"{len(lost)} others: {' '.join(lost[:3])}"
         raise DataError("--in-nbest", "utterances of the cuts", found, "give lists and cuts of one role")
-    whose = {one.id: occasions[one.id].client(config.client) for one in lists}
+    whose = {nbest.id: occasions[nbest.id].client(config.client) for nbest in lists}
 
-    def order(one: NbestList) -> tuple[str, str, float, str]:
-        when = occasions[one.id]
+    def order(nbest: NbestList) -> tuple[str, str, float, str]:
+        when = occasions[nbest.id]
         clock = "" if config.client in _ONE_CLOCK else when.recording
-        return whose[one.id], clock, when.start, one.id
+        return whose[nbest.id], clock, when.start, nbest.id
 
-    return [Turn(one.id, whose[one.id], one.speaker) for one in sorted(lists, key=order)]
+    return [Turn(nbest.id, whose[nbest.id], nbest.speaker) for nbest in sorted(lists, key=order)]
 
 
 def table_1(timeline: Sequence[Turn], lists: Sequence[NbestList]) -> dict[str, int]:
-    """What table 1 of [liu2020] tells of a corpus: clients, users, utterances, words that were said.
+    """Counts of a corpus as in table 1 of [liu2020]: clients, users, utterances, spoken words.
 
     >>> table_1([Turn("u", "c", "s")], [NbestList("u", "test", "s", "hi there", True, ())])
     {'clients': 1, 'users': 1, 'utterances': 1, 'words': 2}
@@ -145,13 +147,13 @@ def table_1(timeline: Sequence[Turn], lists: Sequence[NbestList]) -> dict[str, i
         "clients": len({turn.client for turn in timeline}),
         "users": len({turn.user for turn in timeline}),
         "utterances": len(timeline),
-        "words": sum(len(one.ref.split()) for one in lists),
+        "words": sum(len(nbest.ref.split()) for nbest in lists),
     }
 
 
 def write_timeline(path: Path, timeline: Sequence[Turn], lists: Sequence[NbestList]) -> None:
     """Write a timeline, with the number of words that were said."""
-    words = {one.id: len(one.ref.split()) for one in lists}
+    words = {nbest.id: len(nbest.ref.split()) for nbest in lists}
     write_jsonl(
         path,
         (
@@ -167,10 +169,10 @@ def read_timeline(path: Path) -> list[Turn]:
     Raises:
         DataError: with its line: what ``prepare_fmp`` does not write.
     """
-    found = []
+    turns = []
     for number, record in enumerate(read_jsonl(path), start=1):
         values = [record.get(name) for name in ("id", "client", "user")]
         if not all(isinstance(value, str) and value for value in values[:2]) or values[2] is None:
             raise DataError(f"{path}:{number}", "id, client and user", str(record)[:60], "run prepare_fmp")
-        found.append(Turn(*map(str, values)))
-    return found
+        turns.append(Turn(*map(str, values)))
+    return turns

@@ -1,4 +1,4 @@
-"""What lambda is chosen by: word errors of rescoring, or perplexity."""
+"""Criteria that choose lambda: word errors of rescoring, or perplexity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def word_errors(
     Args:
         scores: (W, K) of the adapted model.
         name: under which the weights know it.
-        others: files of score_nbest of all other models of the weights.
+        others: files of lm_scores of all other models of the weights.
 
     Raises:
         DataError: the weights are of other models.

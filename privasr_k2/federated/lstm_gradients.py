@@ -114,13 +114,13 @@ def backward(lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: 
 
     The gradient of layer l's inputs is ``found[l] @ weight_ih``.
     """
-    found: list[Tensor] = []
+    gradients: list[Tensor] = []
     with torch.no_grad():
         for number in reversed(range(lstm.num_layers)):
-            found.append(_backward(lstm, number, layers[number], d_hidden, packing))
+            gradients.append(_backward(lstm, number, layers[number], d_hidden, packing))
             if number:
-                d_hidden = found[-1] @ _parameters(lstm, number)[0]
-    return found[::-1]
+                d_hidden = gradients[-1] @ _parameters(lstm, number)[0]
+    return gradients[::-1]
 
 
 def _backward(lstm: nn.LSTM, number: int, layer: Layer, d_hidden: Tensor, packing: Packing) -> Tensor:
@@ -166,7 +166,7 @@ def weight_gradients(
     rows: Tensor | None,
     product: Callable[[nn.Parameter, Tensor, Tensor], None],
 ) -> None:
-    """What the packed places ``rows`` (R,) give the weights; None = all places.
+    """Add the gradients of the weights at the packed places ``rows`` (R,); None = all places.
 
     Args:
         product: gets each parameter, with ``left`` and ``right`` whose ``left.T @ right`` is its gradient;

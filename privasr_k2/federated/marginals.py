@@ -29,32 +29,32 @@ from scipy.sparse import csr_array
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 
 
-def rank_kernel(ranks: ArrayLike, sigma: float) -> np.ndarray:
+def rank_kernel(ranks: ArrayLike, kernel_bandwidth: float) -> np.ndarray:
     """K(s) of hypotheses by rank [eq. 3]: 0 counts the best one alone, infinity all alike.
 
     Args:
         ranks: from 1, any shape.
-        sigma: from 0 to infinity, both included.
+        kernel_bandwidth: from 0 to infinity, both included.
 
     >>> rank_kernel([1, 2, 3], 1.0).round(3), rank_kernel([1, 2], 0.0), rank_kernel([1, 2], np.inf)
     (array([1.   , 0.607, 0.135]), array([1., 0.]), array([1., 1.]))
     """
-    if not sigma >= 0:
-        raise ValueError(f"sigma must be 0 or more, got {sigma}")
+    if not kernel_bandwidth >= 0:
+        raise ValueError(f"kernel_bandwidth must be 0 or more, got {kernel_bandwidth}")
     behind = np.asarray(ranks, dtype=np.float64) - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        distance = np.where(behind == 0, 0.0, behind / sigma)
+        distance = np.where(behind == 0, 0.0, behind / kernel_bandwidth)
         return np.exp(-0.5 * distance**2)
 
 
-def utterance_counts(spoken: Spoken, sigma: float, *, normalized: bool) -> csr_array:
+def utterance_counts(spoken: Spoken, kernel_bandwidth: float, *, normalized: bool) -> csr_array:
     """(N, V) sum over the hypotheses of each utterance of K(s) c_s(w).
 
     Args:
         normalized: the kernel sums to 1 over an utterance's hypotheses: expected counts, which a guarantee
             needs. As published it does not: an utterance with more hypotheses counts more.
     """
-    weights = rank_kernel(spoken.ranks, sigma)
+    weights = rank_kernel(spoken.ranks, kernel_bandwidth)
     if normalized:
         sums = np.bincount(spoken.hyp_utterances, weights, minlength=len(spoken))
         weights = weights / sums[spoken.hyp_utterances]
@@ -107,10 +107,10 @@ def background_unigrams(
     >>> u.tolist()
     [0.0, 0.75, 0.25]
     """
-    found = np.array(
+    words = np.array(
         [number for s in sentences for number in numbers.of(s, "the background text")], dtype=np.int64
     )
-    counts = np.bincount(found, minlength=numbers.size).astype(np.float64)
+    counts = np.bincount(words, minlength=numbers.size).astype(np.float64)
     return smoothed(counts, numbers.is_word / numbers.is_word.sum(), prior_words)
 
 
@@ -149,18 +149,18 @@ class Marginals:
 
     def dense(self, client: int, background: np.ndarray) -> np.ndarray:
         """(V,) q_i [eq. 4] of one client."""
-        found = self.shares[client] * background
+        marginal = self.shares[client] * background
         row = slice(*self.counts.indptr[client : client + 2])
-        found[self.counts.indices[row]] += self.scales[client] * self.counts.data[row]
-        return found
+        marginal[self.counts.indices[row]] += self.scales[client] * self.counts.data[row]
+        return marginal
 
     def ratio(self, client: int, background: np.ndarray) -> np.ndarray:
         """(V,) q_i(w) / u(w) - 1 of one client; exactly 0 for one without words."""
-        found = np.where(background > 0, self.shares[client] - 1.0, 0.0)
+        ratios = np.where(background > 0, self.shares[client] - 1.0, 0.0)
         row = slice(*self.counts.indptr[client : client + 2])
         words = self.counts.indices[row]
-        found[words] += self.scales[client] * self.counts.data[row] / background[words]
-        return found
+        ratios[words] += self.scales[client] * self.counts.data[row] / background[words]
+        return ratios
 
     def ratios_at(self, clients: np.ndarray, words: np.ndarray, background: np.ndarray) -> np.ndarray:
         """(B,) q_i(w) / u(w) - 1 of ``clients`` (B,) at ``words`` (B,), without anything dense."""

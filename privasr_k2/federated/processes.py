@@ -1,4 +1,4 @@
-"""What the processes of a training tell each other: the first one leads, the others work for it."""
+"""Communication of the processes of a training; the first one leads."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from privasr_k2.federated.server import ServerState
 from privasr_k2.fileio import remove_tree
-from privasr_k2.training.keeper import LATEST
+from privasr_k2.training.checkpoint_manager import LATEST
 from privasr_k2.training.weights import load_tensors, read_header, save_tensors
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class RoundFiles:
         save_tensors(self._folder / _BEST, {"weights": weights}, header)
 
     def best(self) -> tuple[int, float, Tensor] | None:
-        """What :meth:`save_best` wrote last; None where it did not."""
+        """The weights that :meth:`save_best` wrote last; None before the first."""
         path = self._folder / _BEST
         header = read_header(path) if self._writes and path.is_file() else None
         if header is None or header["fingerprint"] != self._fingerprint:
@@ -103,7 +103,7 @@ class RoundFiles:
         save_tensors(self._path(number), {"delta": delta}, header)
 
     def read_round(self, number: int) -> tuple[Tensor, float | None] | None:
-        """What :meth:`save_round` wrote; None where it did not."""
+        """The round that :meth:`save_round` wrote; None before the first."""
         path = self._path(number)
         if not self._writes or not path.is_file():
             return None

@@ -1,4 +1,4 @@
-"""What a server does with the average of its clients' updates: pure functions from state to state.
+"""Server optimizers on the average of the clients' updates: pure functions from state to state.
 
 [reddi2021] S. Reddi et al., Adaptive federated optimization, ICLR 2021.
 [hsu2019] T.-M. H. Hsu, H. Qi and M. Brown, Measuring the effects of non-identical data distribution for
@@ -8,46 +8,37 @@ federated visual classification, 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
+
+from privasr_k2.constraints import Checked, Positive, ShareBelowOne, one_of
 
 OPTIMIZERS = ("fedadam", "fedavg", "fedavgm")
 
 
 @dataclass(frozen=True)
-class ServerConfig:
+class ServerConfig(Checked):
     """How the server steps.
 
     Args:
         optimizer: ``fedadam`` [liu2021, equations 6 to 8], ``fedavg`` or ``fedavgm`` [hsu2019].
         lr: eta_g; FedAvg proper has 1.
         beta1, beta2: of FedAdam, in [0, 1); beta1 is also the momentum of FedAvgM.
-        epsilon: eps_g of FedAdam, above 0, *inside* the root.
+        adam_eps: eps_g of FedAdam, above 0, *inside* the root.
     """
 
-    optimizer: str
-    lr: float
-    beta1: float
-    beta2: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"server.optimizer must be one of {' '.join(OPTIMIZERS)}, got {self.optimizer!r}"
-            )
-        for name in ("lr", "epsilon"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"server.{name} must be above 0, got {getattr(self, name)}")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"server.{name} must be in [0, 1), got {getattr(self, name)}")
+    optimizer: Annotated[str, one_of(*OPTIMIZERS)]
+    lr: Positive
+    beta1: ShareBelowOne
+    beta2: ShareBelowOne
+    adam_eps: Positive
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState:
-    """What a server keeps from step to step.
+    """The state of a server optimizer.
 
     Attributes:
         weights: theta_t, (P,) float32.
@@ -83,7 +74,7 @@ def step(state: ServerState, delta: Tensor, config: ServerConfig) -> ServerState
     Args:
         delta: (P,) float32, finite.
 
-    >>> config = ServerConfig(optimizer="fedadam", lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-8)
+    >>> config = ServerConfig(optimizer="fedadam", lr=0.1, beta1=0.9, beta2=0.99, adam_eps=1e-8)
     >>> after = step(begin(torch.tensor([1.0, 1.0]), config), torch.tensor([0.5, -2.0]), config)
     >>> after.weights.double().numpy().round(4).tolist()
     [0.9, 1.1]
@@ -97,6 +88,6 @@ def step(state: ServerState, delta: Tensor, config: ServerConfig) -> ServerState
         return ServerState(state.weights - config.lr * first, first, second, steps)
     first = torch.lerp(delta, first, config.beta1)
     second = torch.lerp(delta.square(), second, config.beta2)
-    root = (second / (1 - config.beta2**steps)).add_(config.epsilon).sqrt_()
+    root = (second / (1 - config.beta2**steps)).add_(config.adam_eps).sqrt_()
     moved = (first / (1 - config.beta1**steps)).div_(root)
     return ServerState(state.weights - config.lr * moved, first, second, steps)

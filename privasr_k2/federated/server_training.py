@@ -11,17 +11,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
 
 from privasr_k2 import config as configuration
+from privasr_k2.constraints import Checked, Count, Positive, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.client import ClientConfig, LocalTrainer, batch_of
 from privasr_k2.federated.clients import ClientText
 from privasr_k2.federated.fedlm import chosen_parameters
-from privasr_k2.federated.settings import KEPT
-from privasr_k2.federated.train import Sentences, open_start
+from privasr_k2.federated.settings import SELECTED
+from privasr_k2.federated.train import Sentences, load_initial
 from privasr_k2.federated.weighting import ClientData, Weighting, prepare
 from privasr_k2.lm.neural.files import save_lm
 from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -34,28 +36,17 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class FinetuneConfig:
-    """``conf/finetune_lm.yaml``, where every number is explained."""
+class FinetuneConfig(Checked):
+    """``conf/fedlm.yaml#finetune_lm``, where every number is explained."""
 
-    start: str
-    trained: str
-    epochs: int
-    keep: str
-    batch_size: int
-    lr: float
+    init: Annotated[str, one_of("pretrained", "scratch")]
+    trained: Annotated[str, one_of("all", "output")]
+    epochs: Count
+    select_epoch: Annotated[str, one_of(*SELECTED)]
+    batch_size: Count
+    lr: Positive
     confidences: Weighting
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.start not in ("pretrained", "scratch") or self.trained not in ("all", "output"):
-            raise ValueError(
-                "start must be pretrained or scratch and trained all or output, "
-                f"got {self.start} and {self.trained}"
-            )
-        if self.keep not in KEPT:
-            raise ValueError(f"keep must be one of {', '.join(KEPT)}, got {self.keep!r}")
-        if self.epochs < 1 or self.batch_size < 1 or self.lr <= 0:
-            raise ValueError("epochs and batch_size must be at least 1 and lr above 0")
 
 
 def pooled(clients: Sequence[ClientData]) -> ClientData:
@@ -96,12 +87,12 @@ def finetune(
     """Train, and write the model's folder.
 
     Args:
-        dev: scored after every epoch; needed with ``keep=best``.
+        dev: scored after every epoch; needed with ``select_epoch=best``.
 
     Raises:
         DataError: an utterance without the confidences that are asked for, no text, or no model.
     """
-    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
     data = pooled(prepare(clients, vocabulary, config.confidences))
     model = model.to(device)
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
@@ -109,10 +100,10 @@ def finetune(
     configuration.save(config, folder / "config.yaml")
     least, kept = math.inf, None
     for epoch in epochs(trainer, data, config):
-        found = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
-        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if found is None else found.shown)
-        if config.keep == "best" and found is not None and found.ppl < least:
-            least, kept = found.ppl, trainer.vector.clone()
+        on_dev = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
+        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if on_dev is None else on_dev.shown)
+        if config.select_epoch == "best" and on_dev is not None and on_dev.ppl < least:
+            least, kept = on_dev.ppl, trainer.vector.clone()
     if kept is not None:
         trainer.load(kept)
     save_lm(folder, spec, model.state_dict(), vocabulary)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Delta,
+    Natural,
+    NotNegative,
+    Positive,
+    PositiveShare,
+    one_of,
+)
 from privasr_k2.errors import PrivacyError
 from privasr_k2.federated.adaptive_clip import QuantileClip, noise_of_sum
 from privasr_k2.federated.client import ClientConfig
@@ -20,14 +30,14 @@ from privasr_k2.privacy.spending import Spending
 from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 
 #: Which round's, or epoch's, model is kept: the one that reads dev best, or the last.
-KEPT = ("best", "last")
+SELECTED = ("best", "last")
 #: Units that no client of federated training can be.
 FINER_THAN_CLIENTS = ("mention", "utterance")
 
 
 @dataclass(frozen=True)
-class WeightsConfig:
-    """What a client's update counts in the average [liu2021, eq. 5].
+class WeightsConfig(Checked):
+    """The weight of a client's update in the average [liu2021, eq. 5].
 
     Args:
         by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
@@ -36,15 +46,9 @@ class WeightsConfig:
         mean: under a claim the weighted sum is divided by the expected cohort times this public number.
     """
 
-    by: str
-    cap: int
-    mean: float
-
-    def __post_init__(self) -> None:
-        if self.by not in ("words", "uniform", "capped"):
-            raise ValueError(f"weights.by must be words, uniform or capped, got {self.by!r}")
-        if self.cap < 1 or self.mean <= 0:
-            raise ValueError(f"weights.cap and weights.mean must be above 0, got {self.cap} and {self.mean}")
+    by: Annotated[str, one_of("words", "uniform", "capped")]
+    cap: Count
+    mean: Positive
 
     def of(self, words: int) -> float:
         """The weight of a client with that many words.
@@ -58,8 +62,8 @@ class WeightsConfig:
 
 
 @dataclass(frozen=True)
-class PrivacyConfig:
-    """What bounds and hides a client's part.
+class PrivacyConfig(Checked):
+    """Clipping and noise of a client's update.
 
     Args:
         clip: largest L2 norm of a client's whole update, above 0; None = no limit.
@@ -69,39 +73,30 @@ class PrivacyConfig:
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
         quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
-        alone: under a claim each client is computed by itself.
+        isolate_clients: under a claim each client is computed by itself.
     """
 
-    clip: float | None
-    noise: float
-    strategy: str
-    bands: int | None
-    delta: float
-    quantile: float | None
+    clip: Positive | None
+    noise: NotNegative
+    strategy: Annotated[str, one_of(*STRATEGIES)]
+    bands: Count | None
+    delta: Delta
+    quantile: Delta | None
     quantile_lr: float
     count_noise: float
-    alone: bool
+    isolate_clients: bool
 
     def __post_init__(self) -> None:
-        if self.clip is not None and self.clip <= 0:
-            raise ValueError(f"privacy.clip must be above 0, or null for none, got {self.clip}")
-        if self.noise < 0:
-            raise ValueError(f"privacy.noise must not be below 0, got {self.noise}")
+        super().__post_init__()
         if self.clip is None and (self.noise or self.quantile is not None):
             raise ValueError("privacy.noise and privacy.quantile need privacy.clip, got null")
-        if self.strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
-            raise ValueError(f"privacy.strategy must be one of {known}, got {self.strategy!r}")
-        if self.bands is not None and (self.strategy != "square_root" or self.bands < 1):
+        if self.bands is not None and self.strategy != "square_root":
             raise ValueError(
-                "privacy.bands must be null, or 1 or more with square_root, got "
-                f"{self.bands} with {self.strategy}"
+                f"privacy.bands must be null, or of square_root, got {self.bands} with {self.strategy}"
             )
-        if not 0 < self.delta < 1:
-            raise ValueError(f"privacy.delta must be above 0 and below 1, got {self.delta}")
         if self.quantile is not None:
-            if not 0 < self.quantile < 1 or self.quantile_lr <= 0 or self.count_noise <= 0:
-                raise ValueError("privacy.quantile must be in (0, 1), quantile_lr and count_noise above 0")
+            if not self.quantile_lr > 0 or not self.count_noise > 0:
+                raise ValueError("privacy.quantile_lr and count_noise must be above 0 with a quantile")
             if self.noise:
                 noise_of_sum(self.noise, self.count_noise)
 
@@ -123,8 +118,8 @@ class PrivacyConfig:
 
 
 @dataclass(frozen=True)
-class FedLmConfig:
-    """``conf/fedlm.yaml``, where every number is explained."""
+class FedLmConfig(Checked):
+    """``conf/fedlm.yaml#fedlm``, where every number is explained."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "save_every": "a training that is continued gives the same weights"
@@ -132,46 +127,26 @@ class FedLmConfig:
 
     data: str
     unit: str
-    start: str
-    trained: str
-    rounds: int
-    sampling: str
-    cohort: int
-    rate: float | None
-    relation: str
+    init: Annotated[str, one_of("pretrained", "scratch")]
+    trained: Annotated[str, one_of("all", "output")]
+    rounds: Count
+    sampling: Annotated[str, one_of(*SCHEMES)]
+    cohort: Count
+    client_fraction: PositiveShare | None
+    relation: Annotated[str, one_of(*(one.value for one in Relation))]
     client: ClientConfig
     confidences: Weighting
     server: ServerConfig
     weights: WeightsConfig
     privacy: PrivacyConfig
-    positions: int
-    keep: str
-    eval_every: int
-    save_every: int
+    positions: Count
+    select_round: Annotated[str, one_of(*SELECTED)]
+    eval_every: Natural
+    save_every: Count
     seed: int
 
     def __post_init__(self) -> None:
-        choices = {
-            "start": ("pretrained", "scratch"),
-            "trained": ("all", "output"),
-            "keep": KEPT,
-            "sampling": SCHEMES,
-            "relation": tuple(one.value for one in Relation),
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        for name, least in {
-            "rounds": 1,
-            "cohort": 1,
-            "positions": 1,
-            "eval_every": 0,
-            "save_every": 1,
-        }.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.rate is not None and not 0 < self.rate <= 1:
-            raise ValueError(f"rate must be above 0 and at most 1, got {self.rate}")
+        super().__post_init__()
         if self.claims and self.weights.by == "words":
             raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
         if self.claims and self.unit in FINER_THAN_CLIENTS:
@@ -201,7 +176,9 @@ class FedLmConfig:
         Raises:
             PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
         """
-        return sampling_of(self.sampling, cohort=self.cohort, rate=self.rate, clients=clients)
+        return sampling_of(
+            self.sampling, cohort=self.cohort, client_fraction=self.client_fraction, clients=clients
+        )
 
     def strategy_for(self, clients: int) -> Strategy:
         """How the noise of rounds is correlated.
@@ -215,7 +192,7 @@ class FedLmConfig:
         return Strategy(name, self.rounds, bands=bands)
 
     def denominator(self, clients: int) -> float:
-        """What the sum is divided by under a claim: public, whoever takes part and whoever fails."""
+        """The divisor of the sum under a claim: public, whoever takes part or fails."""
         return expected_size(self.sampling_for(clients), clients) * self.weights.mean
 
 
@@ -226,8 +203,8 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a single one.
 
     Raises:
-        PrivacyError: no noise; a delta at or above 1 / clients; a rate of 0 or above 1; a scheme that has no
-            bound for the relation.
+        PrivacyError: no noise; a delta at or above 1 / clients; a client_fraction of 0 or above 1;
+            a scheme that has no bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
         raise PrivacyError("privacy.noise", "a number above 0", "0", "a claim needs a clip and noise")
@@ -241,7 +218,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     else:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
-    rounding = () if config.privacy.alone else ("float32 rounding that clients of a chunk share",)
+    rounding = () if config.privacy.isolate_clients else ("float32 rounding that clients of a chunk share",)
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",

@@ -29,9 +29,9 @@ from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
+from privasr_k2.training.checkpoint_manager import TrainerState
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
-from privasr_k2.training.keeper import Place
 from privasr_k2.training.trainlog import TrainLog
 
 ABOUT = "federated.json"
@@ -41,12 +41,12 @@ Sentences = Sequence[Sequence[str]]
 def neutral(config: FedLmConfig) -> FedLmConfig:
     """The configuration with what changes no weights at fixed values: another one is another release."""
     # A round that is not scored on dev cannot be kept as the best.
-    eval_every = config.eval_every if config.keep == "best" else 0
+    eval_every = config.eval_every if config.select_round == "best" else 0
     return dataclasses.replace(config, eval_every=eval_every, save_every=1)
 
 
 def paper_epsilon(noise: float, delta: float) -> Epsilon:
-    """What the paper's setting costs: 10,000 devices, 100 of them a round by Poisson sampling, 1,000 rounds.
+    """The epsilon of the paper's setting: 10,000 devices, 1,000 rounds, Poisson sampling of 100 a round.
 
     It is a plan: no such number of clients was at hand.
 
@@ -58,7 +58,7 @@ def paper_epsilon(noise: float, delta: float) -> Epsilon:
     return account(events.repeated(step, 1000), Relation.ADD_OR_REMOVE_ONE, delta)
 
 
-def open_start(folder: Path, *, start: str, trained: str, seed: int) -> tuple[NeuralLm, Vocabulary, Spec]:
+def load_initial(folder: Path, *, init: str, trained: str, seed: int) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model to begin with; where only the softmax of a tied one is trained, it is untied first.
 
     Raises:
@@ -70,7 +70,7 @@ def open_start(folder: Path, *, start: str, trained: str, seed: int) -> tuple[Ne
     if trained == "output" and spec.output.tied:
         spec = dataclasses.replace(spec, output=dataclasses.replace(spec.output, tied=False))
     model, vocabulary, spec = continue_lm(folder, spec, read_vocabulary(folder / "words.txt").words)
-    if start == "scratch":
+    if init == "scratch":
         model = new_lm(spec, vocabulary, seed)
     return model, vocabulary, spec
 
@@ -87,9 +87,9 @@ def train_fedlm(
     """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
 
     Args:
-        dev: for perplexities on the way, and of which round the model is kept; with ``keep=last`` it may be
-            empty, and the model depends on it in nothing. Under a claim every round is released, so that the
-            choice by public text is free.
+        dev: for perplexities between rounds, and to select the round; with ``select_round=last`` it may be
+            empty, and the model does not depend on it. Under a claim every round is released: the choice by
+            public text costs nothing.
         init: folder of the model to begin with.
         release: of the leader, where the configuration claims a guarantee; it is finished in the end.
 
@@ -97,7 +97,7 @@ def train_fedlm(
         DataError: an utterance without the confidences that are asked for, or no model to begin with.
         PrivacyError: the release is finished and what it has written is gone, or its rates cannot be.
     """
-    model, vocabulary, spec = open_start(init, start=config.start, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
     data = prepare(clients, vocabulary, config.confidences)
     model = model.to(process.device)
     trainer = LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
@@ -111,7 +111,7 @@ def train_fedlm(
             configuration.save(config, folder / "config.yaml")
         _follow(Federation(data, trainer), vocabulary, dev, folder, config, process, secrets, files)
         if process.leads:
-            kept = files.best() if config.keep == "best" else None
+            kept = files.best() if config.select_round == "best" else None
             if kept is not None:
                 trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
@@ -140,23 +140,23 @@ def _follow(
 ) -> None:
     train_log: TrainLog | None = None
     best = files.best()
-    for one in rounds(federation, config, process, secrets if process.leads else None, files):
-        done = one.number + 1
-        place = Place(epoch=one.number, step=done)
+    for finished in rounds(federation, config, process, secrets if process.leads else None, files):
+        done = finished.number + 1
+        state = TrainerState(epoch=finished.number, step=done)
         if train_log is None:
-            train_log = TrainLog(folder, one.number, writes=process.leads)
+            train_log = TrainLog(folder, finished.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
-            train_log.step(place, **one.figures)
+            train_log.step(state, **finished.figures)
         if process.leads and (done == config.rounds or (config.eval_every and done % config.eval_every == 0)):
-            scalars = {} if one.stand.clip is None else {"clip": one.stand.clip}
+            scalars = {} if finished.stand.clip is None else {"clip": finished.stand.clip}
             if dev:
-                federation.trainer.load(one.stand.server.weights)
+                federation.trainer.load(finished.stand.server.weights)
                 scorer = NeuralScorer(federation.trainer.model, vocabulary)
                 ppl = scalars["dev_ppl"] = perplexity(scorer, dev, vocabulary.words).ppl
-                if config.keep == "best" and (best is None or ppl < best[1]):
-                    best = done, ppl, one.stand.server.weights
+                if config.select_round == "best" and (best is None or ppl < best[1]):
+                    best = done, ppl, finished.stand.server.weights
                     files.save_best(*best)
-            train_log.epoch(place, scalars)
+            train_log.epoch(state, scalars)
     if train_log is not None:
         train_log.close()
 
@@ -164,7 +164,7 @@ def _follow(
 def _about(
     config: FedLmConfig, clients: Sequence[ClientText], trainer: LocalTrainer, release: str
 ) -> dict[str, Any]:
-    """What the model is; under a claim nothing of it depends on the clients but their number."""
+    """The description of the model; under a claim it depends on the clients through their number alone."""
     figures = {"clients": len(clients)} if config.claims else table(clients)
     return {
         "release": release or None,
@@ -173,12 +173,12 @@ def _about(
         "rounds": config.rounds,
         "sampling": config.sampling_for(len(clients)).describe(),
         "trained_parameters": len(trainer.vector),
-        "way": config.confidences.way,
+        "confidence_use": config.confidences.use,
     }
 
 
 def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, model: NeuralLm) -> str:
     """Of everything that weights without a claim depend on."""
-    chosen_by = dev if config.keep == "best" else []
-    clients = [part for one in data for part in (one.name, one.text.words, one.text.starts, one.weights)]
+    chosen_by = dev if config.select_round == "best" else []
+    clients = [part for of in data for part in (of.name, of.text.words, of.text.starts, of.weights)]
     return training_fingerprint(config, chosen_by, model, *clients)

@@ -1,4 +1,4 @@
-"""What confidences weigh in a client's loss [liu2021, equations 2 to 4].
+"""Weights from confidences in a client's loss [liu2021, equations 2 to 4].
 
 With n_b sentences in a batch, T_j symbols in sentence j and the weight c of a symbol the loss is
 
@@ -18,33 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Share, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.federated.clients import ClientText, Utterance
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
 
-WAYS = ("all", "hard", "utterance", "token")
+CONFIDENCE_USES = ("all", "hard", "utterance", "token")
 
 
 @dataclass(frozen=True)
-class Weighting:
+class Weighting(Checked):
     """How confidences are used.
 
     Args:
-        way: one of :data:`WAYS`.
+        use: one of :data:`CONFIDENCE_USES`.
         threshold: of ``hard``, from 0 to 1.
     """
 
-    way: str
-    threshold: float
-
-    def __post_init__(self) -> None:
-        if self.way not in WAYS:
-            raise ValueError(f"confidences.way must be one of {' '.join(WAYS)}, got {self.way!r}")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"confidences.threshold must be from 0 to 1, got {self.threshold}")
+    use: Annotated[str, one_of(*CONFIDENCE_USES)]
+    threshold: Share
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +60,17 @@ class ClientData:
     num_words: int
 
 
-def symbol_weights(one: Utterance, way: str) -> np.ndarray:
+def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
     """c of the words of a sentence and of its end, (T,) float32.
 
     >>> symbol_weights(Utterance("u", ("a", "b"), (1.0, 0.5)), "token").tolist()
     [1.0, 0.5, 0.75]
     """
-    if way in ("all", "hard"):
-        return np.ones(len(one.words) + 1, dtype=np.float32)
-    confidences = np.array(one.confidences)
+    if use in ("all", "hard"):
+        return np.ones(len(utterance.words) + 1, dtype=np.float32)
+    confidences = np.array(utterance.confidences)
     mean = confidences.mean()
-    of_words = np.full(len(confidences), mean) if way == "utterance" else confidences
+    of_words = np.full(len(confidences), mean) if use == "utterance" else confidences
     return np.append(of_words, mean).astype(np.float32)
 
 
@@ -82,24 +78,24 @@ def prepare(clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: We
     """The clients as numbers; one whose every sentence lies below the threshold has none, and sends nothing.
 
     Raises:
-        DataError: a way that needs confidences, and an utterance without.
+        DataError: a use that needs confidences, and an utterance without.
     """
     return [_prepared(client, vocabulary, weighting) for client in clients]
 
 
 def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) -> ClientData:
     kept = []
-    for one in client.utterances:
-        if weighting.way != "all" and one.confidences is None:
+    for utterance in client.utterances:
+        if weighting.use != "all" and utterance.confidences is None:
             raise DataError(
-                f"client {client.name!r}, utterance {one.id!r}",
-                f"confidences for confidences.way={weighting.way}",
+                f"client {client.name!r}, utterance {utterance.id!r}",
+                f"confidences for confidences.use={weighting.use}",
                 "none",
-                "score them with apply_confidence, or take confidences.way=all",
+                "score them with apply_confidence, or take confidences.use=all",
             )
-        if weighting.way != "hard" or np.mean(one.confidences) >= weighting.threshold:  # type: ignore[arg-type]
-            kept.append(one)
-    text = vocabulary.encode([one.words for one in kept])
-    weights = [symbol_weights(one, weighting.way) for one in kept]
+        if weighting.use != "hard" or np.mean(utterance.confidences) >= weighting.threshold:  # type: ignore[arg-type]
+            kept.append(utterance)
+    text = vocabulary.encode([utterance.words for utterance in kept])
+    weights = [symbol_weights(utterance, weighting.use) for utterance in kept]
     joined = np.concatenate(weights) if weights else np.zeros(0, dtype=np.float32)
     return ClientData(client.name, text, joined, len(text.words))

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
+from privasr_k2.constraints import Checked, Count, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, write_json, write_text
 from privasr_k2.graph.lang import BACKOFF, BLANK, EPSILON, file_hash, parse_units, symbols_text
@@ -31,8 +32,8 @@ SPOKEN = "spoken"
 
 
 @dataclass(frozen=True)
-class LangConfig:
-    """Settings of a language folder; defaults in ``conf/lang.yaml``.
+class LangConfig(Checked):
+    """Settings of a language folder; defaults in ``conf/common.yaml#lang``.
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
@@ -49,20 +50,15 @@ class LangConfig:
     units: str
     corpus_words: bool
     train_words: bool
-    max_words: int
-    min_count: int
+    max_words: Count
+    min_count: Count
     cmudict: str
-    g2p: str
+    g2p: Annotated[str, one_of("espeak", "none")]
 
     def __post_init__(self) -> None:
-        if self.max_words < 1 or self.min_count < 1:
-            raise ValueError(
-                f"max_words and min_count must be above 0, got {self.max_words}, {self.min_count}"
-            )
+        super().__post_init__()
         if not self.train_words and parse_units(self.units)[0] not in ("phone", "char"):
             raise ValueError(f"units must be phone or char with train_words=false, got {self.units!r}")
-        if self.g2p not in ("espeak", "none"):
-            raise ValueError(f"g2p must be espeak or none, got {self.g2p!r}")
 
 
 def choose_vocabulary(

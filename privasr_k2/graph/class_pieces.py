@@ -1,7 +1,7 @@
 """The graph of a class LM from pieces, of which one can be replaced in seconds.
 
 The root model with its calls and the names of each class are composed with the lexicon, determinized and
-minimized apart, and joined at the marks. Behind ``#bPER`` there is nothing pending, neither words nor costs,
+minimized apart, and joined at the delimiters. Behind ``#bPER`` neither words nor costs are pending,
 because disambiguation symbols have told the words by then: the state there has one arc, ``#xPER``, and the
 class's piece can take its place. Replacing a piece leaves all others as they are; only epsilon removal and
 the CTC topology are computed again.
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from privasr_k2.errors import GraphError
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.folder import INFO, read_folder
 from privasr_k2.graph.grammar import grammar
 from privasr_k2.graph.hlg import (
@@ -30,16 +31,15 @@ from privasr_k2.graph.hlg import (
     lexicon_openfst,
 )
 from privasr_k2.graph.lang import Lang, file_hash
-from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.nonterminals import (
     ClassGraphConfig,
     check_classes,
-    marked_words,
+    delimited_words,
     names_grammar,
     with_calls,
 )
 from privasr_k2.graph.openfst import Fst
-from privasr_k2.graph.unknown_names import class_word_ids, marks_of, unknown_names_loop, words_of
+from privasr_k2.graph.unknown_names import class_word_ids, delimiters_of, unknown_names_loop, words_of
 from privasr_k2.lm.arpa import UNK
 from privasr_k2.lm.class_files import sub_file
 from privasr_k2.lm.classes import ClassLm
@@ -52,12 +52,12 @@ _ROOT = "root.fst"
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Parts of the LG of a class LM, with disambiguation symbols and marks.
+    """Parts of the LG of a class LM, with disambiguation symbols and delimiters.
 
     Args:
         root: the root model; class c is left with the label ``first_label + 2 c + 1``.
-        names: of each class, in the order of their marks.
-        first_label: the label of the first mark.
+        names: of each class, in the order of their delimiters.
+        first_label: the label of the first delimiter.
     """
 
     root: Fst
@@ -74,22 +74,22 @@ def compile_class_graph(
         GraphError: a class of the root model without names, one whose names the lexicon does not have, or a
             graph beyond the limits of ``config``.
     """
-    laps, marks = Laps(), marks_of(lang, tuple(lm.sub_lms), config.unknown_names)
-    check_classes(lm.root.words, marks.classes, str(place))
+    laps, delimiters = Laps(), delimiters_of(lang, tuple(lm.sub_lms), config.unknown_names)
+    check_classes(lm.root.words, delimiters.classes, str(place))
     if config.unknown_names != "none" and not any(UNK in sub.words for sub in lm.sub_lms.values()):
         log.warning(
             "unknown_names=%s, but no class of %s gives names that no list has a probability: set "
             "unknown_mass in class_lm.yaml", config.unknown_names, place,
         )  # fmt: skip
     backoff = len(lang.words) - 1
-    words = marked_words(lang.word_ids, marks)
+    words = delimited_words(lang.word_ids, delimiters)
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
-    G = with_calls(G, marks, backoff_label=backoff, cut_history=config.cut_history)
+    G = with_calls(G, delimiters, backoff_label=backoff, cut_history=config.cut_history)
     laps.lap("G")
-    root = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states, marks=marks))
+    root = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters))
     laps.lap("LG of the root model")
     names = {
-        kind: names_piece(lang, sub, kind, marks, config, sub_file(place, kind))
+        kind: names_piece(lang, sub, kind, delimiters, config, sub_file(place, kind))
         for kind, sub in lm.sub_lms.items()
     }
     laps.lap("LG of the names")
@@ -101,7 +101,7 @@ def compile_class_graph(
         "num_ngrams": list(lm.root.counts),
     }
     described = {
-        "names": list(marks.classes),
+        "names": list(delimiters.classes),
         "cut_history": config.cut_history,
         "first_label": pieces.first_label,
         "max_states": config.max_states,
@@ -117,15 +117,20 @@ def compile_class_graph(
 
 
 def names_piece(
-    lang: Lang, sub: SubLm, kind: str, marks: Marks, config: ClassGraphConfig, source: Path | None
+    lang: Lang,
+    sub: SubLm,
+    kind: str,
+    delimiters: ClassDelimiters,
+    config: ClassGraphConfig,
+    source: Path | None,
 ) -> Fst:
     """The piece of one class's names, which messages say to be of the file ``source``."""
-    leave = marks.first + 2 * marks.classes.index(kind) + 1
-    word_ids = class_word_ids(lang, marks)
+    leave = delimiters.first + 2 * delimiters.classes.index(kind) + 1
+    word_ids = class_word_ids(lang, delimiters)
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    LG = compose_lexicon_and_grammar(lang, G, config.max_states, marks=marks, unknown=unknown)
+    LG = compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters, unknown=unknown)
     return Fst.from_kaldifst(LG)
 
 
@@ -174,10 +179,10 @@ def join(
         kind: {"copies": copies[kind], "states": fst.num_states, "arcs": fst.num_arcs}
         for kind, fst in pieces.names.items()
     }
-    marks = marks_of(lang, tuple(pieces.names), described["unknown_names"])
+    delimiters = delimiters_of(lang, tuple(pieces.names), described["unknown_names"])
     more["classes"] = {**described, "pieces": classes}
     files = {_ROOT: pieces.root, **{f"{kind}.fst": fst for kind, fst in pieces.names.items()}}
-    return dataclasses.replace(graphs, words=words_of(lang, marks), pieces=files), more
+    return dataclasses.replace(graphs, words=words_of(lang, delimiters), pieces=files), more
 
 
 def joined(pieces: Pieces) -> Fst:
@@ -300,9 +305,9 @@ def replace_names(
         described["unknown_names"],
         described["unknown_min_tokens"],
     )
-    marks = marks_of(lang, tuple(pieces.names), config.unknown_names)
+    delimiters = delimiters_of(lang, tuple(pieces.names), config.unknown_names)
     changed = {
-        kind: names_piece(lang, sub, kind, marks, config, (sources or {}).get(kind))
+        kind: names_piece(lang, sub, kind, delimiters, config, (sources or {}).get(kind))
         for kind, sub in names.items()
     }
     laps.lap("LG of the names")

@@ -17,20 +17,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import yaml
 
+from privasr_k2.constraints import Checked, Count, one_of
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import atomic_path, disk_errors, write_text
 from privasr_k2.graph import tlg
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.ctc_compose import compose_ctc
 from privasr_k2.graph.epsilons import WordArcs, remove_epsilons
 from privasr_k2.graph.folder import INFO, TOPOLOGIES, check_labels, check_size, read_folder
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.lang import Lang, symbols_text
-from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.graph.unknown_names import lexicon_entry
 from privasr_k2.lm.arpa import Arpa
@@ -49,22 +50,16 @@ _QUANTUM = 2.0**-16
 
 
 @dataclass(frozen=True)
-class GraphConfig:
-    """Settings of HLG; defaults in ``conf/graph.yaml``.
+class GraphConfig(Checked):
+    """Settings of HLG; defaults in ``conf/common.yaml#graph``.
 
     Args:
         ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified`` (fewer arcs).
         max_states: the determinized LG may have so many states.
     """
 
-    ctc_topology: str
-    max_states: int
-
-    def __post_init__(self) -> None:
-        if self.ctc_topology not in TOPOLOGIES:
-            raise ValueError(f"ctc_topology must be one of {' '.join(TOPOLOGIES)}, got {self.ctc_topology!r}")
-        if self.max_states < 1:
-            raise ValueError(f"max_states must be above 0, got {self.max_states}")
+    ctc_topology: Annotated[str, one_of(*TOPOLOGIES)]
+    max_states: Count
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +67,9 @@ class Compiled:
     """Both graphs of one LG.
 
     Args:
-        HLG: for k2, with marks among its words.
+        HLG: for k2, with delimiters among its words.
         TLG: for Kaldi's decoders; None where it was not asked for.
-        words: by their numbers, marks included.
+        words: by their numbers, delimiters included.
         pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else none.
     """
 
@@ -91,9 +86,9 @@ class Graph:
     Args:
         folder: where it stands.
         HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an arc); in a
-            graph with classes also ragged ``symbols``, the words with the marks between them.
+            graph with classes also ragged ``symbols``, the words with the delimiters between them.
         tokens: the C outputs that an acoustic model must have.
-        words: the words by their numbers, marks included.
+        words: the words by their numbers, delimiters included.
         info: what ``graph.yaml`` says.
     """
 
@@ -104,9 +99,9 @@ class Graph:
     info: dict[str, Any]
 
     @cached_property
-    def marks(self) -> Marks:
-        """Words that are marks."""
-        return Marks.of_graph(self.words, self.info, self.folder)
+    def delimiters(self) -> ClassDelimiters:
+        """Words that are delimiters."""
+        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
 class Laps:
@@ -154,16 +149,21 @@ def lexicon_openfst(lang: Lang) -> tuple[str, int]:
 
 
 def compose_lexicon_and_grammar(
-    lang: Lang, G: Grammar, max_states: int, *, marks: Marks | None = None, unknown: Grammar | None = None
+    lang: Lang,
+    G: Grammar,
+    max_states: int,
+    *,
+    delimiters: ClassDelimiters | None = None,
+    unknown: Grammar | None = None,
 ) -> kaldifst.StdVectorFst:
     """LG, determinized and minimized, its disambiguation symbols still there.
 
     Args:
         lang: the lexicon.
-        G: over its words and the marks behind them, which get labels of their own.
+        G: over its words and the delimiters behind them, which get labels of their own.
         max_states: before minimization.
-        marks: those of the graph; none where there are no classes.
-        unknown: how ``<unk>`` sounds, the word in front of the marks; without it there is no such word.
+        delimiters: those of the graph; none where there are no classes.
+        unknown: how ``<unk>`` sounds, the word in front of the delimiters; without it there is no such word.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
@@ -172,11 +172,15 @@ def compose_lexicon_and_grammar(
 
     lexicon_text, num_disambig = lexicon_openfst(lang)
     first = lang.num_tokens + num_disambig
-    num_marks = len(marks.symbols) if marks else 0
-    loops = "".join(f"0 0 {first + n} {marks.first + n}\n" for n in range(num_marks)) if marks else ""
+    num_delimiters = len(delimiters.symbols) if delimiters else 0
+    loops = (
+        "".join(f"0 0 {first + n} {delimiters.first + n}\n" for n in range(num_delimiters))
+        if delimiters
+        else ""
+    )
     lexicon_text = loops + lexicon_text
     if unknown is not None:
-        enter, beyond = first + num_marks, lexicon_text.count("\n")  # a line makes at most one state
+        enter, beyond = first + num_delimiters, lexicon_text.count("\n")  # a line makes at most one state
         lexicon_text += lexicon_entry(
             unknown, first_state=beyond, enter=enter, leave=enter + 1, word=len(lang.words)
         )
@@ -315,12 +319,13 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     check_size(path, parts.info, num_states=num_states, num_arcs=len(tensors["arcs"]))
     scores = tensors["scores"]
     arcs = torch.cat([tensors["arcs"], scores.view(torch.int32).unsqueeze(1)], dim=1)
-    marks = Marks.of_graph(parts.words, parts.info, folder)
+    delimiters = ClassDelimiters.of_graph(parts.words, parts.info, folder)
     values, splits = tensors["aux_values"], tensors["aux_row_splits"]
     HLG = k2.Fsa(
-        arcs, aux_labels=_ragged(*map(torch.from_numpy, marks.words_only(values.numpy(), splits.numpy())))
+        arcs,
+        aux_labels=_ragged(*map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))),
     )
-    if marks.classes:
+    if delimiters.classes:
         HLG.symbols = _ragged(values, splits)
     HLG = HLG.to(device)
     HLG.lm_scores = HLG.scores.clone()

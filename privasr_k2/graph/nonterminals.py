@@ -3,7 +3,8 @@
 Where the root model has an arc with a tag, the graph has ``#bPER`` (with the tag's cost) into a state that
 stands for the class's names, and ``#xPER`` out of it [turan2022, 2.2]. Both are symbols of their own for each
 class, which lexicon and grammar pass through: otherwise determinization of homophones inside and outside of
-names does not end. On the output side they stay and tell where names are (:mod:`privasr_k2.graph.marks`).
+names does not end. On the output side they stay and tell where names are
+(:mod:`privasr_k2.graph.class_delimiters`).
 
 After a name the root model goes on from its tag's own history: ``cut_history`` leaves one state for each
 class, so that its names stand in the graph once; else there is one for each history that a tag leads to. Both
@@ -17,14 +18,17 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
+from privasr_k2.constraints import Count, one_of
 from privasr_k2.errors import GraphError
 from privasr_k2.fileio import read_lines
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.grammar import Grammar
 from privasr_k2.graph.hlg import GraphConfig
-from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.unknown_names import UNKNOWN_NAMES
 from privasr_k2.lm.arpa import UNK
 from privasr_k2.lm.sub_lm import SubLm
@@ -38,7 +42,7 @@ _STEPS = 200  # of the sum over names; longer ones count as lost
 
 @dataclass(frozen=True)
 class ClassGraphConfig(GraphConfig):
-    """Settings of the graph of a class LM; defaults in ``conf/graph.yaml``.
+    """Settings of the graph of a class LM; defaults in ``conf/common.yaml#graph``.
 
     Args:
         cut_history: whether the root model goes on from the tag alone after a name.
@@ -48,28 +52,17 @@ class ClassGraphConfig(GraphConfig):
     """
 
     cut_history: bool
-    max_class_states: int
-    unknown_names: str
-    unknown_min_tokens: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_class_states < 1:
-            raise ValueError(f"max_class_states must be above 0, got {self.max_class_states}")
-        if self.unknown_names not in UNKNOWN_NAMES:
-            raise ValueError(
-                f"unknown_names must be one of {' '.join(UNKNOWN_NAMES)}, got {self.unknown_names!r}"
-            )
-        if not 1 <= self.unknown_min_tokens <= 3:
-            raise ValueError(f"unknown_min_tokens must be from 1 to 3, got {self.unknown_min_tokens}")
+    max_class_states: Count
+    unknown_names: Annotated[str, one_of(*UNKNOWN_NAMES)]
+    unknown_min_tokens: Annotated[int, Interval(ge=1, le=3)]
 
 
-def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: bool) -> Grammar:
+def with_calls(G: Grammar, delimiters: ClassDelimiters, *, backoff_label: int, cut_history: bool) -> Grammar:
     """The root model's acceptor with ``#bPER`` and ``#xPER`` in place of each arc of a tag.
 
     Args:
-        G: in which the arcs of class c have the label ``marks.first + 2 c``.
-        marks: of the classes.
+        G: in which the arcs of class c have the label ``delimiters.first + 2 c``.
+        delimiters: of the classes.
         backoff_label: the number of ``#0``.
         cut_history: as :class:`ClassGraphConfig`.
 
@@ -77,15 +70,15 @@ def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: boo
         GraphError: a class whose tag has no probability.
     """
     num_states = len(G.finals)
-    calls = np.flatnonzero(G.labels >= marks.first)
-    kinds = (G.labels[calls] - marks.first) // 2
+    calls = np.flatnonzero(G.labels >= delimiters.first)
+    kinds = (G.labels[calls] - delimiters.first) // 2
     # The empty history is the only state that backs off no further; it has an arc for every tag.
     empty = np.setdiff1d(np.arange(num_states), G.sources[G.labels == backoff_label])
-    own = np.full(len(marks.classes), -1)
+    own = np.full(len(delimiters.classes), -1)
     plain = np.isin(G.sources[calls], empty)
     own[kinds[plain]] = G.targets[calls[plain]]
     if (own < 0).any():
-        name = marks.classes[int(np.flatnonzero(own < 0)[0])]
+        name = delimiters.classes[int(np.flatnonzero(own < 0)[0])]
         raise GraphError(
             "the root model",
             f"a probability of {tag_of(name)}",
@@ -101,17 +94,17 @@ def with_calls(G: Grammar, marks: Marks, *, backoff_label: int, cut_history: boo
     return Grammar(
         np.concatenate([G.sources, inside]),
         np.concatenate([targets, copies[1]]),
-        np.concatenate([G.labels, marks.first + 2 * copies[0] + 1]),
+        np.concatenate([G.labels, delimiters.first + 2 * copies[0] + 1]),
         np.concatenate([G.costs, np.zeros(len(inside))]),
         np.concatenate([G.finals, np.full(len(inside), np.inf)]),
-        G.num_words - len(marks.classes),
+        G.num_words - len(delimiters.classes),
     )
 
 
 def names_grammar(
     sub: SubLm, name: str, word_ids: dict[str, int], *, leave: int, source: Path | None = None
 ) -> Grammar:
-    """A class's names as an acceptor; it ends with the class's mark.
+    """A class's names as an acceptor; it ends with the class's second delimiter.
 
     Names with words that ``word_ids`` does not have are left out, and the log says so. Their probability is
     not given to the others.
@@ -120,7 +113,7 @@ def names_grammar(
         sub: the names.
         name: of the class.
         word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has can be.
-        leave: the number of the class's second mark.
+        leave: the number of the class's second delimiter.
         source: the file of ``sub``, whose lines messages name.
 
     Raises:
@@ -184,9 +177,12 @@ def _mass(sub: SubLm, kept: np.ndarray) -> float:
     return float(ending[0])
 
 
-def marked_words(word_ids: dict[str, int], marks: Marks) -> dict[str, int]:
-    """Words, and each tag with its first mark's number, for :func:`privasr_k2.graph.grammar.grammar`."""
-    return {**word_ids, **{tag_of(name): marks.first + 2 * n for n, name in enumerate(marks.classes)}}
+def delimited_words(word_ids: dict[str, int], delimiters: ClassDelimiters) -> dict[str, int]:
+    """Words, and each tag with the number of its first delimiter: ``word_ids`` of ``grammar``."""
+    return {
+        **word_ids,
+        **{tag_of(name): delimiters.first + 2 * n for n, name in enumerate(delimiters.classes)},
+    }
 
 
 def check_classes(root_words: Collection[str], names: Collection[str], place: str) -> None:

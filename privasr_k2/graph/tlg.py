@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from privasr_k2.errors import GraphError
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.folder import check_labels, check_size, read_folder
-from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.openfst import Fst
 
 FILE = "TLG.fst"
@@ -34,9 +34,9 @@ class TokenGraph:
     info: dict[str, Any]
 
     @cached_property
-    def marks(self) -> Marks:
-        """Words that are marks."""
-        return Marks.of_graph(self.words, self.info, self.folder)
+    def delimiters(self) -> ClassDelimiters:
+        """Words that are delimiters."""
+        return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 
 def ctc_topology(num_tokens: int, topology: str) -> Fst:
@@ -119,7 +119,7 @@ def load_tlg(folder: str | Path) -> TokenGraph:
 def silenced(fst: Fst, *, num_tokens: int, backoff_word: int) -> Fst:
     """Disambiguation symbols, labels from ``num_tokens`` on and the word ``backoff_word``, as epsilons.
 
-    Words behind it are marks, which stay.
+    Words behind it are delimiters, which stay.
     """
     return dataclasses.replace(
         fst,

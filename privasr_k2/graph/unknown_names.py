@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from privasr_k2.errors import GraphError
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.grammar import Grammar
 from privasr_k2.graph.lang import Lang
-from privasr_k2.graph.marks import Marks
 from privasr_k2.lm.arpa import BOS, EOS, UNK
 from privasr_k2.lm.ngram import count_ngrams, estimate
 from privasr_k2.lm.sub_lm import SubLm
@@ -27,8 +27,8 @@ from privasr_k2.lm.sub_lm import SubLm
 UNKNOWN_NAMES = ("none", "phone_loop")
 
 
-def marks_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> Marks:
-    """The marks of a graph, behind the words, among which is ``<unk>`` where it can be recognized.
+def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> ClassDelimiters:
+    """The delimiters of a graph, behind the words, among which is ``<unk>`` where it can be recognized.
 
     Args:
         lang: the words.
@@ -39,23 +39,23 @@ def marks_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> Marks:
         GraphError: a language folder that has a word ``<unk>`` of its own.
     """
     if unknown_names == "none":
-        return Marks(len(lang.words), tuple(classes))
+        return ClassDelimiters(len(lang.words), tuple(classes))
     if UNK in lang.word_ids:
         raise GraphError(
             lang.folder / "words.txt", f"no word {UNK}, which stands for names that no list has", "one",
             "take it out of the lexicon, or set unknown_names=none",
         )  # fmt: skip
-    return Marks(len(lang.words) + 1, tuple(classes))
+    return ClassDelimiters(len(lang.words) + 1, tuple(classes))
 
 
-def words_of(lang: Lang, marks: Marks) -> tuple[str, ...]:
-    """The words and marks of a graph by their numbers, for the marks of :func:`marks_of`."""
-    return (*lang.words, *[UNK][: marks.first - len(lang.words)], *marks.symbols)
+def words_of(lang: Lang, delimiters: ClassDelimiters) -> tuple[str, ...]:
+    """The words and delimiters of a graph by their numbers, for the delimiters of :func:`delimiters_of`."""
+    return (*lang.words, *[UNK][: delimiters.first - len(lang.words)], *delimiters.symbols)
 
 
-def class_word_ids(lang: Lang, marks: Marks) -> dict[str, int]:
-    """The number of each word that a name may have, for the marks of :func:`marks_of`."""
-    return {**lang.word_ids, **({UNK: len(lang.words)} if marks.first > len(lang.words) else {})}
+def class_word_ids(lang: Lang, delimiters: ClassDelimiters) -> dict[str, int]:
+    """The number of each word that a name may have, for the delimiters of :func:`delimiters_of`."""
+    return {**lang.word_ids, **({UNK: len(lang.words)} if delimiters.first > len(lang.words) else {})}
 
 
 def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Natural, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.lm.arpa import UNK, Arpa, encode
 from privasr_k2.lm.ngram import Counts, as_model, count_ngrams
@@ -21,8 +23,8 @@ Sentences = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class ApproximationConfig:
-    """How a model is approximated; defaults in ``conf/approximate.yaml``.
+class ApproximationConfig(Checked):
+    """How a model is approximated; defaults in ``conf/common.yaml#approximate``.
 
     Args:
         order: the length of the longest n-grams.
@@ -32,16 +34,10 @@ class ApproximationConfig:
         block_words: words that the model reads at a time.
     """
 
-    order: int
-    unigrams: str
-    max_ngrams: int
-    block_words: int
-
-    def __post_init__(self) -> None:
-        if self.order < 1 or self.block_words < 1 or self.max_ngrams < 0:
-            raise ValueError("order and block_words must be above 0, max_ngrams at least 0")
-        if self.unigrams not in ("average", "counts"):
-            raise ValueError(f"unigrams must be average or counts, got {self.unigrams!r}")
+    order: Count
+    unigrams: Annotated[str, one_of("average", "counts")]
+    max_ngrams: Natural
+    block_words: Count
 
 
 def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> np.ndarray:
@@ -51,12 +47,12 @@ def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> 
         DataError: a probability that is none.
     """
     sizes = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
-    found, start = [np.zeros(0)], 0
+    blocks, start = [np.zeros(0)], 0
     while start < len(sentences):
         end = max(start + 1, int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1)
-        found.append(np.exp(lm.token_log_probs(sentences[start:end])))
+        blocks.append(np.exp(lm.token_log_probs(sentences[start:end])))
         start = end
-    probs = np.concatenate(found)
+    probs = np.concatenate(blocks)
     if not np.isfinite(probs).all():
         raise DataError(lm.name, "probabilities", "a number that is none", "train the model again")
     return probs
@@ -129,12 +125,12 @@ def _sums(counts: Counts, sentences: Sentences, probs: np.ndarray) -> list[np.nd
             f"{len(probs)}", "let the model read the same text",
         )  # fmt: skip
     values[tokens != 0] = probs
-    rows, found = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
+    rows, sums = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
     for length, keys in enumerate(counts.keys[1:], start=2):
         starts = np.flatnonzero(sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :])
         ends = starts + length - 1
         which = np.searchsorted(keys, rows[starts] * len(counts.words) + tokens[ends])
-        found.append(np.bincount(which, values[ends], minlength=len(keys)))
+        sums.append(np.bincount(which, values[ends], minlength=len(keys)))
         rows = np.full(len(tokens), -1, dtype=np.int64)
         rows[starts] = which
-    return found
+    return sums

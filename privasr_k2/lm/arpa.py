@@ -104,15 +104,15 @@ class Arpa:
 
     def longest_nodes(self, nodes: np.ndarray, words: np.ndarray, suffixes: np.ndarray) -> np.ndarray:
         """The nodes of ``words`` after the longest suffixes of ``nodes`` for which there is one."""
-        nodes, found = nodes.copy(), np.zeros(len(nodes), dtype=np.int64)
+        nodes, longest = nodes.copy(), np.zeros(len(nodes), dtype=np.int64)
         active = np.arange(len(nodes))
         while active.size:
             children = self.children(nodes[active], words[active])
             hit = children >= 0
-            found[active[hit]] = children[hit]
+            longest[active[hit]] = children[hit]
             active = active[~hit]
             nodes[active] = suffixes[nodes[active]]
-        return found
+        return longest
 
     def log10_conditional(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """log10 P(word | history) with back-off, for nodes ``histories`` (B,) and ``words`` (B,).

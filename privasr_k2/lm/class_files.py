@@ -9,8 +9,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, Count, Different, Natural, Share, ShareBelowOne, one_of
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.fileio import atomic_path, read_json, write_json
 from privasr_k2.lm.arpa import UNK, read_arpa, write_arpa
@@ -29,43 +32,32 @@ FORMAT = "privasr_k2 class LM 1"
 
 
 @dataclass(frozen=True)
-class ClassLmConfig:
-    """How a class LM is trained; defaults in ``conf/class_lm.yaml``.
+class ClassLmConfig(Checked):
+    """How a class LM is trained; defaults in ``conf/common.yaml#class_lm``.
 
     Args:
         classes: their names; tags are ``<NAME>``.
-        order, discounting, max_ngrams: of the root model, as in ``conf/lm_ngram.yaml``.
+        order, discounting, max_ngrams: of the root model, as in ``conf/common.yaml#lm_ngram``.
         sub_lm: ``tree``, ``bigram`` or ``unigram``.
         list_weight: the share of the lists of names beside the names in the text, in [0, 1].
         unknown_mass: P(a name is on no list and in no text), in [0, 1).
         cut_history: whether the root model goes on from the tag alone after a name.
     """
 
-    classes: list[str]
-    order: int
-    discounting: str
-    max_ngrams: int
-    sub_lm: str
-    list_weight: float
-    unknown_mass: float
+    classes: Annotated[list[str], MinLen(1), Different()]
+    order: Count
+    discounting: Annotated[str, one_of(*DISCOUNTINGS)]
+    max_ngrams: Natural
+    sub_lm: Annotated[str, one_of(*KINDS)]
+    list_weight: Share
+    unknown_mass: ShareBelowOne
     cut_history: bool
 
     def __post_init__(self) -> None:
-        if not self.classes or len(set(self.classes)) < len(self.classes):
-            raise ValueError(f"classes must be names, each once, got {self.classes}")
+        super().__post_init__()
         for name in self.classes:
             if not is_tag(tag_of(name)):
                 raise ValueError(f"classes must be capital letters, and not UNK or S, got {name!r}")
-        if self.discounting not in DISCOUNTINGS:
-            raise ValueError(f"discounting must be one of {' '.join(DISCOUNTINGS)}, got {self.discounting!r}")
-        if self.order < 1 or self.max_ngrams < 0:
-            raise ValueError("order must be above 0, max_ngrams at least 0")
-        if self.sub_lm not in KINDS:
-            raise ValueError(f"sub_lm must be one of {' '.join(KINDS)}, got {self.sub_lm!r}")
-        if not 0 <= self.list_weight <= 1:
-            raise ValueError(f"list_weight must be in [0, 1], got {self.list_weight}")
-        if not 0 <= self.unknown_mass < 1:
-            raise ValueError(f"unknown_mass must be in [0, 1), got {self.unknown_mass}")
 
 
 def train_class_lm(
@@ -89,10 +81,10 @@ def train_class_lm(
         DataError: a class without a name of known words.
     """
     spoken = set(vocabulary)
-    found, marked = mentions(texts), mention_places(texts)
+    counts, marked = mentions(texts), mention_places(texts)
     subs = {}
     for kind in config.classes:
-        names = mix_names(found.get(kind, {}), lists.get(kind, {}), config.list_weight)
+        names = mix_names(counts.get(kind, {}), lists.get(kind, {}), config.list_weight)
         listed = (places or {}).get(kind, {})
         unlisted = {name: place for name, place in marked.get(kind, {}).items() if name not in listed}
         check_spoken(kind, names, spoken, {**listed, **unlisted})

@@ -32,7 +32,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """What may have gone before, for some histories at once: K hypotheses.
+    """The possible states before the next word, for some histories at once: K hypotheses.
 
     Attributes:
         owners: (K,) whose history it is, ascending.
@@ -118,7 +118,7 @@ class ClassLm:
         )
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """What P(w | hypothesis) sums to over the vocabulary: for each node (n + 1,), and inside names (S,).
+        """Sums of P(w | hypothesis) over the vocabulary: for each node (n + 1,), and inside names (S,).
 
         Inside names the names' own part only; ending gives what the node has.
         """
@@ -149,14 +149,14 @@ class ClassLm:
         before = self._with_ends(hidden).select(owners)
         word = words[before.owners]
         outside = np.flatnonzero(before.states < 0)
-        found = [self._plain(before, outside, word), self._entering(before, outside, word)]
-        found.append(self._inside(before, np.flatnonzero(before.states >= 0), word))
-        made = _joined(*found)
-        probs = np.bincount(made.owners, made.probs, minlength=len(words))
+        branches = [self._plain(before, outside, word), self._entering(before, outside, word)]
+        branches.append(self._inside(before, np.flatnonzero(before.states >= 0), word))
+        joined = _joined(*branches)
+        probs = np.bincount(joined.owners, joined.probs, minlength=len(words))
         lost = np.flatnonzero(probs <= 0)
         zero = np.zeros_like(lost)
-        conditional = made.probs / np.where(probs > 0, probs, 1.0)[made.owners]
-        going = Hidden(made.owners, made.nodes, made.states, conditional)
+        conditional = joined.probs / np.where(probs > 0, probs, 1.0)[joined.owners]
+        going = Hidden(joined.owners, joined.nodes, joined.states, conditional)
         return probs, self._merged(_joined(going, Hidden(lost, zero, zero - 1, zero + 1.0)))
 
     def _score(self, sentences: Sentences) -> np.ndarray:
@@ -168,16 +168,16 @@ class ClassLm:
 
     def _edge_probs(self, tree: PrefixTree) -> np.ndarray:
         """(E,) P of every edge of a prefix tree, level by level."""
-        found, hidden = [], self.start()
+        blocks, hidden = [], self.start()
         borders = np.searchsorted(tree.edge_nodes, tree.starts)
         for level, (first, last) in enumerate(zip(borders, [*borders[1:], len(tree.edge_nodes)])):
             if first == last:
                 continue
             words = tree.edge_words[first:last]
             probs, after = self.read(hidden, tree.edge_nodes[first:last] - tree.starts[level], words)
-            found.append(probs)
+            blocks.append(probs)
             hidden = after.select(np.flatnonzero(words != BOUNDARY))
-        return np.concatenate(found)
+        return np.concatenate(blocks)
 
     def _with_ends(self, hidden: Hidden) -> Hidden:
         """With a hypothesis outside of names for each that may end its name now."""
@@ -243,9 +243,9 @@ class ClassLm:
     def _roots(self) -> np.ndarray:
         """(V,) each word of the vocabulary in the root model, -1 where it is none."""
         ids = self.root.word_ids
-        found = np.array([ids.get(word, -1) for word in self.vocabulary.symbols], dtype=np.int64)
-        found[[BOUNDARY, UNKNOWN]] = ids[EOS], ids.get(UNK, -1)
-        return found
+        numbers = np.array([ids.get(word, -1) for word in self.vocabulary.symbols], dtype=np.int64)
+        numbers[[BOUNDARY, UNKNOWN]] = ids[EOS], ids.get(UNK, -1)
+        return numbers
 
     @cached_property
     def _tags(self) -> np.ndarray:

@@ -15,9 +15,11 @@ import logging
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from privasr_k2.constraints import Checked, Count, Positive, Share, one_of
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, UNK, Arpa
 from privasr_k2.lm.perplexity import LanguageModel, Sentences
@@ -27,8 +29,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class InterpolationConfig:
-    """How models are interpolated; defaults in ``conf/interpolate.yaml``.
+class InterpolationConfig(Checked):
+    """How models are interpolated; defaults in ``conf/classlm.yaml#interpolate``.
 
     Args:
         form: ``static`` (one ARPA, or one class LM) or ``dynamic`` (a file that names the models).
@@ -39,21 +41,16 @@ class InterpolationConfig:
         tolerance: EM ends when a step gains less log-probability a word, in nats.
     """
 
-    form: str
+    form: Annotated[str, one_of("static", "dynamic")]
     weights: str
-    preset: list[float]
-    max_steps: int
-    tolerance: float
+    preset: list[Share]
+    max_steps: Count
+    tolerance: Positive
 
     def __post_init__(self) -> None:
-        if self.form not in ("static", "dynamic"):
-            raise ValueError(f"form must be static or dynamic, got {self.form!r}")
-        if len(self.preset) != 3 or not all(0 <= weight <= 1 for weight in self.preset):
-            raise ValueError(f"preset must be three numbers in [0, 1], got {self.preset}")
-        if abs(self.preset[0] + self.preset[1] - 1) > 1e-6:
-            raise ValueError(f"preset: lambda_w + lambda_c must be 1, got {sum(self.preset[:2]):.6g}")
-        if self.max_steps < 1 or not self.tolerance > 0:
-            raise ValueError("max_steps and tolerance must be above 0")
+        super().__post_init__()
+        if len(self.preset) != 3 or abs(self.preset[0] + self.preset[1] - 1) > 1e-6:
+            raise ValueError(f"preset must be three numbers, lambda_w + lambda_c = 1, got {self.preset}")
 
     def fixed_weights(self, count: int) -> np.ndarray | None:
         """(count,) the weights that are given; None where EM chooses them.
@@ -65,12 +62,12 @@ class InterpolationConfig:
             return None
         if self.weights == "preset":
             word, of_class, neural = self.preset
-            found = {2: [word, of_class], 3: [(1 - neural) * word, (1 - neural) * of_class, neural]}.get(
+            weights = {2: [word, of_class], 3: [(1 - neural) * word, (1 - neural) * of_class, neural]}.get(
                 count
             )
-            if found is None:
+            if weights is None:
                 raise DataError("weights=preset", "2 or 3 models", f"{count}", "choose weights=em")
-            return np.array(found)
+            return np.array(weights)
         try:
             return checked_weights([float(part) for part in self.weights.split(",")], count)
         except ValueError:
@@ -88,11 +85,11 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
     Raises:
         DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more than 1e-6).
     """
-    found = np.array(weights, dtype=np.float64)
-    if len(found) != count or not ((found >= 0) & (found <= 1)).all() or abs(found.sum() - 1) > 1e-6:
-        shown = f"{' '.join(f'{w:.6g}' for w in weights)} (sum {found.sum():.6g})"
+    checked = np.array(weights, dtype=np.float64)
+    if len(checked) != count or not ((checked >= 0) & (checked <= 1)).all() or abs(checked.sum() - 1) > 1e-6:
+        shown = f"{' '.join(f'{w:.6g}' for w in weights)} (sum {checked.sum():.6g})"
         raise DataError(place, f"{count} numbers in [0, 1] that sum to 1", shown, "correct them")
-    return found
+    return checked
 
 
 def em_weights(
@@ -118,11 +115,11 @@ def em_weights(
     """
     best = log_probs.max(axis=1, keepdims=True)
     if not np.isfinite(best).all():
-        place = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
+        row = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
         raise DataError(
             "dev text",
             "words with a probability in some model",
-            f"none for word {place + 1}",
+            f"none for word {row + 1}",
             "train on more",
         )
     scaled = np.exp(log_probs - best)

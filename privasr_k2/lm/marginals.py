@@ -17,9 +17,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
+from privasr_k2.constraints import Checked, FiniteOrZero, Share
 from privasr_k2.errors import DataError, GraphError
 from privasr_k2.lm.arpa import BOS, LOG10_ZERO, UNK, Arpa, encode
 from privasr_k2.lm.ngram import perplexity
@@ -30,8 +33,8 @@ Sentences = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class MarginalsConfig:
-    """How a model is adapted; defaults in ``conf/fma.yaml``.
+class MarginalsConfig(Checked):
+    """How a model is adapted; defaults in ``conf/classlm.yaml#fma``.
 
     Args:
         equation: 1 or 2; None: that with the least perplexity on dev.
@@ -41,21 +44,15 @@ class MarginalsConfig:
             as many as it has different words [Witten & Bell 1991].
     """
 
-    equation: int | None
-    beta: float | None
-    betas: list[float]
-    prior_words: float
+    equation: Annotated[int, Interval(ge=1, le=2)] | None
+    beta: Share | None
+    betas: list[Share]
+    prior_words: FiniteOrZero
 
     def __post_init__(self) -> None:
-        if self.equation not in (None, 1, 2):
-            raise ValueError(f"equation must be 1, 2 or null, got {self.equation}")
-        for beta in (*self.betas, *([] if self.beta is None else [self.beta])):
-            if not 0 <= beta <= 1:
-                raise ValueError(f"beta and betas must be in [0, 1], got {beta}")
+        super().__post_init__()
         if self.beta is None and not self.betas:
             raise ValueError("betas must hold a value where beta is null")
-        if not 0 <= self.prior_words < np.inf:
-            raise ValueError(f"prior_words must be at least 0, got {self.prior_words}")
 
 
 def smoothed_unigrams(

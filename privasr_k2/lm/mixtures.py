@@ -90,13 +90,13 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
     """
     spec: Any = read_json(path)
     named = spec.get("lms") if isinstance(spec, dict) and spec.get("format") == FORMAT else None
-    if not isinstance(named, list) or not all(isinstance(one, dict) for one in named):
+    if not isinstance(named, list) or not all(isinstance(entry, dict) for entry in named):
         raise DataError(path, f"format {FORMAT!r} and lms", "another file", "make it with interpolate_lms")
     lms = []
-    for one in named:
-        lm = path.parent / str(one.get("path"))
-        found = _hash(lm)
-        if found is None or found != one.get("hash"):
+    for entry in named:
+        lm = path.parent / str(entry.get("path"))
+        digest = _hash(lm)
+        if digest is None or digest != entry.get("hash"):
             raise DataError(
                 path,
                 f"{lm} as it was when the weights were chosen",
@@ -104,7 +104,7 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
                 "run interpolate_lms again",
             )
         lms.append(open_lm(lm, device))
-    weights = checked_weights([float(one.get("weight", np.nan)) for one in named], len(lms), str(path))
+    weights = checked_weights([float(entry.get("weight", np.nan)) for entry in named], len(lms), str(path))
     return Interpolated(lms, weights.tolist(), name=str(path))
 
 

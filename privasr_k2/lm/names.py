@@ -1,4 +1,4 @@
-"""What a class LM learns from: text in which names are marked or stand as tags, and lists of names.
+"""Training data of a class LM: text in which names are marked or stand as tags, and lists of names.
 
 Text is read in two forms. JSON Lines (``*.jsonl``, ``*.jsonl.gz``; cuts too) hold words and the spans of
 names (:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, names may stand as tags
@@ -40,15 +40,15 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
         places = ((f"{text.place} ({text.id})", text) for text in read_tagged([path]))
     else:
         lines = ((f"{path}:{number}", tuple(line.split())) for number, line in read_lines(path))
-        places = ((place, TaggedText(place, words, None, place=place)) for place, words in lines)
-    found = []
-    for place, text in places:
-        _refuse_nested(place, text)
+        places = ((where, TaggedText(where, words, None, place=where)) for where, words in lines)
+    tagged = []
+    for where, text in places:
+        _refuse_nested(where, text)
         if classes is not None:
-            _refuse_other_classes(place, text, classes)
+            _refuse_other_classes(where, text, classes)
         if text.words:
-            found.append(text)
-    return found
+            tagged.append(text)
+    return tagged
 
 
 def read_texts(paths: Iterable[Path], classes: Collection[str] | None = None) -> list[TaggedText]:
@@ -83,11 +83,11 @@ def _refuse_nested(place: str, text: TaggedText) -> None:
 
 def mentions(texts: Sequence[TaggedText]) -> dict[str, dict[Name, float]]:
     """For each class, how often each name is marked; a span of its class's own tag is no name."""
-    found = {
+    counts = {
         kind: {tuple(name.split()): float(count) for name, count in names.items() if name != tag_of(kind)}
         for kind, names in names_of(texts).items()
     }
-    return {kind: names for kind, names in found.items() if names}
+    return {kind: names for kind, names in counts.items() if names}
 
 
 def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
@@ -97,11 +97,11 @@ def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
     >>> mention_places([TaggedText("1", ("ask", "ann"), (Entity(1, 2, "PER"),), place="a.jsonl:7")])
     {'PER': {('ann',): 'a.jsonl:7'}}
     """
-    found: dict[str, dict[Name, str]] = {}
+    places: dict[str, dict[Name, str]] = {}
     for text in texts:
         for first, end, kind in text.entities or ():
-            found.setdefault(kind, {}).setdefault(text.words[first:end], text.place)
-    return found
+            places.setdefault(kind, {}).setdefault(text.words[first:end], text.place)
+    return places
 
 
 def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mapping[Name, float]]:
@@ -116,17 +116,19 @@ def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mappi
     return {
         kind: {
             tuple(normalize(name).split()): weight
-            for name, weight in zip(one.names, one.weights or [1.0 / len(one.names)] * len(one.names))
+            for name, weight in zip(
+                names_of.names, names_of.weights or [1.0 / len(names_of.names)] * len(names_of.names)
+            )
         }
-        for kind, one in read_name_lists(folder, normalize).items()
+        for kind, names_of in read_name_lists(folder, normalize).items()
     }
 
 
 def list_places(folder: Path, normalize: Callable[[str], str]) -> dict[str, dict[Name, str]]:
     """For each class, file and line of each name of :func:`read_lists`."""
     return {
-        kind: {tuple(normalize(name).split()): place for name, place in zip(one.names, one.places)}
-        for kind, one in read_name_lists(folder, normalize).items()
+        kind: {tuple(normalize(name).split()): place for name, place in zip(names_of.names, names_of.places)}
+        for kind, names_of in read_name_lists(folder, normalize).items()
     }
 
 

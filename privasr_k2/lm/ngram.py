@@ -179,9 +179,9 @@ def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -
         return np.array([0.0, 0.5, 0.5, 0.5])
     if min(n1, n2, n3, n4) > 0:
         y = n1 / (n1 + 2 * n2)
-        found = np.array([0.0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3])
-        if ((found[1:] > 0) & (found[1:] < [1, 2, 3])).all():
-            return found
+        discounts = np.array([0.0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3])
+        if ((discounts[1:] > 0) & (discounts[1:] < [1, 2, 3])).all():
+            return discounts
     log.warning(
         "order %d: too few counts of counts for Kneser-Ney; fixed discounts 0.5 1 1.5 are used", order
     )

@@ -30,7 +30,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class LanguageModel(Protocol):
-    """What perplexity and rescoring need of a model."""
+    """The interface of models for perplexity and rescoring."""
 
     name: str
 

@@ -110,13 +110,13 @@ def make_sub_lm(
         count = 2 if ending < 1 - 1e-12 else 1
         sources = np.repeat(np.arange(count), len(words))
         leaving = np.concatenate([share, (1 - ending) * share][:count])
-        made = (sources, np.tile(np.arange(len(words)), count), np.ones_like(sources), leaving)
+        arcs = (sources, np.tile(np.arange(len(words)), count), np.ones_like(sources), leaving)
         ends = np.array([0.0, ending if count == 2 else 1.0])
     else:
-        made, ends = _relative_frequencies(padded, lengths, weights, len(words), kind == "tree")
+        arcs, ends = _relative_frequencies(padded, lengths, weights, len(words), kind == "tree")
     if unknown_mass > 0:
-        words, made, ends = _with_unknown(words, made, ends, unknown_mass, ending)
-    return _by_source(words, made, ends)
+        words, arcs, ends = _with_unknown(words, arcs, ends, unknown_mass, ending)
+    return _by_source(words, arcs, ends)
 
 
 _Arcs = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # sources, labels, targets, probabilities

@@ -7,8 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from privasr_k2.constraints import Checked, Count, Natural, one_of
 from privasr_k2.data.manifests import cuts_path, load_cuts
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import read_lines
@@ -25,8 +26,8 @@ TEXTS = ("auto", "train", "lm_text", "both", "beside")
 
 
 @dataclass(frozen=True)
-class NgramConfig:
-    """How an n-gram model is estimated; defaults in ``conf/lm_ngram.yaml``.
+class NgramConfig(Checked):
+    """How an n-gram model is estimated; defaults in ``conf/common.yaml#lm_ngram``.
 
     Args:
         order: the length of the longest n-grams.
@@ -35,22 +36,15 @@ class NgramConfig:
         text, train_repeat: as in :class:`TextConfig`.
     """
 
-    order: int
-    discounting: str
-    max_ngrams: int
-    text: str
-    train_repeat: int
-
-    def __post_init__(self) -> None:
-        if self.order < 1 or self.max_ngrams < 0:
-            raise ValueError("order must be above 0, max_ngrams at least 0")
-        if self.discounting not in DISCOUNTINGS:
-            raise ValueError(f"discounting must be one of {' '.join(DISCOUNTINGS)}, got {self.discounting!r}")
-        check_text(self)
+    order: Count
+    discounting: Annotated[str, one_of(*DISCOUNTINGS)]
+    max_ngrams: Natural
+    text: Annotated[str, one_of(*TEXTS)]
+    train_repeat: Count
 
 
 class TextConfig(Protocol):
-    """What of a configuration says which text of a corpus is taken.
+    """The settings that select the text of a corpus.
 
     Attributes:
         text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place), ``both``;
@@ -64,14 +58,6 @@ class TextConfig(Protocol):
 
     @property
     def train_repeat(self) -> int: ...
-
-
-def check_text(config: TextConfig) -> None:
-    """ValueError where the choice of text is none."""
-    if config.text not in TEXTS:
-        raise ValueError(f"text must be one of {' '.join(TEXTS)}, got {config.text!r}")
-    if config.train_repeat < 1:
-        raise ValueError(f"train_repeat must be above 0, got {config.train_repeat}")
 
 
 def training_text(
@@ -98,10 +84,10 @@ def training_text(
     if config.text == "beside":
         of_corpus = _text_of_lines(own) if own.exists() else _text_of_cuts(manifests, "train")
         return [*(_text_of_lines(further) if further else []), *of_corpus * config.train_repeat]
-    place = further or own
-    lm_text = _text_of_lines(place) if further or place.exists() else None
+    source = further or own
+    lm_text = _text_of_lines(source) if further or source.exists() else None
     needless = lm_text is not None and config.text in ("auto", "lm_text")
-    return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, place)
+    return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, source)
 
 
 def dev_text(manifests: Path | None, given: Path | None) -> Sentences:

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
-from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting, make_setting
-from privasr_k2.pate.proposals import Proposals
+from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
+from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.releases import Weighted, about, collapsed, read_answers, write_answers, write_labels
 from privasr_k2.pate.votes import FRAME, UTTERANCE, Votes
 from privasr_k2.privacy.pate.mechanisms import POSTERIORS, all_mechanisms, mechanism
@@ -28,7 +28,7 @@ ANSWERS = "answers-0.safetensors"
 
 @dataclass(frozen=True)
 class AggregateConfig(MechanismConfig):
-    """A release of labels; defaults in ``conf/pate.yaml``.
+    """A release of labels; defaults in ``conf/pate.yaml#pate``.
 
     Args:
         order: in which utterances are asked: ``random``, or ``unsure``: first those where the public model
@@ -58,12 +58,12 @@ class Asked:
     setting: Setting
 
 
-def settle(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -> Asked:
+def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateConfig) -> Asked:
     """Which utterances are asked, and how.
 
     Args:
         votes: whose counts are not looked at.
-        proposals: what was voted for, where utterances were voted on.
+        hypotheses: that were voted on; None for frames.
 
     Raises:
         ConfigError: a mechanism that does not fit the votes.
@@ -86,18 +86,18 @@ def settle(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -
             "change it",
         )
     if votes.vote == UTTERANCE:
-        _check_proposals(votes, proposals)
-    order = _order(votes, proposals, config)
+        _check_hypotheses(votes, hypotheses)
+    order = _order(votes, hypotheses, config)
     queries = np.diff(votes.splits)[order]
     setting = make_setting(
         config, teachers=votes.teachers, available=int(queries.sum()), largest_weight=votes.largest_weight,
         utterances=len(order),
     )  # fmt: skip
     # Whole utterances, as far as the budget goes.
-    places = order[: int(np.searchsorted(np.cumsum(queries), setting.asked, side="right"))]
+    places = order[: int(np.searchsorted(np.cumsum(queries), setting.max_queries, side="right"))]
     if not len(places):
         raise PrivacyError(
-            f"{setting.asked:,} votes",
+            f"{setting.max_queries:,} votes",
             f"the {queries[0]:,} of one utterance",
             "fewer",
             "more noise or epsilon",
@@ -105,17 +105,17 @@ def settle(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -
     return Asked(places, setting)
 
 
-def _order(votes: Votes, proposals: Proposals | None, config: AggregateConfig) -> np.ndarray:
+def _order(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateConfig) -> np.ndarray:
     shuffled = stream(config.seed, "order of votes").permutation(len(votes.ids))
-    if config.order == "random" or proposals is None:
+    if config.order == "random" or hypotheses is None:
         return shuffled
-    margins = np.array([proposals.margins[votes.ids[place]] for place in shuffled])
+    margins = np.array([hypotheses.margins[votes.ids[place]] for place in shuffled])
     return shuffled[np.argsort(margins, kind="stable")]
 
 
-def _check_proposals(votes: Votes, proposals: Proposals | None) -> None:
-    known = proposals is not None and all(name in proposals.words for name in votes.ids)
-    if not known or any(proposals.digest(names) != told for names, told in votes.digests):  # type: ignore[union-attr]
+def _check_hypotheses(votes: Votes, hypotheses: NbestHypotheses | None) -> None:
+    known = hypotheses is not None and all(name in hypotheses.words for name in votes.ids)
+    if not known or any(hypotheses.digest(names) != told for names, told in votes.digests):  # type: ignore[union-attr]
         raise DataError(
             "the public N-best lists",
             "those that were voted for",
@@ -125,7 +125,7 @@ def _check_proposals(votes: Votes, proposals: Proposals | None) -> None:
 
 
 def write_release(
-    folder: Path, votes: Votes, proposals: Proposals | None, asked: Asked, release: Release | None
+    folder: Path, votes: Votes, hypotheses: NbestHypotheses | None, asked: Asked, release: Release | None
 ) -> dict[str, object]:
     """Draw the answers once, or read what this release has drawn; write the labels; finish.
 
@@ -154,10 +154,10 @@ def write_release(
         write_answers(path, *found, release)
     drawn, ids = found[0]["drawn"], found[1]["ids"]
     if votes.of == POSTERIORS:
-        labels = [*_weighted(ids, drawn / votes.teachers, queries, sizes, votes, proposals)]
+        labels = [*_weighted(ids, drawn / votes.teachers, queries, sizes, votes, hypotheses)]
         answered = len(sizes)
     else:
-        labels = [*_chosen(ids, drawn, queries, votes, proposals)]
+        labels = [*_chosen(ids, drawn, queries, votes, hypotheses)]
         answered = int((drawn != UNANSWERED).sum())
     told = about(
         asked.setting, release=release, vote=votes.vote, unit=votes.unit, teachers=votes.teachers,
@@ -170,13 +170,13 @@ def write_release(
 
 
 def _chosen(
-    ids: list[str], drawn: np.ndarray, queries: np.ndarray, votes: Votes, proposals: Proposals | None
+    ids: list[str], drawn: np.ndarray, queries: np.ndarray, votes: Votes, hypotheses: NbestHypotheses | None
 ) -> Iterator[tuple[str, Weighted]]:
     if votes.vote == UTTERANCE:
-        assert proposals is not None
+        assert hypotheses is not None
         for name, place in zip(ids, drawn.tolist()):
             if place != UNANSWERED:
-                yield name, [(proposals.words[name][place], 1.0)]
+                yield name, [(hypotheses.words[name][place], 1.0)]
     else:
         for name, path in zip(ids, np.split(drawn, np.cumsum(queries)[:-1])):
             yield name, [(collapsed(path.tolist(), votes.tokens), 1.0)]
@@ -188,15 +188,15 @@ def _weighted(
     queries: np.ndarray,
     sizes: np.ndarray,
     votes: Votes,
-    proposals: Proposals | None,
+    hypotheses: NbestHypotheses | None,
 ) -> Iterator[tuple[str, Weighted]]:
     """Shares of hypotheses [yang2022, eq. 5], or the best path of noisy frames."""
     if votes.vote == FRAME:
-        yield from _chosen(ids, winners(noisy, sizes), queries, votes, proposals)
+        yield from _chosen(ids, winners(noisy, sizes), queries, votes, hypotheses)
         return
-    assert proposals is not None
+    assert hypotheses is not None
     shares = on_simplex(noisy, sizes)
     for name, own in zip(ids, np.split(shares, np.cumsum(sizes)[:-1])):
-        kept = [(words, float(share)) for words, share in zip(proposals.words[name], own) if share > 0]
+        kept = [(words, float(share)) for words, share in zip(hypotheses.words[name], own) if share > 0]
         total = sum(share for _, share in kept)
         yield name, [(words, share / total) for words, share in sorted(kept, key=lambda one: -one[1])]

@@ -1,11 +1,10 @@
-"""Losses of a student: of weighted hypotheses of an utterance, and of guesses at utterances without any.
+"""The student's loss: sequence-level distillation from voted labels, :func:`student_loss`.
 
-Sequence-level distillation: with hypotheses y_n of an utterance x and weights w_n that sum to 1,
+An utterance x has hypotheses y_n with weights w_n that sum to 1:
 
-    L(x) = - sum over n of w_n log p_S(y_n | x)    [yang2022, eq. 5],
+    L(x) = - sum over n of w_n log p_S(y_n | x)    [yang2022, eq. 5].
 
-which with one hypothesis is the cross-entropy of a voted label: the model's own training loss. An utterance
-is encoded once, however many hypotheses it has.
+With one hypothesis this is the cross-entropy of a voted label, the model's own training loss.
 
 [yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
 private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
@@ -14,7 +13,7 @@ private aggregation of teacher ensemble learning for end-to-end speech recogniti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -33,7 +32,7 @@ _REJECTED = Target(((),), (0.0,))
 
 
 class HypothesisLosses(nn.Module):
-    """An acoustic model of any kind that, called, gives the losses of hypotheses of a batch's utterances."""
+    """An acoustic model of any kind whose call computes the loss of each hypothesis of a batch."""
 
     PREFIX = "model."
 
@@ -44,17 +43,17 @@ class HypothesisLosses(nn.Module):
     def forward(
         self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """The loss of every hypothesis, in the mode that the model is in and with gradients.
+        """The loss of every hypothesis; each utterance is encoded once.
 
         Args:
             features: (N, T, F).
             lengths: (N,) true frames.
-            rows: (M,) which utterance each hypothesis is of.
+            rows: (M,) the utterance of each hypothesis.
             targets: (M, U) token numbers from 1.
-            target_lengths: (M,) true tokens, 0 too.
+            target_lengths: (M,) true tokens, 0 or more.
 
         Returns:
-            (M,) in nats.
+            (M,) in nats, with gradients.
         """
         if isinstance(self.model, CtcModel):
             log_probs, lengths = self.model(features, lengths)
@@ -64,21 +63,41 @@ class HypothesisLosses(nn.Module):
         return model.losses(encoded.transpose(1, 2)[rows], lengths[rows], targets, target_lengths)
 
     def inner_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The model's own weights out of this module's."""
+        """The model's own weights, by its own names."""
         return {name.removeprefix(self.PREFIX): value for name, value in weights.items()}
 
 
-class DistillationTask(AmTask):
-    """What the trainer minimizes for a student that :class:`HypothesisLosses` holds.
-
-    Dev is scored as while training any model of its kind.
+def student_loss(losses: nn.Module, features: Tensor, lengths: Tensor, targets: Sequence[Target]) -> Tensor:
+    """The loss of each utterance, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5].
 
     Args:
-        targets: of every utterance to train on. One without hypotheses is guessed anew in every step: the
-            model's own greedy hypothesis, without augmentation and dropout, becomes the target of the
-            augmented utterance where it is sure enough (consistency, as Sohn et al. 2020, "FixMatch", eq. 4).
-        plain: what scores dev.
-        unanswered: weight and confidence of such guesses.
+        losses: a :class:`HypothesisLosses`, or one wrapped for several processes.
+        features: (N, T, F).
+        lengths: (N,) true frames.
+        targets: N targets, each with one hypothesis or more and their weights.
+
+    Returns:
+        (N,) in nats, with gradients.
+    """
+    device = features.device
+    rows = torch.tensor([n for n, target in enumerate(targets) for _ in target.weights], device=device)
+    weights = torch.tensor([weight for target in targets for weight in target.weights], device=device)
+    hyps = [torch.tensor(hyp, dtype=torch.int64) for target in targets for hyp in target.sequences]
+    padded = nn.utils.rnn.pad_sequence(hyps, batch_first=True).to(device)
+    sizes = torch.tensor([len(hyp) for hyp in hyps], device=device)
+    weighted = weights * losses(features, lengths, rows, padded, sizes)
+    return weighted.new_zeros(len(targets)).index_add(0, rows, weighted)
+
+
+class DistillationTask(AmTask):
+    """The training task of a student: :func:`student_loss` in training, the kind's own loss on dev.
+
+    Args:
+        targets: of every training utterance. A target without hypotheses is set in every step to the model's
+            greedy hypothesis, without augmentation and dropout, where that is confident enough
+            (consistency, as Sohn et al. 2020, "FixMatch", eq. 4).
+        plain: the task that scores dev.
+        unanswered: weight and least confidence of such hypotheses.
     """
 
     def __init__(
@@ -94,33 +113,27 @@ class DistillationTask(AmTask):
         self._targets, self._plain, self._unanswered = targets, plain, unanswered
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        """The losses of a batch, a token of the heaviest hypotheses; ``generator`` is None when scoring."""
+        """Losses of a batch, counted per token of the heaviest hypotheses; ``generator`` is None on dev."""
         losses: Any = getattr(model, "module", model)  # of several processes
         if generator is None:
-            found: Loss = self._plain.loss(losses.model, batch, None)  # type: ignore[attr-defined]
-            return found
+            dev_loss: Loss = self._plain.loss(losses.model, batch, None)  # type: ignore[attr-defined]
+            return dev_loss
         features, lengths = self.augmented(batch, generator)
         targets = [self._targets[name] for name in batch.ids]
         self._guess(losses.model, batch, lengths, targets)
-        device = features.device
-        rows = torch.tensor([n for n, target in enumerate(targets) for _ in target.weights], device=device)
-        weights = torch.tensor([weight for target in targets for weight in target.weights], device=device)
-        sequences = [torch.tensor(one, dtype=torch.int64) for target in targets for one in target.sequences]
-        padded = nn.utils.rnn.pad_sequence(sequences, batch_first=True).to(device)
-        of_hyps = torch.tensor([len(one) for one in sequences], device=device)
-        each = weights * model(features, lengths, rows, padded, of_hyps)
+        sums = student_loss(model, features, lengths, targets)
         count = sum(len(target.sequences[0]) for target in targets)
-        return Loss(each.new_zeros(len(targets)).index_add(0, rows, each), max(count, 1))
+        return Loss(sums, max(count, 1))
 
     def figures(self, means: dict[str, float]) -> dict[str, float]:
         """As those of other models of the kind."""
         return self._plain.figures(means)
 
     def _guess(self, model: Any, batch: Batch, lengths: Tensor, targets: list[Target]) -> None:
-        """Fill in the targets that have no hypothesis; what is not sure enough gets the weight 0.
+        """Set targets without hypotheses to greedy ones; unconfident ones get the weight 0.
 
         Args:
-            lengths: (N,) frames after augmentation, which a guess must fit where the model asks for it.
+            lengths: (N,) frames after augmentation, which bound the tokens of CTC.
         """
         missing = [n for n, target in enumerate(targets) if not target.sequences]
         if not missing:
@@ -129,16 +142,16 @@ class DistillationTask(AmTask):
         frames = batch.lengths[chosen]
         longest = torch.tensor([model.output_frames(number) for number in frames.tolist()])
         training = model.training
-        found = nbest(model, batch.features[chosen], frames, longest, beam=1, num_paths=1)
+        greedy = nbest(model, batch.features[chosen], frames, longest, beam=1, num_paths=1)
         model.train(training)
-        for n, hyps in zip(missing, found):
+        for n, hyps in zip(missing, greedy):
             targets[n] = self._accepted(model, hyps[0] if hyps else None, int(lengths[n]))
 
     def _accepted(self, model: Any, guess: Any, frames: int) -> Target:
         if guess is None or not guess.tokens:
             return _REJECTED
         tokens = tuple(guess.tokens)
-        sure = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.least
-        if not sure or (model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)):
+        confident = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.min_confidence
+        if not confident or (model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)):
             return _REJECTED
         return Target((tokens,), (self._unanswered.weight,))

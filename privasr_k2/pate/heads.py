@@ -21,7 +21,7 @@ from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.errors import DataError
 from privasr_k2.pate.ensembles import TeacherEnsemble, TokenVotes
-from privasr_k2.pate.heads_tops import TRAINED, CtcTop, Inputs, Top, make_top
+from privasr_k2.pate.trainable_layers import TRAINED, CtcLayers, Inputs, TrainableLayers, trainable_layers
 from privasr_k2.training.weights import load_tensors, read_header
 
 WEIGHTS, ENCODER, CONFIG = "heads.safetensors", "encoder", "heads.yaml"
@@ -34,10 +34,10 @@ _READ_COPIES = 8
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """How heads are trained; ``conf/heads.yaml`` explains the values.
+    """How heads are trained; ``conf/pate.yaml#heads`` explains the values.
 
     Attributes:
-        trained: one of :data:`privasr_k2.pate.heads_tops.TRAINED`.
+        trained: one of :data:`privasr_k2.pate.trainable_layers.TRAINED`.
         steps: of every head.
         batch: utterances of a head in a step.
         lr: highest learning rate of AdamW.
@@ -88,7 +88,7 @@ class HeadEnsemble(TeacherEnsemble):
 
     Args:
         public: the model whose upper layers the heads replace.
-        heads: the parameters of ``top.names``, (I, ...) each.
+        heads: the parameters of ``layers.names``, (I, ...) each.
         trained: as :attr:`HeadConfig.trained`.
         per_token: as :class:`privasr_k2.pate.ensembles.TeacherEnsemble`.
         limit: numbers held at a time; fewer mean fewer heads at a time.
@@ -106,8 +106,10 @@ class HeadEnsemble(TeacherEnsemble):
         per_token: bool,
         limit: int = _LIMIT,
     ) -> None:
-        self._top: Top = make_top(public, trained)
-        wanted = {name: value.shape for name, value in public.named_parameters() if name in self._top.names}
+        self._layers: TrainableLayers = trainable_layers(public, trained)
+        wanted = {
+            name: value.shape for name, value in public.named_parameters() if name in self._layers.names
+        }
         found = {name: value.shape[1:] for name, value in heads.items()}
         if wanted != found or len({len(value) for value in heads.values()}) != 1:
             shapes = " ".join(f"{name} {tuple(value.shape)}" for name, value in sorted(heads.items()))
@@ -140,14 +142,14 @@ class HeadEnsemble(TeacherEnsemble):
 
     def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
         """As :meth:`TeacherEnsemble.token_votes`; heads of CTC read together."""
-        if not isinstance(self._top, CtcTop):
+        if not isinstance(self._layers, CtcLayers):
             return super().token_votes(features, lengths)
         with torch.no_grad():
-            lower, kept = self._top.lower(features, lengths)
+            lower, kept = self._layers.lower(features, lengths)
             numbers = lower.size(0) * lower.size(1) * self.num_tokens
             steppers = []
             for heads in self._parts(_READ_COPIES * numbers):
-                log_probs = self._top.log_probs(heads, lower[None], kept[None])
+                log_probs = self._layers.log_probs(heads, lower[None], kept[None])
                 steppers.append(CtcSteps(log_probs.flatten(0, 1), kept.repeat(len(log_probs))))
         return TokenVotes(steppers, len(features), features.device)
 
@@ -162,8 +164,8 @@ class HeadEnsemble(TeacherEnsemble):
 
     def _scores(self, inputs: Inputs, *, training: bool) -> Tensor:
         """(I, R), of as many heads at a time as the limit allows."""
-        parts = self._parts(self._top.numbers(inputs))
-        return torch.cat([self._top.scores(heads, inputs, training=training) for heads in parts])
+        parts = self._parts(self._layers.numbers(inputs))
+        return torch.cat([self._layers.scores(heads, inputs, training=training) for heads in parts])
 
     def _parts(self, numbers: int) -> Iterator[dict[str, Tensor]]:
         """As many heads at a time as the limit allows, where one needs so many numbers."""
@@ -174,8 +176,8 @@ class HeadEnsemble(TeacherEnsemble):
     def _inputs(
         self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Inputs:
-        lower, kept = self._top.lower(features, lengths)
-        states = self._top.states(lower[rows], kept[rows], targets)
+        lower, kept = self._layers.lower(features, lengths)
+        states = self._layers.states(lower[rows], kept[rows], targets)
         return Inputs(lower[None], kept[None], states[None], rows, targets[None], sizes[None])
 
 

@@ -30,8 +30,8 @@ from privasr_k2.fileio import remove_tree
 from privasr_k2.graph.lang import Lang, file_hash, load_lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.pate.heads import CONFIG, ENCODER, WEIGHTS, HeadConfig
-from privasr_k2.pate.heads_tops import Inputs, Top, make_top
 from privasr_k2.pate.shards import FILE, read_shards
+from privasr_k2.pate.trainable_layers import Inputs, TrainableLayers, trainable_layers
 from privasr_k2.randomness import stream
 from privasr_k2.recipe.progress import report_progress
 from privasr_k2.training.fingerprints import training_fingerprint
@@ -50,7 +50,7 @@ class Utterances:
     Attributes:
         ids: of the M utterances.
         lower, lengths, states, targets, target_lengths: (M, ...), as in
-            :class:`privasr_k2.pate.heads_tops.Inputs`.
+            :class:`privasr_k2.pate.trainable_layers.Inputs`.
         shards: (M,) which one each is of, from 0.
     """
 
@@ -95,19 +95,19 @@ def train_heads(
         raise DataError(
             model_folder / TOKENS, "the tokens of the lang folder", "others", "train the model with it, too"
         )
-    top, parts = make_top(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
-    start = {name: value.detach() for name, value in model.named_parameters() if name in top.names}  # type: ignore[attr-defined]
+    layers, parts = trainable_layers(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
+    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}  # type: ignore[attr-defined]
     numbers = range(1, read_shards(shards).teachers + 1)
     public = file_hash(model_folder / MODEL_WEIGHTS)
     for first in range(0, len(numbers), config.heads_at_once):
         group = numbers[first : first + config.heads_at_once]
-        given = [_read(shards / f"shard_{k}", lang, model, top, config, device) for k in group]
+        given = [_read(shards / f"shard_{k}", lang, model, layers, config, device) for k in group]
         prints = [training_fingerprint(config, public, k, one.content) for k, one in zip(group, given)]
         todo = [n for n, k in enumerate(group) if _print_of(parts / f"{k}.safetensors") != prints[n]]
         if not todo:
             continue
         utterances = _joined([given[n] for n in todo])
-        found = train_group(top, start, utterances, [group[n] for n in todo], config)
+        found = train_group(layers, start, utterances, [group[n] for n in todo], config)
         for place, n in enumerate(todo):
             tensors = {name: value[place] for name, value in found.items()}
             save_tensors(parts / f"{group[n]}.safetensors", tensors, {"fingerprint": prints[n]})
@@ -116,12 +116,16 @@ def train_heads(
 
 
 def train_group(
-    top: Top, start: Mapping[str, Tensor], utterances: Utterances, numbers: Sequence[int], config: HeadConfig
+    layers: TrainableLayers,
+    start: Mapping[str, Tensor],
+    utterances: Utterances,
+    numbers: Sequence[int],
+    config: HeadConfig,
 ) -> dict[str, Tensor]:
     """The heads of some shards, all at once.
 
     Args:
-        start: the public model's parameters of ``top.names``.
+        start: the public model's parameters of ``layers.names``.
         utterances: of the I shards, in their order.
         numbers: (I,) the shards' numbers; with the seed they decide the order of a head's utterances.
 
@@ -150,7 +154,7 @@ def train_group(
             setting["lr"] = learning_rate(config, step, step / config.steps)  # type: ignore[arg-type]
         inputs = utterances.take(here)
         optimizer.zero_grad(set_to_none=True)
-        scores = top.scores({name: start[name] + moved[name] for name in moved}, inputs, training=True)
+        scores = layers.scores({name: start[name] + moved[name] for name in moved}, inputs, training=True)
         check_finite(scores.flatten(), [utterances.ids[n] for n in here.flatten().tolist()])
         (-scores.sum(1) / inputs.target_lengths.sum(1).clamp(min=1)).sum().backward()
         clip_by_head([value.grad for value in moved.values() if value.grad is not None], config.clip_norm)
@@ -196,7 +200,7 @@ class _Shard:
 
 
 def _read(
-    folder: Path, lang: Lang, model: object, top: Top, config: HeadConfig, device: torch.device
+    folder: Path, lang: Lang, model: object, layers: TrainableLayers, config: HeadConfig, device: torch.device
 ) -> _Shard:
     cuts, targets = spelled_targets(load_cuts(folder, "train"), lang, role=folder.name)
     if model.needs_frames():  # type: ignore[attr-defined]
@@ -209,8 +213,8 @@ def _read(
         content.update(repr((batch.ids, batch.targets.tolist())).encode())
         content.update(batch.features.numpy().tobytes())
         there = batch.to(device)
-        lower, lengths = top.lower(there.features, there.lengths)
-        states = top.states(lower, lengths, there.targets)
+        lower, lengths = layers.lower(there.features, there.lengths)
+        states = layers.states(lower, lengths, there.targets)
         ids += batch.ids
         for row, (frames, size) in enumerate(zip(lengths.tolist(), batch.target_lengths.tolist())):
             # Copies: a view would keep the whole batch in memory.

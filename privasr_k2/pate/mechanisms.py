@@ -17,31 +17,31 @@ from privasr_k2.privacy.calibration import count_for, noise_for
 from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanism
 from privasr_k2.privacy.spending import shown
 
-EXACT = "exact"
-MEANINGS = (EXACT, BY_EQUATION, BY_FIGURES)
+UNPUBLISHED = "none"
+PUBLISHED_SCALES = (UNPUBLISHED, BY_EQUATION, BY_FIGURES)
 RELATION = Relation.ADD_OR_REMOVE_ONE
 # A unit is in one shard: without it, or with another, one teacher votes otherwise.
 
 
 @dataclass(frozen=True)
 class MechanismConfig:
-    """A release of answers; defaults in ``conf/pate.yaml``.
+    """A release of answers; defaults in ``conf/pate.yaml#pate``.
 
     Args:
         data: whose releases are added up: the private corpus and its part.
         mechanism: one of :func:`privasr_k2.privacy.pate.mechanisms.all_mechanisms`.
         epsilon: of the guarantee; infinite: no noise, no guarantee, no release.
         delta: of the guarantee.
-        epsilon_means: ``exact``; or the noise that the paper would take for it, by one of its two readings
-            (:mod:`privasr_k2.pate.published`): what that costs is in the ledger, whatever it is.
-        noise: in votes: the mechanism's standard deviation or scale; 0: what epsilon and the number of
-            answers ask for.
-        answers: at most so many votes are answered; 0: as many as epsilon buys with this noise, or, where the
-            noise is 0 too, as there are.
-        most_noise: with noise 0: more noise than this, in votes, is not taken for the sake of more answers:
-            there are as many as epsilon buys with it, then; 0: no such limit.
-        least: but so many in any case, whatever noise they ask for.
-        asked: with a threshold: at most so many votes are looked at; 0: as there are.
+        published_scale: ``none``; or ``equation`` or ``figures``: the noise that the paper takes for
+            epsilon, by one of two readings (:mod:`privasr_k2.pate.published`). The ledger has its true cost.
+        noise: the mechanism's standard deviation or scale, in votes; 0: computed from epsilon and the number
+            of answers.
+        max_answers: largest number of answers; 0: as many as epsilon allows with this noise, or all with
+            noise 0.
+        max_sigma: with noise 0, the largest noise, in votes: more of it would allow more answers, but is not
+            taken; 0: no limit.
+        min_answers: smallest number of answers, with more noise than ``max_sigma`` if necessary.
+        max_queries: with a threshold, the largest number of queries; 0: all.
         threshold: votes that the largest count must reach, for mechanisms that need a threshold.
         threshold_ratio: the noise of that comparison, in units of ``noise``.
     """
@@ -50,12 +50,12 @@ class MechanismConfig:
     mechanism: str
     epsilon: float
     delta: float
-    epsilon_means: str
+    published_scale: str
     noise: float
-    answers: int
-    most_noise: float
-    least: int
-    asked: int
+    max_answers: int
+    max_sigma: float
+    min_answers: int
+    max_queries: int
     threshold: float
     threshold_ratio: float
 
@@ -63,13 +63,15 @@ class MechanismConfig:
         if self.mechanism not in all_mechanisms():
             raise ValueError(f"mechanism must be one of {' '.join(all_mechanisms())}, got {self.mechanism!r}")
         checked = mechanism(self.mechanism).needs_threshold
-        if self.epsilon_means not in MEANINGS:
-            raise ValueError(f"epsilon_means must be one of {' '.join(MEANINGS)}, got {self.epsilon_means!r}")
+        if self.published_scale not in PUBLISHED_SCALES:
+            raise ValueError(
+                f"published_scale must be one of {' '.join(PUBLISHED_SCALES)}, got {self.published_scale!r}"
+            )
         if not self.epsilon > 0:
             raise ValueError(f"epsilon must be above 0, got {self.epsilon}: no answer costs nothing")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
-        for name in ("noise", "answers", "most_noise", "least", "asked"):
+        for name in ("noise", "max_answers", "max_sigma", "min_answers", "max_queries"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
         if checked and not (self.threshold > 0 and self.threshold_ratio > 0):
@@ -79,13 +81,15 @@ class MechanismConfig:
             )
         if math.isinf(self.epsilon) and self.noise > 0:
             raise ValueError(f"noise must be 0 where epsilon is infinite, got {self.noise}")
-        if self.most_noise > 0 and (self.noise > 0 or self.least < 1 or self.epsilon_means != EXACT):
+        if self.max_sigma > 0 and (
+            self.noise > 0 or self.min_answers < 1 or self.published_scale != UNPUBLISHED
+        ):
             raise ValueError(
-                "with most_noise, noise must be 0, epsilon_means exact and least above 0, got "
-                f"{self.noise}, {self.epsilon_means}, {self.least}"
+                "with max_sigma, noise must be 0, published_scale none and min_answers above 0, got "
+                f"{self.noise}, {self.published_scale}, {self.min_answers}"
             )
-        if self.epsilon_means != EXACT and (self.noise > 0 or checked):
-            raise ValueError("epsilon_means must be exact with noise above 0, or with a threshold")
+        if self.published_scale != UNPUBLISHED and (self.noise > 0 or checked):
+            raise ValueError("published_scale must be none with noise above 0, or with a threshold")
 
     @property
     def claims(self) -> bool:
@@ -100,7 +104,7 @@ class Setting:
     Attributes:
         mechanism: as configured.
         noise, threshold, threshold_noise: in votes; 0 where there is none.
-        asked, answers: most votes that are looked at, and answered.
+        max_queries, max_answers: most votes that are looked at, and answered.
         event: all of it; None without noise.
         epsilon: what it costs; None without noise.
     """
@@ -109,23 +113,24 @@ class Setting:
     noise: float
     threshold: float
     threshold_noise: float
-    asked: int
-    answers: int
+    max_queries: int
+    max_answers: int
     event: events.Event | None
     epsilon: Epsilon | None
 
     def lines(self, what: str) -> list[str]:
         """The plan, for people; ``what`` is voted on."""
         if self.event is None or self.epsilon is None:
-            return [f"{self.answers:,} votes on {what}, without noise: NO GUARANTEE"]
+            return [f"{self.max_answers:,} votes on {what}, without noise: NO GUARANTEE"]
         checked = (
-            f", asked of {self.asked:,} with threshold {self.threshold:g} (noise {self.threshold_noise:.6g})"
+            f", asked of {self.max_queries:,} with threshold {self.threshold:g} "
+            f"(noise {self.threshold_noise:.6g})"
             if mechanism(self.mechanism).needs_threshold
             else ""
         )
         pld = "none for this" if self.epsilon.pld is None else shown(self.epsilon.pld)
         return [
-            f"at most {self.answers:,} votes on {what} are answered{checked}: {self.mechanism}, noise "
+            f"at most {self.max_answers:,} votes on {what} are answered{checked}: {self.mechanism}, noise "
             f"{self.noise:.6g} votes",
             f"epsilon (RDP) {shown(self.epsilon.rdp)}, (PLD) {pld} at delta {self.epsilon.delta:g}",
         ]
@@ -153,8 +158,8 @@ def make_setting(
         )
     if available < 1:
         raise ConfigError("the pool", "something to vote on", "nothing", "give a larger pool")
-    asked = min(config.asked or available, available)
-    answers = min(config.answers or asked, asked)
+    asked = min(config.max_queries or available, available)
+    answers = min(config.max_answers or asked, asked)
     if not config.claims:
         return Setting(config.mechanism, 0.0, config.threshold, 0.0, asked, answers, None, None)
     ratio = config.threshold_ratio if chosen.needs_threshold else 0.0
@@ -164,22 +169,22 @@ def make_setting(
 
     target = {"epsilon": config.epsilon, "delta": config.delta, "relation": RELATION}
     noise = config.noise
-    if config.epsilon_means != EXACT:
+    if config.published_scale != UNPUBLISHED:
         most = min(utterances, answers)
-        noise = published_noise(config.epsilon, most, config.epsilon_means)
+        noise = published_noise(config.epsilon, most, config.published_scale)
     elif noise == 0:
         noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
-        if 0 < config.most_noise < noise:
-            bought = count_for(lambda count: make(config.most_noise, count), **target)  # type: ignore[arg-type]
-            answers = max(bought, min(config.least, answers))
+        if 0 < config.max_sigma < noise:
+            bought = count_for(lambda count: make(config.max_sigma, count), **target)  # type: ignore[arg-type]
+            answers = max(bought, min(config.min_answers, answers))
             noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
     else:
         within = account(make(noise, answers), RELATION, config.delta).value <= config.epsilon
         bought = answers if within else count_for(lambda count: make(noise, count), **target)  # type: ignore[arg-type]
-        if bought == 0 or bought < min(config.answers, answers):
+        if bought == 0 or bought < min(config.max_answers, answers):
             raise PrivacyError(
                 f"epsilon {config.epsilon:g} at delta {config.delta:g}",
-                f"{config.answers or 1:,} answers with noise {noise:g}",
+                f"{config.max_answers or 1:,} answers with noise {noise:g}",
                 f"{bought:,} that it buys",
                 "more noise, fewer answers (0: as many as it buys) or queries (asked), or a larger epsilon",
             )

@@ -32,9 +32,10 @@ _NODES = _NODES + 0.5
 
 @dataclass(frozen=True)
 class VotePlanConfig:
-    """What is planned; defaults in ``conf/vote_plan.yaml``.
+    """What is planned; defaults in ``conf/pate.yaml#vote_plan``.
 
     Args:
+        kind: ``queries``, by which verb ``privacy_plan`` knows what is planned.
         mechanism: one whose noise has an exponent (:class:`privasr_k2.privacy.pate.mechanisms.Mechanism`).
         teachers: I.
         classes: hypotheses or tokens that are voted for, 2 or more.
@@ -44,6 +45,7 @@ class VotePlanConfig:
         epsilon, delta: of the guarantee.
     """
 
+    kind: str
     mechanism: str
     teachers: list[int]
     classes: int
@@ -157,7 +159,7 @@ def plan_votes(config: VotePlanConfig) -> list[VotePlan]:
     Raises:
         PrivacyError: a majority that no noise leaves alone.
 
-    >>> unanimous = VotePlanConfig("gnmax", [15], 500, [1.0], 0.95, [8.0], 1e-5)
+    >>> unanimous = VotePlanConfig("queries", "gnmax", [15], 500, [1.0], 0.95, [8.0], 1e-5)
     >>> plan_votes(unanimous)[0].line()
     '15 teachers, 100 % agree, epsilon 8: 13 votes with noise 3.113 (epsilon 7.84 at delta 1e-05)'
     """

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from privasr_k2.privacy import checks
 
-BY_EQUATION, BY_FIGURES = "published_equation", "published_figures"
+BY_EQUATION, BY_FIGURES = "equation", "figures"
 DELTA = 1e-3
 
 
@@ -46,7 +46,7 @@ def published_epsilons(noise: float, queries: int) -> dict[str, float]:
     """
     noise = checks.number("noise", noise, above=0)
     queries = checks.whole("queries", queries, at_least=1)
-    return {BY_EQUATION: queries * noise / 2, BY_FIGURES: queries / (2 * noise)}
+    return {"published_equation": queries * noise / 2, "published_figures": queries / (2 * noise)}
 
 
 def as_published(noise: float, queries: int, utterances: int) -> dict[str, object]:
@@ -78,10 +78,10 @@ def published_lines(told: dict[str, object]) -> list[str]:
     said = f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
     return [
         f"  as published, NO GUARANTEE: {said}",
-        f"  as published, NO GUARANTEE: epsilon {epsilon[BY_EQUATION]:.6g} where the scale is 1/lambda, as "
-        "eq. 4 has it",
-        f"  as published, NO GUARANTEE: epsilon {epsilon[BY_FIGURES]:.6g} where the scale is lambda, as the "
-        "figures need it",
+        f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the scale is "
+        "1/lambda, as eq. 4 has it",
+        f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the scale is "
+        "lambda, as the figures need it",
         *(
             [f"  as published, {beyond:,} further votes on the same utterances are not counted"]
             if beyond

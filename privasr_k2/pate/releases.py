@@ -51,7 +51,8 @@ def spending_of(
         )
     return Spending(
         data=config.data,
-        released=f"at most {setting.answers} answers of {teachers} teachers ({vote}), {setting.mechanism}",
+        released=f"at most {setting.max_answers} answers of {teachers} teachers ({vote}), "
+        f"{setting.mechanism}",
         unit=unit,
         units=units,
         relation=RELATION,
@@ -90,7 +91,7 @@ def about(
         "noise": setting.noise,
         "threshold": setting.threshold,
         "threshold_noise": setting.threshold_noise,
-        "votes_planned": {"asked": setting.asked, "answered": setting.answers},
+        "votes_planned": {"asked": setting.max_queries, "answered": setting.max_answers},
         "votes_asked": asked,
         "votes_answered": answered,
         "utterances_asked": utterances[0],

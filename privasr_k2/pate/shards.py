@@ -28,7 +28,7 @@ _FORMAT = "privasr_k2 shards 1"
 
 @dataclass(frozen=True)
 class ShardsConfig:
-    """How private data are dealt out; defaults in ``conf/shards.yaml``.
+    """How private data are dealt out; defaults in ``conf/pate.yaml#shards``.
 
     Args:
         teachers: I, 2 or more.

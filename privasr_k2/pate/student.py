@@ -60,7 +60,7 @@ class StudentInputs:
     Attributes:
         pool: public utterances with features, answered or not.
         labels: of those that were answered.
-        labelled: public utterances with texts of their own.
+        labeled: public utterances with texts of their own.
         lists: N-best lists of the pool, for self-training.
         dev: public utterances with texts.
         lang: tokens and pronunciations.
@@ -69,7 +69,7 @@ class StudentInputs:
 
     pool: CutSet
     labels: Labels
-    labelled: CutSet | None
+    labeled: CutSet | None
     lists: NbestLists | None
     dev: CutSet
     lang: Lang
@@ -103,12 +103,12 @@ def train_student(
     _check_features(given)
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # All that can be wrong with the data of the last way is found before the first one is trained.
-    data = [_data(way, given, config, _start(given, spec, config)) for way in config.student.ways]
+    data = [_data(way, given, config, _start(given, spec, config)) for way in config.student.unlabeled_data]
     if given.init is None and not all(one.teaches for one in data):
         told = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
         raise DataError("--in-labels", "something to learn from", told, "spend more, or add public data")
     found: list[_Trained] = []
-    for place, (way, one) in enumerate(zip(config.student.ways, data)):
+    for place, (way, one) in enumerate(zip(config.student.unlabeled_data, data)):
         # Where all were answered, nothing is left in which ways differ.
         same = next((k for k in range(place) if data[k].targets == one.targets), None)
         if same is None:
@@ -148,7 +148,7 @@ def _start(given: StudentInputs, spec: Any, config: AmConfig) -> AcousticModel:
 def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:
     frames = model.output_frames if model.needs_frames() else None
     shortest = 1.0 - config.time_stretch
-    parts = (given.pool, given.labels, given.labelled, given.lists, given.lang)
+    parts = (given.pool, given.labels, given.labeled, given.lists, given.lang)
     return student_data(way, *parts, config.student, frames, shortest)
 
 

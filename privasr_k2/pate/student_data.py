@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NONE, SELF_TRAINING, CONSISTENCY = "none", "self_training", "consistency"
-WAYS = (NONE, SELF_TRAINING, CONSISTENCY)
+UNLABELED_DATA = (NONE, SELF_TRAINING, CONSISTENCY)
 ALL, BEST = "all", "best"
 
 _TOLERANCE = 1e-6
@@ -64,22 +64,23 @@ class UnansweredSettings:
 
     Attributes:
         weight: of their losses; an answered utterance has 1.
-        least: confidence below which an utterance is left out, in [0, 1]: of ``self_training`` the share of
+        min_confidence: confidence below which an utterance is left out, in [0, 1]: of ``self_training`` the
+        share of
             the best hypothesis in its list, of ``consistency`` the mean probability of a guess's token.
         hyps: of ``self_training``: hypotheses of a list, at most.
         scale: of ``self_training``: of log-likelihoods before they become shares of a list.
     """
 
     weight: float
-    least: float
+    min_confidence: float
     hyps: int
     scale: float
 
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
             raise ValueError(f"unanswered.weight must be in (0, 1], got {self.weight}")
-        if not 0 <= self.least <= 1:
-            raise ValueError(f"unanswered.least must be in [0, 1], got {self.least}")
+        if not 0 <= self.min_confidence <= 1:
+            raise ValueError(f"unanswered.min_confidence must be in [0, 1], got {self.min_confidence}")
         if self.hyps < 1:
             raise ValueError(f"unanswered.hyps must be at least 1, got {self.hyps}")
         if not 0 < self.scale < math.inf:
@@ -88,38 +89,47 @@ class UnansweredSettings:
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """What a student learns from; ``conf/student.yaml`` explains the values.
+    """What a student learns from; ``conf/pate.yaml#student`` explains the values.
 
     Attributes:
         pool_role: role of the cuts that labels are for.
-        labelled_role: role of the public cuts whose own texts are trained on, too.
-        labelled_weight: of their losses; an answered utterance has 1.
+        labeled_role: role of the public cuts whose own texts are trained on, too.
+        labeled_weight: of their losses; an answered utterance has 1.
         hyps: of a label ``all``, or only the ``best``.
-        ways: of :data:`WAYS`; of several the one with the fewest errors on dev is kept.
+        unlabeled_data: of :data:`UNLABELED_DATA`; of several the one with the fewest errors on dev is kept.
         unanswered: of the ways other than ``none``.
     """
 
-    NEUTRAL: ClassVar[Mapping[str, str]] = {"ways": "each way is a training, and named among its inputs"}
+    NEUTRAL: ClassVar[Mapping[str, str]] = {
+        "unlabeled_data": "each way is a training, and named among its inputs"
+    }
 
     pool_role: str
-    labelled_role: str
-    labelled_weight: float
+    labeled_role: str
+    labeled_weight: float
     hyps: str
-    ways: list[str]
+    unlabeled_data: list[str]
     unanswered: UnansweredSettings
 
     def __post_init__(self) -> None:
-        if not self.labelled_weight > 0:
-            raise ValueError(f"student.labelled_weight must be above 0, got {self.labelled_weight}")
+        if not self.labeled_weight > 0:
+            raise ValueError(f"student.labeled_weight must be above 0, got {self.labeled_weight}")
         if self.hyps not in (ALL, BEST):
             raise ValueError(f"student.hyps must be {ALL} or {BEST}, got {self.hyps!r}")
-        if not self.ways or len(set(self.ways)) < len(self.ways) or not set(self.ways) <= set(WAYS):
-            raise ValueError(f"student.ways must be different ones of {', '.join(WAYS)}, got {self.ways}")
+        if (
+            not self.unlabeled_data
+            or len(set(self.unlabeled_data)) < len(self.unlabeled_data)
+            or not set(self.unlabeled_data) <= set(UNLABELED_DATA)
+        ):
+            raise ValueError(
+                f"student.unlabeled_data must be different ones of {', '.join(UNLABELED_DATA)}, "
+                f"got {self.unlabeled_data}"
+            )
 
 
 @dataclass(frozen=True)
 class StudentPart:
-    """What ``conf/student.yaml`` holds: a part beside those of an acoustic model's configuration."""
+    """What ``conf/pate.yaml#student`` holds: a part beside those of an acoustic model's configuration."""
 
     student: StudentSettings
 
@@ -165,7 +175,7 @@ def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[
         scores = settings.scale * np.array([hyp.am_score for hyp in one.hyps])
         shares = np.exp(scores - np.logaddexp.reduce(scores))
         order = np.argsort(-shares, kind="stable")
-        if not one.hyps[order[0]].words or shares[order[0]] < settings.least:
+        if not one.hyps[order[0]].words or shares[order[0]] < settings.min_confidence:
             continue
         kept = [n for n in order[: settings.hyps].tolist() if shares[n] > 0]
         total = float(shares[kept].sum())
@@ -230,19 +240,19 @@ def student_data(
     way: str,
     pool: CutSet,
     labels: Labels,
-    labelled: CutSet | None,
+    labeled: CutSet | None,
     lists: NbestLists | None,
     lang: Lang,
     settings: StudentSettings,
     output_frames: Callable[[int], int] | None,
     shortest: float,
 ) -> StudentData:
-    """Put together what one of :data:`WAYS` learns from.
+    """Put together what one of :data:`UNLABELED_DATA` learns from.
 
     Args:
         pool: public utterances, answered or not; their own texts are not looked at.
         labels: of those that were answered.
-        labelled: public utterances with texts.
+        labeled: public utterances with texts.
         lists: N-best lists of the pool, for self-training.
         output_frames: frames of the model's output for input frames, where a transcript must fit them.
         shortest: smallest share of an utterance's frames that augmentation leaves.
@@ -269,7 +279,7 @@ def student_data(
     if way == SELF_TRAINING:
         if lists is None:
             raise ConfigError(
-                f"student.ways={SELF_TRAINING}",
+                f"student.unlabeled_data={SELF_TRAINING}",
                 "--in-public-nbest",
                 "none",
                 "decode the pool, or leave it out",
@@ -280,14 +290,14 @@ def student_data(
         targets |= {name: Target((), ()) for name in unanswered}
     counts["unanswered_used"] = len(targets) - counts["answered_used"]
     cuts = [cut for cut in pool if cut.id in targets]
-    if labelled is not None:
-        cuts += _labelled(labelled, lang, settings, targets, output_frames, shortest)
+    if labeled is not None:
+        cuts += _labeled(labeled, lang, settings, targets, output_frames, shortest)
     counts["labelled_used"] = len(cuts) - counts["answered_used"] - counts["unanswered_used"]
     return StudentData(CutSet.from_cuts(cuts), targets, counts)
 
 
-def _labelled(
-    labelled: CutSet,
+def _labeled(
+    labeled: CutSet,
     lang: Lang,
     settings: StudentSettings,
     targets: dict[str, Target],
@@ -295,8 +305,8 @@ def _labelled(
     shortest: float,
 ) -> list[Any]:
     """Cuts with texts of their own; their targets are added to ``targets``."""
-    role = settings.labelled_role
-    kept, texts = spelled_targets(labelled, lang, role=role)
+    role = settings.labeled_role
+    kept, texts = spelled_targets(labeled, lang, role=role)
     if output_frames is not None:
         kept = drop_unalignable(kept, texts, lambda n: output_frames(int(n * shortest)), role=role)
     both = sorted(cut.id for cut in kept if cut.id in targets)
@@ -304,5 +314,5 @@ def _labelled(
         raise DataError(
             "--in-public-feats", "utterances that are not in the pool", " ".join(both[:3]), "give other parts"
         )
-    targets.update({cut.id: Target((tuple(texts[cut.id]),), (settings.labelled_weight,)) for cut in kept})
+    targets.update({cut.id: Target((tuple(texts[cut.id]),), (settings.labeled_weight,)) for cut in kept})
     return list(kept)

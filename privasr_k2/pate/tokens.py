@@ -21,9 +21,9 @@ from privasr_k2.decoding.end_to_end import join_tokens
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.pate.aggregate import AggregateConfig
-from privasr_k2.pate.answers import UNANSWERED, noisy_winners
 from privasr_k2.pate.ensembles import TeacherEnsemble
-from privasr_k2.pate.mechanisms import EXACT, Setting, make_setting
+from privasr_k2.pate.mechanisms import UNPUBLISHED, Setting, make_setting
+from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_winners
 from privasr_k2.pate.releases import about, read_answers, write_answers, write_labels
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.pate.mechanisms import all_mechanisms, mechanism
@@ -40,16 +40,17 @@ TOKEN = "token"
 
 @dataclass(frozen=True)
 class TokenPoolConfig:
-    """Whose tokens are voted on; defaults in ``conf/vote_tokens.yaml``.
+    """Whose tokens are voted on; defaults in ``conf/pate.yaml#vote_tokens``.
 
     Args:
         role: which cuts are the pool.
         max_duration: seconds of speech that are read at a time.
         tokens_per_second: no label has more tokens.
         utterances: so many of the pool, drawn at random; 0: all.
-        sure: nobody is asked about a token to which a public model gives this probability, in (0, 1], or
+        public_threshold: nobody is asked about a token to which a public model gives this probability, in
+        (0, 1], or
             more; 1 without such a model.
-        candidates: teachers vote for one of so many tokens, those that the public model finds likeliest, 2 or
+        top_k: teachers vote for one of so many tokens, those that the public model finds likeliest, 2 or
             more; 0: of all.
     """
 
@@ -57,8 +58,8 @@ class TokenPoolConfig:
     max_duration: float
     tokens_per_second: float
     utterances: int
-    sure: float
-    candidates: int
+    public_threshold: float
+    top_k: int
 
     def __post_init__(self) -> None:
         if not self.tokens_per_second > 0 or not self.max_duration > 0:
@@ -68,24 +69,24 @@ class TokenPoolConfig:
             )
         if self.utterances < 0:
             raise ValueError(f"utterances must be 0 or more, got {self.utterances}")
-        if not 0 < self.sure <= 1:
-            raise ValueError(f"sure must be above 0 and at most 1, got {self.sure}")
-        if self.candidates < 0 or self.candidates == 1:
-            raise ValueError(f"candidates must be 2 or more, or 0, got {self.candidates}")
-        if self.candidates and self.sure == 1:
-            raise ValueError(f"candidates must be 0 without a public model (sure=1), got {self.candidates}")
+        if not 0 < self.public_threshold <= 1:
+            raise ValueError(f"public_threshold must be above 0 and at most 1, got {self.public_threshold}")
+        if self.top_k < 0 or self.top_k == 1:
+            raise ValueError(f"top_k must be 2 or more, or 0, got {self.top_k}")
+        if self.top_k and self.public_threshold == 1:
+            raise ValueError(f"top_k must be 0 without a public model (public_threshold=1), got {self.top_k}")
 
 
 @dataclass(frozen=True)
 class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
-    """A release of labels, token by token: ``conf/pate.yaml`` and ``conf/vote_tokens.yaml`` together."""
+    """A release of labels, token by token: sections ``pate`` and ``vote_tokens`` of ``conf/pate.yaml``."""
 
     def __post_init__(self) -> None:
         AggregateConfig.__post_init__(self)
         TokenPoolConfig.__post_init__(self)
-        if not mechanism(self.mechanism).tokens or self.epsilon_means != EXACT:
+        if not mechanism(self.mechanism).tokens or self.published_scale != UNPUBLISHED:
             known = " ".join(all_mechanisms(tokens=True))
-            raise ValueError(f"mechanism must be one of {known}, and epsilon_means exact, for tokens")
+            raise ValueError(f"mechanism must be one of {known}, and published_scale none, for tokens")
         if self.order != "random":
             raise ValueError(f"order must be random for votes on tokens, got {self.order!r}")
 
@@ -135,7 +136,7 @@ def release_tokens(
 
     Args:
         folder: gets ``answers-<n>.safetensors`` and the labels.
-        public: whom ``config.sure`` is about; it has seen nothing private.
+        public: whom ``config.public_threshold`` is about; it has seen nothing private.
 
     Raises:
         ConfigError: tokens that make no words.
@@ -160,7 +161,9 @@ def release_tokens(
         if drawn is None:
             ties = f"batch {batch}"
             left = dataclasses.replace(
-                setting, asked=setting.asked - int(used[0]), answers=setting.answers - int(used[1])
+                setting,
+                max_queries=setting.max_queries - int(used[0]),
+                max_answers=setting.max_answers - int(used[1]),
             )
             texts, spent = _stepwise(ensemble, public, features, lengths, own, left, config, release, ties)
             splits = np.cumsum([0, *map(len, texts)])
@@ -219,12 +222,14 @@ def _stepwise(
         tokens, candidates = np.full(len(alive), UNANSWERED), None
         if guide is not None:
             probs, likeliest = guide.scores()[0].softmax(dim=1).sort(dim=1, descending=True, stable=True)
-            candidates = likeliest[:, : config.candidates or None]
-            sure = (probs[:, 0] >= config.sure).cpu().numpy()
+            candidates = likeliest[:, : config.top_k or None]
+            sure = (probs[:, 0] >= config.public_threshold).cpu().numpy()
             tokens[sure] = likeliest[:, 0].cpu().numpy()[sure]
         # As many as may still be asked, and answered.
-        now = dataclasses.replace(left, asked=left.asked - asked, answers=left.answers - answered)
-        asks = np.flatnonzero(tokens == UNANSWERED)[: now.asked if now.answers > 0 else 0]
+        now = dataclasses.replace(
+            left, max_queries=left.max_queries - asked, max_answers=left.max_answers - answered
+        )
+        asks = np.flatnonzero(tokens == UNANSWERED)[: now.max_queries if now.max_answers > 0 else 0]
         broken = release.noise(ties, step) if release is not None else None
         counts = reading.counts(candidates)[asks]
         found = noisy_winners(counts.ravel(), np.full(len(asks), counts.shape[1]), now, broken)

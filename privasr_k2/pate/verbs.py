@@ -1,16 +1,19 @@
-"""What the verbs that release labels have in common."""
+"""Steps that ``aggregate_votes`` and ``vote_tokens`` share."""
 
 from __future__ import annotations
 
+import argparse
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from privasr_k2.errors import ConfigError
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting
 from privasr_k2.pate.published import published_lines
-from privasr_k2.privacy.release import Release
+from privasr_k2.pate.releases import spending_of
+from privasr_k2.privacy.release import Release, begin, fingerprint_of
 from privasr_k2.privacy.spending import guarantees
 
 log = logging.getLogger(__name__)
@@ -33,20 +36,45 @@ def check_flags(config: MechanismConfig, out_privacy: Path | None, ledger: Path 
         raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/train")
 
 
+@contextmanager
+def begin_release(
+    args: argparse.Namespace,
+    config: MechanismConfig,
+    setting: Setting,
+    who: Mapping[str, Any],
+    inputs: Sequence[Path],
+) -> Iterator[Release | None]:
+    """The release that a configuration claims, entered in the ledger; None without noise.
+
+    Args:
+        args: with the flags of :func:`privasr_k2.bin.cli.add_release`.
+        who: keywords of :func:`privasr_k2.pate.releases.spending_of`.
+        inputs: files and folders that the release depends on.
+    """
+    if not config.claims:
+        yield None
+        return
+    with begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=spending_of(config, setting, **who),
+        fingerprint=fingerprint_of(config, inputs),
+        max_epsilon=args.max_epsilon,
+    ) as release:
+        yield release
+
+
 def print_plan(setting: Setting, what: str) -> None:
-    """What will be done and what it costs, before it is."""
+    """Log the settings and their cost, before anything is drawn; ``what`` is voted on."""
     for line in setting.lines(what):
         log.info("plan: %s", line)
 
 
 def print_result(told: Mapping[str, Any], release: Release | None) -> None:
-    """What was asked and answered, the guarantee, and what the paper would have called it."""
+    """Log how many votes were answered, the guarantee, and the epsilon as published."""
     log.info(
         "%s of %s votes answered; %s of %s utterances have a label",
-        *(
-            told[f"{name}"]
-            for name in ("votes_answered", "votes_asked", "utterances_answered", "utterances_asked")
-        ),
+        *(told[f"{of}_{what}"] for of in ("votes", "utterances") for what in ("answered", "asked")),
     )
     if release is None:
         log.warning("no noise: NO GUARANTEE; what is made of these labels may tell of the private data")

@@ -24,7 +24,7 @@ from safetensors.numpy import save_file
 from privasr_k2.decoding.jobs import ShareConfig, recognized
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.fileio import atomic_path, disk_errors, read_arrays
-from privasr_k2.pate.proposals import Proposals
+from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.shards import Shards
 from privasr_k2.privacy.discrete import FixedPointGrid
 from privasr_k2.privacy.pate.mechanisms import POSTERIORS, VOTES
@@ -46,7 +46,7 @@ _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
 
 @dataclass(frozen=True)
 class VotesConfig(ShareConfig):
-    """What is voted on; defaults in ``conf/votes.yaml``.
+    """What is voted on; defaults in ``conf/pate.yaml#votes``.
 
     Args:
         vote: ``utterance`` (for one of its hypotheses) or ``frame`` (for a token of CTC).
@@ -106,7 +106,7 @@ class Votes:
         splits: (N + 1,) where each utterance's queries begin.
         sizes: (Q,) classes of each query.
         counts: (sum of sizes,) int64.
-        digests: of the hypotheses, by file: its ids and what :meth:`Proposals.digest` gave.
+        digests: of the hypotheses, by file: its ids and what :meth:`NbestHypotheses.digest` gave.
     """
 
     vote: str
@@ -135,7 +135,7 @@ class Votes:
 
 def cast_votes(
     ensemble: Ensemble,
-    proposals: Proposals | None,
+    hypotheses: NbestHypotheses | None,
     cuts: CutSet,
     shards: Shards,
     config: VotesConfig,
@@ -145,7 +145,7 @@ def cast_votes(
 
     Args:
         ensemble: the teachers, on ``device``.
-        proposals: hypotheses, where utterances are voted on.
+        hypotheses: of utterances, where these are voted on.
         cuts: the pool, with features.
 
     Raises:
@@ -159,8 +159,8 @@ def cast_votes(
     except ValueError as error:
         raise ConfigError("weights", "weights of all teachers", str(error), "correct them") from error
     if config.vote == UTTERANCE:
-        assert proposals is not None
-        known = {*proposals.words, *proposals.alone}
+        assert hypotheses is not None
+        known = {*hypotheses.words, *hypotheses.single}
         if missing := [cut.id for cut in cuts if cut.id not in known]:
             raise DataError(
                 "the public N-best lists",
@@ -168,11 +168,11 @@ def cast_votes(
                 f"none for {missing[0]} and {len(missing) - 1} others",
                 "decode the whole pool with the public model",
             )
-        cuts = CutSet.from_cuts(cut for cut in cuts if cut.id in proposals.words)
+        cuts = CutSet.from_cuts(cut for cut in cuts if cut.id in hypotheses.words)
     share = weights * ensemble.num_teachers
     ids: list[str] = []
     found: list[np.ndarray] = []
-    for cut, rows in recognized(_caster(ensemble, proposals, share, config), cuts, config, device):
+    for cut, rows in recognized(_caster(ensemble, hypotheses, share, config), cuts, config, device):
         ids.append(cut.id)
         found.append(rows)  # type: ignore[arg-type]
     return Votes(
@@ -184,11 +184,13 @@ def cast_votes(
         splits=np.cumsum([0, *(len(rows) for rows in found)]),
         sizes=np.concatenate([np.full(len(rows), rows.shape[1]) for rows in found] or [np.zeros(0, int)]),
         counts=np.concatenate([rows.ravel() for rows in found] or [np.zeros(0, np.int64)]),
-        digests=((tuple(sorted(ids)), proposals.digest(ids)),) if proposals is not None else (),
+        digests=((tuple(sorted(ids)), hypotheses.digest(ids)),) if hypotheses is not None else (),
     )  # fmt: skip
 
 
-def _caster(ensemble: Ensemble, proposals: Proposals | None, share: np.ndarray, config: VotesConfig) -> Any:
+def _caster(
+    ensemble: Ensemble, hypotheses: NbestHypotheses | None, share: np.ndarray, config: VotesConfig
+) -> Any:
     """(N, T, F) features, (N,) lengths and cuts to each utterance's rows of counts (queries, classes)."""
     able = "frame_posteriors" if config.vote == FRAME else "hypothesis_posteriors"
     if (config.vote, config.of) != (UTTERANCE, VOTES) and not hasattr(ensemble, able):
@@ -200,8 +202,8 @@ def _caster(ensemble: Ensemble, proposals: Proposals | None, share: np.ndarray, 
         )
 
     def by_utterance(features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]) -> list[np.ndarray]:
-        assert proposals is not None
-        hyps = [proposals.tokens[cut.id] for cut in cuts]
+        assert hypotheses is not None
+        hyps = [hypotheses.tokens[cut.id] for cut in cuts]
         if config.of == VOTES:
             return [row[None] for row in ensemble.hypothesis_votes(features, lengths, hyps)]
         posteriors = ensemble.hypothesis_posteriors(features, lengths, hyps)  # type: ignore[attr-defined]

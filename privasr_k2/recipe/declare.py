@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from privasr_k2.constraints import Count, Matches, Positive
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe import layers
 from privasr_k2.recipe.corpus import Corpus
-from privasr_k2.recipe.options import Count, Matches, Positive, Words, option, path_option
+from privasr_k2.recipe.options import Words, option, path_option
 from privasr_k2.recipe.systems import Fact, System
 
 Presets = Literal["tiny", "demo", "small", "paper"]
@@ -65,7 +66,7 @@ class DataOptions:
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
     lexicon: Path | None = path_option("pronunciation lexicon in place of the corpus's own")
     corpus_options: Words = option((), "K=V settings that only this corpus has")
-    lang_options: Words = option((), "K=V settings of conf/lang.yaml, such as max_words=20000")
+    lang_options: Words = option((), "K=V settings of conf/common.yaml#lang, such as max_words=20000")
 
 
 @dataclass(frozen=True)

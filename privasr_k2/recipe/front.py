@@ -36,6 +36,7 @@ RENAMED = {
     "finetune": "--finetune-epochs",
     "tune-epochs": "--finetune-epochs",
     "noise": "--noise-multiplier",
+    "start": "--init",
     "sure": "--public-threshold",
     "candidates": "--top-k",
     "least": "--min-answers",

@@ -14,14 +14,57 @@ VERBS: dict[str, str] = {
     **dict.fromkeys(("approximate_lm", "train_class_lm"), "train_ngram"),
     "release_fmp_published": "release_fmp",
     "tune_rescoring": "tune_weights",
+    "score": "wer",
+    "score_nbest": "lm_scores",
+    "rescore_nbest": "select_nbest",
     "make_background": "prepare_fmp",
     "prepare_earnings21_clients": "prepare_earnings21",
     "plan_votes": "privacy_plan",
 }
 #: Flags by their earlier names, of every verb.
 FLAGS: dict[str, str] = {}
-#: Keys of ``--set`` by their earlier names, of single verbs (as they are called now).
-KEYS: dict[str, dict[str, str]] = {}
+_FEDLM = {
+    "rate": "client_fraction",
+    "confidences.way": "confidences.use",
+    "privacy.alone": "privacy.isolate_clients",
+    "start": "init",
+    "keep": "select_round",
+    "server.epsilon": "server.adam_eps",
+}
+_RELEASES_OF_LABELS = {
+    "answers": "max_answers",
+    "asked": "max_queries",
+    "epsilon_means": "published_scale",
+    "epsilon_means=exact": "published_scale=none",
+    "epsilon_means=published_equation": "published_scale=equation",
+    "epsilon_means=published_figures": "published_scale=figures",
+    "least": "min_answers",
+    "most_noise": "max_sigma",
+}
+_DPSGD = {"alone": "isolate_units", "start": "init"}
+#: Keys of ``--set`` by their earlier names, of single verbs (as they are called now); also ``key=value``.
+KEYS: dict[str, dict[str, str]] = {
+    "rescore_fmp": {
+        "sigma": "kernel_bandwidth",
+        "sigmas": "kernel_bandwidths",
+        "client_rate": "client_fraction",
+    },
+    "release_fmp": {"sigma": "kernel_bandwidth"},
+    "audit": {"sigma": "kernel_bandwidth", **_DPSGD, **_FEDLM},
+    "finetune_lm": {"confidences.way": "confidences.use", "start": "init", "keep": "select_epoch"},
+    "sanitize_text": {"keep": "keep_prob"},
+    "train_fedlm": _FEDLM,
+    "tune_fedlm": _FEDLM,
+    "aggregate_votes": _RELEASES_OF_LABELS,
+    "vote_tokens": {**_RELEASES_OF_LABELS, "candidates": "top_k", "sure": "public_threshold"},
+    "train_dpsgd": _DPSGD,
+    "train_student": {
+        "student.labelled_role": "student.labeled_role",
+        "student.labelled_weight": "student.labeled_weight",
+        "student.unanswered.least": "student.unanswered.min_confidence",
+        "student.ways": "student.unlabeled_data",
+    },
+}
 
 
 def canonical(command: Sequence[str]) -> list[str]:
@@ -48,7 +91,7 @@ def canonical(command: Sequence[str]) -> list[str]:
 
 
 def _setting(keys: dict[str, str], word: str) -> str:
-    key, equals, value = word.partition("=")
+    key, equals, value = keys.get(word, word).partition("=")
     return f"{keys.get(key, key)}={_number(value)}" if equals else word
 
 

@@ -25,7 +25,7 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
     """Tables in Markdown: error rates, and all pairs by MAPSSWE with one correction by Holm.
 
     Args:
-        folders: two or more, of ``score``, of the same role and scored with the same options.
+        folders: two or more, of ``wer``, of the same role and scored with the same options.
 
     Raises:
         DataError: fewer than two, or systems that were scored on other data or with other options.

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.errors import ConfigError
 from privasr_k2.recipe.systems import Fact
 from privasr_k2.report.measures import METRICS, title_of
@@ -95,8 +96,8 @@ class FigureLayout:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """A report; defaults stand in ``conf/report.yaml``, the rest in ``conf/reports/<paper>.yaml``.
+class Layout(Checked):
+    """A report; defaults stand in ``conf/common.yaml#report``, the rest in ``conf/reports/<paper>.yaml``.
 
     Attributes:
         recipe: its name.
@@ -116,8 +117,8 @@ class Layout:
     paper: str
     title: str
     command: str
-    num_replicates: int
-    confidence: float
+    num_replicates: Count
+    confidence: Delta
     seed: int
     phones: bool
     cmudict: str
@@ -130,8 +131,7 @@ class Layout:
     notes: list[str]
 
     def __post_init__(self) -> None:
-        if self.num_replicates < 1 or not 0 < self.confidence < 1:
-            raise ValueError("num_replicates must be 1 or more and confidence between 0 and 1")
+        super().__post_init__()
         _ = self.all_tables, self.all_figures
 
     @property

@@ -158,7 +158,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "lm_weight": ("LM weight", "g"), "insertion_penalty": ("insertion penalty", "g"),
     "dev_wer": ("dev WER %", ".2f"), "dev_ppl": ("dev PPL", ".2f"), "dev_loss": ("dev loss", ".4f"),
     "lms": ("LMs", ""), "form": ("form", ""), "beta_adapt": ("beta", "g"), "lam": ("lambda", "g"),
-    "alpha": ("alpha", "g"), "beta": ("beta", "g"), "kernel_bandwidth": ("sigma", "g"),
+    "alpha": ("alpha", "g"), "beta": ("beta", "g"), "kernel_bandwidth": ("kernel bandwidth", "g"),
     "criterion": ("chosen by", ""), "at_edge": ("at the edge of the grid", ""),
     "client_lr": ("client lr", "g"), "server_lr": ("server lr", "g"), "rounds": ("rounds", ",.0f"),
     "kept_round": ("kept round", ",.0f"), "mechanism": ("mechanism", ""),

@@ -15,7 +15,7 @@ def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping
     """``word_per`` of each system with a ``score_test``, in TIMIT's 39 phones.
 
     Args:
-        cmudict, g2p: as in ``conf/lang.yaml``: where pronunciations are from.
+        cmudict, g2p: as in ``conf/common.yaml#lang``: where pronunciations are from.
     """
     from privasr_k2.corpora.timit import PHONES_48_TO_39
     from privasr_k2.graph.lexicon import cmudict_path, spell_in_phones

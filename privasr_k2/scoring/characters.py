@@ -36,6 +36,6 @@ def count_character_errors(ref: Sequence[str], hyp: Sequence[str]) -> ErrorCount
     """
     # Lists, because kaldialign takes a string for its bytes.
     characters = list(" ".join(ref))
-    found = kaldialign.edit_distance(characters, list(" ".join(hyp)))
-    hits = len(characters) - found["sub"] - found["del"]
-    return ErrorCounts(hits, found["sub"], found["ins"], found["del"])
+    distance = kaldialign.edit_distance(characters, list(" ".join(hyp)))
+    hits = len(characters) - distance["sub"] - distance["del"]
+    return ErrorCounts(hits, distance["sub"], distance["ins"], distance["del"])

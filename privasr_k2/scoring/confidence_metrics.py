@@ -23,9 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Gt, Lt
 
+from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.scoring.bootstrap import Interval, speaker_draws
 
 NCE, ECE_WIDTH, ECE_MASS, AUC = "nce", "ece_width", "ece_mass", "auc"
@@ -36,8 +39,8 @@ _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
-class MetricOptions:
-    """How confidences are evaluated; defaults in ``conf/evaluate_confidence.yaml``.
+class MetricOptions(Checked):
+    """How confidences are evaluated; defaults in ``conf/confidence.yaml#evaluate_confidence``.
 
     Args:
         clip: confidences are moved into [clip, 1 - clip] for NCE.
@@ -47,19 +50,11 @@ class MetricOptions:
         seed: of the draws.
     """
 
-    clip: float
-    num_bins: int
-    num_replicates: int
-    confidence: float
+    clip: Annotated[float, Gt(0), Lt(0.5)]
+    num_bins: Count
+    num_replicates: Count
+    confidence: Delta
     seed: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.clip < 0.5:
-            raise ValueError(f"clip must lie between 0 and 0.5, got {self.clip}")
-        if self.num_bins < 1 or self.num_replicates < 1:
-            raise ValueError("num_bins and num_replicates must be 1 or more")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
 
 
 def width_bins(confidences: np.ndarray, num_bins: int) -> np.ndarray:
@@ -86,7 +81,7 @@ def mass_bins(confidences: np.ndarray, num_bins: int) -> np.ndarray:
 
 
 class ConfidenceSums:
-    """What all metrics of one system need of the words, as sums for each speaker.
+    """Sufficient statistics of one system's metrics, as sums for each speaker.
 
     Args:
         confidences: (N,) in [0, 1].
@@ -146,12 +141,12 @@ class ConfidenceSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = hits / words
             most = -hits * np.log2(share) - (words - hits) * np.log2(1 - share)
-            found = {NCE: np.where(most > 0, 1 - bits / most, np.nan)}
+            values = {NCE: np.where(most > 0, 1 - bits / most, np.nan)}
             for name, gaps in self.gaps.items():
-                found[name] = np.abs(draws @ gaps).sum(axis=1) / words
+                values[name] = np.abs(draws @ gaps).sum(axis=1) / words
             pairs = hits * (words - hits)
-            found[AUC] = np.where(pairs > 0, ((draws @ self.wins) * draws).sum(axis=1) / pairs, np.nan)
-        return found
+            values[AUC] = np.where(pairs > 0, ((draws @ self.wins) * draws).sum(axis=1) / pairs, np.nan)
+        return values
 
 
 def _pairwise_wins(
@@ -201,13 +196,13 @@ class Drawn:
 
     def measured(self, confidence: float, baseline: Drawn | None = None) -> dict[str, Measured]:
         """Every metric, or its difference from that of ``baseline``, which has seen the same draws."""
-        found = {}
+        by_metric = {}
         for metric in METRICS:
             value, draws = self.values[metric], self.draws[metric]
             if baseline is not None:
                 value, draws = value - baseline.values[metric], draws - baseline.draws[metric]
-            found[metric] = Measured(value, _interval(draws, confidence))
-        return found
+            by_metric[metric] = Measured(value, _interval(draws, confidence))
+        return by_metric
 
 
 def draw_metrics(
@@ -224,13 +219,13 @@ def draw_metrics(
     blocks: list[np.ndarray] = [np.zeros((0, num_speakers))]
     if np.count_nonzero(systems[0].words) >= 2:
         blocks += speaker_draws(num_speakers, rng, num_replicates)
-    found = []
+    replicates = []
     for system in systems:
         values = {metric: float(v[0]) for metric, v in system.metrics(np.ones((1, num_speakers))).items()}
         of_blocks = [system.metrics(draws) for draws in blocks]
         draws = {metric: np.concatenate([block[metric] for block in of_blocks]) for metric in METRICS}
-        found.append(Drawn(values, draws))
-    return found
+        replicates.append(Drawn(values, draws))
+    return replicates
 
 
 def _interval(drawn: np.ndarray, confidence: float) -> Interval | None:

@@ -1,4 +1,4 @@
-"""What scoring needs to know of a corpus, from the ``corpus.json`` of its manifests."""
+"""Facts of a corpus for scoring, from the ``corpus.json`` of its manifests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CorpusInfo:
 
     @property
     def heading(self) -> list[str]:
-        """What stands at the head of a report, above all figures: a paragraph where a machine speaks."""
+        """The note above a report's figures: a paragraph for corpora of synthetic speech."""
         if not self.synthetic:
             return []
         return [

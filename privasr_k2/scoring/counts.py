@@ -81,7 +81,7 @@ class ErrorCounts:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, int]) -> ErrorCounts:
-        """What :meth:`to_dict` made; other keys are ignored."""
+        """Read the output of :meth:`to_dict`; other keys are ignored."""
         return cls(values["hits"], values["substitutions"], values["insertions"], values["deletions"])
 
 

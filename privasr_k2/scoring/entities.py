@@ -102,7 +102,7 @@ class EntityCounts:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EntityCounts:
-        """What :meth:`to_dict` made; other keys are ignored."""
+        """Read the output of :meth:`to_dict`; other keys are ignored."""
         return cls(values["hits"], values["ref_words"], values["hyp_words"])
 
 
@@ -135,22 +135,22 @@ class EntityScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``wer.json``."""
-        made: dict[str, Any] = {
+        record: dict[str, Any] = {
             "utterances": self.utterances,
             "classes": {name: counts.to_dict() for name, counts in self.classes.items()},
         }
         if self.speakers:
-            made["speakers"] = {
+            record["speakers"] = {
                 speaker: {name: [c.hits, c.ref_words, c.hyp_words] for name, c in counts.items()}
                 for speaker, counts in self.speakers.items()
             }
         if self.intervals:
-            made["recall_intervals"] = {name: i and asdict(i) for name, i in self.intervals.items()}
-        return made
+            record["recall_intervals"] = {name: i and asdict(i) for name, i in self.intervals.items()}
+        return record
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EntityScore:
-        """What :meth:`to_dict` made."""
+        """Read the output of :meth:`to_dict`."""
         classes = {name: EntityCounts.from_dict(counts) for name, counts in values["classes"].items()}
         speakers = {
             speaker: {name: EntityCounts(*numbers) for name, numbers in counts.items()}
@@ -162,7 +162,7 @@ class EntityScore:
 
 @dataclass(frozen=True)
 class Entities:
-    """What the manifests know of entities.
+    """The entities in the manifests.
 
     Attributes:
         words: id of an annotated utterance of the role -> classes of each scored word of its reference.

@@ -1,4 +1,4 @@
-"""What ``decode`` wrote: a folder of ``*.jsonl``, one record an utterance, read and checked as a whole."""
+"""Reader of decoded hypotheses: a folder of ``*.jsonl``, one record an utterance, checked as a whole."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from privasr_k2.scoring.nbest_lists import GRAPH, Hypothesis, NbestList, NbestLi
 log = logging.getLogger(__name__)
 
 Ranked = dict[str, tuple[Hypothesis, ...]]
-"""What a foreign file holds: the hypotheses of each utterance; none where it says that there was no path."""
+"""The hypotheses of each utterance in a foreign file; none where it records no path."""
 
 _CHANNEL = "1"
 _LISTED = 3
@@ -32,7 +32,7 @@ _TRN = re.compile(r"^(.*?)\s*\(([^()\s]+)\)\s*$")
 
 
 class Reference(NamedTuple):
-    """What a manifest says about an utterance."""
+    """The record of an utterance in a manifest."""
 
     part: str
     speaker: str
@@ -45,17 +45,21 @@ def read_references(cuts: Path) -> dict[str, Reference]:
     Raises:
         DataError: a cut without id or supervision.
     """
-    found = {}
+    references = {}
     for number, cut in enumerate(read_jsonl(cuts), start=1):
         try:
-            said = cut["supervisions"][0]
-            told = ((cut.get("custom") or {}).get("part"), said.get("speaker"), said.get("text"))
-            found[str(cut["id"])] = Reference(*(str(text or "") for text in told))
+            supervision = cut["supervisions"][0]
+            values = (
+                (cut.get("custom") or {}).get("part"),
+                supervision.get("speaker"),
+                supervision.get("text"),
+            )
+            references[str(cut["id"])] = Reference(*(str(text or "") for text in values))
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise DataError(
                 cuts, "cuts with an id and a supervision", f"cut {number} without", "prepare the corpus again"
             ) from error
-    return found
+    return references
 
 
 def with_references(
@@ -95,10 +99,10 @@ def write_kaldi(lists: NbestLists, folder: Path) -> None:
     texts: dict[str, list[str]] = {
         name: [] for name in ("words", "ac_cost", *(_cost_file(lm) for lm in lists.lm_names))
     }
-    lost = [one.id for one in lists.lists if one.no_path]
-    for one in lists.lists:
-        for hyp in one.hyps:
-            key = f"{one.id}-{hyp.rank}"
+    lost = [nbest.id for nbest in lists.lists if nbest.no_path]
+    for nbest in lists.lists:
+        for hyp in nbest.hyps:
+            key = f"{nbest.id}-{hyp.rank}"
             texts["words"].append(f"{key} {hyp.words}".rstrip())
             texts["ac_cost"].append(f"{key} {0.0 - hyp.am_score!r}")
             for lm in lists.lm_names:
@@ -137,7 +141,7 @@ def read_kaldi(folder: Path) -> Ranked:
         for path in sorted(folder.glob("lm_cost*"))
         if path.name.startswith("lm_cost.") or path.name == "lm_cost"
     }
-    found: Ranked = {}
+    ranked: Ranked = {}
     repeated = 0
     for utterance, ranks in texts.items():
         hyps: dict[str, Hypothesis] = {}
@@ -154,14 +158,14 @@ def read_kaldi(folder: Path) -> Ranked:
             key = f"{utterance}-{rank}"
             scores = {lm: 0.0 - costs[key] for lm, costs in lms.items()}
             hyps.setdefault(text, Hypothesis(len(hyps) + 1, text, 0.0 - acoustic[key], scores))
-        found[utterance] = tuple(hyps.values())
+        ranked[utterance] = tuple(hyps.values())
     if repeated:
         log.info("%s: %d hypotheses with the words of a better one are left out", folder, repeated)
     if (folder / "no_path").is_file():
         for number, line in read_lines(folder / "no_path"):
             name = line.strip()
-            if name in found:
-                what = "which has words" if found[name] else "again"
+            if name in ranked:
+                what = "which has words" if ranked[name] else "again"
                 raise DataError(
                     f"{folder / 'no_path'}:{number}",
                     "every utterance without a path, once",
@@ -169,8 +173,8 @@ def read_kaldi(folder: Path) -> Ranked:
                     "take the line out",
                 )
             if name:
-                found[name] = ()
-    return found
+                ranked[name] = ()
+    return ranked
 
 
 def write_ctm(lists: NbestLists, path: Path) -> None:
@@ -183,19 +187,19 @@ def write_ctm(lists: NbestLists, path: Path) -> None:
         DataError: words without times.
     """
     lines = []
-    for one in lists.lists:
-        for hyp in one.hyps[:1]:
+    for nbest in lists.lists:
+        for hyp in nbest.hyps[:1]:
             words = hyp.words.split()
             if words and hyp.times is None:
                 raise DataError(
-                    lists.lines[one.id],
+                    lists.lines[nbest.id],
                     "word times",
-                    f"none for {one.id}",
+                    f"none for {nbest.id}",
                     "give make_nbest the language folder, --in-lang",
                 )
             for n, (word, (start, end)) in enumerate(zip(words, hyp.times or ())):
                 confidence = "" if hyp.confidences is None else f" {hyp.confidences[n]:.6f}"
-                lines.append(f"{one.id} {_CHANNEL} {start:.3f} {end - start:.3f} {word}{confidence}\n")
+                lines.append(f"{nbest.id} {_CHANNEL} {start:.3f} {end - start:.3f} {word}{confidence}\n")
     write_text(path, "".join(lines))
 
 
@@ -244,22 +248,22 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
             spoken[name].append((begin, begin + length, word, sure))
         if empty:
             raise DataError(path, "words with times", "none", "write it again, or leave the file out")
-    found: Ranked = {}
+    ranked: Ranked = {}
     for name, words in spoken.items():
         words.sort(key=lambda word: word[0])
         confidences = tuple(word[3] for word in words if word[3] is not None)
         times = tuple((word[0], word[1]) for word in words)
         text = " ".join(word[2] for word in words)
-        found[name] = (Hypothesis(1, text, 0.0, {}, confidences or None, times),)
-    return found
+        ranked[name] = (Hypothesis(1, text, 0.0, {}, confidences or None, times),)
+    return ranked
 
 
 def write_trn(lists: NbestLists, path: Path, *, references: bool = False) -> None:
     """Write the best hypotheses, or the references, as trn: ``words (utt)``; no words without a path."""
     lines = []
-    for one in lists.lists:
-        words = one.ref if references else one.hyps[0].words if one.hyps else ""
-        lines.append(f"{words} ({one.id})\n".lstrip())
+    for nbest in lists.lists:
+        words = nbest.ref if references else nbest.hyps[0].words if nbest.hyps else ""
+        lines.append(f"{words} ({nbest.id})\n".lstrip())
     write_text(path, "".join(lines))
 
 
@@ -269,7 +273,7 @@ def read_trn(path: Path) -> Ranked:
     Raises:
         DataError: with file and line: no utterance in brackets, an utterance twice, alternatives.
     """
-    found: Ranked = {}
+    ranked: Ranked = {}
     for number, line in read_lines(path):
         if not line.strip() or line.startswith(";;"):
             continue
@@ -279,10 +283,10 @@ def read_trn(path: Path) -> Ranked:
         words, name = match[1].split(), match[2]
         if "{" in words:
             raise DataError(place, "one word at a time", "alternatives in { }", "choose one of them")
-        if name in found:
+        if name in ranked:
             raise DataError(place, "every utterance once", f"{name} again", "keep one of the two")
-        found[name] = (Hypothesis(1, " ".join(words), 0.0, {}),)
-    return found
+        ranked[name] = (Hypothesis(1, " ".join(words), 0.0, {}),)
+    return ranked
 
 
 def _cost_file(lm: str) -> str:
@@ -307,16 +311,16 @@ def _utterance_and_rank(place: str, key: str) -> tuple[str, int]:
 
 
 def _costs(path: Path, known: set[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    costs: dict[str, float] = {}
     for place, key, value in _entries(path):
-        if key not in known or key in found:
-            what = "again" if key in found else "without words"
+        if key not in known or key in costs:
+            what = "again" if key in costs else "without words"
             raise DataError(place, "one cost for every hypothesis", f"{key} {what}", "take the line out")
-        found[key] = _in_range(place, f"the cost of {key}", value, math.inf, -math.inf)
-    if missing := sorted(known - set(found)):
+        costs[key] = _in_range(place, f"the cost of {key}", value, math.inf, -math.inf)
+    if missing := sorted(known - set(costs)):
         lost = f"{len(missing)} of {len(known)} missing: {_some(missing)}"
         raise DataError(path, "a cost for every hypothesis", lost, "write it with nbest-to-linear")
-    return found
+    return costs
 
 
 def _in_range(place: str, what: str, text: str, most: float, least: float = 0.0) -> float:

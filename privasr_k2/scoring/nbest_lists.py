@@ -64,7 +64,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class NbestList:
-    """What was recognized in one utterance.
+    """The recognized hypotheses of one utterance.
 
     Attributes:
         id: of the cut.
@@ -118,7 +118,7 @@ class NbestLists:
 
 def write_nbest(path: Path, lists: Iterable[NbestList]) -> None:
     """Write lists as JSON Lines, whole or not at all."""
-    write_jsonl(path, (one.to_dict() for one in lists))
+    write_jsonl(path, (nbest.to_dict() for nbest in lists))
 
 
 def read_nbest(folder: Path) -> NbestLists:
@@ -140,22 +140,22 @@ def read_nbest(folder: Path) -> NbestLists:
             if not line.strip():
                 continue
             place = f"{path}:{number}"
-            one = parse_nbest(place, line)
-            if one.id in lists:
+            nbest = parse_nbest(place, line)
+            if nbest.id in lists:
                 raise DataError(
-                    place, "every utterance once", f"{one.id} again, which {lines[one.id]} has", _REPAIR
+                    place, "every utterance once", f"{nbest.id} again, which {lines[nbest.id]} has", _REPAIR
                 )
-            for hyp in one.hyps:
+            for hyp in nbest.hyps:
                 if names is None:
                     names = tuple(sorted(hyp.lm_scores))
                 elif names != tuple(sorted(hyp.lm_scores)):
                     raise DataError(
-                        _of(place, one.id, hyp.rank),
+                        _of(place, nbest.id, hyp.rank),
                         f"the LM scores {_names(names)}, as the hypotheses before have",
                         _names(tuple(sorted(hyp.lm_scores))),
                         "score all hypotheses with the same LMs",
                     )
-            lists[one.id], lines[one.id] = one, place
+            lists[nbest.id], lines[nbest.id] = nbest, place
     if not lists:
         raise DataError(folder, "*.jsonl files with an N-best list a line", "none", "run make_nbest")
     return NbestLists(folder, tuple(lists[name] for name in sorted(lists)), lines, names or ())
@@ -201,7 +201,7 @@ def check_nbest_complete(lists: NbestLists, cuts: Path) -> None:
     if missing := sorted(expected - set(lists.lines)):
         found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
         raise DataError(lists.place, f"a list for every utterance of {cuts}", found, "make the lists again")
-    if surplus := [one.id for one in lists.lists if one.id not in expected]:
+    if surplus := [nbest.id for nbest in lists.lists if nbest.id not in expected]:
         raise DataError(
             lists.lines[surplus[0]],
             f"only utterances of {cuts}",
@@ -224,9 +224,9 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
     unknown = unknown_words(lists, vocabulary)
     if unknown:
         first = next(
-            _of(lists.lines[one.id], one.id, hyp.rank)
-            for one in lists.lists
-            for hyp in one.hyps
+            _of(lists.lines[nbest.id], nbest.id, hyp.rank)
+            for nbest in lists.lists
+            for hyp in nbest.hyps
             if not unknown.keys().isdisjoint(hyp.words.split())
         )
         found = f"{len(unknown)} others in {lists.place}: {_some(list(unknown))}"
@@ -237,7 +237,7 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
 
 def unknown_words(lists: NbestLists, vocabulary: Container[str]) -> Counter[str]:
     """How often the hypotheses have each word that a vocabulary does not have, in the order of the lists."""
-    words = Counter(word for one in lists.lists for hyp in one.hyps for word in hyp.words.split())
+    words = Counter(word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split())
     return Counter({word: count for word, count in words.items() if word not in vocabulary})
 
 

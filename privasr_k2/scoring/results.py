@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from privasr_k2 import randomness
+from privasr_k2.constraints import Checked, Count, Delta
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.scoring.align import Pair, align, to_scored_units
@@ -26,19 +27,13 @@ UTTERANCES_FILE = "utterances.jsonl"
 
 
 @dataclass(frozen=True)
-class ScoreOptions:
-    """What to score, and how to compute the interval; ``conf/score.yaml`` explains the values."""
+class ScoreOptions(Checked):
+    """Options of scoring and of its intervals; ``conf/common.yaml#wer`` explains the values."""
 
     role: str
-    num_replicates: int
-    confidence: float
+    num_replicates: Count
+    confidence: Delta
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.num_replicates < 1:
-            raise ValueError(f"num_replicates must be 1 or more, got {self.num_replicates}")
-        if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class CharacterScore:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CharacterScore:
-        """What :meth:`to_dict` made."""
+        """Read the output of :meth:`to_dict`."""
         interval = values["interval"]
         speakers = {name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()}
         return cls(speakers, None if interval is None else Interval(**interval))
@@ -162,7 +157,7 @@ class PartScore:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PartScore:
-        """What :meth:`to_dict` made."""
+        """Read the output of :meth:`to_dict`."""
         return cls(
             utterances=values["utterances"],
             speakers={name: ErrorCounts.from_dict(c) for name, c in values["speakers"].items()},
@@ -253,8 +248,8 @@ def score_names(
         entities: of the role.
         options: of the intervals.
     """
-    found = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
-    return None if found is None else with_recall_intervals(part, found, options)
+    scores = score_entities(((u.id, u.speaker, u.pairs) for u in scored), entities)
+    return None if scores is None else with_recall_intervals(part, scores, options)
 
 
 def with_recall_intervals(part: str, found: EntityScore, options: ScoreOptions) -> EntityScore:
@@ -328,10 +323,10 @@ def system_of(folder: Path) -> str:
 
 
 def read_score(folder: Path) -> Score:
-    """Read the ``wer.json`` of a folder that ``score`` wrote.
+    """Read the ``wer.json`` of a folder that ``wer`` wrote.
 
     Raises:
-        DataError: it is not what ``score`` writes.
+        DataError: it is not what ``wer`` writes.
     """
     path = folder / WER_FILE
     content = read_json(path)
@@ -349,7 +344,7 @@ def read_scored_words(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...]
     """The words that were scored: part -> id -> (reference, hypothesis), in scored units.
 
     Raises:
-        DataError: the file is not what ``score`` writes.
+        DataError: the file is not what ``wer`` writes.
     """
     path = folder / UTTERANCES_FILE
     words: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(dict)

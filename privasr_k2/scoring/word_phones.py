@@ -46,8 +46,10 @@ class _Utterance(NamedTuple):
 
 def words_of(scores: Iterable[Score]) -> tuple[set[str], set[str]]:
     """The words of all references, and those of all hypotheses."""
-    utterances = [one for score in scores for one in _utterances(score)]
-    return {word for one in utterances for word in one.ref}, {word for one in utterances for word in one.hyp}
+    utterances = [pair for score in scores for pair in _utterances(score)]
+    return {word for pair in utterances for word in pair.ref}, {
+        word for pair in utterances for word in pair.hyp
+    }
 
 
 def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
@@ -67,10 +69,10 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
             raise DataError(
                 score.place, "phones of every reference's word", f"none of {unknown!r}", "use g2p"
             )
-        said = (tuple(phone for word in words for phone in spoken.get(word, (word,))) for words in one[2:])
-        counts[one.part][one.speaker].append(count_pairs(align(*said)))
+        phones = (tuple(phone for word in words for phone in spoken.get(word, (word,))) for words in one[2:])
+        counts[one.part][one.speaker].append(count_pairs(align(*phones)))
         unspoken[one.part] += sum(word not in spoken for word in one.hyp)
-    found = {}
+    rates = {}
     for part, speakers in counts.items():
         by_speaker = [total(speakers[name]) for name in sorted(speakers)]
         interval = interval_over_speakers(
@@ -79,8 +81,8 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
             num_replicates=score.options.num_replicates,
             confidence=score.options.confidence,
         )
-        found[part] = PhoneRate(total(by_speaker), interval, unspoken[part])
-    return found
+        rates[part] = PhoneRate(total(by_speaker), interval, unspoken[part])
+    return rates
 
 
 def _utterances(score: Score) -> list[_Utterance]:
@@ -88,9 +90,12 @@ def _utterances(score: Score) -> list[_Utterance]:
     try:
         return [
             _Utterance(
-                str(one["part"]), str(one["speaker"]), tuple(one["ref"].split()), tuple(one["hyp"].split())
+                str(record["part"]),
+                str(record["speaker"]),
+                tuple(record["ref"].split()),
+                tuple(record["hyp"].split()),
             )
-            for one in read_jsonl(path)
+            for record in read_jsonl(path)
         ]
     except (KeyError, AttributeError, TypeError) as error:
         raise DataError(path, "what score writes", repr(error), "score again") from error

@@ -94,8 +94,8 @@ def agreement(gold: Sequence[TaggedText], found: Sequence[TaggedText], place: st
     if not annotated:
         raise DataError(place, "texts with gold entities", "none", "name annotated text")
     labels = sorted({label for _, label in counts})
-    made = {label: _of(counts, [label]) for label in labels}
-    return {**made, ALL: _of(counts, labels)}
+    by_label = {label: _of(counts, [label]) for label in labels}
+    return {**by_label, ALL: _of(counts, labels)}
 
 
 def _of(counts: Counter[tuple[str, str]], labels: Sequence[str]) -> Agreement:

@@ -157,15 +157,15 @@ def checked(place: str | Path, entities: Any, num_words: int, *, nested: bool = 
     """
     if not isinstance(entities, list):
         raise DataError(place, "a list of entities", type(entities).__name__, "tag the text again")
-    made = []
+    accepted = []
     for span in entities:
         good = isinstance(span, list) and len(span) == 3 and all(type(n) is int for n in span[:2])
         if not good or not isinstance(span[2], str) or not 0 <= span[0] < span[1] <= num_words:
             expected = f"[first_word, last_word_exclusive, label] within {num_words} words"
             raise DataError(place, expected, repr(span), "correct it, or tag the text again")
-        made.append(Entity(*span))
-    made.sort()
-    for one, other in itertools.pairwise(made):
+        accepted.append(Entity(*span))
+    accepted.sort()
+    for one, other in itertools.pairwise(accepted):
         if other.first < one.end and not nested:
             raise DataError(
                 place,
@@ -173,4 +173,4 @@ def checked(place: str | Path, entities: Any, num_words: int, *, nested: bool = 
                 f"{list(one)} and {list(other)}",
                 "fold the labels: bin.tag_entities --set taggers=[gold]",
             )
-    return tuple(made)
+    return tuple(accepted)

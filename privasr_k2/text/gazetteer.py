@@ -57,20 +57,20 @@ class Gazetteer:
                     self._prefixes[words] = known or label
 
     def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
-        """As :class:`privasr_k2.text.entities.Tagger`."""
+        """The entities of each text."""
         is_cased = has_case(texts)
         return [self._tag(tokens, is_cased) for tokens in texts]
 
     def _tag(self, tokens: Sequence[str], is_cased: bool) -> tuple[Entity, ...]:
         cores = [self._core(token) for token in tokens]
-        found: list[Entity] = []
+        entities: list[Entity] = []
         at = 0
         while at < len(tokens):
             entity = self._longest(tokens, cores, at, is_cased)
             if entity is not None:
-                found.append(entity)
+                entities.append(entity)
             at = entity.end if entity is not None else at + 1
-        return tuple(found)
+        return tuple(entities)
 
     def _longest(
         self, tokens: Sequence[str], cores: Sequence[str], first: int, is_cased: bool

@@ -35,16 +35,16 @@ def name_coverage(
     anywhere = frozenset[str]().union(*listed.values())
     seen = {word for _, word in _name_words(background)}
     columns = ("words", "on_lists", "on_own_list", "in_names")
-    made: dict[str, Counter[str]] = {}
+    by_class: dict[str, Counter[str]] = {}
     for (label, word), count in Counter(_name_words(texts)).items():
         counts = (True, word in anywhere, word in listed.get(label, ()), word in seen)
         for row in (label, ALL):
-            made.setdefault(row, Counter()).update(
+            by_class.setdefault(row, Counter()).update(
                 {column: count * holds for column, holds in zip(columns, counts, strict=True)}
             )
     return {
-        label: {column: made[label][column] for column in columns}
-        for label in sorted(made, key=lambda label: (label == ALL, label))
+        label: {column: by_class[label][column] for column in columns}
+        for label in sorted(by_class, key=lambda label: (label == ALL, label))
     }
 
 

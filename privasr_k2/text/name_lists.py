@@ -159,11 +159,11 @@ def words_of(lists: Mapping[str, NameList], normalize: Callable[[str], str]) -> 
     """
     words: dict[str, list[str]] = {}
     for label, of_class in lists.items():
-        found = {split_suffix(word)[0] for name in of_class.names for word in normalize(name).split()}
-        if len(found) < 2:
+        stems = {split_suffix(word)[0] for name in of_class.names for word in normalize(name).split()}
+        if len(stems) < 2:
             expected = f"two different words of {label} or more"
-            raise DataError(f"the list {label.lower()}.txt", expected, " ".join(found), "add names")
-        words[label] = sorted(found)
+            raise DataError(f"the list {label.lower()}.txt", expected, " ".join(stems), "add names")
+        words[label] = sorted(stems)
     return words
 
 

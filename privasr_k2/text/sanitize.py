@@ -54,7 +54,7 @@ class Replacement:
     """How words of entities are replaced.
 
     Args:
-        keep: p, from 0 to 1.
+        keep_prob: p, from 0 to 1.
         by_document: one draw for each different word of a class in a document.
         mentions: of an utterance this many, the first ones, may keep words; with ``by_document`` so many
             names of a document, counted as ``mentions * words_per_mention`` different words.
@@ -63,7 +63,7 @@ class Replacement:
             ``None``: any number. Not with ``by_document``.
     """
 
-    keep: float
+    keep_prob: float
     by_document: bool
     mentions: int
     words_per_mention: int
@@ -125,7 +125,7 @@ def replace_words(
     """
     needs_lists(texts, lists)
     words = _gather(texts, lists, how)
-    outcomes = _outcomes(words, [len(lists[label]) for label in words.classes], how.keep, noise)
+    outcomes = _outcomes(words, [len(lists[label]) for label in words.classes], how.keep_prob, noise)
     changed = [list(text.words) for text in texts]
     vocabularies = [lists[label] for label in words.classes]
     columns = zip(
@@ -206,18 +206,18 @@ def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how
 
 
 def _outcomes(
-    words: _Words, sizes: Sequence[int], keep: float, noise: Callable[[str], NoiseStream]
+    words: _Words, sizes: Sequence[int], keep_prob: float, noise: Callable[[str], NoiseStream]
 ) -> np.ndarray:
     """(W,) what each word becomes, as a number on its class's list."""
     count = len(words.labels)
-    kept = _bernoulli(keep, count, noise("keep")) & words.may_keep & (words.listed >= 0)
-    made = np.where(kept, words.listed, 0)
+    kept = _bernoulli(keep_prob, count, noise("keep")) & words.may_keep & (words.listed >= 0)
+    outcomes = np.where(kept, words.listed, 0)
     for label, size in enumerate(sizes):
         # Drawn for kept words as well: how many words were kept shows in no stream's length.
         of_class = np.flatnonzero(words.labels == label)
         drawn = uniform_below(size, len(of_class), noise(f"words of {words.classes[label]}"))
-        made[of_class] = np.where(kept[of_class], made[of_class], drawn)
-    return made[words.draws]
+        outcomes[of_class] = np.where(kept[of_class], outcomes[of_class], drawn)
+    return outcomes[words.draws]
 
 
 def _bernoulli(p: float, count: int, stream: NoiseStream) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What sanitizing has done, for the owner of the text: counts that no release covers."""
+"""Counts of replaced names for the owner of the text; no release covers them."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Co
     """
     if len(texts) != len(sanitized):
         raise DataError("sanitized text", f"{len(texts)} texts", str(len(sanitized)), "sanitize again")
-    made: dict[_Kind, list[TaggedText]] = {}
+    by_kind: dict[_Kind, list[TaggedText]] = {}
     for text in sanitized:
-        made.setdefault(_kind(text), []).append(text)
+        by_kind.setdefault(_kind(text), []).append(text)
     given: dict[_Kind, list[TaggedText]] = {}
     for text in texts:
         of_kind = given.setdefault(_kind(text), [])
         of_kind.append(text)
-        if len(of_kind) > len(made.get(_kind(text), ())):
+        if len(of_kind) > len(by_kind.get(_kind(text), ())):
             place = f"sanitized text of {text.id}"
             raise DataError(place, "the text with other names", "none", "sanitize again")
     changed: Counter[str] = Counter()
@@ -96,7 +96,7 @@ def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Co
         for first, end, label in kind[1]:
             for at in range(first, end):
                 words = Counter(text.words[at] for text in before)
-                changed[label] += (words - Counter(text.words[at] for text in made[kind])).total()
+                changed[label] += (words - Counter(text.words[at] for text in by_kind[kind])).total()
     return changed
 
 
@@ -109,7 +109,7 @@ def _kind(text: TaggedText) -> _Kind:
 
 
 def privacy_of(about: Mapping[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
-    """What a release is worth.
+    """The guarantee of a release.
 
     Args:
         about: of the sanitized text.

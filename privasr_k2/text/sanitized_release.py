@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from privasr_k2.constraints import Checked, Count, Natural, Share, one_of
 from privasr_k2.fileio import atomic_path, open_text, read_json, write_json
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
@@ -27,13 +28,13 @@ _WHAT = {
 
 
 @dataclass(frozen=True)
-class SanitizeConfig:
-    """How text is sanitized; defaults in ``conf/sanitize.yaml``.
+class SanitizeConfig(Checked):
+    """How text is sanitized; defaults in ``conf/classlm.yaml#sanitize``.
 
     Args:
         data: whose releases are added up: a corpus and its part.
         method: ``replace``, ``tag`` or ``delete``.
-        keep: the probability that a word is kept, from 0 to 1.
+        keep_prob: the probability that a word is kept, from 0 to 1.
         consistency: ``mention`` or ``document``.
         mentions, words_per_mention: how much may be kept in one utterance (document).
         utterances_per_user: in how many utterances of a user words may be kept; then the guarantee is for
@@ -42,40 +43,28 @@ class SanitizeConfig:
     """
 
     data: str
-    method: str
-    keep: float
-    consistency: str
-    mentions: int
-    words_per_mention: int
-    utterances_per_user: int | None
+    method: Annotated[str, one_of(*METHODS)]
+    keep_prob: Share
+    consistency: Annotated[str, one_of("mention", "document")]
+    mentions: Natural
+    words_per_mention: Count
+    utterances_per_user: Count | None
     delta: float
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {' '.join(METHODS)}, got {self.method}")
-        if not 0 <= self.keep <= 1:
-            raise ValueError(f"keep must be from 0 to 1, got {self.keep}")
-        if self.consistency not in ("mention", "document"):
-            raise ValueError(f"consistency must be mention or document, got {self.consistency}")
-        if self.mentions < 0 or self.words_per_mention < 1:
-            raise ValueError("mentions must be at least 0 and words_per_mention at least 1")
-        if self.utterances_per_user is not None:
-            if self.utterances_per_user < 1:
-                raise ValueError(
-                    f"utterances_per_user must be at least 1, or null, got {self.utterances_per_user}"
-                )
-            if self.consistency != "mention":
-                raise ValueError("utterances_per_user must be null with consistency=document")
+        super().__post_init__()
+        if self.utterances_per_user is not None and self.consistency != "mention":
+            raise ValueError("utterances_per_user must be null with consistency=document")
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
-    """What holds for every class: that of the longest list, whose words tell most where they are kept.
+    """The guarantee for every class: that of the longest list, whose kept words are the most informative.
 
     Args:
         sizes: class -> how many different words its list has; empty where nothing is drawn.
     """
     return uniform_replacement(
-        keep_probability=config.keep if sizes else 0.0,
+        keep_probability=config.keep_prob if sizes else 0.0,
         num_names=max(sizes.values(), default=2),
         mentions=config.mentions,
         words_per_mention=config.words_per_mention,
@@ -101,26 +90,26 @@ def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
 
 
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What was set and what it guarantees, as plain values: nothing of it depends on the text.
+    """Settings and guarantee as plain values; nothing depends on the text.
 
     ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at delta 0.
     """
     sizes = {label: len(words) for label, words in lists.items()}
-    found = guarantee(config, sizes)
+    bound = guarantee(config, sizes)
     of_class = {label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()}
     unit = "document" if config.consistency == "document" else "utterance"
-    of_user = {} if found.epsilon_per_user is None else {"epsilon_per_user": found.epsilon_per_user}
+    of_user = {} if bound.epsilon_per_user is None else {"epsilon_per_user": bound.epsilon_per_user}
     return {
         "method": config.method,
-        "keep": config.keep if lists else 0.0,
+        "keep_prob": config.keep_prob if lists else 0.0,
         "consistency": config.consistency,
         "mentions": config.mentions,
         "words_per_mention": config.words_per_mention,
         "utterances_per_user": config.utterances_per_user,
         "words_on_lists": sizes,
         "epsilon_per_word": of_class,
-        "epsilon_per_mention": found.epsilon_per_mention,
-        f"epsilon_per_{unit}": found.epsilon_per_utterance,
+        "epsilon_per_mention": bound.epsilon_per_mention,
+        f"epsilon_per_{unit}": bound.epsilon_per_utterance,
         **of_user,
     }
 
@@ -145,8 +134,8 @@ def sanitize(
     """
     about = out / ABOUT
     if not (about.exists() and read_json(about)["release"] == begun.entry.release):
-        made = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
-        _write(out, made, worth(config, lists), begun.entry.release)
+        sanitized = anonymous(_sanitized(texts, lists, config, begun), begun.noise("order"))
+        _write(out, sanitized, worth(config, lists), begun.entry.release)
     begun.finish()
 
 
@@ -159,7 +148,7 @@ def _sanitized(
         return [without_entities(text) for text in texts]
     by_document = config.consistency == "document"
     how = Replacement(
-        config.keep, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
+        config.keep_prob, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
     )
     return replace_words(texts, lists, how, begun.noise)
 

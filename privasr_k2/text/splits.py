@@ -11,8 +11,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Interval
+
+from privasr_k2.constraints import Checked, Different, Positive
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
 from privasr_k2.text.entities import CLASSES, TaggedText
@@ -20,8 +23,8 @@ from privasr_k2.text.name_lists import names_of
 
 
 @dataclass(frozen=True)
-class SplitConfig:
-    """How text is parted; defaults in ``conf/split_text.yaml``.
+class SplitConfig(Checked):
+    """How text is parted; defaults in ``conf/classlm.yaml#split_text``.
 
     Args:
         sizes: of the adaptation parts, in per cent of the background's words; empty: none.
@@ -29,17 +32,9 @@ class SplitConfig:
         seed: of the order of the users.
     """
 
-    sizes: list[float]
-    tolerance: float
+    sizes: Annotated[list[Annotated[float, Interval(gt=0, lt=100)]], Different()]
+    tolerance: Positive
     seed: int
-
-    def __post_init__(self) -> None:
-        if not all(0 < size < 100 for size in self.sizes):
-            raise ValueError(f"sizes must be above 0 and below 100, got {self.sizes}")
-        if len(set(self.sizes)) < len(self.sizes):
-            raise ValueError(f"sizes must differ, got {self.sizes}")
-        if not self.tolerance > 0:
-            raise ValueError(f"tolerance must be above 0, got {self.tolerance}")
 
 
 @dataclass(frozen=True)
@@ -160,10 +155,10 @@ def _nested(
         taken = frozenset(added[size])
         left = [user for user in left if user not in taken]
     users: list[str] = []
-    made = {}
+    parts = {}
     for size in targets:
-        users = made[size] = [*users, *added[size]]
-    return made
+        users = parts[size] = [*users, *added[size]]
+    return parts
 
 
 def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> list[str]:
@@ -174,14 +169,14 @@ def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> l
     >>> _nearest("abcde", {"a": 1, "b": 10, "c": 4, "d": 10, "e": 7}, 22)
     ['a', 'b', 'c', 'e']
     """
-    made: list[str] = []
+    chosen: list[str] = []
     largest = max((words[user] for user in order), default=0)
     for user in order:
         if target - words[user] < largest:
             break
-        made.append(user)
+        chosen.append(user)
         target -= words[user]
-    rest = order[len(made) :]
+    rest = order[len(chosen) :]
     below = int(target) + 1
     inside = (1 << 2 * below) - 1  # more than twice the target is farther off than nothing
     sums = [1]
@@ -198,7 +193,7 @@ def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> l
         if not sums[number - 1] >> best & 1:
             more.append(rest[number - 1])
             best -= words[rest[number - 1]]
-    return [*made, *reversed(more)]
+    return [*chosen, *reversed(more)]
 
 
 def _in_order(users: Iterable[str], seed: int, role: str) -> list[str]:
@@ -232,7 +227,7 @@ def _check_users(roles: Mapping[str, Sequence[TaggedText]]) -> None:
 
 
 def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dict[str, Any]:
-    """What table 1 of turan2022 says of a part, and its entities.
+    """Counts of a part as in table 1 of turan2022, and its entities.
 
     Args:
         texts: with entities.

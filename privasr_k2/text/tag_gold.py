@@ -41,10 +41,12 @@ def conll_files(given: Iterable[Path]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in given:
         endings = [f"*.conll{text}{gzipped}" for text in ("", ".txt") for gzipped in ("", ".gz")]
-        found = sorted(file for ending in endings for file in path.rglob(ending)) if path.is_dir() else [path]
-        if not found:
+        listed = (
+            sorted(file for ending in endings for file in path.rglob(ending)) if path.is_dir() else [path]
+        )
+        if not listed:
             raise DataError(path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder")
-        for file in found:
+        for file in listed:
             first = files.setdefault(file.name.split(".")[0], file)
             if first != file:
                 raise DataError(file, "files of different names", f"the name of {first}", "rename one")

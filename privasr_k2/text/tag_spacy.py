@@ -43,13 +43,13 @@ class SpacyTagger:
         self.name = f"{name} {self._model.meta['version']}"
 
     def tag(self, texts: Sequence[Sequence[str]]) -> list[tuple[Entity, ...]]:
-        """As :class:`privasr_k2.text.entities.Tagger`; an entity covers every token that it touches."""
+        """The entities of each text; an entity covers every token that it touches."""
         documents = self._model.pipe(map(" ".join, texts), batch_size=_BATCH, n_process=self._num_jobs)
-        found = []
+        tagged = []
         for tokens, document in zip(texts, documents, strict=True):
             spans = [(e.start_char, e.end_char, e.label_) for e in document.ents]
             starts = np.cumsum([0, *(len(token) + 1 for token in tokens)])
-            found.append(
+            tagged.append(
                 tuple(
                     Entity(
                         int(np.searchsorted(starts, first, side="right")) - 1,
@@ -59,4 +59,4 @@ class SpacyTagger:
                     for first, end, label in spans
                 )
             )
-        return found
+        return tagged

@@ -104,13 +104,13 @@ def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
     custom: Mapping[str, Any] = record
     if "supervisions" in record:
         supervisions = record["supervisions"]
-        one = supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
-        if not isinstance(one, dict) or not isinstance(one.get("custom") or {}, dict):
+        supervision = supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
+        if not isinstance(supervision, dict) or not isinstance(supervision.get("custom") or {}, dict):
             raise DataError(
                 f"{place} ({name})", "one supervision in a cut", "others", "prepare the corpus again"
             )
-        custom = one.get("custom") or {}
-        fields = {**one, "user": one.get("speaker"), "document": custom.get("document")}
+        custom = supervision.get("custom") or {}
+        fields = {**supervision, "user": supervision.get("speaker"), "document": custom.get("document")}
     words = fields.get("text")
     if not isinstance(name, (str, int)) or not isinstance(words, str):
         raise DataError(place, "an id and a text", f"the keys {' '.join(record)}", "write tagged text")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
+from annotated_types import MinLen
+
+from privasr_k2.constraints import Checked, one_of
 from privasr_k2.errors import DataError
 from privasr_k2.text.entities import Entity, TaggedText, Tagger, fold, moved, united
 from privasr_k2.text.truecase import Truecaser, has_case, is_clipped
@@ -17,8 +21,8 @@ TAGGERS = ("spacy", "gazetteer", GOLD)
 
 
 @dataclass(frozen=True)
-class TagConfig:
-    """How text is tagged; defaults in ``conf/tag_entities.yaml``.
+class TagConfig(Checked):
+    """How text is tagged; defaults in ``conf/classlm.yaml#tag_entities``.
 
     Args:
         taggers: some of :data:`TAGGERS`; entities of a later one count where the earlier have found none.
@@ -32,32 +36,20 @@ class TagConfig:
         classes: label -> class; the empty class leaves its entities out.
     """
 
-    taggers: list[str]
+    taggers: Annotated[list[Annotated[str, one_of(*TAGGERS)]], MinLen(1)]
     spacy_models: list[str]
-    case: str
+    case: Annotated[str, one_of("auto", "cased", "caseless")]
     capital_unknown: bool
     ignore_case: bool
-    normalize: str
-    documents: str
+    normalize: Annotated[str, one_of("english", "spoken")]
+    documents: Annotated[str, one_of("user", "id")]
     classes: dict[str, str]
 
     def __post_init__(self) -> None:
-        unknown = [tagger for tagger in self.taggers if tagger not in TAGGERS]
-        if unknown or not self.taggers:
-            raise ValueError(f"taggers must be some of {' '.join(TAGGERS)}, got {self.taggers}")
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {' or '.join(known)}, got {getattr(self, name)}")
+        super().__post_init__()
         wrong = [c for c in self.classes.values() if c and not (c.isalpha() and c.isupper())]
         if wrong:
             raise ValueError(f"classes must be capital letters, got {wrong[0]}")
-
-
-_CHOICES = {
-    "case": ("auto", "cased", "caseless"),
-    "normalize": ("english", "spoken"),
-    "documents": ("user", "id"),
-}
 
 
 def tag_texts(
@@ -92,7 +84,7 @@ def tag_texts(
             )
         log.warning("the text has no capitals: they are restored from public text, and fewer names are found")
         tokens = [truecaser.restore(of_text) for of_text in tokens]
-    found: list[tuple[Entity, ...]] = [()] * len(texts)
+    tags: list[tuple[Entity, ...]] = [()] * len(texts)
     for name in config.taggers:
         tagger = taggers.get(name)
         spans = _gold(texts) if tagger is None else list(map(_whole, tokens, tagger.tag(tokens)))
@@ -100,12 +92,12 @@ def tag_texts(
             folded = fold(of_text, config.classes, text.id)
             if tagger is not None and text.cased:
                 folded = moved(tokens[number], folded, len(text.words), normalize)
-            found[number] = united(found[number], folded)
-    return [_with(text, entities, config) for text, entities in zip(texts, found)]
+            tags[number] = united(tags[number], folded)
+    return [_with(text, entities, config) for text, entities in zip(texts, tags)]
 
 
 def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
-    """What was found but for single clipped words: "'Kay" is no Kay."""
+    """The entities without single clipped words: "'Kay" is no Kay."""
     return tuple(one for one in found if one.end - one.first > 1 or not is_clipped(tokens[one.first]))
 
 

@@ -54,9 +54,9 @@ def _instead(text: TaggedText, make: Callable[[Entity], tuple[str, ...]]) -> Tag
     done = 0
     for entity in text.entities or ():
         words += text.words[done : entity.first]
-        made = make(entity)
-        if made:
-            entities.append(Entity(len(words), len(words) + len(made), entity.label))
-        words += made
+        tag = make(entity)
+        if tag:
+            entities.append(Entity(len(words), len(words) + len(tag), entity.label))
+        words += tag
         done = entity.end
     return replace(text, words=(*words, *text.words[done:]), entities=tuple(entities), cased="")

@@ -80,8 +80,8 @@ class Truecaser:
             text = "".join(tokens)
             if text.islower() or text.isupper():
                 continue
-            for place, (before, token) in enumerate(itertools.pairwise(tokens), start=1):
-                if not begins_sentence(tokens, place):
+            for position, (before, token) in enumerate(itertools.pairwise(tokens), start=1):
+                if not begins_sentence(tokens, position):
                     alone[token.lower()][token] += 1
                     pairs[before.lower(), token.lower()][token] += 1
         self._forms = {word: forms.most_common(1)[0][0] for word, forms in alone.items()}

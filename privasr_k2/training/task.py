@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, PositiveShare, one_of
+
 
 @dataclass(frozen=True)
-class TrainerConfig:
+class TrainerConfig(Checked):
     """Numbers of a training.
 
     Attributes:
@@ -34,35 +36,17 @@ class TrainerConfig:
         "save_every": "a training that is continued gives the same weights",
     }
 
-    epochs: int
-    lr: float
-    warmup_steps: int
-    final_lr_share: float
-    weight_decay: float
-    clip_norm: float
-    avg: int
-    average_over: str
-    save_every: int
+    epochs: Count
+    lr: Positive
+    warmup_steps: Natural
+    final_lr_share: PositiveShare
+    weight_decay: NotNegative
+    clip_norm: Positive
+    avg: Count
+    average_over: Annotated[str, one_of("last", "best")]
+    save_every: Natural
     mixed_precision: bool
     seed: int
-
-    def __post_init__(self) -> None:
-        for name, least in {
-            "epochs": 1,
-            "avg": 1,
-            "warmup_steps": 0,
-            "save_every": 0,
-            "weight_decay": 0,
-        }.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        for name in ("lr", "clip_norm", "final_lr_share"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if self.final_lr_share > 1:
-            raise ValueError(f"final_lr_share must be at most 1, got {self.final_lr_share}")
-        if self.average_over not in ("last", "best"):
-            raise ValueError(f"average_over must be last or best, got {self.average_over!r}")
 
 
 @dataclass(frozen=True)

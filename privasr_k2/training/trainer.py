@@ -17,8 +17,8 @@ from privasr_k2.compat import grad_scaler, out_of_memory
 from privasr_k2.errors import PrivasrError
 from privasr_k2.randomness import derive_seed
 from privasr_k2.recipe.progress import report_progress
+from privasr_k2.training.checkpoint_manager import CheckpointManager
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.keeper import Keeper
 from privasr_k2.training.task import Source, Task, TrainerConfig
 from privasr_k2.training.trainlog import TrainLog
 
@@ -61,23 +61,23 @@ def train(
     )
     half = config.mixed_precision and process.device.type == "cuda"
     scaler = grad_scaler(enabled=half)
-    keeper = Keeper(
+    manager = CheckpointManager(
         folder / "checkpoints",
         fingerprint,
         keep=config.avg,
         best=config.average_over == "best",
         writes=process.leads,
     )
-    place = keeper.resume(model, optimizer, scaler)
-    train_log = TrainLog(folder, place.step, writes=process.leads)
-    while place.epoch < config.epochs:
+    state = manager.resume(model, optimizer, scaler)
+    train_log = TrainLog(folder, state.step, writes=process.leads)
+    while state.epoch < config.epochs:
         wrapped.train()
-        for batch in source.epoch(place.epoch, skip=place.batch):
-            done = place.epoch + place.frames / source.total_frames
-            lr = learning_rate(config, place.step, done / config.epochs)
+        for batch in source.epoch(state.epoch, skip=state.batch):
+            done = state.epoch + state.frames / source.total_frames
+            lr = learning_rate(config, state.step, done / config.epochs)
             for group in optimizer.param_groups:
                 group["lr"] = lr
-            seed = derive_seed(config.seed, "step", place.epoch, place.batch, process.rank)
+            seed = derive_seed(config.seed, "step", state.epoch, state.batch, process.rank)
             step = _Step(wrapped, task, batch.to(process.device), optimizer, scaler, process, seed)
             nats, count, frames = in_parts(step.batch, step.gradients)
             scaler.unscale_(optimizer)
@@ -86,23 +86,23 @@ def train(
                 check_finite(norm.reshape(1), [" ".join(batch.ids)])
             scaler.step(optimizer)
             scaler.update()
-            place = place.after_step(nats=nats, count=count, frames=frames)
-            train_log.step(place, loss=nats / count, lr=lr, gradient_norm=float(norm))
+            state = state.after_step(nats=nats, count=count, frames=frames)
+            train_log.step(state, loss=nats / count, lr=lr, gradient_norm=float(norm))
             if process.leads:
-                done = place.epoch + min(place.frames / source.total_frames, 1.0)
-                report_progress(done, config.epochs, "epoch", loss=place.nats / place.count)
-            if config.save_every and place.step % config.save_every == 0:
-                keeper.save_training(place, model, optimizer, scaler)
+                done = state.epoch + min(state.frames / source.total_frames, 1.0)
+                report_progress(done, config.epochs, "epoch", loss=state.nats / state.count)
+            if config.save_every and state.step % config.save_every == 0:
+                manager.save_training(state, model, optimizer, scaler)
         scores = evaluate(model, task, dev, process) if process.leads else {"loss": math.nan}
         train_log.epoch(
-            place,
-            {"train_loss": place.nats / max(place.count, 1), **{f"dev_{k}": v for k, v in scores.items()}},
+            state,
+            {"train_loss": state.nats / max(state.count, 1), **{f"dev_{k}": v for k, v in scores.items()}},
         )
-        place = place.after_epoch()
-        keeper.save_epoch(place, scores["loss"], model, optimizer, scaler)
+        state = state.after_epoch()
+        manager.save_epoch(state, scores["loss"], model, optimizer, scaler)
         process.wait()
     train_log.close()
-    return keeper.chosen()
+    return manager.chosen()
 
 
 def learning_rate(config: TrainerConfig, step: int, progress: float) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privasr_k2.fileio import read_jsonl, remove_tree, write_jsonl
-from privasr_k2.training.keeper import Place
+from privasr_k2.training.checkpoint_manager import TrainerState
 
 log = logging.getLogger(__name__)
 
@@ -45,23 +45,23 @@ class TrainLog:
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step or None)
         self._last_line = time.monotonic()
 
-    def step(self, place: Place, **scalars: float) -> None:
+    def step(self, state: TrainerState, **scalars: float) -> None:
         """One step's loss a label, learning rate and gradient norm."""
         if not self._writes:
             return
-        self._scalars("train", place.step, scalars)
+        self._scalars("train", state.step, scalars)
         if time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            log.info("epoch %d step %d %s", place.epoch + 1, place.step, _shown(scalars))
+            log.info("epoch %d step %d %s", state.epoch + 1, state.step, _shown(scalars))
 
-    def epoch(self, place: Place, scalars: Mapping[str, float]) -> None:
+    def epoch(self, state: TrainerState, scalars: Mapping[str, float]) -> None:
         """One epoch's losses."""
         if not self._writes:
             return
-        self._scalars("epoch", place.step, scalars)
-        record: dict[str, Any] = {"epoch": place.epoch + 1, "step": place.step, **scalars}
+        self._scalars("epoch", state.step, scalars)
+        record: dict[str, Any] = {"epoch": state.epoch + 1, "step": state.step, **scalars}
         self._file.write(json.dumps(record) + "\n")
-        log.info("epoch %d done, step %d: %s", place.epoch + 1, place.step, _shown(scalars))
+        log.info("epoch %d done, step %d: %s", state.epoch + 1, state.step, _shown(scalars))
 
     def close(self) -> None:
         """End the record."""

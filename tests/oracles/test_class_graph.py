@@ -15,12 +15,12 @@ from privasr_k2.decoding.kaldi_backend import open_decoder
 from privasr_k2.decoding.lattices import LatticeConfig, LatticeSearch
 from privasr_k2.decoding.nbest import NbestSearch, NbestSearchConfig
 from privasr_k2.fileio import write_jsonl
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.class_pieces import Pieces, compile_class_graph, joined, replace_names, splice
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.hlg import compose_lexicon_and_grammar, save_graph
 from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
-from privasr_k2.graph.marks import Marks
-from privasr_k2.graph.nonterminals import ClassGraphConfig, marked_words, names_grammar, with_calls
+from privasr_k2.graph.nonterminals import ClassGraphConfig, delimited_words, names_grammar, with_calls
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
@@ -60,14 +60,14 @@ def pieces_of(lang: Lang, lm: ClassLm, cut_history: bool) -> Pieces:
 
 def whole(lang: Lang, lm: ClassLm, cut_history: bool) -> Fst:
     """LG of the grammar with all names in it, determinized at once."""
-    marks, backoff = Marks(len(lang.words), tuple(lm.sub_lms)), len(lang.words) - 1
-    G = grammar(lm.root, marked_words(lang.word_ids, marks), backoff_label=backoff, place="lm")
-    fst = _as_fst(with_calls(G, marks, backoff_label=backoff, cut_history=cut_history))
+    delimiters, backoff = ClassDelimiters(len(lang.words), tuple(lm.sub_lms)), len(lang.words) - 1
+    G = grammar(lm.root, delimited_words(lang.word_ids, delimiters), backoff_label=backoff, place="lm")
+    fst = _as_fst(with_calls(G, delimiters, backoff_label=backoff, cut_history=cut_history))
     for n, (kind, sub) in enumerate(lm.sub_lms.items()):
-        leave = marks.first + 2 * n + 1
+        leave = delimiters.first + 2 * n + 1
         fst = splice(fst, {leave: _as_fst(names_grammar(sub, kind, lang.word_ids, leave=leave))})
     G = Grammar(fst.sources, fst.targets, fst.ilabels, fst.costs, fst.finals, 0)
-    return Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, 100_000, marks=marks))
+    return Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, 100_000, delimiters=delimiters))
 
 
 def _as_fst(G: Grammar) -> Fst:
@@ -75,7 +75,7 @@ def _as_fst(G: Grammar) -> Fst:
 
 
 def graph_costs(LG: Fst, lang: Lang, sentences: list[list[str]]) -> np.ndarray:
-    """The cheapest path of each sentence, whatever its pronunciation and marks; inf where there is none."""
+    """The cheapest path of each sentence, with any pronunciation and delimiters; inf without a path."""
     import kaldifst
 
     graph = kaldifst.StdVectorFst(LG.to_kaldifst())
@@ -140,7 +140,7 @@ def test_from_parts_and_whole_are_the_same(lang: Lang, kind: str, cut_history: b
     parts = graph_costs(joined(pieces), lang, sentences)
     np.testing.assert_allclose(parts, graph_costs(one, lang, sentences), atol=1e-4)
     assert np.isfinite(parts).sum() > 50
-    # Marks are labels like others: the paths are the same with marks as part of the sentence.
+    # Delimiters are labels like others: the paths are the same with delimiters as part of the sentence.
     assert set(one.olabels.tolist()) == set(joined(pieces).olabels.tolist())
 
 

@@ -28,7 +28,7 @@ def test_all_transcripts_weighted_by_the_teacher() -> None:
     weights = scores.exp()
     assert float(weights.sum()) == pytest.approx(1.0, abs=1e-5)
     target = {"u": Target(tuple(texts), tuple(weights.tolist()))}
-    settings = UnansweredSettings(weight=1.0, least=0.0, hyps=1, scale=1.0)
+    settings = UnansweredSettings(weight=1.0, min_confidence=0.0, hyps=1, scale=1.0)
     task = DistillationTask(target, CtcTask(), None, time_stretch=0.0, unanswered=settings)
     batch, generator = pad_batch("u", [x[0]], [[1]]), torch.Generator()
 

@@ -15,7 +15,7 @@ from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
 from privasr_k2.federated.lstm_gradients import backward, forward, input_gradient, pack
 from privasr_k2.federated.server import ServerConfig
 from privasr_k2.federated.server_training import FinetuneConfig, epochs, pooled
-from privasr_k2.federated.weighting import WAYS, ClientData, Weighting, prepare
+from privasr_k2.federated.weighting import CONFIDENCE_USES, ClientData, Weighting, prepare
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.privacy.streams import Drawn
 from privasr_k2.randomness import stream
@@ -54,13 +54,13 @@ def twin(
 
 @pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
 @pytest.mark.parametrize("trained", ["all", "output"])
-@pytest.mark.parametrize("way", WAYS)
-def test_clients_against_copies(kind: str, softmax: str, tied: bool, trained: str, way: str) -> None:
-    if way != "token" and (kind, softmax) != ("lstm", "full"):
-        pytest.skip("each way with one model")
+@pytest.mark.parametrize("use", CONFIDENCE_USES)
+def test_clients_against_copies(kind: str, softmax: str, tied: bool, trained: str, use: str) -> None:
+    if use != "token" and (kind, softmax) != ("lstm", "full"):
+        pytest.skip("each use with one model")
     model, vocabulary = tiny(kind, softmax, tied)
     config = ClientConfig(epochs=2, batch_size=3, lr=0.4, max_seconds=0)
-    clients = prepare(made_clients(4, most=7), vocabulary, Weighting(way, 0.4))
+    clients = prepare(made_clients(4, most=7), vocabulary, Weighting(use, 0.4))
     expected = [twin(model, trained, client, config) for client in clients]
     ours = LocalTrainer(model, chosen_parameters(model, trained), config, seed=1)
     weights = ours.vector.clone()
@@ -97,7 +97,7 @@ def test_lstm_gradients_against_autograd() -> None:
 
 @pytest.mark.parametrize("optimizer", server.OPTIMIZERS)
 def test_server_against_the_equations(optimizer: str) -> None:
-    config = ServerConfig(optimizer=optimizer, lr=0.3, beta1=0.8, beta2=0.95, epsilon=0.01)
+    config = ServerConfig(optimizer=optimizer, lr=0.3, beta1=0.8, beta2=0.95, adam_eps=0.01)
     generator = np.random.default_rng(1)
     theta, m, v = generator.normal(size=5).tolist(), [0.0] * 5, [0.0] * 5
     state = server.begin(torch.tensor(theta), config)
@@ -124,7 +124,7 @@ def test_server_against_the_equations(optimizer: str) -> None:
 
 def test_rounds_against_algorithm_1() -> None:
     """Everyone takes part: the weighted mean of the twins' updates, and the server's step, twice."""
-    config = settings("sampling=everyone", "rounds=2", "confidences.way=token")
+    config = settings("sampling=everyone", "rounds=2", "confidences.use=token")
     ours = trainer(config)
     clients = prepare(made_clients(6), VOCABULARY, config.confidences)
     plain = copy.deepcopy(ours.model)

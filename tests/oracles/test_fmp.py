@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from privasr_k2.federated.adapted import LogFactors, Mixing, Nbest, normalizers
+from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, normalizers
 from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig, increments_of
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,
@@ -39,10 +39,10 @@ def slow_rounds(timeline: list[Turn], rounds: int) -> dict[str, int]:
     return found
 
 
-def slow_utterance(lists: NbestLists, name: str, sigma: float, normalized: bool) -> Counts:
+def slow_utterance(lists: NbestLists, name: str, kernel_bandwidth: float, normalized: bool) -> Counts:
     """sum_s K(s) c_s(w) of one utterance."""
     one = next(one for one in lists.lists if one.id == name)
-    kernel = {hyp.rank: math.exp(-((hyp.rank - 1) ** 2) / (2 * sigma**2)) for hyp in one.hyps}
+    kernel = {hyp.rank: math.exp(-((hyp.rank - 1) ** 2) / (2 * kernel_bandwidth**2)) for hyp in one.hyps}
     total = sum(kernel.values()) if normalized else 1.0
     found: Counts = defaultdict(float)
     for hyp in one.hyps:
@@ -78,7 +78,7 @@ def slow_run(
                     for word in cache:
                         cache[word] *= config.decay
                 for word, count in slow_utterance(
-                    lists, name, config.sigma, config.normalized_kernel
+                    lists, name, config.kernel_bandwidth, config.normalized_kernel
                 ).items():
                     cache[word] += count
             if not own and number:
@@ -104,7 +104,7 @@ SETTINGS = [
     {},
     {"refresh": "utterance"},
     {"rounds": 5, "decay": 0.7, "prior_words": 0.0},
-    {"rounds": 1, "sigma": 0.6, "normalized_kernel": True, "refresh": "utterance", "decay": 0.5},
+    {"rounds": 1, "kernel_bandwidth": 0.6, "normalized_kernel": True, "refresh": "utterance", "decay": 0.5},
 ]
 
 
@@ -203,7 +203,7 @@ def test_clipped_increments(seed: int, mechanism: str, unit: str) -> None:
     lists, timeline, spoken = random_world(seed, utterances=20)
     config = FmpReleaseConfig(
         data="x", unit=unit, mechanism=mechanism, strategy="increments", rounds=4, max_rounds=2, bound=1.5,
-        sigma=1.3, decay=1.0, epsilon=1.0, delta=1e-5,
+        kernel_bandwidth=1.3, decay=1.0, epsilon=1.0, delta=1e-5,
     )  # fmt: skip
     found = FmpMechanism(config)
     rounds = slow_rounds(timeline, 4)

@@ -22,22 +22,22 @@ NAMES = ["ann", "bob", "eve", "lee", "zoe"]
 SEED = b"a fixed secret for tests only ...."
 
 
-def outputs(words, count, *, keep, by_document=False, mentions=9, per_mention=9, names=NAMES):
+def outputs(words, count, *, keep_prob, by_document=False, mentions=9, per_mention=9, names=NAMES):
     """(count, len(words)) words that ``count`` independent texts of one mention with ``words`` become."""
     text = [
         TaggedText(str(n), tuple(words), (Entity(0, len(words), "PER"),), user=f"u{n}") for n in range(count)
     ]
-    how = Replacement(keep, by_document, mentions, per_mention, None)
+    how = Replacement(keep_prob, by_document, mentions, per_mention, None)
     made = replace_words(text, {"PER": names}, how, lambda name: noise_stream(SEED, name))
     return [one.words for one in made]
 
 
-@pytest.mark.parametrize("keep", [0.0, 0.1, 0.6])
-def test_frequencies_are_those_of_the_formula(keep):
+@pytest.mark.parametrize("keep_prob", [0.0, 0.1, 0.6])
+def test_frequencies_are_those_of_the_formula(keep_prob):
     count = 20_000
-    made = outputs(["bob", "nobody"], count, keep=keep)
+    made = outputs(["bob", "nobody"], count, keep_prob=keep_prob)
     n = len(NAMES)
-    for position, kept in ((0, keep), (1, 0.0)):  # the second is on no list
+    for position, kept in ((0, keep_prob), (1, 0.0)):  # the second is on no list
         found = [sum(words[position] == name for words in made) for name in NAMES]
         expected = [(kept * (name == "bob" and position == 0) + (1 - kept) / n) * count for name in NAMES]
         assert sum(found) == count and chisquare(found, expected).pvalue > 1e-3
@@ -47,7 +47,7 @@ def test_frequencies_are_those_of_the_formula(keep):
 def test_words_of_a_mention_are_independent(by_document):
     count = 20_000
     table = np.zeros((len(NAMES), len(NAMES)))
-    for one, other in outputs(["bob", "eve"], count, keep=0.3, by_document=by_document):
+    for one, other in outputs(["bob", "eve"], count, keep_prob=0.3, by_document=by_document):
         table[NAMES.index(one), NAMES.index(other)] += 1
     expected = np.outer(table.sum(1), table.sum(0)) / count
     statistic = ((table - expected) ** 2 / expected).sum()
@@ -55,10 +55,10 @@ def test_words_of_a_mention_are_independent(by_document):
 
 
 def test_the_same_word_twice_is_drawn_twice_by_mention_and_once_by_document():
-    by_mention = outputs(["bob", "bob"], 5_000, keep=0.0)
+    by_mention = outputs(["bob", "bob"], 5_000, keep_prob=0.0)
     same = sum(one == other for one, other in by_mention) / len(by_mention)
     assert same == pytest.approx(1 / len(NAMES), abs=0.03)
-    assert all(one == other for one, other in outputs(["bob", "bob"], 200, keep=0.0, by_document=True))
+    assert all(one == other for one, other in outputs(["bob", "bob"], 200, keep_prob=0.0, by_document=True))
 
 
 def word_distribution(word, p, names, counted):
@@ -94,8 +94,8 @@ def test_epsilon_is_that_of_the_whole_output_distribution(size, p):
 
 
 def test_the_code_draws_from_the_distribution_that_was_enumerated():
-    names, keep, count = NAMES[:3], 0.5, 40_000
-    made = outputs(["bob", "eve", "off"], count, keep=keep, mentions=1, per_mention=1, names=names)
+    names, keep_prob, count = NAMES[:3], 0.5, 40_000
+    made = outputs(["bob", "eve", "off"], count, keep_prob=keep_prob, mentions=1, per_mention=1, names=names)
     of_words = [
         word_distribution(word, Fraction(1, 2), names, counted)
         for word, counted in zip(("bob", "eve", "off"), (True, False, True))

@@ -60,7 +60,7 @@ def whole(lang: Lang, lm: ClassLm, config: ClassGraphConfig) -> Fst:
 
 
 def graph_cost(LG: Fst, lang: Lang, words: Sequence[int], tokens: Sequence[int]) -> float:
-    """The cheapest path that says these tokens and means these words, whatever its marks."""
+    """The cheapest path that says these tokens and means these words, whatever its delimiters."""
     import kaldifst
 
     graph = kaldifst.StdVectorFst(LG.to_kaldifst())

@@ -10,7 +10,7 @@ import pytest
 
 from privasr_k2.privacy.ledger import Ledger
 from tests.support.private_tools import VERB
-from tests.support.stage_tools import ROOT, clone
+from tests.support.stage_tools import CORPUS, ROOT, clone, run
 
 TOY = '''\
 """A recipe for tests: two stages."""
@@ -57,11 +57,6 @@ CONF = {
     "presets/paper": "toy: {value: 4}\noverrides: {ctc: {toy: {value: 5}}}\n",
 }
 BASE = ["common.yaml#toy", "ctc.yaml#overrides.toy"]
-CORPUS = """\
-description: a corpus for tests
-options: {corpus_dir: corpus}
-own_options: {users: number of users}
-"""
 
 
 @pytest.fixture
@@ -74,21 +69,6 @@ def root(tmp_path: Path) -> Path:
     for name, text in CONF.items():
         (made / f"conf/{name}.yaml").write_text(text)
     return made
-
-
-def run(root: Path, *words: str, code: int = 0, cwd: Path | None = None) -> str:
-    """Run ./run.sh; both outputs together."""
-    done = subprocess.run(
-        [root / "run.sh", *words],
-        cwd=cwd or root,
-        env={**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    text = done.stdout + done.stderr
-    assert done.returncode == code, text
-    assert "Traceback" not in text, text
-    return text
 
 
 def data(root: Path, work: str = "egs/little") -> str:

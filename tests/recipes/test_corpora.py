@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 
 def reaches_a_graph(work: Path, *arguments: str | Path) -> None:
     """The recipe runs stages 0 to 4."""
-    done = run_recipe(*arguments, "--size", "tiny", "--work-dir", work, "--stop-stage", "4")
+    done = run_recipe(*arguments, "--preset", "tiny", "--work-dir", work, "--stop-stage", "4")
     assert done.returncode == 0, done.stdout
     assert (work / "data/graph_phone/HLG.safetensors").is_file()
 

@@ -28,8 +28,8 @@ def test_from_ctm_to_the_table(tmp_path: Path) -> None:
         assert found["own_platt"]["auc"]["value"] == pytest.approx(found["own"]["auc"]["value"])
         assert found["own_platt"]["nce"]["value"] > found["own"]["nce"]["value"]
         assert (work / f"exp/confidence/results/reliability_{group}.svg").is_file()
-    table = (work / "exp/confidence/results/RESULTS.md").read_text()
-    assert "# Word confidences: earnings21" in table
+    rows = (work / "exp/confidence/results.jsonl").read_text()
+    assert "earnings21" in rows and '"nce"' in rows
     again = run_recipe(*options, "--work-dir", work)
     assert again.returncode == 0 and " ... done" not in again.stdout, again.stdout
 

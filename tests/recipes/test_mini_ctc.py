@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.recipe_tools import EXP, ROOT, run_recipe, transcripts
+from tests.support.recipe_tools import EXP, ROOT, run_recipe, stage_lines, transcripts
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 
@@ -38,15 +38,15 @@ def test_learns_something(finished: Path) -> None:
 
 
 def test_is_up_to_date_when_run_again(finished: Path) -> None:
-    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", finished)
-    stages = [line for line in done.stdout.splitlines() if line.startswith("stage ")]
+    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", finished)
+    stages = stage_lines(done.stdout)
     assert done.returncode == 0 and len(stages) == 13
     assert all(line.endswith("up to date") for line in stages), done.stdout
-    assert "| ctc_tdnn_phone" in done.stdout
+    assert "| CTC, one pass | test |" in done.stdout
 
 
 def test_a_later_stage_is_refused_after_an_edit(copied: Path) -> None:
-    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--avg", "1", "--stage", "6")
+    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--avg", "1", "--stage", "6")
     assert done.returncode == 2
     assert "stage 5" in done.stdout and "way out" in done.stdout
 
@@ -81,7 +81,7 @@ def test_decodes_an_exported_model_as_the_one_it_was_made_from(
     made = subprocess.run(export, capture_output=True, text=True, cwd=ROOT)
     assert made.returncode == 0, made.stderr
     done = run_recipe(
-        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--am-model", model,
+        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--am-model", model,
         "--am-tokens", copied / "data/lang_phone/tokens.txt",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
@@ -93,7 +93,7 @@ def test_decodes_an_exported_model_as_the_one_it_was_made_from(
 @pytest.mark.parametrize("units", ["char", "bpe_40"])
 def test_other_units_reach_a_graph(copied: Path, units: str) -> None:
     done = run_recipe(
-        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--units", units, "--stop-stage", "4"
+        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--token-type", units, "--stop-stage", "4"
     )
     assert done.returncode == 0, done.stdout
     assert (copied / f"data/graph_{units}/HLG.safetensors").is_file()
@@ -102,7 +102,7 @@ def test_other_units_reach_a_graph(copied: Path, units: str) -> None:
 def test_the_vocabulary_is_cut_where_the_command_line_says_so(copied: Path) -> None:
     words = copied / "data/lang_phone/words.txt"
     before = len(words.read_text().splitlines())
-    options = ("--size", "tiny", "--work-dir", copied, "--stage", "2", "--stop-stage", "2")
+    options = ("--preset", "tiny", "--work-dir", copied, "--stage", "2", "--stop-stage", "2")
     done = run_recipe("mini", "ctc", *options, "--lang-options", "max_words=1")
     assert done.returncode == 0, done.stdout
     assert 5 < len(words.read_text().splitlines()) < before  # train's own words stay

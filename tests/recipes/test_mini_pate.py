@@ -10,11 +10,11 @@ import pytest
 from privasr_k2.fileio import read_json
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.lineage import lineage
-from tests.support.recipe_tools import run_recipe
+from tests.support.recipe_tools import run_recipe, stage_lines
 
 pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 EXP = "exp/pate_char_speaker_utterance/ctc"
-TINY = ("--size", "tiny", "--nj", "1")
+TINY = ("--preset", "tiny", "--nj", "1")
 OPTIONS = ("mini_pate", "pate", *TINY, "--teachers", "3", "--heads", "false", "--vote", "utterance",
            "--score-teachers", "1", "--epsilons", "8", "--mechanisms", "gnmax")  # fmt: skip
 
@@ -24,14 +24,19 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     done = run_recipe(*OPTIONS, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
     text = (tmp_path / EXP).parent.joinpath("RESULTS.md").read_text()
-    for said in (
-        "public only",
-        "not private",
-        "teacher 1 of 3",
-        "GNMax, 3 teachers, epsilon 8",
-        "Synthetic speech",
-    ):
-        assert said in text, said
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / EXP).parent.joinpath("results.jsonl").read_text().splitlines()
+    ]
+    wer = {row["label"]: row for row in rows if row["metric"] == "wer" and row["part"] == "test"}
+    assert {"public only", "not private", "teacher 1 of 3", "GNMax, 3 teachers, epsilon 8"} <= wer.keys()
+    student = wer["GNMax, 3 teachers, epsilon 8"]
+    assert (
+        student["epsilon"] <= 8
+        and student["unit"] == "speaker"
+        and student["person_epsilon"] == student["epsilon"]
+    )
+    assert "Synthetic speech" in text
     sides = read_json(tmp_path / "data/sides_fbank/sides.json")
     people = [set(sides[side]["speakers"]) for side in ("private", "public", "pool")]
     assert all(people) and not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
@@ -46,28 +51,25 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     assert not lineage(tmp_path / EXP / "teachers_3/1", tmp_path).is_covered
     audit = read_json(tmp_path / EXP / "gnmax_3_8/audit.json")
     assert "tied" in audit and json.dumps(audit["tied"])
-    for said in (
-        "## Audits: lower bounds of epsilon",
-        "Whose speech is in which shard?",
-        "Who was in the training?",
-    ):
-        assert said in text, said
+    assert {"audit_lower", "auc"} <= {row["metric"] for row in rows}
 
     again = run_recipe(*OPTIONS, "--work-dir", tmp_path)
-    stages = [line for line in again.stdout.splitlines() if line.startswith("stage ")]
-    assert again.returncode == 0 and all(line.endswith("up to date") for line in stages), again.stdout
+    stages = stage_lines(again.stdout)
+    assert again.returncode == 0 and stages and all(line.endswith("up to date") for line in stages), (
+        again.stdout
+    )
     # The baseline takes the public model over.
     done = run_recipe(
         "mini_pate", "dpsgd", *TINY, "--dpsgd-epsilons", "8", "--audit", "false", "--work-dir", tmp_path
     )
     assert done.returncode == 0, done.stdout
-    assert "stage 4 (public ctc) ... up to date" in done.stdout and "DP-SGD, epsilon 8" in done.stdout
+    assert "public model, ctc ... up to date" in done.stdout and "DP-SGD, epsilon 8" in done.stdout
     assert len(Ledger(tmp_path / "privacy/ledger.json").entries()) == 2
     found = lineage(tmp_path / "exp/dpsgd_char_speaker/ctc/dpsgd_8/am", tmp_path)
     assert found.is_covered and len(found.spent) == 1, list(found.lines())
 
 
-DRY = ("--dry-run", "true", "--size", "tiny")
+DRY = ("--dry-run", "true", "--preset", "tiny")
 
 
 def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
@@ -81,56 +83,65 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         "--epsilons",
         "1 inf",
     )
-    every += ("--vote", "utterance", "--readings", "figures")
+    every += ("--vote", "utterance", "--published-scale", "figures")
     every += ("--mechanisms", "gnmax lnmax confident_gnmax gaussian_posteriors")
     every += ("--sweep-epsilons", "100", "--dpsgd-epsilons", "8 inf")
     every += ("--words", "yes", "--attacks", "white_box black_box")
     done = run_recipe("mini_pate", "pate", *every, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
-    for said in ("student, las confident_gnmax_3_1", "student, rnnt lnmax_2_1_figures", "labels, ctc clean_3",
-                 "posteriors of 2 teachers, ctc", "DP-SGD, ctc_attention, epsilon inf",
-                 "inversion, black_box, las control"):  # fmt: skip
-        assert f"({said})" in done.stdout, said
-    assert "(student, ctc gnmax_3_100)" in done.stdout and "(student, rnnt gnmax_3_100)" not in done.stdout
-    alone = ("--heads", "false", "--self-trained", "false", "--ways", "none")
+    for title in ("student, las/confident_gnmax_3_1", "student, rnnt/lnmax_2_1_figures",
+                  "labels, ctc/clean_3", "posteriors of 2 teachers, ctc",
+                  "DP-SGD, ctc_attention, epsilon inf",
+                  "inversion, black_box, las control"):  # fmt: skip
+        assert f"({title})" in done.stdout, title
+    assert "(student, ctc/gnmax_3_100)" in done.stdout and "(student, rnnt/gnmax_3_100)" not in done.stdout
+    alone = ("--heads", "false", "--self-trained", "false", "--unlabeled-data", "none")
     done = run_recipe("mini_pate", "pate", *alone, *DRY, "--work-dir", tmp_path)
-    assert done.returncode == 0 and "proposes" not in done.stdout and "votes of" not in done.stdout
+    assert (
+        done.returncode == 0
+        and "N-best lists of the pool" not in done.stdout
+        and "votes of" not in done.stdout
+    )
     done = run_recipe("mini_pate", "pate", *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0 and "(250 teachers as heads, ctc)" in done.stdout
-    labels = done.stdout[done.stdout.index("(labels, ctc gnmax_250_8)") :]
-    labels = labels[: labels.index("(labels, ctc lnmax_250_8)")]
+    labels = done.stdout[done.stdout.index("(labels, ctc/gnmax_250_8)") :]
+    labels = labels[: labels.index("(labels, ctc/lnmax_250_8)")]
     assert "exp/e2e_char/ctc/public/am" in labels, labels
-    assert "(student, ctc self_trained)" in done.stdout and "labelled_role" not in done.stdout
+    assert "(student, ctc/self_trained)" in done.stdout
     heads = ("--teachers", "2 3", "--words", "yes", "--per", "true")
     done = run_recipe("mini_pate", "pate", *heads, *DRY, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stdout
     for said in (
-        "who was in which shard? ctc",
+        "membership in shards, ctc",
         "inversion, white_box, ctc teacher_3_1",
         "inversion, white_box, ctc ensemble_3",
-        "decode test, ctc teacher_3_2",
+        "decode test, ctc/teacher_3_2",
     ):
         assert f"({said})" in done.stdout, said
-    tables = done.stdout[done.stdout.index("(the tables)") :]
+    results = done.stdout[done.stdout.index("(results)") :]
     for said in ("gnmax_2_8/audit.json", "membership_models.json", "inversion_white_box/inversion.json"):
-        assert said in tables, said
+        assert said in results, said
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--epsilons", "0"), "--epsilons: expected numbers above 0, or inf, found '0'"),
-        (("--sweep-epsilons", "1 8"), "expected budgets beside those of --epsilons '8 inf'"),
-        (("--teachers", "5 0"), "--teachers: expected whole numbers above 0, found '0'"),
-        (("--threshold", "120"), "--threshold: expected 1 to 100 per cent of the teachers"),
-        (("--mechanisms", "noise"), "--mechanisms: expected out of gnmax lnmax"),
-        (("--models", ""), "--models: expected out of ctc rnnt ctc_attention las, found nothing"),
+        (("--epsilons", "0"), "--epsilons: expected a number above 0"),
+        (("--sweep-epsilons", "1 8"), "--sweep-epsilons: expected epsilons that --epsilons lacks, found 8"),
+        (("--teachers", "5 0"), "--teachers: expected a whole number of at least 1"),
+        (("--threshold", "120"), "--threshold: expected"),
+        (("--threshold", "50"), "--threshold: expected options that change something here"),
+        (("--mechanisms", "noise"), "--mechanisms: expected one of gnmax, lnmax"),
+        (("--models", ""), "--models: expected"),
         (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
-        (("--start", "scratch", "--heads", "true"), "add --heads false"),
-        (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax or lnmax"),
-        (("--vote", "utterance", "--sure", "0.8"), "--vote token"),
-        (("--vote", "utterance", "--candidates", "4"), "add --sure"),
-        (("--units", "phone"), "add --units char"),
+        (("--init", "scratch", "--heads", "true"), "add --heads false"),
+        (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax lnmax"),
+        (
+            ("--vote", "utterance", "--public-threshold", "0.8"),
+            "--public-threshold: expected options that change",
+        ),
+        (("--vote", "utterance", "--top-k", "4"), "--top-k: expected options that change"),
+        (("--token-type", "phone"), "add --token-type char"),
     ],
 )
 def test_what_cannot_be(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
@@ -148,7 +159,7 @@ def test_real_corpora_fit_together(shared_data: Path, tmp_path: Path) -> None:
         ("librispeech", "pate", *private),
         ("librispeech", "dpsgd", *private),
         ("timit", "pate", "--corpus-dir", tmp_path, *public),
-        (f"data:{shared_data}/an4", "pate", "--units", "char", "--feature", "auto"),
+        (f"data:{shared_data}/an4", "pate", "--token-type", "char", "--feature", "auto"),
     ):
         done = run_recipe(*words, *DRY, "--work-dir", tmp_path / "work")
-        assert done.returncode == 0 and "(the tables)" in done.stdout, done.stdout
+        assert done.returncode == 0 and "(results)" in done.stdout, done.stdout

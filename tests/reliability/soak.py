@@ -183,7 +183,7 @@ def run(work: Path, *options: str, file_size: int | None = None) -> subprocess.P
 
     log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
     process = _Logged(
-        [str(ROOT / "run.sh"), "mini", "ctc", "--size", "tiny", "--work-dir", str(work), *options],
+        [str(ROOT / "run.sh"), "mini", "ctc", "--preset", "tiny", "--work-dir", str(work), *options],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,

@@ -38,7 +38,7 @@ def one_message(output: str, *words: str) -> None:
 
 def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
     done = run_recipe(
-        f"data:{corpus}", "ctc", "--work-dir", tmp_path / "work", "--stop-stage", "1", "--size", "tiny"
+        f"data:{corpus}", "ctc", "--work-dir", tmp_path / "work", "--stop-stage", "1", "--preset", "tiny"
     )
     assert done.returncode == 0, done.stdout
 
@@ -50,8 +50,8 @@ def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
         (["--stage"], ["--stage", "a value"]),
         (["--stage", "three"], ["--stage", "a whole number", "three"]),
         (["--dry-run", "maybe"], ["true or false", "maybe"]),
-        (["--size", "large"], ["tiny, demo, small or paper", "large"]),
-        (["--units", "bpe"], ["phone, char or bpe_N", "'bpe'"]),
+        (["--preset", "large"], ["tiny, demo, small or paper", "large"]),
+        (["--token-type", "bpe"], ["phone, char or bpe_N", "'bpe'"]),
         (["--encoder", "lstm"], ["tdnn, blstm or conformer", "'lstm'"]),
         (["--avg", "-3"], ["--avg", "a whole number above 0", "-3"]),
         (["--max-duration", "0"], ["--max-duration", "a number above 0", "'0'"]),
@@ -132,7 +132,7 @@ def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) ->
     shutil.copytree(sound, tmp_path / "sound" / "corpus")
     place = DAMAGES[kind](corpus)
     damaged = contents(corpus)
-    done = run_recipe(f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--size", "tiny")
+    done = run_recipe(f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--preset", "tiny")
     assert done.returncode == 2
     one_message(done.stdout, place)
     assert not (work / "data/manifests").exists()
@@ -141,7 +141,7 @@ def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) ->
 
 def test_a_corpus_damaged_later_leaves_earlier_outputs(corpus: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    arguments = (f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--size", "tiny")
+    arguments = (f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--preset", "tiny")
     assert run_recipe(*arguments).returncode == 0
     before = contents(work / "data")
     truncate_audio(corpus)
@@ -165,7 +165,7 @@ def test_lexicon_without_the_words(corpus: Path, tmp_path: Path) -> None:
         lexicon,
         "--stop-stage",
         "2",
-        "--size",
+        "--preset",
         "tiny",
     )
     assert done.returncode == 2
@@ -182,7 +182,7 @@ def test_arpa_with_a_broken_line(copied: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.arpa"
     broken.write_text("\n".join(text) + "\n")
     before = contents(copied)
-    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--arpa", broken)
+    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--arpa", broken)
     assert done.returncode == 2
     one_message(done.stdout, f"broken.arpa:{number + 1}")
     assert contents(copied) == before
@@ -197,7 +197,7 @@ def test_full_disk(stage: int, folder: str, copied: Path) -> None:
 
     before = contents(copied / folder)
     done = run_recipe(
-        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--force", "true", "--stage", str(stage),
+        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--force", "true", "--stage", str(stage),
         "--stop-stage", str(stage), preexec_fn=small_files,
     )  # fmt: skip
     assert done.returncode == 2, done.stdout
@@ -213,7 +213,7 @@ def test_read_only_folder(copied: Path) -> None:
         if path != Path("/") and path.stat().st_mode & 0o5 != 0o5 and str(path).startswith("/tmp/"):
             path.chmod(path.stat().st_mode | 0o5)
     before = contents(copied)
-    arguments = ("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--stage", "9", "--force", "true")
+    arguments = ("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--stage", "9", "--force", "true")
     environment = {**os.environ, "HOME": "/nonexistent"}
     done = run_recipe(*arguments, user=NOBODY, group=NOBODY, extra_groups=[], env=environment)
     assert done.returncode == 2, done.stdout

@@ -90,7 +90,7 @@ def test_verify_finds_it_in_every_kind_of_output(copied: Path) -> None:
         whole, stat = file.read_bytes(), file.stat()
         flip(file, rng)
         done = run_recipe(
-            "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--dry-run", "true", "--verify", "true"
+            "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--dry-run", "true", "--verify", "true"
         )
         assert f"{output} was changed after it was written" in done.stdout, (file, done.stdout)
         file.write_bytes(whole)
@@ -101,7 +101,7 @@ def test_a_flip_that_changes_the_time_of_the_file_needs_no_verify(copied: Path) 
     rng = random.Random(4)
     named = f"{EXP}/weights.json"
     flip(copied / named, rng, silently=False)
-    done = run_recipe("mini", "ctc", "--size", "tiny", "--work-dir", copied, "--dry-run", "true")
+    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--dry-run", "true")
     assert f"{named} was changed after it was written" in done.stdout
 
 
@@ -114,7 +114,7 @@ def test_who_reads_it_unseen_has_a_clear_error_or_none(name: str, copied: Path) 
     before = contents(copied)
     stage = str(READ_BY[name])
     done = run_recipe(
-        "mini", "ctc", "--size", "tiny", "--work-dir", copied, "--force", "true", "--stage", stage,
+        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--force", "true", "--stage", stage,
         "--stop-stage", stage,
     )  # fmt: skip
     assert "Traceback" not in done.stdout, done.stdout

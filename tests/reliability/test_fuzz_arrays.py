@@ -43,10 +43,11 @@ LISTS = NbestLists(
 NUMBERS = WordNumbers({"a": 1, "b": 2}, 3, 0, (0,), None)
 RELEASE = FmpReleaseConfig(
     data="mini/test", unit="user", mechanism="discrete_gaussian", strategy="increments", rounds=2,
-    max_rounds=1, bound=20.0, sigma=1.0, decay=1.0, epsilon=4.0, delta=1e-5,
+    max_rounds=1, bound=20.0, kernel_bandwidth=1.0, decay=1.0, epsilon=4.0, delta=1e-5,
 )  # fmt: skip
 PUBLISHED = PublishedConfig(
-    data="mini/test", unit="user", rounds=2, sigma=1.0, decay=1.0, prior_words=1.0, epsilon=1.0, words=7.0,
+    data="mini/test", unit="user", rounds=2, kernel_bandwidth=1.0, decay=1.0, prior_words=1.0, epsilon=1.0,
+    words=7.0,
     delta=1e-5,
 )  # fmt: skip
 LATTICE = Lattice(

@@ -17,7 +17,7 @@ NUM_KILLS = 6
 def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None:
     draw = np.random.default_rng()  # other moments every time; those of a failure are printed
     work, times = tmp_path / "work", []
-    command = ("mini", "ctc", "--size", "tiny", "--work-dir", work)
+    command = ("mini", "ctc", "--preset", "tiny", "--work-dir", work)
     longest = sum(stage_seconds(finished).values())
     while len(times) < NUM_KILLS:
         seconds = float(draw.uniform(0.5, 0.5 * longest))
@@ -34,7 +34,7 @@ def test_killed_anywhere_and_run_again(finished: Path, tmp_path: Path) -> None:
 
 def test_training_killed_in_the_middle(finished: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    command = ("mini", "ctc", "--size", "tiny", "--work-dir", work)
+    command = ("mini", "ctc", "--preset", "tiny", "--work-dir", work)
     assert run_recipe(*command, "--stop-stage", "4").returncode == 0
     epochs = work / EXP / "am/train_log.jsonl"
     for number in (2, 5):

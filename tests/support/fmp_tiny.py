@@ -15,12 +15,12 @@ WORDS = tuple("abcdefgh")
 NUMBERS = WordNumbers({word: place + 1 for place, word in enumerate(WORDS)}, 9, 0, (0,), None)
 CACHES = CacheConfig(
     rounds=2,
-    sigma=1.0,
+    kernel_bandwidth=1.0,
     normalized_kernel=False,
     prior_words=2.0,
     decay=1.0,
     refresh="round",
-    client_rate=1.0,
+    client_fraction=1.0,
     seed=1,
 )
 

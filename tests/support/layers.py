@@ -13,7 +13,6 @@ PACKAGE = ROOT / "privasr_k2"
 LAYERS = {
     **dict.fromkeys(["errors", "fileio", "config", "constraints", "sections", "randomness", "compat"], 0),
     **dict.fromkeys(["environment", "ragged", "recipe", "plugins"], 0),
-    "plugins": 0,
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
     **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
     "graph": 3,

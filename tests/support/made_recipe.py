@@ -18,6 +18,7 @@ from privasr_k2.report.layout import Layout
 from privasr_k2.report.measures import Context
 from privasr_k2.report.results import Origin, Row, collect
 from privasr_k2.scoring.corpus_info import CorpusInfo
+from tests.support.conf import section
 from tests.support.made_scores import write_score
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -32,7 +33,7 @@ def hyps(wrong: int, text: str = "x b c d") -> dict[str, str]:
 
 def layout(name: str, *values: str) -> Layout:
     """A layout of ``conf/reports``."""
-    return config.load(Layout, [CONF / "report.yaml", CONF / "reports" / f"{name}.yaml"], values)
+    return config.load(Layout, [section("report"), CONF / "reports" / f"{name}.yaml"], values)
 
 
 def context(systems: Sequence[System], *tests: str) -> Context:

@@ -1,4 +1,4 @@
-"""Folders as ``score`` writes them, from references and hypotheses as text."""
+"""Folders as ``wer`` writes them, from references and hypotheses as text."""
 
 from __future__ import annotations
 

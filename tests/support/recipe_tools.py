@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -45,6 +46,11 @@ def run_and_kill(seconds: float, *arguments: str | Path, when: Callable[[], bool
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return True
+
+
+def stage_lines(text: str) -> list[str]:
+    """The lines of a run that count stages."""
+    return [line for line in text.splitlines() if re.match(r"\[\d+/\d+\] ", line)]
 
 
 def transcripts(work: Path, role: str = "test") -> dict[str, list[tuple[str, float]]]:

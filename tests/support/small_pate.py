@@ -14,7 +14,7 @@ from privasr_k2.am.checkpoints import save_model
 from privasr_k2.am.kinds import new_model
 from privasr_k2.fileio import write_json
 from privasr_k2.pate.mechanisms import MechanismConfig
-from privasr_k2.pate.proposals import Proposals
+from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.shards import Shards
 from privasr_k2.pate.votes import Votes
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, write_nbest
@@ -80,25 +80,25 @@ def write_shards_file(folder: Path, teachers: int) -> None:
     write_json(folder / "shards.json", {**told, "roster": roster})
 
 
-def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, Proposals]:
+def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypotheses]:
     """Votes for the hypotheses of utterances u0, u1, ..., and what was voted for."""
     ids = tuple(f"u{number}" for number in range(len(rows)))
     words = {name: tuple(f"{name} w{n}" for n in range(len(row))) for name, row in zip(ids, rows)}
-    proposals = Proposals(words, {}, {name: float(n) for n, name in enumerate(ids)}, ())
+    hypotheses = NbestHypotheses(words, {}, {name: float(n) for n, name in enumerate(ids)}, ())
     values: dict[str, Any] = dict(
         vote="utterance", of="votes", teachers=sum(rows[0]), unit="speaker", units=90, max_hyps=8,
         largest_weight=1.0, step=1.0, tokens=(), ids=ids, splits=np.arange(len(rows) + 1),
         sizes=np.array([len(row) for row in rows]), counts=np.concatenate([np.array(row) for row in rows]),
-        digests=((ids, proposals.digest(ids)),),
+        digests=((ids, hypotheses.digest(ids)),),
     )  # fmt: skip
-    return Votes(**{**values, **changes}), proposals
+    return Votes(**{**values, **changes}), hypotheses
 
 
 def mechanism(cls: type[Any] = MechanismConfig, **changes: Any) -> Any:
     """A configuration with some values changed."""
     values: dict[str, Any] = dict(
-        data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, epsilon_means="exact", noise=4.0,
-        answers=0, most_noise=0.0, least=0, asked=0, threshold=6.0, threshold_ratio=1.5,
+        data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, published_scale="none", noise=4.0,
+        max_answers=0, max_sigma=0.0, min_answers=0, max_queries=0, threshold=6.0, threshold_ratio=1.5,
     )  # fmt: skip
     if cls is not MechanismConfig:
         values |= {"order": "random", "seed": 1}

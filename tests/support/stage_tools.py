@@ -98,6 +98,29 @@ def clone(folder: Path, corpora: dict[str, str]) -> Path:
     return folder
 
 
+#: A corpus of ``egs/`` for :func:`clone`.
+CORPUS = """\
+description: a corpus for tests
+options: {corpus_dir: corpus}
+own_options: {users: number of users}
+"""
+
+
+def run(root: Path, *words: str, code: int = 0, cwd: Path | None = None) -> str:
+    """Run ./run.sh; both outputs together."""
+    done = subprocess.run(
+        [root / "run.sh", *words],
+        cwd=cwd or root,
+        env={**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == code, text
+    assert "Traceback" not in text, text
+    return text
+
+
 @dataclass
 class Tree:
     """A work folder with the verb ``./copy`` and a list of declared stages."""

@@ -1,7 +1,7 @@
-"""Attack a training by DP-SGD: do units show that send a mark?
+"""Audit DP-SGD by canaries.
 
-Trains three times by the code of train_dpsgd and with its flags: as it is, with the noise divided, which must
-exceed the claim, and with next to none.
+The audit trains three times with the code and the flags of train_dpsgd: with its noise, with the noise
+divided, and with almost none. The second must exceed the claim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def audit(args: argparse.Namespace) -> None:
     """Attack and write ``args.out_audit``."""
     import torch
 
-    from privasr_k2.attack.settings import MarkAuditConfig
+    from privasr_k2.attack.settings import CanaryAuditConfig
     from privasr_k2.attack.vote_audit import audit_lines
     from privasr_k2.dpsgd.settings import DpSgdConfig, noise_multiplier, spending
     from privasr_k2.dpsgd.train import read_inputs
@@ -34,15 +34,15 @@ def audit(args: argparse.Namespace) -> None:
     from privasr_k2.dpsgd.units import Unit
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.privacy.accounting import account
-    from privasr_k2.privacy.audit.marks import audit_marks
+    from privasr_k2.privacy.audit.canaries import audit_canaries
     from privasr_k2.privacy.streams import Drawn
+    from privasr_k2.training.canaries import CanaryGradients
     from privasr_k2.training.distributed import choose_device
-    from privasr_k2.training.marks import Marks
 
     @dataclasses.dataclass(frozen=True)
-    class Audited(MarkAuditConfig, DpSgdConfig):
+    class Audited(CanaryAuditConfig, DpSgdConfig):
         def __post_init__(self) -> None:
-            MarkAuditConfig.__post_init__(self)
+            CanaryAuditConfig.__post_init__(self)
             DpSgdConfig.__post_init__(self)
 
     torch.set_num_threads(args.num_jobs)
@@ -60,9 +60,9 @@ def audit(args: argparse.Namespace) -> None:
         return Trainer(copy.deepcopy(inputs.model).to(device), data, config, noise * share)
 
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
-        marks = Marks(inside.tolist(), size, 2.0 * (config.clip or 0.0))
-        units = sorted([*real, *(Unit(name, ()) for name in marks)], key=lambda unit: unit.name)
-        trainer = trainer_of(PrivateData(units, speech, marks), share)
+        canaries = CanaryGradients(inside.tolist(), size, 2.0 * (config.clip or 0.0))
+        units = sorted([*real, *(Unit(name, ()) for name in canaries)], key=lambda unit: unit.name)
+        trainer = trainer_of(PrivateData(units, speech, canaries), share)
         places, total = torch.from_numpy(coordinates).to(device), torch.zeros(len(coordinates), device=device)
         for one in trainer.steps(Drawn("batches", None), 0):
             total += one.gradient[places]
@@ -71,7 +71,7 @@ def audit(args: argparse.Namespace) -> None:
     size = sum(one.numel() for one in trainer_of(PrivateData([], speech), 1.0).trained.values())
     claimed = spending(config, len(inputs.data.units) + config.marks, noise)
     epsilon = account(claimed.event, claimed.relation, claimed.delta).value
-    found = audit_marks(
+    found = audit_canaries(
         run, size=size, claimed_epsilon=epsilon, delta=config.delta, seed=config.seed, config=config
     )
     write_json(args.out_audit, {"unit": config.unit, "noise_multiplier": noise, **found})

@@ -26,7 +26,7 @@ def audit(args: argparse.Namespace) -> None:
     from privasr_k2.federated.clients import read_clients
     from privasr_k2.federated.fedlm import Federation, chosen_parameters, rounds
     from privasr_k2.federated.fedlm_tuning import read_rates
-    from privasr_k2.federated.train import open_start
+    from privasr_k2.federated.train import load_initial
     from privasr_k2.federated.weighting import prepare
     from privasr_k2.lm.neural.files import load_lm
     from privasr_k2.lm.neural.scoring import NeuralScorer
@@ -51,8 +51,8 @@ def audit(args: argparse.Namespace) -> None:
     with join(args.device) as process:
 
         def make_trainer() -> LocalTrainer:
-            begin_with = {"start": config.start, "trained": config.trained, "seed": config.seed}
-            model = open_start(args.in_init, **begin_with)[0].to(process.device)
+            begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
+            model = load_initial(args.in_init, **begin_with)[0].to(process.device)
             return LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
 
         found = {}

@@ -46,8 +46,8 @@ def audit(args: argparse.Namespace) -> None:
         for line in audit.lines():
             log.info("%s: %s", name, line)
     caches = CacheConfig(
-        rounds=config.rounds, sigma=config.sigma, normalized_kernel=False, prior_words=0.0,
-        decay=config.decay, refresh="round", client_rate=1.0, seed=0,
+        rounds=config.rounds, kernel_bandwidth=config.kernel_bandwidth, normalized_kernel=False,
+        prior_words=0.0, decay=config.decay, refresh="round", client_fraction=1.0, seed=0,
     )  # fmt: skip
     worth = published_worth(spoken, caches, config.epsilon, config.delta, config.unit)
     found["published"] = {"called": config.epsilon, **{kind: eps.value for kind, eps in worth.items()}}

@@ -31,26 +31,26 @@ log = logging.getLogger(__name__)
 _HARDLY_ANY = 1e-6
 
 
-def event_of(told: Mapping[str, Any], asked: int, answers: int) -> Event:
-    """Return the event of a number of answers, with the values of ``labels.json``."""
+def event_of(summary: Mapping[str, Any], asked: int, answers: int) -> Event:
+    """The privacy event of ``answers`` answers, by the settings in ``labels.json``."""
     from privasr_k2.privacy.pate.mechanisms import Amounts, mechanism
 
-    amounts = Amounts(float(told["noise"]), answers, asked, told["threshold_noise"])
-    return mechanism(told["mechanism"]).event(amounts)
+    amounts = Amounts(float(summary["noise"]), answers, asked, summary["threshold_noise"])
+    return mechanism(summary["mechanism"]).event(amounts)
 
 
 def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
     """(Q,) labels of (Q, C) votes by the release's own code, with a share of the noise."""
     import numpy as np
 
-    from privasr_k2.pate.answers import noisy_posteriors, noisy_winners, winners
+    from privasr_k2.pate.noisy_answers import noisy_posteriors, noisy_winners, winners
     from privasr_k2.privacy.pate.mechanisms import POSTERIORS, mechanism
     from privasr_k2.randomness import new_secret, noise_stream
 
     share, sizes = max(share, _HARDLY_ANY), np.full(len(votes), votes.shape[1])
     noised = replace(
         setting, noise=setting.noise * share, threshold_noise=setting.threshold_noise * share,
-        answers=len(votes), asked=len(votes),
+        max_answers=len(votes), max_queries=len(votes),
     )  # fmt: skip
     secret = noise_stream(new_secret(), "audit")
     if mechanism(setting.mechanism).aggregates == POSTERIORS:
@@ -64,31 +64,23 @@ def audit(args: argparse.Namespace) -> None:
     from privasr_k2.pate.mechanisms import RELATION, Setting
     from privasr_k2.privacy.pate.mechanisms import mechanism
 
-    config, place = cli.load(VoteAuditConfig, args), args.in_labels / "labels.json"
-    told = read_json(place)
-    if told.get("epsilon") is None:
-        raise DataError(place, "labels with a claim", "none", "audit a release with noise")
-    attack = AUDITS[mechanism(told["mechanism"]).audit]
-    asked, answers = told["votes_planned"]["asked"], told["votes_planned"]["answered"]
-    whole = event_of(told, asked, answers)
-    setting = Setting(
-        told["mechanism"],
-        told["noise"],
-        told["threshold"],
-        told["threshold_noise"],
-        asked,
-        answers,
-        whole,
-        None,
-    )
-    claim = VoteClaim(event_of(told, 1, 1), whole, answers, told["epsilon"]["delta"], RELATION)
-    pairs, needed = {"tied": neighbours(told["teachers"])}, math.ceil(setting.threshold)
-    if told["teachers"] / 2 + 1 <= needed <= told["teachers"]:
-        pairs["at_threshold"] = neighbours(told["teachers"], threshold=needed)
-    found = {key: told[key] for key in ("mechanism", "vote", "unit", "teachers", "noise")}
+    config, about = cli.load(VoteAuditConfig, args), args.in_labels / "labels.json"
+    summary = read_json(about)
+    if summary.get("epsilon") is None:
+        raise DataError(about, "labels with a claim", "none", "audit a release with noise")
+    attack = AUDITS[mechanism(summary["mechanism"]).audit]
+    asked, answers = summary["votes_planned"]["asked"], summary["votes_planned"]["answered"]
+    whole = event_of(summary, asked, answers)
+    known = {key: summary[key] for key in ("mechanism", "noise", "threshold", "threshold_noise")}
+    setting = Setting(**known, max_queries=asked, max_answers=answers, event=whole, epsilon=None)
+    claim = VoteClaim(event_of(summary, 1, 1), whole, answers, summary["epsilon"]["delta"], RELATION)
+    pairs, needed = {"tied": neighbours(summary["teachers"])}, math.ceil(setting.threshold)
+    if summary["teachers"] / 2 + 1 <= needed <= summary["teachers"]:
+        pairs["at_threshold"] = neighbours(summary["teachers"], threshold=needed)
+    results = {key: summary[key] for key in ("mechanism", "vote", "unit", "teachers", "noise")}
     for name, pair in pairs.items():
-        found[name] = attack(lambda votes, share: answer(setting, votes, share), pair, claim, config)
+        results[name] = attack(lambda votes, share: answer(setting, votes, share), pair, claim, config)
         for what in ("one_answer", "whole_release"):
-            for line in audit_lines(f"{name}, {what}".replace("_", " "), found[name][what]):
+            for line in audit_lines(f"{name}, {what}".replace("_", " "), results[name][what]):
                 log.info(line)
-    write_json(args.out_audit, found)
+    write_json(args.out_audit, results)

@@ -100,9 +100,9 @@ class Batches:
         else:
             generator = stream(self._seed, "sentences", number)
             shuffled = group_by_length(self.text.lengths, self._max_words, generator.permutation(order))
-            groups = [shuffled[place] for place in generator.permutation(len(shuffled))]
+            groups = [shuffled[index] for index in generator.permutation(len(shuffled))]
         missing = -len(groups) % self._world_size
-        return groups + [groups[place % len(groups)] for place in range(missing)]
+        return groups + [groups[index % len(groups)] for index in range(missing)]
 
 
 def choose_sentences(lengths: np.ndarray, limit: int, seed: int) -> np.ndarray:

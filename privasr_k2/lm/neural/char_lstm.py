@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import MinLen
 from torch import Tensor, nn
 
+from privasr_k2.constraints import Checked, Count, Natural, ShareBelowOne
 from privasr_k2.lm.neural.kinds import KINDS, Kind, NeuralLmConfig, Spec
-from privasr_k2.lm.neural.lstm import Recurrent, RecurrentLm, check_sizes
+from privasr_k2.lm.neural.lstm import Recurrent, RecurrentLm
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output
 from privasr_k2.lm.neural.vocabulary import SYMBOLS
 
 
 @dataclass(frozen=True)
-class CharLstmConfig:
+class CharLstmConfig(Checked):
     """Numbers of a character-aware LSTM.
 
     Attributes:
@@ -33,24 +36,22 @@ class CharLstmConfig:
         dim, layers, dropout: of the LSTM.
     """
 
-    char_dim: int
-    widths: list[int]
-    filters: list[int]
-    highway_layers: int
-    max_chars: int
-    dim: int
-    layers: int
-    dropout: float
+    char_dim: Count
+    widths: Annotated[list[Count], MinLen(1)]
+    filters: list[Count]
+    highway_layers: Natural
+    max_chars: Count
+    dim: Count
+    layers: Count
+    dropout: ShareBelowOne
 
     def __post_init__(self) -> None:
-        check_sizes(self, "char_dim", "max_chars", "dim", "layers")
-        if not self.widths or len(self.widths) != len(self.filters) or min(*self.widths, *self.filters) < 1:
+        super().__post_init__()
+        if len(self.widths) != len(self.filters):
             raise ValueError(
-                "network.widths and network.filters must be lists of one length and of numbers above 0, "
+                "network.widths and network.filters must be lists of one length, "
                 f"got {self.widths} and {self.filters}"
             )
-        if self.highway_layers < 0:
-            raise ValueError(f"network.highway_layers must not be below 0, got {self.highway_layers}")
 
 
 def spell(symbols: Sequence[str], max_chars: int) -> tuple[Tensor, Tensor, int]:
@@ -68,7 +69,7 @@ def spell(symbols: Sequence[str], max_chars: int) -> tuple[Tensor, Tensor, int]:
     plain = sorted({character for word in words for character in word} - set(SYMBOLS))
     numbers = {character: number for number, character in enumerate((*SYMBOLS, *plain), start=3)}
     spelled = [torch.tensor([1, *(numbers[character] for character in word), 2]) for word in words]
-    lengths = torch.tensor([len(one) for one in spelled])
+    lengths = torch.tensor([len(characters) for characters in spelled])
     return nn.utils.rnn.pad_sequence(spelled, batch_first=True), lengths, len(numbers) + 3
 
 
@@ -125,19 +126,19 @@ class CharLstmLm(RecurrentLm):
         longest = int(lengths.max()) if len(words) else 0
         x = self.character(self.characters[words, :longest]).transpose(1, 2)  # (W, char_dim, L)
         x = nn.functional.pad(x, (0, max(0, widest - longest)))
-        found = []
+        vectors = []
         for convolution in self.convolutions:
             y = torch.tanh(convolution(x))  # (W, filters, windows)
             windows = torch.arange(y.size(2), device=y.device)
             last = (lengths - convolution.kernel_size[0]).clamp(min=0).unsqueeze(1)
             outside = (windows > last).unsqueeze(1)  # (W, 1, windows)
-            found.append(y.masked_fill(outside, -1.0).amax(dim=2))  # no tanh is below -1
-        return self.highway(torch.cat(found, dim=1))
+            vectors.append(y.masked_fill(outside, -1.0).amax(dim=2))  # no tanh is below -1
+        return self.highway(torch.cat(vectors, dim=1))
 
 
 @dataclass(frozen=True)
 class CharLstmLmConfig(NeuralLmConfig):
-    """``conf/lm_char_lstm.yaml``."""
+    """``conf/common.yaml#lm_char_lstm``."""
 
     network: CharLstmConfig
 

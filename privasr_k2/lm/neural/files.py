@@ -63,12 +63,12 @@ def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralL
     unties = saved.output.tied and not spec.output.tied
     spec = replace(spec, untied=unties or (saved.untied and not spec.output.tied))
     model, vocabulary = _filled(folder, spec, unties=unties)
-    wanted, found = set(words) - NO_WORDS, set(vocabulary.words)
-    if differing := sorted(wanted ^ found):
+    wanted, known = set(words) - NO_WORDS, set(vocabulary.words)
+    if differing := sorted(wanted ^ known):
         raise DataError(
             folder / WORDS,
             f"the {len(wanted)} words of the lang folder",
-            f"{len(found)}; {len(differing)} are in one of them only, {differing[0]!r} among them",
+            f"{len(known)}; {len(differing)} are in one of them only, {differing[0]!r} among them",
             "train the first model with the same lang folder",
         )
     return model, vocabulary, spec

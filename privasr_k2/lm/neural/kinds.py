@@ -10,15 +10,16 @@ import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from privasr_k2 import config as configuration
+from privasr_k2.constraints import Count, Natural, one_of
 from privasr_k2.lm.neural.model import NeuralLm
 from privasr_k2.lm.neural.softmax import OutputConfig
 from privasr_k2.lm.neural.vocabulary import Vocabulary
-from privasr_k2.lm.train import check_text
+from privasr_k2.lm.train import TEXTS
 from privasr_k2.plugins import Registry
 from privasr_k2.randomness import derive_seed
 from privasr_k2.training.task import TrainerConfig
@@ -26,7 +27,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class NeuralLmConfig(TrainerConfig):
-    """What ``conf/lm_<kind>.yaml`` holds besides the network.
+    """The settings of section ``lm_<kind>`` besides the network.
 
     Attributes:
         kind: one of :data:`KINDS`.
@@ -39,32 +40,26 @@ class NeuralLmConfig(TrainerConfig):
 
     kind: str
     output: OutputConfig
-    trained: str
-    text: str
-    train_repeat: int
-    max_text_words: int
-    max_words: int
+    trained: Annotated[str, one_of("all", "output")]
+    text: Annotated[str, one_of(*TEXTS)]
+    train_repeat: Count
+    max_text_words: Natural
+    max_words: Count
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kind not in KINDS or not isinstance(self, KINDS[self.kind].config):
             raise ValueError(f"kind must be that of the configuration's file, got {self.kind!r}")
-        if self.trained not in ("all", "output"):
-            raise ValueError(f"trained must be all or output, got {self.trained!r}")
         if self.trained == "output" and self.output.tied:
             raise ValueError(
                 "trained=output needs output.tied=false, because tied vectors are read as well: set it, and "
                 "a tied model of --in-init goes on with a copy of them to read"
             )
-        check_text(self)
-        for name, least in {"max_words": 1, "max_text_words": 0}.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What every ``model.yaml`` holds; with ``words.txt`` it is what is needed to build the model again.
+    """The content of ``model.yaml``; with ``words.txt`` it suffices to build the model again.
 
     Attributes:
         kind, output: as in :class:`NeuralLmConfig`.
@@ -107,11 +102,11 @@ def kind_of(files: Iterable[Path]) -> Kind:
     Raises:
         ConfigError: none of them names one of :data:`KINDS`.
     """
-    return KINDS[configuration.named_kind(files, KINDS.names(), "conf/lm_lstm.yaml")]
+    return KINDS[configuration.named_kind(files, KINDS.names(), "conf/common.yaml#lm_lstm")]
 
 
 def spec_of(config: NeuralLmConfig) -> Spec:
-    """What of a configuration the model's form depends on."""
+    """The settings that the model's form depends on."""
     return KINDS[config.kind].spec(config.kind, config.output, config.network)  # type: ignore[attr-defined]
 
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from privasr_k2.constraints import Checked, Count, ShareBelowOne
 from privasr_k2.lm.neural.kinds import KINDS, Kind, NeuralLmConfig, Spec
 from privasr_k2.lm.neural.model import NeuralLm, State
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 
 @dataclass(frozen=True)
-class LstmConfig:
+class LstmConfig(Checked):
     """Numbers of a word LSTM.
 
     Attributes:
@@ -30,22 +30,10 @@ class LstmConfig:
         dropout: share of values dropped before, between and after the layers, in [0, 1).
     """
 
-    embedding_dim: int
-    dim: int
-    layers: int
-    dropout: float
-
-    def __post_init__(self) -> None:
-        check_sizes(self, "embedding_dim", "dim", "layers")
-
-
-def check_sizes(config: Any, *names: str) -> None:
-    """Refuse sizes below 1, and a ``dropout`` outside [0, 1)."""
-    for name in names:
-        if getattr(config, name) < 1:
-            raise ValueError(f"network.{name} must be at least 1, got {getattr(config, name)}")
-    if not 0 <= config.dropout < 1:
-        raise ValueError(f"network.dropout must be in [0, 1), got {config.dropout}")
+    embedding_dim: Count
+    dim: Count
+    layers: Count
+    dropout: ShareBelowOne
 
 
 class Recurrent(nn.Module):
@@ -69,7 +57,7 @@ class Recurrent(nn.Module):
         return self.dropout(hidden), State(tuple(tensor.transpose(0, 1) for tensor in after))
 
     def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """What a layer's gates get from its inputs (N, E): (N, 4 D), biases included."""
+        """The part of a layer's gates that comes from its inputs (N, E): (N, 4 D), biases included."""
         part = {name: getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "bias_ih", "bias_hh")}
         return functional.linear(self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"])
 
@@ -90,7 +78,7 @@ class Recurrent(nn.Module):
 
 
 class RecurrentLm(NeuralLm):
-    """What LSTM models share, however a word becomes a vector."""
+    """The shared part of LSTM models, whichever embeds words."""
 
     recurrent: Recurrent
     project: nn.Module
@@ -144,7 +132,7 @@ class LstmLm(RecurrentLm):
 
 @dataclass(frozen=True)
 class LstmLmConfig(NeuralLmConfig):
-    """``conf/lm_lstm.yaml``."""
+    """``conf/common.yaml#lm_lstm``."""
 
     network: LstmConfig
 

@@ -1,4 +1,4 @@
-"""What every neural language model can do, whichever network stands between its words and its outputs.
+"""The interface of all neural language models, whichever network is between words and outputs.
 
 A sentence ``w_1 ... w_n`` is read as ``<s> w_1 ... w_n`` and predicted as ``w_1 ... w_n </s>``: U = n + 1
 positions. Sentences know nothing of each other.
@@ -24,7 +24,7 @@ from privasr_k2.lm.neural.softmax import Output
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a network remembers of N prefixes.
+    """The states of a network after N prefixes.
 
     Attributes:
         tensors: each (N, S, ...); what S counts is the network's affair, and may differ between states.
@@ -102,11 +102,11 @@ class NeuralLm(nn.Module, abc.ABC):
         return self.read(self.step_inputs(different)[places], state)
 
     def step_inputs(self, words: Tensor) -> Tensor:
-        """What :meth:`read` needs of ``words`` (M,) int64, the same wherever they are read: (M, ...)."""
+        """The inputs of :meth:`read` for ``words`` (M,) int64, independent of their position: (M, ...)."""
         return self.embed(words)
 
     def read(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
-        """As :meth:`step`, from the :meth:`step_inputs` of each prefix's next word: (N, ...)."""
+        """Read one more word of N prefixes, as :meth:`step` from :meth:`step_inputs` (N, ...)."""
         hidden, state = self.advance(inputs.unsqueeze(1), state)
         return hidden.squeeze(1), state
 
@@ -134,5 +134,5 @@ class NeuralLm(nn.Module, abc.ABC):
         return found.new_zeros(targets.shape).masked_scatter(valid, found)
 
     def forward(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """As :meth:`target_log_probs`: what training minimizes."""
+        """The log-probabilities whose negative mean training minimizes, as :meth:`target_log_probs`."""
         return self.target_log_probs(inputs, targets, lengths)

@@ -51,7 +51,7 @@ class NeuralScorer:
         """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other."""
         text = self.vocabulary.encode(sentences)
         ends = np.cumsum(text.lengths)
-        found = np.zeros(int(text.lengths.sum()))
+        values = np.zeros(int(text.lengths.sum()))
         with _scoring(self.model):
             done = 0
             for group in group_by_length(text.lengths, BATCH_POSITIONS, np.arange(len(text))):
@@ -62,8 +62,8 @@ class NeuralScorer:
                 columns = np.arange(log_probs.shape[1])
                 valid = columns < text.lengths[group][:, None]
                 places = (ends - text.lengths)[group][:, None] + columns
-                found[places[valid]] = log_probs[valid]
-        return found
+                values[places[valid]] = log_probs[valid]
+        return values
 
     def score_sentences(self, sentences: Sequence[Sentence]) -> np.ndarray:
         """Natural log P(words, end) of every sentence, (S,) float64, in padded batches."""
@@ -74,7 +74,7 @@ class NeuralScorer:
     def nbest_token_log_probs(
         self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
     ) -> np.ndarray:
-        """As :meth:`token_log_probs` of all hypotheses, each distinct prefix evaluated once.
+        """Log-probabilities of the tokens of all hypotheses, each distinct prefix evaluated once.
 
         Args:
             nbests: N-best lists of words; lists and hypotheses may be empty.
@@ -87,12 +87,12 @@ class NeuralScorer:
         text = self.vocabulary.encode([hyp for nbest in nbests for hyp in nbest])
         ends = np.cumsum([len(nbest) for nbest in nbests], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(text.lengths)])  # of each hypothesis's positions
-        found = np.zeros(int(starts[-1]))
+        values = np.zeros(int(starts[-1]))
         with _scoring(self.model):
             for first, last in self._blocks(text, ends, max_numbers):
                 if last > first:
-                    found[starts[first] : starts[last]] = self._score_tree(text, np.arange(first, last))
-        return found
+                    values[starts[first] : starts[last]] = self._score_tree(text, np.arange(first, last))
+        return values
 
     def score_with_shared_prefixes(
         self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
@@ -132,13 +132,13 @@ class NeuralScorer:
         tree = build_tree(text.padded(hyps), text.lengths[hyps])
         different, kinds = np.unique(tree.words, return_inverse=True)
         inputs, kinds = model.step_inputs(self._tensor(different)), self._tensor(kinds)
-        parents, found = self._tensor(tree.parents), []
+        parents, blocks = self._tensor(tree.parents), []
         state = model.initial_state(1)
         for start, end in pairwise(tree.starts.tolist()):
             hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
-            found.append(hidden)
+            blocks.append(hidden)
         log_probs = model.output.target_log_probs(
-            torch.cat(found), self._tensor(tree.edge_words), self._tensor(tree.edge_nodes)
+            torch.cat(blocks), self._tensor(tree.edge_words), self._tensor(tree.edge_nodes)
         )
         return log_probs.cpu().double().numpy()[tree.edges[tree.order]]
 

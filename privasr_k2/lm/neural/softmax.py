@@ -15,17 +15,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional
+
+from privasr_k2.constraints import Checked, one_of
 
 #: Scores of outputs that are held at once when nothing is learned: 64 MB.
 MAX_SCORES = 1 << 24
 
 
 @dataclass(frozen=True)
-class OutputConfig:
+class OutputConfig(Checked):
     """How words are predicted.
 
     Attributes:
@@ -36,19 +40,16 @@ class OutputConfig:
         tied: words are read as the vectors that predict them.
     """
 
-    softmax: str
+    softmax: Annotated[str, one_of("full", "adaptive")]
     cutoffs: list[int]
-    reduction: float
+    reduction: Annotated[float, Ge(1)]
     tied: bool
 
     def __post_init__(self) -> None:
-        if self.softmax not in ("full", "adaptive"):
-            raise ValueError(f"output.softmax must be full or adaptive, got {self.softmax!r}")
+        super().__post_init__()
         rising = all(a < b for a, b in pairwise([0, *self.cutoffs]))
         if self.softmax == "adaptive" and (not self.cutoffs or not rising):
             raise ValueError(f"output.cutoffs must be rising numbers above 0, got {self.cutoffs}")
-        if self.reduction < 1:
-            raise ValueError(f"output.reduction must be at least 1, got {self.reduction}")
 
 
 class FullSoftmax(nn.Module):
@@ -108,14 +109,14 @@ class AdaptiveSoftmax(nn.Module):
         """The vectors (..., D) whose products with a state score ``words`` (...) within their clusters."""
         flat = words.reshape(-1).contiguous()
         clusters = torch.bucketize(flat, self.boundaries, right=True)
-        found = self.head.weight.new_zeros(len(flat), self.head.in_features)
+        embedded = self.head.weight.new_zeros(len(flat), self.head.in_features)
         where = (clusters == 0).nonzero().squeeze(1)
-        found = found.index_add(0, where, self.head.weight[flat[where]])
+        embedded = embedded.index_add(0, where, self.head.weight[flat[where]])
         for number, (down, up) in enumerate(zip(self.down, self.up)):
             where = (clusters == number + 1).nonzero().squeeze(1)
             vectors = up.weight[flat[where] - self.limits[number]] @ down.weight
-            found = found.index_add(0, where, vectors.to(found.dtype))
-        return found.reshape(*words.shape, -1)
+            embedded = embedded.index_add(0, where, vectors.to(embedded.dtype))
+        return embedded.reshape(*words.shape, -1)
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Of every word after ``hidden`` (..., D): (..., V)."""
@@ -127,7 +128,7 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def target_log_probs(self, hidden: Tensor, words: Tensor, rows: Tensor | None = None) -> Tensor:
-        """As :meth:`FullSoftmax.target_log_probs`; a cluster is evaluated for the states that need it."""
+        """Log-probabilities of targets; a cluster is evaluated for the states that need it."""
         clusters = torch.bucketize(words, self.boundaries, right=True)
         symbols = torch.where(clusters == 0, words, self.shortlist + clusters - 1)
         found = _gathered(hidden, self.head.weight, None, symbols, rows)

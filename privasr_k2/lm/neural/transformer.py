@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from privasr_k2.constraints import Checked, Count, ShareBelowOne
 from privasr_k2.lm.neural.kinds import KINDS, Kind, NeuralLmConfig, Spec
-from privasr_k2.lm.neural.lstm import check_sizes
 from privasr_k2.lm.neural.model import NeuralLm, State
 from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(Checked):
     """Numbers of a Transformer.
 
     Attributes:
@@ -32,14 +32,14 @@ class TransformerConfig:
         dropout: share of values dropped, in [0, 1).
     """
 
-    dim: int
-    feedforward: int
-    layers: int
-    heads: int
-    dropout: float
+    dim: Count
+    feedforward: Count
+    layers: Count
+    heads: Count
+    dropout: ShareBelowOne
 
     def __post_init__(self) -> None:
-        check_sizes(self, "dim", "feedforward", "layers", "heads")
+        super().__post_init__()
         if self.dim % self.heads or self.dim % 2:
             raise ValueError(f"network.dim must be even and a multiple of heads, got {self.dim}")
 
@@ -150,7 +150,7 @@ def sinusoids(positions: Tensor, dim: int) -> Tensor:
 
 @dataclass(frozen=True)
 class TransformerLmConfig(NeuralLmConfig):
-    """``conf/lm_transformer.yaml``."""
+    """``conf/common.yaml#lm_transformer``."""
 
     network: TransformerConfig
 

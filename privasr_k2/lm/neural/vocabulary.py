@@ -54,11 +54,11 @@ class Text:
         [[0, 7, 0, 0], [0, 5, 6, 0]]
         """
         lengths = np.diff(self.starts)[sentences]
-        found = np.full((len(sentences), int(lengths.max(initial=0)) + 2), BOUNDARY, dtype=np.int64)
-        columns = np.arange(found.shape[1] - 2)
+        padded = np.full((len(sentences), int(lengths.max(initial=0)) + 2), BOUNDARY, dtype=np.int64)
+        columns = np.arange(padded.shape[1] - 2)
         inside = columns < lengths[:, None]
-        found[:, 1:-1][inside] = self.words[(self.starts[sentences][:, None] + columns)[inside]]
-        return found
+        padded[:, 1:-1][inside] = self.words[(self.starts[sentences][:, None] + columns)[inside]]
+        return padded
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ def run(path: str, context: Context) -> Reading:
     """A ``run_<role>.json`` of ``run_fmp``: its settings, and the perplexity over clients."""
     told = read_json(Path(path))
     config, release, figures = told["config"], told["release"], told["perplexity"]
-    names = {"lam": "lam", "alpha": "alpha", "beta": "beta", "kernel_bandwidth": "sigma"}
+    names = {"lam": "lam", "alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
     measures = [Measure(metric, float(config[key])) for metric, key in names.items()]
     pairs: dict[tuple[str, str], Paired] = {}
     if release is not None:

@@ -138,7 +138,7 @@ def _mixture(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
 
 def _marginals(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
     yield Measure("lam", float(content["lam"]))
-    for metric, key in (("alpha", "alpha"), ("beta", "beta"), ("kernel_bandwidth", "sigma")):
+    for metric, key in (("alpha", "alpha"), ("beta", "beta"), ("kernel_bandwidth", "kernel_bandwidth")):
         if key in content:
             yield Measure(metric, float(content[key]))
     yield Measure("criterion", str(content["criterion"]))

@@ -23,7 +23,7 @@ _SAME = "score both systems on the same data with the same options"
 
 
 def score(path: str, context: Context) -> Reading:
-    """A folder of verb ``score``."""
+    """A folder of verb ``wer``."""
     found = read_score(Path(path))
     words = _Words(Path(path))
     measures = [one for part in found.parts for one in _measures(found, part)]

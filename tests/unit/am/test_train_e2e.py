@@ -23,11 +23,10 @@ from privasr_k2.graph.lang import load_lang
 from privasr_k2.scoring.hypotheses import read_decoded
 from privasr_k2.scoring.nbest_lists import read_nbest
 from privasr_k2.training.distributed import Process
-from tests.support.conf import section
+from tests.support.conf import ROOT, section
 from tests.support.end_to_end import END_TO_END, encoder, spelled_lang, speller, transducer
 from tests.support.small_am import write_corpus
 
-ROOT = Path(__file__).resolve().parents[3]
 ALONE = Process(0, 1, torch.device("cpu"))
 
 

@@ -191,7 +191,7 @@ def test_a_class_lm_scores_lists(monkeypatch: pytest.MonkeyPatch, folder: Path, 
     }
     write_text(folder / "nbest" / "1.jsonl", json.dumps(record) + "\n")
     flags = ["--in-nbest", folder / "nbest", "--in-lm", named, "--out-scores", folder / "s.safetensors"]
-    call(monkeypatch, "score_nbest", *flags, *conf(repo_root, "score_nbest"))
+    call(monkeypatch, "lm_scores", *flags, *conf(repo_root, "lm_scores"))
     scores = read_lm_scores([folder / "s.safetensors"], read_nbest(folder / "nbest"))["class_lm"]
     expected = load_class_lm(named).token_log_probs([hyp["words"].split() for hyp in hyps])
     np.testing.assert_allclose(scores, expected, atol=1e-5)

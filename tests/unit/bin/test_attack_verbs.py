@@ -11,9 +11,9 @@ import torch
 from privasr_k2.am.checkpoints import load_recognizer, save_model
 from privasr_k2.attack.inversion_files import read_inversion
 from privasr_k2.fileio import read_json, write_json
-from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.mechanisms import MechanismConfig, make_setting
 from privasr_k2.pate.releases import about
+from privasr_k2.pate.trainable_layers import trainable_layers
 from privasr_k2.training.weights import load_tensors, save_tensors
 from tests.support.attack_small import speak, write_cuts, write_lang
 from tests.support.conf import section
@@ -154,11 +154,11 @@ def heads_and_wholes(folder: Path, tokens: list[str]) -> tuple[str, ...]:
     torch.manual_seed(0)
     made = model("rnnt")
     save_model(folder / "heads" / "encoder", made.spec, made.state_dict(), tokens)
-    top = make_top(load_recognizer(folder / "heads" / "encoder"), "output")  # type: ignore[arg-type]
+    layers = trainable_layers(load_recognizer(folder / "heads" / "encoder"), "output")  # type: ignore[arg-type]
     weights = load_tensors(folder / "heads" / "encoder" / "model.safetensors")
     heads = {
         name: torch.stack([weights[name] + torch.randn(weights[name].shape) for _ in range(3)])
-        for name in top.names
+        for name in layers.names
     }
     save_tensors(folder / "heads" / "heads.safetensors", heads, {"trained": "output"})
     for k in range(3):
@@ -230,8 +230,8 @@ def test_heads_of_a_public_model(
 def labels(folder: Path, mechanism: str) -> Path:
     """What a release of labels tells about itself."""
     config = MechanismConfig(
-        data="x/train", mechanism=mechanism, epsilon=8.0, delta=1e-5, epsilon_means="exact", noise=3.0,
-        answers=5, most_noise=0.0, least=0, asked=0, threshold=11.0, threshold_ratio=1.5,
+        data="x/train", mechanism=mechanism, epsilon=8.0, delta=1e-5, published_scale="none", noise=3.0,
+        max_answers=5, max_sigma=0.0, min_answers=0, max_queries=0, threshold=11.0, threshold_ratio=1.5,
     )  # fmt: skip
     setting = make_setting(config, teachers=15, available=5, largest_weight=1.0, utterances=5)
     told = about(

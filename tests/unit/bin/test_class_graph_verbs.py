@@ -56,7 +56,7 @@ def test_a_class_lm_becomes_a_graph(made: Path) -> None:
     graph = load_graph(made / "graph")
     assert graph.words[-2:] == ("#bPER", "#xPER") and graph.info["classes"]["cut_history"] is True
     assert {"lexicon.txt", "root.arpa.gz", "PER.txt"} <= set(graph.info["sha256"])
-    assert load_tlg(made / "graph").marks == graph.marks
+    assert load_tlg(made / "graph").delimiters == graph.delimiters
 
 
 def test_lists_and_automata_give_new_names(

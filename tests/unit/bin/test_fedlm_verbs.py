@@ -45,7 +45,7 @@ def test_with_a_claim(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    claim = [*SMALL, *PRIVATE, "keep=last"]
+    claim = [*SMALL, *PRIVATE, "select_round=last"]
     call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *claim)
     assert "epsilon by RDP" in caplog.text and "10,000 devices" in caplog.text
     entries = read_json(folder / "privacy.json")["entries"]
@@ -64,12 +64,12 @@ def test_with_a_claim(
     [
         (["privacy.clip=0"], "clip must be above 0"),
         (["privacy.clip=null"], "need privacy.clip"),
-        (["rate=0"], "rate must be above 0"),
-        (["rate=1.5"], "rate must be above 0"),
+        (["client_fraction=0"], "client_fraction must be above 0"),
+        (["client_fraction=1.5"], "client_fraction must be at most 1"),
         (["cohort=15"], "rate: expected a number above 0 and at most 1"),
         (["privacy.delta=0.0715"], "below 1/units"),
         (["privacy.noise=0"], "--out-privacy"),
-        (["confidences.way=token", "trained=none"], "trained must be"),
+        (["confidences.use=token", "trained=none"], "trained must be"),
     ],
 )
 def test_nothing_is_spent_on_bad_input(
@@ -95,10 +95,10 @@ def test_nothing_is_spent_on_bad_clients(
         ({"words": "", "num_words": 0}, "at least one word"),
         ({"confidences": [2.0]}, "from 0 to 1"),
         ({"confidences": [1.0, 1.0]}, "each of 1 words"),
-        ({}, "confidences for confidences.way=token"),
+        ({}, "confidences for confidences.use=token"),
     ):
         write_jsonl(folder / "clients.jsonl.gz", [{**line, **change}])
-        claim = ["--set", *SMALL, *PRIVATE, "cohort=1", "confidences.way=token"]
+        claim = ["--set", *SMALL, *PRIVATE, "cohort=1", "confidences.use=token"]
         with pytest.raises(SystemExit) as caught:
             call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), *claim)
         assert caught.value.code == 2 and message in capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_nothing_is_spent_on_bad_clients(
 def test_clients_in_a_fixed_order_are_one_mechanism(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    order = ["sampling=ordered", "rate=null", "privacy.strategy=square_root", "privacy.bands=2"]
+    order = ["sampling=ordered", "client_fraction=null", "privacy.strategy=square_root", "privacy.bands=2"]
     call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *order)
     [entry] = read_json(folder / "privacy.json")["entries"]
     said = entry["spending"]["sampling"]
@@ -124,7 +124,7 @@ def test_the_round_that_reads_dev_best_is_kept(
 ) -> None:
     setting = ["rounds=6", "cohort=5", "eval_every=1", *rates]
     for keep in ("best", "last"):
-        call(monkeypatch, "train_fedlm", *flags(folder, keep), "--set", *setting, f"keep={keep}")
+        call(monkeypatch, "train_fedlm", *flags(folder, keep), "--set", *setting, f"select_round={keep}")
     log = [json.loads(line) for line in (folder / "best" / "train_log.jsonl").read_text().splitlines()]
     ppls = {record["step"]: record["dev_ppl"] for record in log if "dev_ppl" in record}
     kept = read_json(folder / "best" / "federated.json")["kept_round"]
@@ -169,7 +169,7 @@ def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch
     assert (found["client_lr"], found["server_lr"]) == (best["client_lr"], best["server_lr"])
     # FedAdam: the server's rate is what counts.
     assert found["server_lr"] == 0.05
-    with_noise = [*PRIVATE, "sampling=ordered", "rate=null", "privacy.strategy=square_root"]
+    with_noise = [*PRIVATE, "sampling=ordered", "client_fraction=null", "privacy.strategy=square_root"]
     call(monkeypatch, "tune_fedlm", *given, *out[:3], folder / "noisy.json", *config, *with_noise)
     assert read_json(folder / "noisy.json")["grid"] != found["grid"] and not (folder / "privacy").exists()
     call(
@@ -252,7 +252,7 @@ def test_clients_of_what_was_said(
 def test_the_audit_writes_what_it_found(folder: Path, repo_root: Path, processes: int) -> None:
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
     out = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
-    few = ["canaries=2", "candidates=20", "top=2", "marks=200", "rate=0.2"]
+    few = ["canaries=2", "candidates=20", "top=2", "marks=200", "client_fraction=0.2"]
     started(repo_root, processes, "audit", *given, *out, "--set", *SMALL, *PRIVATE, *few)
     found = json.loads((folder / "audit.json").read_text())
     assert set(found) == {"without_privacy", "with_privacy", "marks"}
@@ -294,7 +294,7 @@ def test_training_on_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
     config = ["--in-dev-text", folder / "dev.txt", "--config", section("finetune_lm"), "--set", "epochs=2"]
     for name, way in (("all", "all"), ("token", "token"), ("hard", "hard")):
-        out = ["--out-dir", folder / name, *config, f"confidences.way={way}", "lr=0.05"]
+        out = ["--out-dir", folder / name, *config, f"confidences.use={way}", "lr=0.05"]
         call(monkeypatch, "finetune_lm", *given, *out)
     texts = [list(one.words) for client in made_clients(14) for one in client.utterances]
     found = {

@@ -96,7 +96,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, folder: Path, role: str, name: str = 
     """Unadapted scores."""
     out = folder / f"{name}_{role}_plain.safetensors"
     given = ("--in-nbest", folder / f"nbest_{role}", "--in-lm", folder / "lm", "--out-scores", out)
-    call(monkeypatch, "score_nbest", *given, "--config", section("score_nbest"), "--set", f"name={name}")
+    call(monkeypatch, "lm_scores", *given, "--config", section("lm_scores"), "--set", f"name={name}")
     return out
 
 
@@ -156,7 +156,7 @@ def test_lambda_0_is_the_unadapted_model_and_own_words_gain(
     unadapted = plain(monkeypatch, folder, "test")
     expected = read_lm_scores([unadapted], lists)["lm"]
     assert np.array_equal(score(monkeypatch, folder, "none", "lam=0"), expected)
-    adapted = score(monkeypatch, folder, "own", "lam=1", "alpha=0", "beta=0.9", "sigma=.inf")
+    adapted = score(monkeypatch, folder, "own", "lam=1", "alpha=0", "beta=0.9", "kernel_bandwidth=.inf")
     assert np.array_equal(
         score(
             monkeypatch,
@@ -165,7 +165,7 @@ def test_lambda_0_is_the_unadapted_model_and_own_words_gain(
             "lam=1",
             "alpha=0",
             "beta=0.9",
-            "sigma=.inf",
+            "kernel_bandwidth=.inf",
             "--in-plain",
             unadapted,
         ),
@@ -202,7 +202,7 @@ def test_lambda_is_chosen_on_dev_alone(
         "lams=[0.0,1.0]",
         "alpha=0",
         "beta=0.9",
-        "sigma=.inf",
+        "kernel_bandwidth=.inf",
     )
     ngram = (
         "--in-scores",
@@ -216,7 +216,7 @@ def test_lambda_is_chosen_on_dev_alone(
     assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
     adapted = score(monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0")
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", "lam=1"))
-    grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "sigmas=[0.0,.inf]")
+    grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "kernel_bandwidths=[0.0,.inf]")
     call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
     choice = read_json(folder / "choice.json")
     tried = choice["tried"]
@@ -226,12 +226,21 @@ def test_lambda_is_chosen_on_dev_alone(
         (0.5, 0.1),
     }
     [best] = [
-        one for one in tried if all(one[key] == choice[key] for key in ("lam", "alpha", "beta", "sigma"))
+        one
+        for one in tried
+        if all(one[key] == choice[key] for key in ("lam", "alpha", "beta", "kernel_bandwidth"))
     ]
     assert best["errors"] == min(one["errors"] for one in tried) < errors[0.0]
-    same = [f"{key}={choice[key]}" for key in ("lam", "alpha", "beta", "sigma")]
+    same = [f"{key}={choice[key]}" for key in ("lam", "alpha", "beta", "kernel_bandwidth")]
     adapted = score(
-        monkeypatch, folder, "grid", "--in-choice", folder / "choice.json", "--set", "sigma=3", "beta=0.3"
+        monkeypatch,
+        folder,
+        "grid",
+        "--in-choice",
+        folder / "choice.json",
+        "--set",
+        "kernel_bandwidth=3",
+        "beta=0.3",
     )
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", *same))
     call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
@@ -287,13 +296,13 @@ def test_released_marginals_are_used_and_spent_once(
 def test_released_marginals_are_the_exact_ones_where_noise_is_small(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    more = ("data=mini/test", "rounds=2", "epsilon=10000", "bound=8", "sigma=0")
+    more = ("data=mini/test", "rounds=2", "epsilon=10000", "bound=8", "kernel_bandwidth=0")
     call(
         *(monkeypatch, "release_fmp", *private(folder, "sound")),
         *("--config", section("fmp_release"), "--set", *more),
     )
     numbers = numbers_of_lm(folder / "lm")
-    options = ["rounds=2", "sigma=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
+    options = ["rounds=2", "kernel_bandwidth=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
     settings = config.load(FmpConfig, [section("fmp")], options)
     nbest, timeline, u = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "u.safetensors"))
     world = read_world(nbest, timeline, u, numbers)
@@ -343,7 +352,7 @@ def test_what_a_report_reads_of_runs_and_releases(folder: Path, monkeypatch: pyt
     systems = []
     for name, more in (
         ("baseline", ("lam=0",)),
-        ("T2", ("lam=1", "sigma=.inf")),
+        ("T2", ("lam=1", "kernel_bandwidth=.inf")),
         ("eps_user_2", ("lam=1", *used)),
     ):
         (folder / name).mkdir(exist_ok=True)

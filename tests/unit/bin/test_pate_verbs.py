@@ -87,7 +87,7 @@ def test_from_shards_to_labels(
     caplog.set_level("INFO")
     with monkeypatch.context() as earlier:  # as 075ac45 entered it: it is read below, not spent again
         earlier.setattr("privasr_k2.privacy.release.SCHEME", "")
-        aggregate(monkeypatch, folder, "labels", "answers=5")
+        aggregate(monkeypatch, folder, "labels", "max_answers=5")
     assert "plan: at most 5 votes on 5 of 11 utterances" in caplog.text
     assert "as published, NO GUARANTEE" in caplog.text and "for each speaker of 12" in caplog.text
     labels = read_labels(folder / "labels" / "labels.jsonl")
@@ -97,7 +97,7 @@ def test_from_shards_to_labels(
     [entry] = Ledger(folder / "labels.json").entries()
     assert entry.spending.unit == "speaker" and entry.spending.units == 12
     before = (folder / "labels" / "labels.jsonl").read_text()
-    aggregate(monkeypatch, folder, "labels", "answers=5")
+    aggregate(monkeypatch, folder, "labels", "max_answers=5")
     assert (folder / "labels" / "labels.jsonl").read_text() == before
     assert len(Ledger(folder / "ledger.json").entries()) == 1
     aggregate(monkeypatch, folder, "clean", "epsilon=.inf", release=False)
@@ -142,7 +142,7 @@ def test_costs_of_other_votes_are_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cast(monkeypatch, folder)
-    aggregate(monkeypatch, folder, "labels", "answers=5")
+    aggregate(monkeypatch, folder, "labels", "max_answers=5")
     aggregate(monkeypatch, folder, "clean", "epsilon=.inf", release=False)
     votes, _ = made_votes([[9, 1]])
     write_votes(folder / "other" / "1.safetensors", votes)
@@ -173,7 +173,7 @@ def vote_tokens(
         "data=tiny/train",
         "noise=0.3",
     )
-    asked = ("epsilon=1e5", "delta=1e-3", "utterances=3", "answers=30")
+    asked = ("epsilon=1e5", "delta=1e-3", "utterances=3", "max_answers=30")
     ledger = ("--ledger", folder / "ledger.json")
     call(monkeypatch, "vote_tokens", *given, *out, *ledger, *conf, *asked, *settings)
 
@@ -186,7 +186,7 @@ def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     about = read_json(folder / "tokens" / "labels.json")
     assert about["vote"] == "token" and about["utterances_asked"] == 3 and about["votes_answered"] <= 30
     assert len(Ledger(folder / "ledger.json").entries()) == 2
-    vote_tokens(monkeypatch, folder, "sure", "sure=0.4", "candidates=3", public="teachers/1")
+    vote_tokens(monkeypatch, folder, "sure", "public_threshold=0.4", "top_k=3", public="teachers/1")
     assert read_json(folder / "sure" / "labels.json")["votes_answered"] < about["votes_answered"]
     assert len(Ledger(folder / "ledger.json").entries()) == 3
 
@@ -232,7 +232,7 @@ def test_the_budget_of_the_ledger_holds(
 ) -> None:
     cast(monkeypatch, folder)
     with pytest.raises(SystemExit) as error:
-        aggregate(monkeypatch, folder, "labels", "answers=5", flags=("--max-epsilon", 5))
+        aggregate(monkeypatch, folder, "labels", "max_answers=5", flags=("--max-epsilon", 5))
     refused(capsys, "--max-epsilon", error)
     for name, more, release in (("a", ("epsilon=.inf",), True), ("b", (), False)):
         with pytest.raises(SystemExit) as error:
@@ -269,12 +269,12 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
         write_json(folder / ".stages" / f"{number}.json", stamp)
     with pytest.raises(SystemExit) as error:
         cast(monkeypatch, folder)
-    refused(capsys, "a public model, or what one proposed", error)
+    refused(capsys, "a public model, or lists of one", error)
     with pytest.raises(SystemExit) as error:
-        vote_tokens(monkeypatch, folder, "tokens", "sure=0.6", public="teachers/1")
-    refused(capsys, "a public model, or what one proposed", error)
+        vote_tokens(monkeypatch, folder, "tokens", "public_threshold=0.6", public="teachers/1")
+    refused(capsys, "a public model, or lists of one", error)
     with pytest.raises(SystemExit) as error:
-        vote_tokens(monkeypatch, folder, "tokens", "sure=0.6")
+        vote_tokens(monkeypatch, folder, "tokens", "public_threshold=0.6")
     refused(capsys, "--in-public-model", error)
     feats = ("--in-private-feats", folder / "feats", "--in-public-dev", folder / "feats")
     conf = ("--config", section("shards"), "--set", "teachers=7")

@@ -74,7 +74,7 @@ def test_chosen_on_dev_and_applied(dev: Path) -> None:
     assert (chosen["errors"], chosen["lm_weight"], chosen["ref_words"]) == (2, 1.0, 5)
     assert len(chosen["grid"]) == 6 and chosen["lms"] == ["good", "bad"] and chosen["lambdas"][0] > 0
     call(
-        *("rescore_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
+        *("select_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
         *("--in-weights", dev / "rescoring.json", "--out-hyps", dev / "sys/decode_dev/1.jsonl"),
     )
     records = [json.loads(line) for line in (dev / "sys/decode_dev/1.jsonl").read_text().splitlines()]
@@ -93,8 +93,8 @@ def arpa(path: Path, *words: str) -> Path:
 
 def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
     given = (
-        *("score_nbest", "--in-nbest", dev / "nbest_dev", "--out-scores", dev / "new.safetensors"),
-        *("--config", section("score_nbest")),
+        *("lm_scores", "--in-nbest", dev / "nbest_dev", "--out-scores", dev / "new.safetensors"),
+        *("--config", section("lm_scores")),
     )
     shown = call(*given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
     assert "2 of 8 words of the hypotheses" in shown
@@ -121,7 +121,7 @@ def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
         *("--out-weights", dev / "r.json", "--set", *GRID),
     )
     assert "1 of 4 missing: u4" in call(*tune, code=2)
-    assert "1 of 4 missing: u4" in call("rescore_nbest", *common, "--out-hyps", dev / "o/1.jsonl", code=2)
+    assert "1 of 4 missing: u4" in call("select_nbest", *common, "--out-hyps", dev / "o/1.jsonl", code=2)
     write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts[:3])
     call(*tune)
     chosen = json.loads((dev / "r.json").read_text())
@@ -140,7 +140,7 @@ def test_scores_of_lms_travel_in_kaldis_archives(dev: Path) -> None:
 
 
 def test_the_oracle_needs_no_scores(dev: Path) -> None:
-    call("rescore_nbest", "--in-nbest", dev / "nbest_dev", "--out-hyps", dev / "oracle/decode_dev/1.jsonl")
+    call("select_nbest", "--in-nbest", dev / "nbest_dev", "--out-hyps", dev / "oracle/decode_dev/1.jsonl")
     records = [json.loads(line) for line in (dev / "oracle/decode_dev/1.jsonl").read_text().splitlines()]
     assert [r["hyps"][0]["words"] for r in records] == ["call ann", "stop", ""]
 
@@ -166,7 +166,7 @@ def test_scores_of_other_lists_are_refused(dev: Path) -> None:
     with pytest.raises(DataError, match=r"few.safetensors: expected 13 scores, .*, found .* shape .12,."):
         read_lm_scores([dev / "few.safetensors"], lists)
     (dev / "bad.safetensors").write_bytes(b"not this")
-    with pytest.raises(DataError, match="score_nbest"):
+    with pytest.raises(DataError, match="lm_scores"):
         read_lm_scores([dev / "bad.safetensors"], lists)
 
 
@@ -176,12 +176,12 @@ def test_weights_of_other_lms_are_refused(dev: Path) -> None:
         *("--out-weights", dev / "rescoring.json", "--set", *GRID),
     )
     text = call(
-        *("rescore_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", dev / "bad.safetensors"),
+        *("select_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", dev / "bad.safetensors"),
         *("--in-weights", dev / "rescoring.json", "--out-hyps", dev / "x.jsonl"),
         code=2,
     )
     assert "scores of good" in text
     text = call(
-        "rescore_nbest", "--in-nbest", dev / "nbest_dev", "--in-weights", "w", "--out-hyps", "x", code=2
+        "select_nbest", "--in-nbest", dev / "nbest_dev", "--in-weights", "w", "--out-hyps", "x", code=2
     )
     assert "--in-scores with --in-weights" in text

@@ -110,7 +110,7 @@ def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
     call("sanitize_text", *release)
     assert (folder / "out/text.txt.gz").read_bytes() == before
     assert len(read_json(folder / "private/ledger.json")["entries"]) == 1
-    said = call("sanitize_text", *release, "keep=0.3", "--max-epsilon", "1", code=2)
+    said = call("sanitize_text", *release, "keep_prob=0.3", "--max-epsilon", "1", code=2)
     assert "--max-epsilon" in said
     assert (folder / "out/text.txt.gz").read_bytes() == before
     assert "epsilon" in call(
@@ -121,8 +121,8 @@ def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (("keep=1.5",), "keep must be from 0 to 1, got 1.5"),
-        (("keep=1",), "a number below 1"),
+        (("keep_prob=1.5",), "keep_prob must be from 0 to 1, got 1.5"),
+        (("keep_prob=1",), "a number below 1"),
         (("data=''",), "--set data=mini/train"),
         (("method=tag", "delta=2"), "delta"),
     ],

@@ -45,7 +45,7 @@ def flags(folder: Path) -> list[object]:
 
 
 def test_a_student(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    more = ["student.ways=[none,self_training]", "student.unanswered.least=1.0"]
+    more = ["student.unlabeled_data=[none,self_training]", "student.unanswered.min_confidence=1.0"]
     call(monkeypatch, "train_student", *flags(folder), *more, "--in-public-nbest", folder / "nbest")
     about = read_json(folder / "out" / "student.json")
     assert about["ways"]["self_training"]["utterances"] == {
@@ -60,8 +60,8 @@ def test_guesses_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = flags(folder)
     at = given.index("--in-labels")
     more = [
-        "student.ways=[self_training]",
-        "student.unanswered.least=1.0",
+        "student.unlabeled_data=[self_training]",
+        "student.unanswered.min_confidence=1.0",
         "--in-public-nbest",
         folder / "nbest",
     ]
@@ -74,9 +74,9 @@ def test_a_student_that_cannot_be_trained(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for more, message in (
-        (["student.ways=[self_training]"], "--in-public-nbest"),
-        (["student.labelled_role=train"], "utterances that are not in the pool"),
-        (["student.ways=[some]"], "student.ways must be"),
+        (["student.unlabeled_data=[self_training]"], "--in-public-nbest"),
+        (["student.labeled_role=train"], "utterances that are not in the pool"),
+        (["student.unlabeled_data=[some]"], "student.unlabeled_data must be"),
         (["student.pool_role=pool"], "the cuts of the role 'pool'"),
     ):
         with pytest.raises(SystemExit) as caught:

@@ -116,7 +116,7 @@ def test_each_point_is_a_search_of_its_own(folders: dict[str, Path]) -> None:
 def test_what_needs_lattices_refuses_this_back_end(folders: dict[str, Path]) -> None:
     with pytest.raises(ConfigError, match="expected backend=k2 for what needs lattices"):
         Decoder.from_folder(folders["standard"], CONFIG)
-    with pytest.raises(ValueError, match="backend must be one of k2 kaldi, got 'htk'"):
+    with pytest.raises(ValueError, match="backend must be one of k2, kaldi, got 'htk'"):
         dataclasses.replace(CONFIG, backend="htk")
 
 

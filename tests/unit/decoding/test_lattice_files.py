@@ -63,7 +63,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         changed(path, header, **arrays)
         with pytest.raises(DataError, match=message) as error:
             read_lattices(tmp_path)
-        assert "1.safetensors" in str(error.value) and "make_lattices" in str(error.value)
+        assert "1.safetensors" in str(error.value) and "decode" in str(error.value)
 
     refused("the format 'other'", {"format": "other"})
     refused("u1: the word 8 of 4", {"words": list(WORDS[:4])})
@@ -72,10 +72,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     refused("topological order", targets=np.zeros(200, dtype=np.int32))
     refused("different lengths", words=np.ones(3, dtype=np.int32))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="lattices that make_lattices wrote"):
+    with pytest.raises(DataError, match="lattices of decode"):
         read_lattices(tmp_path)
     path.write_bytes(b"")
-    with pytest.raises(DataError, match="lattices that make_lattices wrote"):
+    with pytest.raises(DataError, match="lattices of decode"):
         read_lattices(tmp_path)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.decoding import lattice_jobs
-from privasr_k2.decoding.compact import Compact
+from privasr_k2.decoding.compact_lattice import CompactLattice
 from privasr_k2.decoding.lattice_jobs import LatticeJobConfig, lattice_cuts, lattice_of
 from privasr_k2.decoding.lattices import Found
 from privasr_k2.errors import ConfigError
@@ -22,7 +22,9 @@ def found(beam: float = 8.0, limited: bool = False) -> Found:
     """One word, said in the first seven frames."""
     arcs = (np.array([0, 1]), np.array([1, 2]), np.array([4, 0]))
     return Found(
-        Compact(np.array([0, 7, 9]), *arcs, np.array([-3.0, 0.0]), np.array([-1.0, -0.5])), beam, limited
+        CompactLattice(np.array([0, 7, 9]), *arcs, np.array([-3.0, 0.0]), np.array([-1.0, -0.5])),
+        beam,
+        limited,
     )
 
 

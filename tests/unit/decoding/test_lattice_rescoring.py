@@ -174,7 +174,7 @@ def test_another_kind_of_model() -> None:
         name = "mixture.json"
 
     with pytest.raises(
-        DataError, match=r"^mixture.json: .*found a model of the kind Mixture(.|\n)*score_nbest"
+        DataError, match=r"^mixture.json: .*found a model of the kind Mixture(.|\n)*lm_scores"
     ):
         stepping(Mixture())  # type: ignore[arg-type]
 

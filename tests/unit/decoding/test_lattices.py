@@ -11,7 +11,7 @@ import pytest
 
 from privasr_k2 import config
 from privasr_k2.decoding.acyclic import Dag
-from privasr_k2.decoding.compact import compact
+from privasr_k2.decoding.compact_lattice import compact
 from privasr_k2.decoding.lattices import END, Lattice, LatticeConfig, as_word_lattice, widest
 from privasr_k2.decoding.nbest import NbestConfig, nbest
 from privasr_k2.decoding.word_lattices import WordLattice

@@ -155,7 +155,7 @@ def test_scratch_keeps_form_and_normalization(folders: Folders) -> None:
     feats, lang, init = folders
     old = read_inputs(feats, feats, load_lang(lang), init, config()).model.state_dict()
     new = read_inputs(
-        feats, feats, load_lang(lang), init, config("start=scratch", "seed=5")
+        feats, feats, load_lang(lang), init, config("init=scratch", "seed=5")
     ).model.state_dict()
     same = {name for name, value in new.items() if torch.equal(value, old[name])}
     assert {"mean", "deviation"} <= same and "output.weight" not in same
@@ -170,7 +170,7 @@ def test_fingerprints_tell_what_changes_weights(folders: Folders) -> None:
         return fingerprint_of(read_inputs(feats, feats, load_lang(lang), init, setting), setting)
 
     assert of() == of("save_every=7") == of("memory_gb=0") != of("seed=2")
-    assert len({of(), of("clip=2"), of("unit=utterance"), of("start=scratch")}) == 4
+    assert len({of(), of("clip=2"), of("unit=utterance"), of("init=scratch")}) == 4
     setting = config()
     inputs = read_inputs(feats, feats, load_lang(lang), init, setting)
     inputs.data.speech.features("train-0")[0, 0] += 1  # which is kept in memory

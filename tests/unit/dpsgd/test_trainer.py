@@ -46,7 +46,7 @@ def test_units_alone_and_in_parts_of_any_size_give_the_same(data: PrivateData) -
     units = list(data.units)
     for clip in ("0.02", "1000"):
         whole = summed(data, units, f"clip={clip}", "within=sum")
-        for setting in ("alone=true", "max_duration=0.01", "max_duration=2", "gradients_mb=0.001"):
+        for setting in ("isolate_units=true", "max_duration=0.01", "max_duration=2", "gradients_mb=0.001"):
             found = summed(data, units, f"clip={clip}", "within=sum", setting)
             torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-6 * float(whole.norm()))
 

@@ -60,7 +60,7 @@ def last(done: list[Round]) -> torch.Tensor:
 def test_a_chunk_or_everybody_alone(more: list[str]) -> None:
     """With the noise of the same stream the results agree, too."""
     secrets = Drawn("cohorts", 3)
-    together = run(settings(*more, "privacy.alone=false"), secrets)
+    together = run(settings(*more, "privacy.isolate_clients=false"), secrets)
     apart = run(settings(*more, "positions=1"), secrets)
     torch.testing.assert_close(last(together), last(apart), atol=1e-4, rtol=0)
     assert norm(last(together) - trainer(settings()).vector) > 1e-3
@@ -283,7 +283,7 @@ def test_a_release_from_beginning_to_end(
     ]
 
 
-@pytest.mark.parametrize("change", ["trained=output", "start=scratch"])
+@pytest.mark.parametrize("change", ["trained=output", "init=scratch"])
 def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     init = saved_model(tmp_path / "init")
     config = settings(change, "rounds=1", "server.lr=0.1", "seed=2")

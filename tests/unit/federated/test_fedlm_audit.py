@@ -27,7 +27,7 @@ def audit(*overrides: str) -> AuditConfig:
 
 
 def test_the_audit_exceeds_the_claim_where_noise_is_divided() -> None:
-    config = settings(*PRIVATE, "rounds=40", "rate=0.05")
+    config = settings(*PRIVATE, "rounds=40", "client_fraction=0.05")
     found = fedlm_audit.marks(lambda: trainer(config), [], config, audit("marks=700"), ALONE)
     lower = found["epsilon_lower"]
     assert lower["sound"] < found["claimed_epsilon"] < lower["broken"] <= lower["noise_free"]

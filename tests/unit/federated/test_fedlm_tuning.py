@@ -56,10 +56,12 @@ def test_nobody_trains_who_is_scored() -> None:
 
 
 def test_cohorts_are_as_large_as_in_the_training() -> None:
-    assert sized(tuned("rate=0.05", "clients=182"), 31).rate == pytest.approx(0.05 * 182 / 31)
-    assert sized(tuned("rate=0.05"), 31).rate == pytest.approx(0.05)
-    assert sized(tuned("rate=0.5", "clients=182"), 31).rate == 1
-    assert sized(tuned("cohort=18"), 31).rate == pytest.approx(18 / 31)
+    assert sized(tuned("client_fraction=0.05", "clients=182"), 31).client_fraction == pytest.approx(
+        0.05 * 182 / 31
+    )
+    assert sized(tuned("client_fraction=0.05"), 31).client_fraction == pytest.approx(0.05)
+    assert sized(tuned("client_fraction=0.5", "clients=182"), 31).client_fraction == 1
+    assert sized(tuned("cohort=18"), 31).client_fraction == pytest.approx(18 / 31)
     assert sized(tuned("cohort=40", "sampling=ordered"), 31).cohort == 31
     assert sized(tuned("cohort=4", "sampling=ordered"), 31).cohort == 4
 

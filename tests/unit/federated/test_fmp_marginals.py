@@ -32,20 +32,20 @@ def marginals(seed: int = 1, prior_words: float = 2.0) -> Marginals:
     return no_marginals(3, NUMBERS, prior_words).grown(counts, 1.0)
 
 
-@pytest.mark.parametrize("sigma", [1e-12, 0.0, 1e-300])
-def test_sigma_to_zero_is_the_best_hypothesis(sigma: float) -> None:
-    assert rank_kernel([1, 2, 20], sigma).tolist() == [1, 0, 0]
+@pytest.mark.parametrize("kernel_bandwidth", [1e-12, 0.0, 1e-300])
+def test_bandwidth_to_zero_is_the_best_hypothesis(kernel_bandwidth: float) -> None:
+    assert rank_kernel([1, 2, 20], kernel_bandwidth).tolist() == [1, 0, 0]
 
 
-@pytest.mark.parametrize("sigma", [1e12, np.inf])
-def test_sigma_to_infinity_is_uniform(sigma: float) -> None:
-    assert rank_kernel([1, 2, 20], sigma).tolist() == [1, 1, 1]
+@pytest.mark.parametrize("kernel_bandwidth", [1e12, np.inf])
+def test_bandwidth_to_infinity_is_uniform(kernel_bandwidth: float) -> None:
+    assert rank_kernel([1, 2, 20], kernel_bandwidth).tolist() == [1, 1, 1]
 
 
-def test_sigma_below_zero_and_nan_are_refused() -> None:
-    for sigma in (-1.0, np.nan):
-        with pytest.raises(ValueError, match="sigma"):
-            rank_kernel([1], sigma)
+def test_bandwidth_below_zero_and_nan_are_refused() -> None:
+    for kernel_bandwidth in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="kernel_bandwidth"):
+            rank_kernel([1], kernel_bandwidth)
 
 
 def test_counts_of_an_utterance() -> None:

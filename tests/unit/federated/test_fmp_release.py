@@ -138,7 +138,7 @@ def test_noise_has_the_stated_errors() -> None:
     [({"epsilon": 0.0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"), ({"delta": 0.0}, "delta"),
      ({"unit": "city"}, "unit"), ({"mechanism": "laplace"}, "mechanism"), ({"strategy": "none"}, "strategy"),
      ({"bound": 0.0}, "bound"), ({"rounds": 0}, "rounds"), ({"decay": 0.0}, "decay"),
-     ({"sigma": -1.0}, "sigma")],
+     ({"kernel_bandwidth": -1.0}, "kernel_bandwidth")],
 )  # fmt: skip
 def test_values_out_of_range(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

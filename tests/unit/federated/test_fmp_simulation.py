@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from privasr_k2.federated.adapted import Mixing
+from privasr_k2.federated.adapted_lm import Mixing
 from privasr_k2.federated.fmp_simulation import (
     client_perplexities,
     epochs,
@@ -68,13 +68,13 @@ def test_nothing_is_adapted_with_a_global_marginal_of_the_background() -> None:
 
 
 def test_samples_of_clients() -> None:
-    config = dataclasses.replace(CACHES, rounds=6, client_rate=0.5)
+    config = dataclasses.replace(CACHES, rounds=6, client_fraction=0.5)
     drawn = sampled_clients(10, config)
     assert (drawn.sum(axis=1) == 5).all() and len({tuple(row) for row in drawn.tolist()}) > 1
-    assert (sampled_clients(10, dataclasses.replace(config, client_rate=1.0))).all()
-    assert sampled_clients(10, dataclasses.replace(config, client_rate=1e-9)).sum() == 6
+    assert (sampled_clients(10, dataclasses.replace(config, client_fraction=1.0))).all()
+    assert sampled_clients(10, dataclasses.replace(config, client_fraction=1e-9)).sum() == 6
     _, _, spoken = random_world(4, utterances=30)
-    few = global_marginals(spoken, dataclasses.replace(CACHES, client_rate=0.4), U)
+    few = global_marginals(spoken, dataclasses.replace(CACHES, client_fraction=0.4), U)
     assert np.allclose(few.sum(axis=1), 1) and not np.allclose(few, global_marginals(spoken, CACHES, U))
 
 
@@ -87,9 +87,10 @@ def test_perplexities_by_client_and_round() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"rounds": 0}, "rounds"), ({"sigma": -1.0}, "sigma"), ({"prior_words": -1.0}, "prior_words"),
+    [({"rounds": 0}, "rounds"), ({"kernel_bandwidth": -1.0}, "kernel_bandwidth"),
+     ({"prior_words": -1.0}, "prior_words"),
      ({"decay": 0.0}, "decay"), ({"decay": 1.5}, "decay"), ({"refresh": "day"}, "refresh"),
-     ({"client_rate": 0.0}, "client_rate")],
+     ({"client_fraction": 0.0}, "client_fraction")],
 )  # fmt: skip
 def test_values_out_of_range(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -27,8 +27,8 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         ["privacy.noise=-1.0", "privacy.clip=1.0"],
         ["privacy.delta=0"],
         ["privacy.delta=1"],
-        ["rate=0"],
-        ["rate=1.1"],
+        ["client_fraction=0"],
+        ["client_fraction=1.1"],
         [*PRIVATE, "weights.by=words"],
         [*PRIVATE, "data="],
         [*PRIVATE, "unit=utterance"],
@@ -41,9 +41,9 @@ ORDERED = (*PRIVATE, "sampling=ordered", "privacy.strategy=square_root")
         [*ORDERED, "privacy.bands=5"],  # of 4 rounds
         [*ORDERED, "privacy.strategy=tree", "privacy.bands=2"],
         ["privacy.bands=2"],
-        ["confidences.way=none"],
+        ["confidences.use=none"],
         ["confidences.threshold=1.5"],
-        ["server.epsilon=0"],
+        ["server.adam_eps=0"],
         ["server.beta1=1.0"],
         ["client.epochs=0"],
         ["client.lr=0"],
@@ -76,7 +76,7 @@ def test_without_noise_there_is_no_claim() -> None:
         spending(settings("privacy.clip=0.5"), 20)
 
 
-@pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.alone=false"]])
+@pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.isolate_clients=false"]])
 def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
     nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
     asked = {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one", "delta": 1e-5}
@@ -153,7 +153,7 @@ def test_the_denominator_is_public() -> None:
         "ordered": 5.0,
         "everyone": 200.0,
     }.items():
-        assert expected_size(sampling_of(scheme, cohort=5, rate=None, clients=200), 200) == size
+        assert expected_size(sampling_of(scheme, cohort=5, client_fraction=None, clients=200), 200) == size
 
 
 def test_chunks_have_everybody_once_and_room() -> None:

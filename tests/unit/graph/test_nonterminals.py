@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from privasr_k2.errors import GraphError
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.class_pieces import compile_class_graph, read_pieces, replace_names
 from privasr_k2.graph.grammar import grammar
 from privasr_k2.graph.hlg import load_graph, save_graph
 from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
-from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.nonterminals import (
     ClassGraphConfig,
     check_classes,
-    marked_words,
+    delimited_words,
     names_grammar,
     with_calls,
 )
@@ -68,9 +68,9 @@ def a_config(**values: object) -> ClassGraphConfig:
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("cut_history", [True, False])
 def test_calls_and_returns(lang: Lang, order: int, cut_history: bool) -> None:
-    marks, backoff, root = Marks(6, ("PER", "LOC")), 5, a_root(order=order)
-    plain = grammar(root, marked_words(lang.word_ids, marks), backoff_label=backoff, place="lm")
-    G = with_calls(plain, marks, backoff_label=backoff, cut_history=cut_history)
+    delimiters, backoff, root = ClassDelimiters(6, ("PER", "LOC")), 5, a_root(order=order)
+    plain = grammar(root, delimited_words(lang.word_ids, delimiters), backoff_label=backoff, place="lm")
+    G = with_calls(plain, delimiters, backoff_label=backoff, cut_history=cut_history)
     calls, returns = np.flatnonzero(np.isin(G.labels, (6, 8))), np.flatnonzero(np.isin(G.labels, (7, 9)))
     old = np.flatnonzero(plain.labels >= 6)
     assert len(calls) == len(old) and G.num_words == 4
@@ -126,10 +126,10 @@ def test_classes_that_cannot_be(lang: Lang) -> None:
 def test_a_tag_without_a_probability(lang: Lang) -> None:
     root = a_root(order=1)
     root.log10_probs[root.word_ids["<LOC>"]] = -99.0
-    marks = Marks(6, ("PER", "LOC"))
-    G = grammar(root, marked_words(lang.word_ids, marks), backoff_label=5, place="lm")
+    delimiters = ClassDelimiters(6, ("PER", "LOC"))
+    G = grammar(root, delimited_words(lang.word_ids, delimiters), backoff_label=5, place="lm")
     with pytest.raises(GraphError, match="a probability of <LOC>"):
-        with_calls(G, marks, backoff_label=5, cut_history=True)
+        with_calls(G, delimiters, backoff_label=5, cut_history=True)
 
 
 @pytest.mark.k2
@@ -150,7 +150,7 @@ def test_a_folder_and_other_names(tmp_path: Path, lang: Lang) -> None:
     hashes = {"sha256": {"lexicon.txt": file_hash(lang.folder / "lexicon.txt")}}
     save_graph(graphs, lang, {**info, **hashes}, tmp_path / "graph")
     graph = load_graph(tmp_path / "graph")
-    assert graph.marks == Marks(6, ("PER", "LOC")) and graph.words == graphs.words
+    assert graph.delimiters == ClassDelimiters(6, ("PER", "LOC")) and graph.words == graphs.words
     assert int(graph.HLG.aux_labels.values.max()) < 5 <= 9 == int(graph.HLG.symbols.values.max())
     said = [row.tolist() for row in np.split(graphs.HLG.words, graphs.HLG.splits[1:-1])]
     assert graph.HLG.symbols.tolist() == said

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from privasr_k2.errors import GraphError
+from privasr_k2.graph.class_delimiters import ClassDelimiters
 from privasr_k2.graph.lang import Lang
-from privasr_k2.graph.marks import Marks
 from privasr_k2.graph.nonterminals import names_grammar
 from privasr_k2.graph.unknown_names import (
     class_word_ids,
+    delimiters_of,
     lexicon_entry,
-    marks_of,
     token_loop,
     unknown_names_loop,
     words_of,
@@ -114,21 +114,30 @@ def test_an_entry_of_a_lexicon() -> None:
 
 
 def test_the_word_stands_before_the_marks() -> None:
-    without, marks = marks_of(LANG, ["PER"], "none"), marks_of(LANG, ["PER"], "phone_loop")
-    assert without == Marks(5, ("PER",)) and words_of(LANG, without) == (*LANG.words, "#bPER", "#xPER")
+    without, delimiters = delimiters_of(LANG, ["PER"], "none"), delimiters_of(LANG, ["PER"], "phone_loop")
+    assert without == ClassDelimiters(5, ("PER",)) and words_of(LANG, without) == (
+        *LANG.words,
+        "#bPER",
+        "#xPER",
+    )
     assert class_word_ids(LANG, without) == LANG.word_ids
-    assert marks == Marks(6, ("PER",)) and words_of(LANG, marks) == (*LANG.words, "<unk>", "#bPER", "#xPER")
-    assert class_word_ids(LANG, marks) == {**LANG.word_ids, "<unk>": 5}
+    assert delimiters == ClassDelimiters(6, ("PER",)) and words_of(LANG, delimiters) == (
+        *LANG.words,
+        "<unk>",
+        "#bPER",
+        "#xPER",
+    )
+    assert class_word_ids(LANG, delimiters) == {**LANG.word_ids, "<unk>": 5}
     own = Lang(Path("lang"), LANG.tokens, ("<eps>", "<unk>", "#0"), (("<unk>", ("A",)),))
     with pytest.raises(GraphError, match="no word <unk>"):
-        marks_of(own, ["PER"], "phone_loop")
+        delimiters_of(own, ["PER"], "phone_loop")
 
 
 def test_names_keep_their_arcs_of_unknown_ones() -> None:
     sub = make_sub_lm({("ann",): 1.0, ("zoe",): 1.0}, "tree", unknown_mass=0.2)
-    marks = marks_of(LANG, ["PER"], "phone_loop")
-    G = names_grammar(sub, "PER", class_word_ids(LANG, marks), leave=7)
+    delimiters = delimiters_of(LANG, ["PER"], "phone_loop")
+    G = names_grammar(sub, "PER", class_word_ids(LANG, delimiters), leave=7)
     assert math.exp(-G.costs[G.labels == 5][0]) == pytest.approx(0.2)
     nobody = make_sub_lm({("zoe",): 1.0}, "tree", unknown_mass=0.2)
     with pytest.raises(GraphError, match="names of words of the lexicon"):
-        names_grammar(nobody, "PER", class_word_ids(LANG, marks), leave=7)
+        names_grammar(nobody, "PER", class_word_ids(LANG, delimiters), leave=7)

@@ -118,7 +118,7 @@ def test_defaults() -> None:
         config.load(NgramConfig, [section("lm_ngram")], ["discounting=katz"])
     for wrong, message in (
         ("text=some", "text must be one of auto"),
-        ("train_repeat=0", "train_repeat must be above 0"),
+        ("train_repeat=0", "train_repeat must be at least 1"),
     ):
         with pytest.raises(ConfigError, match=message):
             config.load(NgramConfig, [section("lm_ngram")], [wrong])

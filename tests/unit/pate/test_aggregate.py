@@ -15,7 +15,7 @@ from safetensors import safe_open
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
-from privasr_k2.pate.proposals import Proposals
+from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
 from privasr_k2.pate.releases import spending_of
 from privasr_k2.pate.student_data import read_labels
 from privasr_k2.pate.votes import Votes
@@ -31,13 +31,13 @@ def config(**changes: object) -> AggregateConfig:
 
 @contextmanager
 def begun(
-    folder: Path, told: AggregateConfig, votes: Votes, proposals: Proposals | None
+    folder: Path, told: AggregateConfig, votes: Votes, hypotheses: NbestHypotheses | None
 ) -> Iterator[release.Release]:
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     with release.begin(
         folder / "ledger.json",
         beside=folder / "privacy.json",
-        spending=spending_of(told, settle(votes, proposals, told).setting, **who),
+        spending=spending_of(told, settle(votes, hypotheses, told).setting, **who),
         fingerprint="f",
         max_epsilon=None,
     ) as made:
@@ -49,10 +49,10 @@ def labels(folder: Path) -> dict[str, list[dict[str, object]]]:
 
 
 def test_labels_are_the_answers(tmp_path: Path) -> None:
-    votes, proposals = made_votes(COUNTS)
+    votes, hypotheses = made_votes(COUNTS)
     told = config(noise=0.05, epsilon=1e6)
-    with begun(tmp_path, told, votes, proposals) as made:
-        write_release(tmp_path / "labels", votes, proposals, settle(votes, proposals, told), made)
+    with begun(tmp_path, told, votes, hypotheses) as made:
+        write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
     found = labels(tmp_path / "labels")
     assert list(found) == sorted(votes.ids)
     for name, row in zip(votes.ids, COUNTS):
@@ -74,22 +74,22 @@ def test_labels_are_the_answers(tmp_path: Path) -> None:
 def test_nothing_is_drawn_twice(tmp_path: Path, of: str) -> None:
     """Killed behind the draw, behind the labels, run again when finished: the same labels, one entry."""
     changes = {"of": of, "step": 0.5} if of == "posteriors" else {}
-    votes, proposals = made_votes(COUNTS * 8, teachers=5 if changes else 10, **changes)
+    votes, hypotheses = made_votes(COUNTS * 8, teachers=5 if changes else 10, **changes)
     told = config(noise=6.0, epsilon=1e4, mechanism="gaussian_posteriors" if changes else "gnmax")
-    asked = settle(votes, proposals, told)
+    asked = settle(votes, hypotheses, told)
 
     def run() -> str:
-        with begun(tmp_path, told, votes, proposals) as made:
-            write_release(tmp_path / "labels", votes, proposals, asked, made)
+        with begun(tmp_path, told, votes, hypotheses) as made:
+            write_release(tmp_path / "labels", votes, hypotheses, asked, made)
         return (tmp_path / "labels" / "labels.jsonl").read_text()
 
     with (
-        begun(tmp_path, told, votes, proposals) as made,
+        begun(tmp_path, told, votes, hypotheses) as made,
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(KeyboardInterrupt),
     ):
         patch.setattr("privasr_k2.pate.aggregate.write_labels", interrupted)
-        write_release(tmp_path / "labels", votes, proposals, asked, made)
+        write_release(tmp_path / "labels", votes, hypotheses, asked, made)
     drawn = (tmp_path / "labels" / "answers-0.safetensors").read_bytes()
     assert not (tmp_path / "labels" / "labels.jsonl").exists()
     first = run()
@@ -109,12 +109,12 @@ def interrupted(*_: object) -> None:
 
 
 def test_answers_of_another_release_are_not_taken(tmp_path: Path) -> None:
-    votes, proposals = made_votes(COUNTS)
+    votes, hypotheses = made_votes(COUNTS)
     found = []
     for epsilon in (1e4, 2e4):
         told = config(noise=0.2, epsilon=epsilon, data=f"tiny/{epsilon}")
-        with begun(tmp_path / f"{epsilon}", told, votes, proposals) as made:
-            write_release(tmp_path / "labels", votes, proposals, settle(votes, proposals, told), made)
+        with begun(tmp_path / f"{epsilon}", told, votes, hypotheses) as made:
+            write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
         with safe_open(str(tmp_path / "labels" / "answers-0.safetensors"), "np") as file:
             found.append(json.loads(file.metadata()["json"])["release"])
         assert found[-1] == made.entry.release
@@ -122,32 +122,34 @@ def test_answers_of_another_release_are_not_taken(tmp_path: Path) -> None:
 
 
 def test_only_what_the_budget_buys_is_asked() -> None:
-    votes, proposals = made_votes(COUNTS * 10)
-    asked = settle(votes, proposals, config())
-    assert len(asked.places) == asked.setting.answers == 22
-    again = settle(replace(votes, counts=votes.counts[::-1].copy()), proposals, config())
+    votes, hypotheses = made_votes(COUNTS * 10)
+    asked = settle(votes, hypotheses, config())
+    assert len(asked.places) == asked.setting.max_answers == 22
+    again = settle(replace(votes, counts=votes.counts[::-1].copy()), hypotheses, config())
     assert again.places.tolist() == asked.places.tolist()  # whatever the votes are
-    assert settle(votes, proposals, config(seed=2)).places.tolist() != asked.places.tolist()
-    unsure = settle(votes, proposals, config(order="unsure", answers=5, noise=0.0))
+    assert settle(votes, hypotheses, config(seed=2)).places.tolist() != asked.places.tolist()
+    unsure = settle(votes, hypotheses, config(order="unsure", max_answers=5, noise=0.0))
     assert [votes.ids[place] for place in unsure.places] == ["u0", "u1", "u2", "u3", "u4"]
-    checked = settle(votes, proposals, config(mechanism="confident_gnmax", noise=0.0, answers=5, asked=30))
-    assert len(checked.places) == 30 and checked.setting.answers == 5
+    checked = settle(
+        votes, hypotheses, config(mechanism="confident_gnmax", noise=0.0, max_answers=5, max_queries=30)
+    )
+    assert len(checked.places) == 30 and checked.setting.max_answers == 5
 
 
 def test_confident_answers_are_fewer(tmp_path: Path) -> None:
-    votes, proposals = made_votes(COUNTS)
+    votes, hypotheses = made_votes(COUNTS)
     told = config(mechanism="confident_gnmax", noise=0.05, epsilon=1e7, threshold=8.5, threshold_ratio=1.0)
-    with begun(tmp_path, told, votes, proposals) as made:
-        about = write_release(tmp_path / "labels", votes, proposals, settle(votes, proposals, told), made)
+    with begun(tmp_path, told, votes, hypotheses) as made:
+        about = write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
     assert sorted(labels(tmp_path / "labels")) == ["u1", "u3", "u6", "u7"]
     assert (about["votes_asked"], about["votes_answered"], about["utterances_asked"]) == (8, 4, 8)
 
 
 def test_posteriors_become_shares(tmp_path: Path) -> None:
     counts = [[6, 3, 1], [10, 0], [4, 4, 2]]
-    votes, proposals = made_votes(counts, of="posteriors", step=0.5, teachers=5)
+    votes, hypotheses = made_votes(counts, of="posteriors", step=0.5, teachers=5)
     told = config(mechanism="gaussian_posteriors", epsilon=np.inf, noise=0.0)
-    write_release(tmp_path, votes, proposals, settle(votes, proposals, told), None)
+    write_release(tmp_path, votes, hypotheses, settle(votes, hypotheses, told), None)
     found = {name: {h["text"]: h["weight"] for h in hyps} for name, hyps in labels(tmp_path).items()}
     assert found["u0"] == pytest.approx({"u0 w0": 0.6, "u0 w1": 0.3, "u0 w2": 0.1})
     assert found["u1"] == {"u1 w0": 1.0}
@@ -171,25 +173,25 @@ def test_frames_become_words(tmp_path: Path, of: str) -> None:
     assert {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()} == {"u0": "aab", "u1": "b"}
     assert about["votes_answered"] == 8 and about["utterances_answered"] == 2
     # Whole utterances, as far as the answers go.
-    short = settle(votes, None, config(mechanism=name, noise=0.0, answers=7))
+    short = settle(votes, None, config(mechanism=name, noise=0.0, max_answers=7))
     assert len(short.places) == 1
     with pytest.raises(PrivacyError, match="of one utterance"):
-        settle(votes, None, config(mechanism=name, noise=0.0, answers=2))
+        settle(votes, None, config(mechanism=name, noise=0.0, max_answers=2))
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    votes, proposals = made_votes(COUNTS)
+    votes, hypotheses = made_votes(COUNTS)
     with pytest.raises(ConfigError, match="mechanism"):
-        settle(votes, proposals, config(mechanism="gaussian_posteriors"))
+        settle(votes, hypotheses, config(mechanism="gaussian_posteriors"))
     with pytest.raises(ConfigError, match="mechanism"):
-        settle(replace(votes, of="posteriors"), proposals, config())
+        settle(replace(votes, of="posteriors"), hypotheses, config())
     with pytest.raises(ConfigError, match="votes on frames"):
         settle(replace(votes, vote="frame"), None, config(mechanism="confident_gnmax"))
-    other = replace(proposals, words={**proposals.words, "u3": ("else", "u3 w1")})
-    for wrong in (None, other, replace(proposals, words={})):
+    other = replace(hypotheses, words={**hypotheses.words, "u3": ("else", "u3 w1")})
+    for wrong in (None, other, replace(hypotheses, words={})):
         with pytest.raises(DataError, match="those that were voted for"):
             settle(votes, wrong, config())
     with pytest.raises(ConfigError, match="number of teachers"):
-        settle(votes, proposals, config(mechanism="confident_gnmax", threshold=11.0))
+        settle(votes, hypotheses, config(mechanism="confident_gnmax", threshold=11.0))
     with pytest.raises(ValueError, match="order"):
         config(order="best")

@@ -33,10 +33,10 @@ def batch(*names: str) -> Batch:
 
 
 def task(
-    kind: str, targets: Mapping[str, Target] = TARGETS, least: float = 0.0, stretch: float = 0.0
+    kind: str, targets: Mapping[str, Target] = TARGETS, min_confidence: float = 0.0, stretch: float = 0.0
 ) -> DistillationTask:
     plain = CtcTask() if kind == "ctc" else SequenceTask()
-    settings = UnansweredSettings(weight=0.5, least=least, hyps=1, scale=1.0)
+    settings = UnansweredSettings(weight=0.5, min_confidence=min_confidence, hyps=1, scale=1.0)
     return DistillationTask(targets, plain, None, time_stretch=stretch, unanswered=settings)
 
 
@@ -115,10 +115,10 @@ def test_unsure_guesses_move_nothing() -> None:
     ]
     made.train()
     between = sum(sure) / 2
-    found = task("rnnt", targets, least=between).loss(HypothesisLosses(made), given, generator())
+    found = task("rnnt", targets, min_confidence=between).loss(HypothesisLosses(made), given, generator())
     assert [bool(value > 0) for value in found.sums] == [value >= between for value in sure]
     assert sorted(bool(value > 0) for value in found.sums) == [False, True]
-    none = task("rnnt", targets, least=1.0).loss(HypothesisLosses(made), given, generator())
+    none = task("rnnt", targets, min_confidence=1.0).loss(HypothesisLosses(made), given, generator())
     assert none.sums.tolist() == [0.0, 0.0] and none.count == 1
     none.sums.sum().backward()
     assert all(not p.grad.any() for p in made.parameters() if p.grad is not None)

@@ -17,9 +17,9 @@ from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble, load_heads, teacher
-from privasr_k2.pate.heads_tops import make_top
 from privasr_k2.pate.heads_training import Utterances, batches, clip_by_head, train_group, train_heads
 from privasr_k2.pate.loading import open_models
+from privasr_k2.pate.trainable_layers import trainable_layers
 from privasr_k2.training.weights import load_tensors
 from tests.support.conf import section
 from tests.support.end_to_end import model as end_to_end_model
@@ -48,7 +48,7 @@ def public(kind: str, encoder: str) -> Any:
     return made
 
 
-def data(top: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[torch.Tensor, ...]]]:
+def data(layers: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[torch.Tensor, ...]]]:
     """Shards of so many random utterances: as heads see them, and as they are."""
     generator = torch.Generator().manual_seed(5)
     plain, num = [], sum(sizes)
@@ -56,8 +56,8 @@ def data(top: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[torch
         x, lengths = features(30 + 3 * n, seed=n)
         size = 2 + n % 2
         plain.append((x, lengths, torch.randint(1, 4, (1, size), generator=generator), torch.tensor([size])))
-    seen = [(*top.lower(x, lengths), targets) for x, lengths, targets, _ in plain]
-    states = [top.states(lower, lengths, targets)[0] for lower, lengths, targets in seen]
+    seen = [(*layers.lower(x, lengths), targets) for x, lengths, targets, _ in plain]
+    states = [layers.states(lower, lengths, targets)[0] for lower, lengths, targets in seen]
     pad = torch.nn.utils.rnn.pad_sequence
     utterances = Utterances(
         ids=tuple(str(n) for n in range(num)),
@@ -71,8 +71,8 @@ def data(top: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[torch
     return utterances, plain
 
 
-def start_of(model: Any, top: Any) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in model.named_parameters() if name in top.names}
+def start_of(model: Any, layers: Any) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in model.named_parameters() if name in layers.names}
 
 
 def losses_of(model: Any, one: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -81,10 +81,10 @@ def losses_of(model: Any, one: tuple[torch.Tensor, ...]) -> torch.Tensor:
     return model(*one)
 
 
-def trained_alone(model: Any, top: Any, plain: list[Any], number: int) -> dict[str, torch.Tensor]:
+def trained_alone(model: Any, layers: Any, plain: list[Any], number: int) -> dict[str, torch.Tensor]:
     """The slow way: the whole model, one utterance at a time, torch's own clipping and AdamW."""
     for name, value in model.named_parameters():
-        value.requires_grad_(name in top.names)
+        value.requires_grad_(name in layers.names)
     own = [value for value in model.parameters() if value.requires_grad]
     optimizer = torch.optim.AdamW(own, lr=CONFIG.lr, betas=(0.9, 0.98), weight_decay=0.0)
     cosine = [0.5 * (1 + np.cos(np.pi * step / CONFIG.steps)) for step in range(CONFIG.steps)]
@@ -95,20 +95,20 @@ def trained_alone(model: Any, top: Any, plain: list[Any], number: int) -> dict[s
         (nats / sum(int(plain[n][3]) for n in places)).backward()
         torch.nn.utils.clip_grad_norm_(own, CONFIG.clip_norm)
         optimizer.step()
-    return {name: value.detach() for name, value in model.named_parameters() if name in top.names}
+    return {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
 
 
 @pytest.mark.parametrize(("kind", "trained", "encoder"), KINDS)
 def test_heads_come_out_as_models_that_were_trained_alone(kind, trained, encoder):
     model = public(kind, encoder)
-    top, sizes = make_top(model, trained), (4, 2)
-    utterances, plain = data(top, sizes)
-    start = start_of(model, top)
-    found = train_group(top, start, utterances, [1, 2], CONFIG)
-    assert set(found) == set(top.names) != set()
+    layers, sizes = trainable_layers(model, trained), (4, 2)
+    utterances, plain = data(layers, sizes)
+    start = start_of(model, layers)
+    found = train_group(layers, start, utterances, [1, 2], CONFIG)
+    assert set(found) == set(layers.names) != set()
     shares = (plain[:4], plain[4:])
     for place, (number, mine) in enumerate(zip((1, 2), shares)):
-        alone = trained_alone(public(kind, encoder), top, mine, number)
+        alone = trained_alone(public(kind, encoder), layers, mine, number)
         for name, value in alone.items():
             torch.testing.assert_close(found[name][place], value, rtol=0, atol=1e-5)
             assert name == "encoder.norm.bias" or (value - start[name]).abs().max() > 1e-3, name
@@ -118,11 +118,11 @@ def test_heads_come_out_as_models_that_were_trained_alone(kind, trained, encoder
 @pytest.mark.parametrize("per_token", [False, True])
 def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     model = public(kind, encoder)
-    names = make_top(model, trained).names
+    names = trainable_layers(model, trained).names
     generator = torch.Generator().manual_seed(1)
     heads = {
         name: torch.stack([value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(5)])
-        for name, value in start_of(model, make_top(model, trained)).items()
+        for name, value in start_of(model, trainable_layers(model, trained)).items()
     }
     assert set(heads) == set(names)
     options = dict(trained=trained, per_token=per_token)
@@ -157,7 +157,7 @@ def test_heads_are_attacked_as_whole_models_are(kind, trained, encoder):
     generator = torch.Generator().manual_seed(2)
     heads = {
         name: torch.stack([value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(3)])
-        for name, value in start_of(model, make_top(model, trained)).items()
+        for name, value in start_of(model, trainable_layers(model, trained)).items()
     }
     x = torch.randn(2, 40, 5, generator=generator).requires_grad_()
     weights, found = [0.5, 0.2, 0.3], []
@@ -192,12 +192,12 @@ def test_a_head_as_a_model_shares_what_is_frozen():
 
 def test_decay_draws_towards_the_public_model_and_the_order_is_the_shards_own():
     model = public("ctc", "tdnn")
-    top = make_top(model, "output")
-    utterances, _ = data(top, (4, 4))
-    start = start_of(model, top)
+    layers = trainable_layers(model, "output")
+    utterances, _ = data(layers, (4, 4))
+    start = start_of(model, layers)
 
     def distance(config: HeadConfig, numbers: list[int]) -> torch.Tensor:
-        found = train_group(top, start, utterances, numbers, config)
+        found = train_group(layers, start, utterances, numbers, config)
         return (found["output.weight"] - start["output.weight"]).flatten(1).norm(dim=1)
 
     free = distance(CONFIG, [1, 2])
@@ -288,11 +288,11 @@ def test_a_killed_run_goes_on_with_the_heads_that_are_missing(corpus, tmp_path, 
 
     expected, real, groups = run(corpus, tmp_path / "a"), heads_training.train_group, []
 
-    def watched(top: Any, start: Any, utterances: Any, numbers: Any, config: Any) -> Any:
+    def watched(layers: Any, start: Any, utterances: Any, numbers: Any, config: Any) -> Any:
         groups.append(list(numbers))
         if numbers == [3]:
             raise KeyboardInterrupt
-        return real(top, start, utterances, numbers, config)
+        return real(layers, start, utterances, numbers, config)
 
     monkeypatch.setattr(heads_training, "train_group", watched)
     with pytest.raises(KeyboardInterrupt):
@@ -360,9 +360,9 @@ def test_bad_inputs(corpus, tmp_path):
 
 def test_a_last_block_needs_blocks():
     with pytest.raises(ConfigError, match="TDNN or a Conformer"):
-        make_top(tiny_model("blstm"), "last_block")
+        trainable_layers(tiny_model("blstm"), "last_block")
     with pytest.raises(ConfigError, match="CTC"):
-        make_top(new_model(end_to_end_spec("las"), seed=1), "last_block")
+        trainable_layers(new_model(end_to_end_spec("las"), seed=1), "last_block")
 
 
 def test_heads_of_another_model_are_refused():

@@ -26,24 +26,24 @@ def setting(available: int = 100, weight: float = 1.0, **changes: object) -> Set
 
 def test_epsilon_and_noise_say_how_many_answers() -> None:
     found = setting()
-    assert found.answers == found.asked < 100
-    assert found.event == gnmax_event(sigma=4.0, answers=found.answers, discrete=True)
+    assert found.max_answers == found.max_queries < 100
+    assert found.event == gnmax_event(sigma=4.0, answers=found.max_answers, discrete=True)
     assert found.epsilon == account(found.event, RELATION, 1e-5)
     assert (
         found.epsilon.value
         <= 8
-        < account(gnmax_event(sigma=4.0, answers=found.answers + 1, discrete=True), RELATION, 1e-5).value
+        < account(gnmax_event(sigma=4.0, answers=found.max_answers + 1, discrete=True), RELATION, 1e-5).value
     )
-    assert setting(available=5).answers == 5
-    assert setting(answers=3).answers == 3
+    assert setting(available=5).max_answers == 5
+    assert setting(max_answers=3).max_answers == 3
 
 
 @pytest.mark.parametrize("name", all_mechanisms())
 def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
-    found = setting(mechanism=name, noise=0.0, answers=20, delta=1e-4)
-    assert found.answers == 20 and found.epsilon is not None
+    found = setting(mechanism=name, noise=0.0, max_answers=20, delta=1e-4)
+    assert found.max_answers == 20 and found.epsilon is not None
     assert 7.9 < found.epsilon.value <= 8
-    assert found.asked == (100 if name == "confident_gnmax" else 20)
+    assert found.max_queries == (100 if name == "confident_gnmax" else 20)
     wanted = {
         "gnmax": lambda: gnmax_event(sigma=found.noise, answers=20, discrete=True),
         "lnmax": lambda: lnmax_event(scale=found.noise, answers=20, discrete=True),
@@ -58,23 +58,23 @@ def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
 
 def test_rather_fewer_answers_than_more_noise() -> None:
     free = setting(noise=0.0)
-    assert setting(noise=0.0, most_noise=free.noise + 1, least=1) == free
-    found = setting(noise=0.0, most_noise=4.0, least=1)
+    assert setting(noise=0.0, max_sigma=free.noise + 1, min_answers=1) == free
+    found = setting(noise=0.0, max_sigma=4.0, min_answers=1)
     bought = setting(noise=4.0)
-    assert found.answers == bought.answers < free.answers == 100
+    assert found.max_answers == bought.max_answers < free.max_answers == 100
     # The whole budget is used, with a little less noise.
     assert 3.5 < found.noise <= 4.0 and bought.epsilon is not None and found.epsilon is not None
     assert bought.epsilon.value <= found.epsilon.value <= 8
-    least = setting(noise=0.0, most_noise=4.0, least=bought.answers + 5)
-    assert least.answers == bought.answers + 5 and least.noise > 4.0
-    assert setting(noise=0.0, most_noise=4.0, least=500) == free
+    least = setting(noise=0.0, max_sigma=4.0, min_answers=bought.max_answers + 5)
+    assert least.max_answers == bought.max_answers + 5 and least.noise > 4.0
+    assert setting(noise=0.0, max_sigma=4.0, min_answers=500) == free
     # Where nothing can be bought with so little.
-    assert setting(noise=0.0, most_noise=0.2, least=2).answers == 2
+    assert setting(noise=0.0, max_sigma=0.2, min_answers=2).max_answers == 2
 
 
 def test_a_heavier_teacher_needs_more_noise() -> None:
     even, heavy = (
-        setting(mechanism="gaussian_posteriors", noise=0.0, answers=5, weight=weight).noise
+        setting(mechanism="gaussian_posteriors", noise=0.0, max_answers=5, weight=weight).noise
         for weight in (1.0, 3.0)
     )
     assert heavy == pytest.approx(3 * even, rel=1e-3)
@@ -82,7 +82,7 @@ def test_a_heavier_teacher_needs_more_noise() -> None:
 
 def test_what_exceeds_the_budget_is_refused() -> None:
     with pytest.raises(PrivacyError, match="22 that it buys"):
-        setting(answers=60)
+        setting(max_answers=60)
     with pytest.raises(PrivacyError, match="0 that it buys"):
         setting(noise=0.2)
     with pytest.raises(ConfigError, match="at most 10, the number of teachers"):
@@ -93,17 +93,17 @@ def test_what_exceeds_the_budget_is_refused() -> None:
 
 def test_no_noise_is_no_release() -> None:
     found = setting(epsilon=math.inf, noise=0.0)
-    assert (found.event, found.epsilon, found.noise, found.answers) == (None, None, 0.0, 100)
+    assert (found.event, found.epsilon, found.noise, found.max_answers) == (None, None, 0.0, 100)
     assert "NO GUARANTEE" in found.lines("utterances")[0]
 
 
 def test_the_papers_noise_has_its_true_cost() -> None:
-    for reading, noise in (("published_equation", 2 * 10 / 100), ("published_figures", 100 / (2 * 10))):
-        found = setting(noise=0.0, epsilon=10.0, epsilon_means=reading, delta=1e-3)
+    for reading, noise in (("equation", 2 * 10 / 100), ("figures", 100 / (2 * 10))):
+        found = setting(noise=0.0, epsilon=10.0, published_scale=reading, delta=1e-3)
         assert found.noise == published_noise(10.0, 100, reading) == noise
         assert found.epsilon == account(gnmax_event(sigma=noise, answers=100, discrete=True), RELATION, 1e-3)
         assert found.epsilon.value > 10
-        assert published_epsilons(noise, 100)[reading] == pytest.approx(10)
+        assert published_epsilons(noise, 100)[f"published_{reading}"] == pytest.approx(10)
     told = as_published(5.0, 4000, 100)
     assert told["guarantee"] is False and told["K"] == 100 and told["votes_that_it_does_not_count"] == 3900
     lines = published_lines(told)
@@ -119,16 +119,16 @@ def test_the_papers_noise_has_its_true_cost() -> None:
         {"epsilon": -1.0},
         {"epsilon": math.nan},
         {"delta": 1.0},
-        {"epsilon_means": "published"},
+        {"published_scale": "published"},
         {"noise": -1.0},
-        {"answers": -1},
-        {"least": -1},
-        {"most_noise": 2.0, "least": 1},
-        {"most_noise": 2.0, "noise": 0.0},
-        {"asked": -1},
+        {"max_answers": -1},
+        {"min_answers": -1},
+        {"max_sigma": 2.0, "min_answers": 1},
+        {"max_sigma": 2.0, "noise": 0.0},
+        {"max_queries": -1},
         {"threshold": 0.0, "mechanism": "confident_gnmax"},
         {"noise": 1.0, "epsilon": math.inf},
-        {"epsilon_means": "published_figures"},
+        {"published_scale": "figures"},
     ],
 )
 def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
@@ -138,6 +138,7 @@ def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
 
 def plan(**changes: object) -> VotePlanConfig:
     values: dict[str, object] = dict(
+        kind="queries",
         mechanism="gnmax",
         teachers=[15],
         classes=500,

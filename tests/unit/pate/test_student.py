@@ -56,7 +56,7 @@ def inputs(corpus: tuple[Path, Path], **changes: Any) -> StudentInputs:
     pool = load_cuts(corpus[0], "train")
     labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in pool}
     given: dict[str, Any] = dict(
-        pool=pool, labels=labels, labelled=None, lists=None, dev=load_cuts(corpus[0], "dev"),
+        pool=pool, labels=labels, labeled=None, lists=None, dev=load_cuts(corpus[0], "dev"),
         lang=load_lang(corpus[1]), init=None,
     )  # fmt: skip
     return StudentInputs(**{**given, **changes})
@@ -91,7 +91,9 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_
     pool = load_cuts(corpus[0], "train")
     labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in list(pool)[:3]}
     given = inputs(corpus, labels=labels)
-    config = quick("ctc", "student.ways=[none,consistency]", "student.unanswered.least=0.0")
+    config = quick(
+        "ctc", "student.unlabeled_data=[none,consistency]", "student.unanswered.min_confidence=0.0"
+    )
     train_student(given, tmp_path / "s", config, ALONE)
     about = read_json(tmp_path / "s" / "student.json")["ways"]
     assert list(about) == ["none", "consistency"]
@@ -107,14 +109,24 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_
     assert (tmp_path / "s" / "model.safetensors").read_bytes() == before
     latest = tmp_path / "s" / "ways" / "none" / "checkpoints" / "latest.safetensors"
     fingerprint = read_header(latest)["fingerprint"]
-    other = quick("ctc", "student.ways=[none]", "student.unanswered.least=0.0", "student.labelled_weight=2")
+    other = quick(
+        "ctc",
+        "student.unlabeled_data=[none]",
+        "student.unanswered.min_confidence=0.0",
+        "student.labeled_weight=2",
+    )
     train_student(given, tmp_path / "s", other, ALONE)  # another loss is another training
     assert read_header(latest)["fingerprint"] != fingerprint
 
 
 def test_ways_without_a_difference_are_trained_once(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     labels = {cut.id: (Hyp("C", 1.0),) for cut in load_cuts(corpus[0], "train")}
-    config = quick("ctc", "epochs=1", "student.ways=[none,consistency]", "student.unanswered.least=0.0")
+    config = quick(
+        "ctc",
+        "epochs=1",
+        "student.unlabeled_data=[none,consistency]",
+        "student.unanswered.min_confidence=0.0",
+    )
     train_student(inputs(corpus, labels=labels), tmp_path / "s", config, ALONE)
     about = read_json(tmp_path / "s" / "student.json")
     assert about["way"] == "none" and about["ways"]["none"] == about["ways"]["consistency"]
@@ -140,7 +152,7 @@ def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) ->
 
 def test_with_nothing_to_learn_it_is_the_public_model(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     """As where noise has ended every answer at once; random weights are refused, and nothing written."""
-    given, config = inputs(corpus), quick("ctc", "student.ways=[none,consistency]")
+    given, config = inputs(corpus), quick("ctc", "student.unlabeled_data=[none,consistency]")
     train_student(given, tmp_path / "start", quick("ctc", "epochs=1"), ALONE)
     student = tmp_path / "student"
     train_student(replace(given, labels={}, init=tmp_path / "start"), student, config, ALONE)

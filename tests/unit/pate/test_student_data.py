@@ -27,7 +27,7 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 from tests.support.end_to_end import spelled_lang
 from tests.support.small_am import write_corpus
 
-UNANSWERED = UnansweredSettings(weight=0.5, least=0.6, hyps=2, scale=1.0)
+UNANSWERED = UnansweredSettings(weight=0.5, min_confidence=0.6, hyps=2, scale=1.0)
 SETTINGS = StudentSettings("train", "dev", 2.0, "all", ["none"], UNANSWERED)
 
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_learned_is_left_out(
 def together(corpus: tuple[Path, Lang], way: str = "none", **changes: Any) -> Any:
     feats, lang = corpus
     given: dict[str, Any] = dict(
-        pool=load_cuts(feats, "train"), labels={"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))}, labelled=None,
+        pool=load_cuts(feats, "train"), labels={"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))}, labeled=None,
         lists=lists(train_0=[("CA", -1.0)], train_1=[("CA", -1.0)], train_2=[("C", -1.0), ("AB", -1.0)]),
         lang=lang, settings=SETTINGS, output_frames=None, shortest=1.0,
     )  # fmt: skip
@@ -134,13 +134,13 @@ def test_ways(corpus: tuple[Path, Lang]) -> None:
 
 def test_public_transcripts_are_learned_too(corpus: tuple[Path, Lang]) -> None:
     dev = load_cuts(corpus[0], "dev")
-    found = together(corpus, labelled=dev)
+    found = together(corpus, labeled=dev)
     assert found.counts["labelled_used"] == len(dev) == 6
     one = dev[0]
     expected = Target((tuple(corpus[1].encode(one.supervisions[0].text)),), (2.0,))
     assert found.targets[one.id] == expected
     with pytest.raises(DataError, match="not in the pool"):
-        together(corpus, labelled=load_cuts(corpus[0], "train"))
+        together(corpus, labeled=load_cuts(corpus[0], "train"))
 
 
 def test_hypotheses_must_fit_their_frames_while_training(corpus: tuple[Path, Lang]) -> None:
@@ -169,8 +169,9 @@ def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ways": []}, "ways"), ({"ways": ["none", "none"]}, "ways"), ({"ways": ["all"]}, "ways"),
-        ({"hyps": "some"}, "hyps"), ({"labelled_weight": 0.0}, "labelled_weight"),
+        ({"unlabeled_data": []}, "unlabeled_data"), ({"unlabeled_data": ["none", "none"]}, "unlabeled_data"),
+        ({"unlabeled_data": ["all"]}, "unlabeled_data"),
+        ({"hyps": "some"}, "hyps"), ({"labeled_weight": 0.0}, "labeled_weight"),
     ],
 )  # fmt: skip
 def test_ranges(change: dict[str, Any], message: str) -> None:
@@ -178,7 +179,9 @@ def test_ranges(change: dict[str, Any], message: str) -> None:
         replace(SETTINGS, **change)
 
 
-@pytest.mark.parametrize("change", [{"weight": 0.0}, {"least": 1.1}, {"hyps": 0}, {"scale": math.inf}])
+@pytest.mark.parametrize(
+    "change", [{"weight": 0.0}, {"min_confidence": 1.1}, {"hyps": 0}, {"scale": math.inf}]
+)
 def test_ranges_of_the_unanswered(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
         replace(UNANSWERED, **change)

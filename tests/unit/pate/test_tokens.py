@@ -36,7 +36,9 @@ def ensemble() -> TeacherEnsemble:
 
 
 def config(**changes: object) -> TokenVotesConfig:
-    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, sure=1.0, candidates=0)
+    values = dict(
+        role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, public_threshold=1.0, top_k=0,
+    )  # fmt: skip
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
 
@@ -86,11 +88,11 @@ def wanted(
         while True:
             own = after(public, x, text).exp() if public is not None else torch.zeros(5)
             token = int(own.argmax())
-            if own[token] < told.sure:
+            if own[token] < told.public_threshold:
                 asked += 1
                 allowed = list(range(5))
                 if public is not None:
-                    allowed = own.argsort(descending=True)[: told.candidates or None].tolist()
+                    allowed = own.argsort(descending=True)[: told.top_k or None].tolist()
                 votes = [int(after(model, x, text)[allowed].argmax()) for model in ensemble.models]
                 token = allowed[int(np.bincount(votes).argmax())]
             else:
@@ -114,12 +116,12 @@ def test_without_noise_it_is_the_majority_after_each_prefix(
     assert about["vote"] == "token" and about["votes_answered"] == asked
 
 
-@pytest.mark.parametrize(("sure", "candidates"), [(0.5, 0), (0.6, 0), (0.6, 2), (0.6, 4)])
+@pytest.mark.parametrize(("public_threshold", "top_k"), [(0.5, 0), (0.6, 0), (0.6, 2), (0.6, 4)])
 def test_nobody_is_asked_what_the_public_model_is_sure_of(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, sure: float, candidates: int
+    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, public_threshold: float, top_k: int
 ) -> None:
     public = teacher("las", 9)
-    told = config(epsilon=math.inf, noise=0.0, sure=sure, candidates=candidates)
+    told = config(epsilon=math.inf, noise=0.0, public_threshold=public_threshold, top_k=top_k)
     about = run(tmp_path, ensemble, feats, told, public)
     found, asked, taken = wanted(ensemble, feats, told, public)
     assert labels(tmp_path) == found and about["votes_answered"] == asked
@@ -130,7 +132,7 @@ def test_what_needs_no_answer_is_labelled_when_none_are_left(
     ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
 ) -> None:
     public = teacher("las", 9)
-    told = config(epsilon=1e4, noise=1.0, answers=1, sure=0.6)
+    told = config(epsilon=1e4, noise=1.0, max_answers=1, public_threshold=0.6)
     about = run(tmp_path, ensemble, feats, told, public)
     assert about["votes_asked"] == about["votes_answered"] == 1
     with torch.no_grad():  # one that is always sure that this is the end
@@ -146,7 +148,13 @@ def test_no_more_is_asked_or_answered_than_was_planned(
     ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, name: str
 ) -> None:
     told = config(
-        mechanism=name, answers=15, asked=25, noise=0.0, threshold=0.01, threshold_ratio=0.01, epsilon=1e4
+        mechanism=name,
+        max_answers=15,
+        max_queries=25,
+        noise=0.0,
+        threshold=0.01,
+        threshold_ratio=0.01,
+        epsilon=1e4,
     )
     about = run(tmp_path, ensemble, feats, told)
     assert about["votes_answered"] == 15
@@ -203,10 +211,10 @@ def test_some_of_the_pool_are_chosen(feats: Path) -> None:
         {"tokens_per_second": 0.0},
         {"max_duration": 0.0},
         {"utterances": -1},
-        {"sure": 0.0},
-        {"sure": 1.5},
-        {"candidates": 1},
-        {"candidates": 3},
+        {"public_threshold": 0.0},
+        {"public_threshold": 1.5},
+        {"top_k": 1},
+        {"top_k": 3},
     ],
 )
 def test_bad_numbers_are_named(bad: dict[str, object]) -> None:

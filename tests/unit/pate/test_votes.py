@@ -11,7 +11,7 @@ import pytest
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble
-from privasr_k2.pate.proposals import Proposals, proposals_of
+from privasr_k2.pate.nbest_hypotheses import NbestHypotheses, nbest_hypotheses
 from privasr_k2.pate.votes import (
     Votes,
     VotesConfig,
@@ -28,11 +28,11 @@ pytest.importorskip("lhotse")
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Proposals]:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NbestHypotheses]:
     folder = tmp_path_factory.mktemp("votes")
     feats, lang = pool(folder)
     write_lists(folder / "nbest")
-    return feats, proposals_of(read_nbest(folder / "nbest"), load_lang(lang), 8)
+    return feats, nbest_hypotheses(read_nbest(folder / "nbest"), load_lang(lang), 8)
 
 
 def config(**changes: object) -> VotesConfig:
@@ -43,7 +43,7 @@ def config(**changes: object) -> VotesConfig:
     return VotesConfig(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def cast(corpus: tuple[Path, Proposals], *seeds: int, **changes: object) -> Votes:
+def cast(corpus: tuple[Path, NbestHypotheses], *seeds: int, **changes: object) -> Votes:
     from privasr_k2.data.manifests import load_cuts
 
     made = TeacherEnsemble([teacher("ctc", seed) for seed in seeds], per_token=True)
@@ -56,7 +56,7 @@ def rows(votes: Votes) -> list[np.ndarray]:
     return np.split(votes.counts, np.cumsum(votes.sizes)[:-1])
 
 
-def test_jobs_together_are_one(corpus: tuple[Path, Proposals], tmp_path: Path) -> None:
+def test_jobs_together_are_one(corpus: tuple[Path, NbestHypotheses], tmp_path: Path) -> None:
     write_votes(tmp_path / "one" / "1.safetensors", cast(corpus, 1, 2, 3))
     for job in (1, 2, 3):
         write_votes(tmp_path / "three" / f"{job}.safetensors", cast(corpus, 1, 2, 3, job=job, num_jobs=3))
@@ -72,7 +72,7 @@ def test_jobs_together_are_one(corpus: tuple[Path, Proposals], tmp_path: Path) -
     assert counts.tolist() == [*rows(one)[5], *rows(one)[2]]
 
 
-def test_frames_are_voted_on_one_by_one(corpus: tuple[Path, Proposals]) -> None:
+def test_frames_are_voted_on_one_by_one(corpus: tuple[Path, NbestHypotheses]) -> None:
     from privasr_k2.data.manifests import load_cuts
 
     found = cast(corpus, 1, 2, vote="frame")
@@ -92,7 +92,7 @@ def test_frames_are_voted_on_one_by_one(corpus: tuple[Path, Proposals]) -> None:
 @pytest.mark.parametrize("vote", ["utterance", "frame"])
 @pytest.mark.parametrize("weights", [[], [0.6, 0.3, 0.1]])
 def test_another_teacher_moves_posteriors_by_no_more_than_is_claimed(
-    corpus: tuple[Path, Proposals], vote: str, weights: list[float]
+    corpus: tuple[Path, NbestHypotheses], vote: str, weights: list[float]
 ) -> None:
     whole = cast(corpus, 1, 2, 3, vote=vote, of="posteriors", weights=weights)
     assert whole.largest_weight == pytest.approx(3 * max(weights or [1 / 3]))
@@ -168,7 +168,7 @@ def test_weights_sum_to_one() -> None:
             check_weights(bad, 2)
 
 
-def test_what_cannot_be_cast_is_refused(corpus: tuple[Path, Proposals]) -> None:
+def test_what_cannot_be_cast_is_refused(corpus: tuple[Path, NbestHypotheses]) -> None:
     with pytest.raises(ConfigError, match="weights must be 3"):
         cast(corpus, 1, 2, 3, of="posteriors", weights=[0.5, 0.5])
     fewer = replace(

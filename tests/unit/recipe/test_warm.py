@@ -190,10 +190,10 @@ def test_a_server_that_has_opened_a_gpu_is_told(tmp_path: Path) -> None:
 def test_what_is_imported_is_learned_and_a_verb_is_not(server: warm.WarmServer, tmp_path: Path) -> None:
     (tmp_path / "names.py").write_text(
         "import sys\n"
-        "verbs = ['privasr_k2.bin.cli', 'privasr_k2.bin.score']\n"
+        "verbs = ['privasr_k2.bin.cli', 'privasr_k2.bin.wer']\n"
         "names = ['privasr_k2.text', *verbs, 'decimal', 'yaml']\n"
         "print(*(name for name in names if name in sys.modules))\n"
-        "import decimal, privasr_k2.text, privasr_k2.bin.score\n"
+        "import decimal, privasr_k2.text, privasr_k2.bin.wer\n"
         "sys.exit(2)\n"
     )
     assert run(server, tmp_path, "names") == (2, "\n")
@@ -249,11 +249,11 @@ def test_signals_reach_the_child_and_its_children(server: warm.WarmServer, tmp_p
 
 
 def test_a_verb_is_started_anew_where_the_server_has_died(tmp_path: Path, repo_root: Path) -> None:
-    command = launch.Command(1, launch.argv_of(["score", "--help"]), tmp_path / "log")
+    command = launch.Command(1, launch.argv_of(["wer", "--help"]), tmp_path / "log")
     with launch.Pool(at_once=1, work_dir=tmp_path) as pool:
         for _ in range(2):
             pool.add([command])
-            assert pool.next_ended().code == 0 and "verb score " in command.log.read_text()
+            assert pool.next_ended().code == 0 and "verb wer " in command.log.read_text()
             (server,) = pool._servers.values()
             server._process.kill()
             server._process.wait()

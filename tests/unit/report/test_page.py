@@ -24,6 +24,7 @@ from privasr_k2.report.measures import p_text
 from privasr_k2.report.page import headline, page
 from privasr_k2.report.results import collect, read_rows
 from privasr_k2.report.tables import Index
+from tests.support.conf import section
 from tests.support.made_recipe import CONF, context, figure, layout, origin, pate, rows_of, spend, system
 
 ROOT = CONF.parent
@@ -128,7 +129,7 @@ def html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             tmp_path, monkeypatch, "--in-systems", exp / "systems.jsonl", "--in-manifests", "manifests",
             "--ledger", exp / "ledger.json", "--out-report", exp / "RESULTS.md", "--out-results",
             exp / "results.jsonl", "--out-figures", exp / "figures", "--out-layout", exp / "layout.yaml",
-            "--config", CONF / "report.yaml", CONF / "reports" / "pate.yaml", "--set", f"recipe={recipe}",
+            "--config", section("report"), CONF / "reports" / "pate.yaml", "--set", f"recipe={recipe}",
             "command=./run.sh toy pate --a-long-option 'with many words, so that it does not fit'",
         )  # fmt: skip
     found = [
@@ -182,7 +183,7 @@ def test_in_a_browser(html: Path, width: int) -> None:
 
 def test_the_table_beside_the_papers_is_that_of_the_committed_results() -> None:
     layouts = {
-        path.stem: config.load(Layout, [CONF / "report.yaml", path])
+        path.stem: config.load(Layout, [section("report"), path])
         for path in (CONF / "reports").glob("*.yaml")
     }
     results = [

@@ -119,12 +119,12 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_options_that_come_with_the_project_are_valid() -> None:
-    loaded = config.load(ScoreOptions, [section("score")])
+    loaded = config.load(ScoreOptions, [section("wer")])
     assert loaded.confidence == 0.95
     with pytest.raises(ValueError, match="num_replicates"):
         replace(loaded, num_replicates=0)
     with pytest.raises(ConfigError, match="confidence"):
-        config.load(ScoreOptions, [section("score")], ["confidence=95"])
+        config.load(ScoreOptions, [section("wer")], ["confidence=95"])
 
 
 def test_another_role_is_refused() -> None:

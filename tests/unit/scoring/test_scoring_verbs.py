@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from privasr_k2.bin import report, score, tune_weights
+from privasr_k2.bin import report, tune_weights, wer
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.recipe.systems import System, write_systems
@@ -68,10 +68,10 @@ def tree(tmp_path: Path) -> Path:
 
 def _score(run: Callable[..., None], repo_root: Path, role: str, *more: str) -> None:
     run(
-        score.main,
+        wer.main,
         *("--in-hyps", f"exp/ctc/decode_{role}", "--in-lang", "data/lang"),
         *("--in-manifests", "data/manifests", "--out-dir", f"exp/ctc/score_{role}"),
-        *("--config", str(section("score")), "--set", "num_replicates=100", f"role={role}"),
+        *("--config", str(section("wer")), "--set", "num_replicates=100", f"role={role}"),
         *more,
     )
 
@@ -114,7 +114,7 @@ def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: 
             "--out-results",
             "exp/ctc/results.jsonl",
             "--config",
-            str(conf / "report.yaml"),
+            str(section("report")),
             str(conf / "reports/ctc.yaml"),
         ),
         *("--set", "command=./run.sh mini ctc"),

@@ -21,7 +21,7 @@ MANY = {"mentions": 1000, "words_per_mention": 1000, "utterances_per_user": None
 
 
 def draw(texts, secret=b"s" * 32, **changes):
-    how = Replacement(**({"keep": 0.0, "by_document": False, **MANY} | changes))
+    how = Replacement(**({"keep_prob": 0.0, "by_document": False, **MANY} | changes))
     names = []
 
     def noise(name):
@@ -53,13 +53,13 @@ def test_each_word_is_drawn_on_its_own():
 
 
 def test_everything_on_the_list_is_kept_with_probability_one_and_nothing_else():
-    made = draw([TEXT] * 50, keep=1.0)
+    made = draw([TEXT] * 50, keep_prob=1.0)
     assert {text.words[:7] for text in made} == {TEXT.words[:7]}
     assert set(words_at(made, 7)) == set(LISTS["PER"]), "zoe is on no list: she is always replaced"
 
 
 def test_mentions_and_words_beyond_what_is_counted_are_always_replaced():
-    made = draw([TEXT] * 100, keep=1.0, mentions=1, words_per_mention=1)
+    made = draw([TEXT] * 100, keep_prob=1.0, mentions=1, words_per_mention=1)
     assert set(words_at(made, 1)) == {"ann"}
     assert set(words_at(made, 2)) == set(LISTS["PER"]), "the second word of a mention"
     assert set(words_at(made, 4)) == set(LISTS["LOC"]), "the second mention"
@@ -68,7 +68,7 @@ def test_mentions_and_words_beyond_what_is_counted_are_always_replaced():
 def test_of_a_user_the_first_utterances_with_names_may_keep_words_and_no_others():
     one = TaggedText("1", ("ann",), (Entity(0, 1, "PER"),), "u")
     texts = [one, replace(one, words=("yes",), entities=()), replace(one, user="v"), one, one]
-    made = [draw(texts, bytes([n]) * 32, keep=1.0, utterances_per_user=2) for n in range(60)]
+    made = [draw(texts, bytes([n]) * 32, keep_prob=1.0, utterances_per_user=2) for n in range(60)]
     assert {(a.words, b.words, c.words, d.words) for a, b, c, d, _ in made} == {
         (("ann",), ("yes",), ("ann",), ("ann",))
     }
@@ -119,7 +119,7 @@ def test_a_document_may_keep_so_many_different_words_only():
         for n, word in enumerate(["ann", "bob", "ann", "eve"])
     ]
     made = [
-        draw(texts, bytes([n]) * 32, keep=1.0, by_document=True, mentions=2, words_per_mention=1)
+        draw(texts, bytes([n]) * 32, keep_prob=1.0, by_document=True, mentions=2, words_per_mention=1)
         for n in range(60)
     ]
     assert {(a.words, b.words, c.words) for a, b, c, _ in made} == {(("ann",), ("bob",), ("ann",))}

@@ -45,7 +45,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_epsilon_is_that_of_the_longest_list_and_composes():
-    options = given("keep=0.2", "mentions=2", "words_per_mention=2")
+    options = given("keep_prob=0.2", "mentions=2", "words_per_mention=2")
     found = guarantee(options, {label: len(words) for label, words in LISTS.items()})
     assert found.epsilon_per_word == pytest.approx(math.log(1 + 5 * 0.2 / 0.8))
     about = worth(options, LISTS)
@@ -60,7 +60,7 @@ def test_epsilon_is_that_of_the_longest_list_and_composes():
     assert composed.unit == "utterance" and any("missed" in s for s in composed.does_not_cover)
 
 
-@pytest.mark.parametrize("values", [("keep=0",), ("method=tag",), ("method=delete",), ("mentions=0",)])
+@pytest.mark.parametrize("values", [("keep_prob=0",), ("method=tag",), ("method=delete",), ("mentions=0",)])
 def test_what_depends_on_no_word_costs_nothing_and_is_entered_all_the_same(tmp_path, values):
     options = given(*values)
     lists = LISTS if options.method == "replace" else {}
@@ -78,21 +78,21 @@ def test_by_document_the_unit_is_a_document():
 
 def test_p_of_one_guarantees_nothing_and_is_refused():
     with pytest.raises(PrivacyError, match="below 1"):
-        guarantee(given("keep=1"), {"PER": 5})
+        guarantee(given("keep_prob=1"), {"PER": 5})
 
 
 def test_with_a_public_number_of_utterances_the_unit_is_a_user(tmp_path):
-    options = given("keep=0.2", "utterances_per_user=3")
+    options = given("keep_prob=0.2", "utterances_per_user=3")
     sizes = {label: len(words) for label, words in LISTS.items()}
-    one, found = guarantee(given("keep=0.2"), sizes), guarantee(options, sizes)
-    assert spending(given("keep=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
-    assert "epsilon_per_user" not in worth(given("keep=0.2"), LISTS)
+    one, found = guarantee(given("keep_prob=0.2"), sizes), guarantee(options, sizes)
+    assert spending(given("keep_prob=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
+    assert "epsilon_per_user" not in worth(given("keep_prob=0.2"), LISTS)
     assert spending(options, found).unit == "user"
     about = worth(options, LISTS)
     assert about["epsilon_per_utterance"] == pytest.approx(one.epsilon_per_utterance)
     assert about["epsilon_per_user"] == pytest.approx(3 * one.epsilon_per_utterance)
     assert any("A user: the epsilons" in sentence for sentence in one.does_not_cover)
-    run(tmp_path, given("keep=0.999999", "mentions=9", "utterances_per_user=3"))
+    run(tmp_path, given("keep_prob=0.999999", "mentions=9", "utterances_per_user=3"))
     kept = [text.words[1] == "ann" for text in read_tagged([tmp_path / "out/sanitized.jsonl.gz"])]
     assert 15 <= sum(kept) < 50, "5 users with 3 utterances each, and some of the rest by chance"
     with pytest.raises(ConfigError, match="utterances_per_user must be null"):
@@ -103,8 +103,8 @@ def test_with_a_public_number_of_utterances_the_unit_is_a_user(tmp_path):
     "value",
     [
         "utterances_per_user=0",
-        "keep=-0.1",
-        "keep=1.5",
+        "keep_prob=-0.1",
+        "keep_prob=1.5",
         "method=hash",
         "consistency=user",
         "mentions=-1",
@@ -129,7 +129,7 @@ def test_files_are_written_and_the_mapping_is_not(tmp_path):
     numbers = [int(text.words[2]) for text in made]
     assert sorted(numbers) == list(range(50)) != numbers
     assert sorted(content(tmp_path)) == [ABOUT, "class_text.txt.gz", "sanitized.jsonl.gz", "text.txt.gz"]
-    assert set(read_json(tmp_path / "out" / ABOUT)) >= {"release", "method", "keep", "epsilon_per_word"}
+    assert set(read_json(tmp_path / "out" / ABOUT)) >= {"release", "method", "keep_prob", "epsilon_per_word"}
 
 
 def test_a_release_is_continued_once_and_a_rerun_is_another(tmp_path):
@@ -139,7 +139,7 @@ def test_a_release_is_continued_once_and_a_rerun_is_another(tmp_path):
     run(tmp_path, given())  # finished: nothing is drawn
     assert content(tmp_path) == first
     assert len(Ledger(tmp_path / "privacy.json").entries()) == 1
-    run(tmp_path, given("keep=0.2"))
+    run(tmp_path, given("keep_prob=0.2"))
     assert content(tmp_path) != first and len(Ledger(tmp_path / "privacy.json").entries()) == 2
 
 
@@ -156,10 +156,10 @@ def test_what_a_killed_run_has_left_is_drawn_again_alike(tmp_path, monkeypatch):
 def test_output_of_another_release_does_not_pass_for_this_one(tmp_path):
     run(tmp_path, given())
     first = content(tmp_path)
-    run(tmp_path, given("keep=0.2"), stop=True)  # killed: the folder is the first release's still
-    run(tmp_path, given("keep=0.2"))
+    run(tmp_path, given("keep_prob=0.2"), stop=True)  # killed: the folder is the first release's still
+    run(tmp_path, given("keep_prob=0.2"))
     assert content(tmp_path) != first
-    assert read_json(tmp_path / "out" / ABOUT)["keep"] == 0.2
+    assert read_json(tmp_path / "out" / ABOUT)["keep_prob"] == 0.2
 
 
 def test_a_finished_release_whose_text_is_gone_asks_for_force(tmp_path):

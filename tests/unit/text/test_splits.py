@@ -140,9 +140,9 @@ def test_users_must_be_known_and_in_one_part():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("sizes=[0]", "sizes must be above 0 and below 100"),
-        ("sizes=[12,100]", "sizes must be above 0 and below 100"),
-        ("sizes=[12,12.0]", "sizes must differ"),
+        ("sizes=[0]", "sizes must be (above 0|below 100) each"),
+        ("sizes=[12,100]", "sizes must be (above 0|below 100) each"),
+        ("sizes=[12,12.0]", "sizes must be different values"),
         ("tolerance=0", "tolerance must be above 0"),
     ],
 )

@@ -157,9 +157,9 @@ def test_spelling() -> None:
     ("kind", "wrong", "named"),
     [
         ("lstm", "network.layers=0", "network.layers must be at least 1"),
-        ("lstm", "network.dropout=1.0", "network.dropout must be in"),
+        ("lstm", "network.dropout=1.0", "network.dropout must be below 1"),
         ("lstm", "kind=transformer", "kind must be that of the configuration's file"),
-        ("lstm", "output.softmax=other", "output.softmax must be full or adaptive"),
+        ("lstm", "output.softmax=other", "softmax must be one of full, adaptive"),
         ("lstm", "output.cutoffs=[5,3]", "output.cutoffs must be rising"),
         ("lstm", "output.reduction=0.5", "output.reduction must be at least 1"),
         ("lstm", "max_words=0", "max_words must be at least 1"),

@@ -189,7 +189,7 @@ def test_what_cannot_be_trained(kind: str, tmp_path: Path) -> None:
         ConfigError, match=r"trained=output needs output.tied=false.*set it, and a tied model"
     ):
         settings(kind, "full", True, "trained=output")
-    with pytest.raises(ConfigError, match="trained must be all or output"):
+    with pytest.raises(ConfigError, match="trained must be one of all, output"):
         settings(kind, "full", False, "trained=softmax")
     config = replace(settings(kind, "full", False), trained="output")
     with pytest.raises(ConfigError, match=r"trained=output: expected a trained model.*\n.*--in-init"):

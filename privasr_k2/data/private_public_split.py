@@ -1,7 +1,7 @@
-"""What is private of a corpus, and what is public beside it: transcribed speech, and a pool without texts.
+"""Split a corpus by speakers: private speech, public transcribed speech, and a public pool without texts.
 
-Speech is dealt out by people, and nobody is on two sides. Who is on which side is public, and nothing that
-the speech decides: speakers are named, or drawn from their names and a seed alone.
+No speaker is in two parts. The split is public and does not depend on the speech: speakers are named,
+or drawn by their names and a seed alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privasr_k2.constraints import Checked, ShareBelowOne
 from privasr_k2.data.manifests import cuts_path, load_cuts, save_cuts
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import atomic_path, read_yaml, write_json
@@ -30,35 +31,33 @@ _WAY_OUT = "name other speakers, or give another corpus"
 
 
 @dataclass(frozen=True)
-class SidesConfig:
-    """Who is on which side; defaults in ``conf/split_speech.yaml``.
+class SplitConfig(Checked):
+    """The split of train's speakers; defaults in section ``split_speech`` of ``conf/pate.yaml``.
 
     Args:
-        public_speakers: of train, who are public with their texts.
-        pool_speakers: of train, who are in the pool.
-        public_share: of the speakers of train, where nobody else is public: 0 to 1.
-        pool_share: of them, where nobody else is in the pool.
+        public_speakers: speakers who are public with their texts.
+        pool_speakers: speakers who are in the pool.
+        public_share: share of the speakers in [0, 1), where no other speech is public.
+        pool_share: the same for the pool.
         seed: of the draw.
     """
 
     public_speakers: list[str]
     pool_speakers: list[str]
-    public_share: float
-    pool_share: float
+    public_share: ShareBelowOne
+    pool_share: ShareBelowOne
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("public_share", "pool_share"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.public_share + self.pool_share >= 1:
             raise ValueError(
                 "public_share and pool_share must leave somebody private, got a sum of 1 or more"
             )
 
 
-def deal_sides(
-    speakers: Iterable[str], config: SidesConfig, *, public: bool, pool: bool
+def split_speakers(
+    speakers: Iterable[str], config: SplitConfig, *, public: bool, pool: bool
 ) -> dict[str, list[str]]:
     """The speakers of train by side, each sorted.
 
@@ -69,8 +68,9 @@ def deal_sides(
     Raises:
         DataError: a named speaker whom train lacks, or who is named twice; nobody is left for a side.
 
-    >>> config = SidesConfig(["a"], [], public_share=0.5, pool_share=0.25, seed=1)
-    >>> {side: len(names) for side, names in deal_sides("abcdefgh", config, public=False, pool=False).items()}
+    >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, seed=1)
+    >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
+    >>> {side: len(names) for side, names in split.items()}
     {'private': 5, 'public': 1, 'pool': 2}
     """
     names = sorted(set(speakers))
@@ -98,9 +98,9 @@ def deal_sides(
 
 
 def split_speech(
-    feats: Path, folder: Path, config: SidesConfig, *, public_feats: Path | None
+    feats: Path, folder: Path, config: SplitConfig, *, public_feats: Path | None
 ) -> dict[str, list[str]]:
-    """Write ``private/``, ``public/`` and ``pool/``, features folders, and ``sides.json``; all or nothing.
+    """Write features folders ``private/``, ``public/`` and ``pool/``, and ``sides.json``; all or nothing.
 
     Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the pool has the
     role ``pool``, without texts and at one speed.
@@ -113,8 +113,8 @@ def split_speech(
         the speakers of each side.
 
     Raises:
-        DataError: no speaker for a side, somebody on two of them or in dev or test too, an utterance that
-            stands twice, features of two forms.
+        DataError: a side without speakers, a speaker on two sides or also in dev or test, a duplicate
+            utterance, or features of two forms.
     """
     from lhotse import CutSet
 
@@ -124,21 +124,21 @@ def split_speech(
     if public_feats is not None:
         _check_form(feats, public_feats)
         other = load_cuts(public_feats, "train")
-    sides = deal_sides(map(_speaker, train), config, public=bool(len(other)), pool=bool(len(own_pool)))
-    of = {name: side for side, names in sides.items() for name in names}
+    sides = split_speakers(map(_speaker, train), config, public=bool(len(other)), pool=bool(len(own_pool)))
+    side_of = {name: side for side, names in sides.items() for name in names}
     cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: [*other], POOL: [*own_pool]}
     for cut in train:
-        cuts[of[_speaker(cut)]].append(cut)
+        cuts[side_of[_speaker(cut)]].append(cut)
     cuts[POOL] = [_without_text(cut) for cut in cuts[POOL] if "original_id" not in (cut.custom or {})]
     test = load_cuts(feats, "test", lazy=True) if cuts_path(feats, "test").is_file() else ()
     _check_people(feats, {**cuts, "dev": dev, "test": test})
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         side: {"speakers": sorted(set(map(_speaker, of_side)))} for side, of_side in cuts.items()
     }
-    # Whoever knows all others' speech could take it off an exact sum of the private side.
+    # No sums over the private side: exact ones would leak.
     for side in (PUBLIC, POOL):
         seconds = sum(cut.duration for cut in cuts[side])
-        told[side] |= {"utterances": len(cuts[side]), "hours": round(seconds / 3600, 4)}
+        summary[side] |= {"utterances": len(cuts[side]), "hours": round(seconds / 3600, 4)}
     with atomic_path(folder) as temporary:
         for side, of_side in cuts.items():
             here, final = temporary / side, folder / side
@@ -147,8 +147,8 @@ def split_speech(
                 save_cuts(dev, here, "dev", final=final)
             if (feats / _ABOUT).is_file():
                 shutil.copyfile(feats / _ABOUT, here / _ABOUT)
-        write_json(temporary / FILE, {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **told})
-    return {side: about["speakers"] for side, about in told.items()}
+        write_json(temporary / FILE, {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary})
+    return {side: about["speakers"] for side, about in summary.items()}
 
 
 def _speaker(cut: Cut) -> str:
@@ -165,7 +165,7 @@ def _without_text(cut: Cut) -> Cut:
 
 
 def _check_form(feats: Path, public: Path) -> None:
-    """Models of one corpus have to read the other."""
+    """Refuse features that models of the other corpus cannot read."""
     forms = []
     for folder in (feats, public):
         about = read_yaml(folder / _ABOUT)

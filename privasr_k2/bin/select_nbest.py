@@ -1,6 +1,6 @@
-r"""Take from N-best lists the hypotheses that the weights chosen on dev prefer, for score to count.
+r"""Take from N-best lists the hypotheses that the weights chosen on dev prefer, for wer to count.
 
-  python -m privasr_k2.bin.rescore_nbest --in-nbest exp/x/nbest_test --in-scores exp/x/lstm_test.safetensors \
+  python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores exp/x/lstm_test.safetensors \
       --in-weights exp/x/rescoring.json --out-hyps exp/x/lstm/decode_test/1.jsonl
 
 Without --in-weights it takes the hypotheses with the fewest errors, the oracle, which no system reaches. An
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from privasr_k2.bin import cli
 from privasr_k2.decoding.lm_scores import candidates_of, read_lm_scores
-from privasr_k2.decoding.rescored import oracle_records, rescored_records
 from privasr_k2.decoding.rescoring import read_rescoring
+from privasr_k2.decoding.selected_hyps import oracle_records, rescored_records
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import write_jsonl
 from privasr_k2.scoring.corpus_info import read_corpus_info
@@ -24,7 +24,7 @@ def main() -> None:
     made = cli.parser(
         __doc__,
         in_nbest="DIR nbest_<role>, with *.jsonl",
-        in_scores="[FILE...] of score_nbest",
+        in_scores="[FILE...] of lm_scores",
         in_weights="[FILE] rescoring.json; without it: the oracle",
         in_manifests="[DIR] references, and what is scored",
         out_hyps="FILE as decode writes them",

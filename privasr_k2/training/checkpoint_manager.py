@@ -1,7 +1,7 @@
-"""The checkpoints of a training: where it stands, what it continues from, which epochs to average.
+"""Checkpoints of a training: its state, what it continues from, and which epochs are averaged.
 
 A checkpoint is one file, so that a kill leaves the old one or the new one: tensors ``model/<name>`` and
-``optimizer/<parameter>/<name>``, and the place in the training as JSON in the file's header.
+``optimizer/<parameter>/<name>``, and the trainer's state as JSON in the header.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LATEST = "latest.safetensors"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a training stands: ``batch`` batches into ``epoch``, after ``step`` steps in all.
+class TrainerState:
+    """The state of a training: ``batch`` batches into ``epoch``, after ``step`` steps in all.
 
     Attributes:
         nats, count, frames: summed loss, labels and input frames of this epoch so far.
@@ -38,17 +38,17 @@ class Place:
     count: float = 0.0
     frames: float = 0.0
 
-    def after_step(self, *, nats: float, count: float, frames: float) -> Place:
-        """The place one step on."""
+    def after_step(self, *, nats: float, count: float, frames: float) -> TrainerState:
+        """The state after one more step."""
         sums = dict(nats=self.nats + nats, count=self.count + count, frames=self.frames + frames)
         return replace(self, batch=self.batch + 1, step=self.step + 1, **sums)
 
-    def after_epoch(self) -> Place:
-        """The beginning of the next epoch."""
-        return Place(epoch=self.epoch + 1, step=self.step)
+    def after_epoch(self) -> TrainerState:
+        """The state at the start of the next epoch."""
+        return TrainerState(epoch=self.epoch + 1, step=self.step)
 
 
-class Keeper:
+class CheckpointManager:
     """Writes, reads and thins out the checkpoints of a folder.
 
     ``latest`` has everything to continue from; ``epoch-N`` has that epoch's weights, for averaging.
@@ -62,16 +62,11 @@ class Keeper:
     """
 
     def __init__(self, folder: Path, fingerprint: str, *, keep: int, best: bool, writes: bool) -> None:
-        self._folder, self._fingerprint, self._keep, self._best, self._writes = (
-            folder,
-            fingerprint,
-            keep,
-            best,
-            writes,
-        )
+        self._folder, self._fingerprint = folder, fingerprint
+        self._keep, self._best, self._writes = keep, best, writes
 
-    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> Place:
-        """Put back the latest checkpoint, if there is one of this fingerprint, and say where it stands."""
+    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> TrainerState:
+        """Restore the latest checkpoint of this fingerprint, if there is one, and return its state."""
         if self._writes:
             for unfinished in self._folder.glob(".*.tmp.*"):  # what a kill interrupted
                 unfinished.unlink()
@@ -84,26 +79,26 @@ class Keeper:
                     self._folder,
                 )
                 remove_tree(self._folder)
-            return Place()
+            return TrainerState()
         restore_training(latest, model, optimizer)
         scaler.load_state_dict(header["scaler"])
-        place = Place(**header["place"])
-        log.info("continuing in epoch %d after %d batches, step %d", place.epoch + 1, place.batch, place.step)
-        return place
+        state = TrainerState(**header["place"])
+        log.info("continuing in epoch %d after %d batches, step %d", state.epoch + 1, state.batch, state.step)
+        return state
 
     def _has_enough(self, header: Mapping[str, Any]) -> bool:
-        """Whether what was kept by that header's rule contains what this one's would have kept."""
+        """Whether the epochs that the header's rule kept include all that this rule keeps."""
         nothing_removed = header["place"]["epoch"] <= header["keep"]
         return nothing_removed or (header["best"] == self._best and header["keep"] >= self._keep)
 
     def save_training(
-        self, place: Place, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
+        self, state: TrainerState, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
     ) -> None:
         """Write ``latest``."""
         if self._writes:
             header = {
                 "fingerprint": self._fingerprint,
-                "place": asdict(place),
+                "place": asdict(state),
                 "scaler": scaler.state_dict(),
                 "keep": self._keep,
                 "best": self._best,
@@ -111,13 +106,18 @@ class Keeper:
             save_tensors(self._folder / LATEST, training_tensors(model, optimizer), header)
 
     def save_epoch(
-        self, place: Place, dev_loss: float, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
+        self,
+        state: TrainerState,
+        dev_loss: float,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        scaler: Any,
     ) -> None:
-        """Write the weights of the epoch just ended, then ``latest``; remove epochs not to be averaged."""
+        """Write the weights of an epoch, then ``latest``; remove epochs that will not be averaged."""
         if self._writes:
-            header = {"epoch": place.epoch, "dev_loss": dev_loss}
-            save_tensors(self._folder / f"epoch-{place.epoch}.safetensors", model.state_dict(), header)
-            self.save_training(place, model, optimizer, scaler)
+            header = {"epoch": state.epoch, "dev_loss": dev_loss}
+            save_tensors(self._folder / f"epoch-{state.epoch}.safetensors", model.state_dict(), header)
+            self.save_training(state, model, optimizer, scaler)
             chosen = set(self.chosen())
             for path in self._folder.glob("epoch-*.safetensors"):
                 if path not in chosen:
@@ -131,7 +131,7 @@ class Keeper:
 
 
 def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Weights and the optimizer's memory, by names that :func:`restore_training` knows."""
+    """Weights and the optimizer's state, by names that :func:`restore_training` reads."""
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
     for number, memory in optimizer.state_dict()["state"].items():
         known = {name: torch.as_tensor(value) for name, value in memory.items() if value is not None}
@@ -140,7 +140,7 @@ def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Put back what :func:`training_tensors` took, and return what else is in the file."""
+    """Restore what :func:`training_tensors` gave; return the file's other tensors."""
     memory: dict[int, dict[str, Tensor]] = {}
     weights, others = {}, {}
     for name, value in load_tensors(path).items():

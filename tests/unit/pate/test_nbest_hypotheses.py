@@ -9,7 +9,7 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json, write_text
 from privasr_k2.graph.lang import load_lang
-from privasr_k2.pate.proposals import check_public, proposals_of
+from privasr_k2.pate.nbest_hypotheses import check_public, nbest_hypotheses
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, read_nbest, write_nbest
 from tests.support.small_pate import write_lists
 
@@ -31,15 +31,15 @@ def one(name: str, *texts: str) -> NbestList:
 def test_words_that_nobody_has_said_are_spelled(lang: Path, tmp_path: Path) -> None:
     lists = [one("u0", "ab", "ca ab", "x", ""), one("u1", "x", "ab"), one("u2"), one("u3", "ab")]
     write_nbest(tmp_path / "nbest" / "1.jsonl", lists)
-    found = proposals_of(read_nbest(tmp_path / "nbest"), load_lang(lang), 8)
+    found = nbest_hypotheses(read_nbest(tmp_path / "nbest"), load_lang(lang), 8)
     assert found.words == {"u0": ("ab", "ca ab", "")}
     assert found.tokens == {"u0": ((4, 1, 2), (4, 3, 1, 4, 1, 2), ())}
-    assert found.margins == {"u0": 1.5} and sorted(found.alone) == ["u1", "u2", "u3"]
-    fewer = proposals_of(read_nbest(tmp_path / "nbest"), load_lang(lang), 2)
+    assert found.margins == {"u0": 1.5} and sorted(found.single) == ["u1", "u2", "u3"]
+    fewer = nbest_hypotheses(read_nbest(tmp_path / "nbest"), load_lang(lang), 2)
     assert fewer.words == {"u0": ("ab", "ca ab")} and fewer.digest(["u0"]) != found.digest(["u0"])
     write_nbest(tmp_path / "alone" / "1.jsonl", [one("u0", "ab")])
     with pytest.raises(DataError, match="two hypotheses or more"):
-        proposals_of(read_nbest(tmp_path / "alone"), load_lang(lang), 8)
+        nbest_hypotheses(read_nbest(tmp_path / "alone"), load_lang(lang), 8)
 
 
 def stage(work: Path, number: int, command: list[str], output: str) -> None:
@@ -149,4 +149,4 @@ def test_what_a_stage_declares_public_is_taken_at_its_word(work: Path) -> None:
 def test_lists_from_elsewhere_cannot_be_checked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_lists(tmp_path / "nbest")
     assert not check_public(tmp_path / "nbest")
-    assert "nobody has checked" in caplog.text
+    assert "cannot be checked" in caplog.text

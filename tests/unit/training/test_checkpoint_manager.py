@@ -10,18 +10,18 @@ from torch import nn
 
 from privasr_k2.compat import grad_scaler
 from privasr_k2.errors import DataError
-from privasr_k2.training.keeper import Keeper, Place
+from privasr_k2.training.checkpoint_manager import CheckpointManager, TrainerState
 
 LOSSES = {1: 3.0, 2: 1.0, 3: 2.0, 4: 1.5, 5: 4.0}
 
 
-def keep_all(folder: Path, *, best: bool) -> Keeper:
+def keep_all(folder: Path, *, best: bool) -> CheckpointManager:
     model = nn.Linear(2, 1)
     optimizer = torch.optim.AdamW(model.parameters())
-    keeper = Keeper(folder, "f", keep=2, best=best, writes=True)
+    manager = CheckpointManager(folder, "f", keep=2, best=best, writes=True)
     for epoch, loss in LOSSES.items():
-        keeper.save_epoch(Place(epoch=epoch), loss, model, optimizer, grad_scaler(enabled=False))
-    return keeper
+        manager.save_epoch(TrainerState(epoch=epoch), loss, model, optimizer, grad_scaler(enabled=False))
+    return manager
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,16 @@ def test_epochs_to_average(tmp_path: Path, best: bool, expected: list[str]) -> N
 
 def test_epoch_ten_comes_after_nine(tmp_path: Path) -> None:
     model = nn.Linear(2, 1)
-    keeper = Keeper(tmp_path, "f", keep=2, best=False, writes=True)
+    manager = CheckpointManager(tmp_path, "f", keep=2, best=False, writes=True)
     for epoch in (9, 10):
-        keeper.save_epoch(
-            Place(epoch=epoch), 0.0, model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False)
+        manager.save_epoch(
+            TrainerState(epoch=epoch),
+            0.0,
+            model,
+            torch.optim.AdamW(model.parameters()),
+            grad_scaler(enabled=False),
         )
-    assert [path.stem for path in keeper.chosen()] == ["epoch-9", "epoch-10"]
+    assert [path.stem for path in manager.chosen()] == ["epoch-9", "epoch-10"]
 
 
 def test_optimizer_memory_comes_back(tmp_path: Path) -> None:
@@ -53,21 +57,21 @@ def test_optimizer_memory_comes_back(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = nn.Linear(2, 1)
     optimizer, scaler = torch.optim.AdamW(model.parameters(), lr=0.1), grad_scaler(enabled=False)
-    keeper = Keeper(tmp_path, "f", keep=1, best=False, writes=True)
+    manager = CheckpointManager(tmp_path, "f", keep=1, best=False, writes=True)
     trained(3, model, optimizer)
-    keeper.save_training(Place(step=3, nats=0.1 + 0.2), model, optimizer, scaler)
+    manager.save_training(TrainerState(step=3, nats=0.1 + 0.2), model, optimizer, scaler)
     expected = trained(2, model, optimizer)
     other = nn.Linear(2, 1)
     other_optimizer = torch.optim.AdamW(other.parameters(), lr=0.1)
-    assert keeper.resume(other, other_optimizer, scaler) == Place(step=3, nats=0.1 + 0.2)
+    assert manager.resume(other, other_optimizer, scaler) == TrainerState(step=3, nats=0.1 + 0.2)
     assert all(torch.equal(a, b) for a, b in zip(trained(2, other, other_optimizer), expected))
 
 
 def test_a_process_that_does_not_lead_writes_nothing(tmp_path: Path) -> None:
     model = nn.Linear(2, 1)
-    keeper = Keeper(tmp_path, "f", keep=1, best=False, writes=False)
-    keeper.save_epoch(
-        Place(epoch=1), 0.0, model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False)
+    manager = CheckpointManager(tmp_path, "f", keep=1, best=False, writes=False)
+    manager.save_epoch(
+        TrainerState(epoch=1), 0.0, model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False)
     )
     assert not list(tmp_path.iterdir())
 
@@ -80,18 +84,18 @@ def test_averaging_otherwise_needs_no_training_where_enough_is_kept(
 ) -> None:
     keep_all(tmp_path, best=False)
     model = nn.Linear(2, 1)
-    keeper = Keeper(tmp_path, "f", keep=keep, best=best, writes=True)
-    place = keeper.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
-    assert place == (Place(epoch=5) if continued else Place())
+    manager = CheckpointManager(tmp_path, "f", keep=keep, best=best, writes=True)
+    state = manager.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
+    assert state == (TrainerState(epoch=5) if continued else TrainerState())
     if continued:
-        assert [path.stem for path in keeper.chosen()] == ["epoch-4", "epoch-5"][-keep:]
+        assert [path.stem for path in manager.chosen()] == ["epoch-4", "epoch-5"][-keep:]
 
 
 def test_what_a_kill_interrupted_is_removed(tmp_path: Path) -> None:
-    keeper = keep_all(tmp_path, best=False)
+    manager = keep_all(tmp_path, best=False)
     (tmp_path / ".0123abcd.tmp.latest.safetensors").write_bytes(b"half")
     model = nn.Linear(2, 1)
-    keeper.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
+    manager.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "epoch-4.safetensors",
         "epoch-5.safetensors",
@@ -100,9 +104,9 @@ def test_what_a_kill_interrupted_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
-    keeper = keep_all(tmp_path, best=False)
+    manager = keep_all(tmp_path, best=False)
     latest = tmp_path / "latest.safetensors"
     latest.write_bytes(latest.read_bytes()[:50])
     model = nn.Linear(2, 1)
     with pytest.raises(DataError, match=r"latest\.safetensors: expected a whole safetensors file"):
-        keeper.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))
+        manager.resume(model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False))

@@ -1,10 +1,9 @@
-"""The upper end of a public model, many times: what each head has a copy of, and what enters it.
+"""The trainable upper layers of a public model, computed for many heads at once.
 
-Below it everything is frozen, without dropout, and computed once: :meth:`Top.lower` from features, and
-:meth:`Top.states` from transcripts where a model reads those; gradients pass through where features have
-them, as an attack's do. All heads are computed at once: parameters
-(I, ...) for I heads, inputs (H, N, ...) where H = I if each head has utterances of its own (training), and
-H = 1 if all see the same ones (votes).
+The layers below are frozen, have no dropout, and are computed once: :meth:`TrainableLayers.lower` from
+features, and :meth:`TrainableLayers.states` from transcripts where a model reads them. Gradients by
+features pass through both. Parameters have the shape (I, ...) for I heads. Inputs have the shape
+(H, N, ...): H = I where each head has its own utterances (training), H = 1 where all share them (votes).
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Inputs:
     target_lengths: Tensor
 
 
-class Top(Protocol):
+class TrainableLayers(Protocol):
     """The trained layers of one kind of model."""
 
     names: tuple[str, ...]
@@ -93,35 +92,35 @@ _Result = TypeVar("_Result")
 
 
 def _frozen(call: Callable[..., _Result]) -> Callable[..., _Result]:
-    """No gradients by parameters are kept: there are some only where the first input has them."""
+    """Compute gradients by inputs only, and only where the first input requires them."""
 
     @wraps(call)
-    def called(self: _Upper, x: Tensor, *others: Tensor) -> _Result:
+    def called(self: _ModelLayers, x: Tensor, *others: Tensor) -> _Result:
         with torch.set_grad_enabled(torch.is_grad_enabled() and x.requires_grad):
             return call(self, x, *others)
 
     return called
 
 
-class _Upper:
-    """What all tops share: the names of the trained parameters, and the frozen encoder."""
+class _ModelLayers:
+    """The names of the trained parameters, and the frozen encoder."""
 
-    layers: tuple[str, ...]
+    prefixes: tuple[str, ...]
 
     def __init__(self, model: Any) -> None:
         self._model = model.eval()
         self.names = tuple(
-            name for name, _ in model.named_parameters() if name.rpartition(".")[0].startswith(self.layers)
+            name for name, _ in model.named_parameters() if name.rpartition(".")[0].startswith(self.prefixes)
         )
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`Top.lower`: the encoder."""
+        """As :meth:`TrainableLayers.lower`: the encoder."""
         encoded, lengths = self._model.encoded(features, lengths)
         return encoded.transpose(1, 2), lengths
 
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """As :meth:`Top.states`: none."""
+        """As :meth:`TrainableLayers.states`: none."""
         return lower.new_zeros(len(targets), targets.size(1) + 1, 0)
 
 
@@ -159,13 +158,13 @@ def _expanded(x: Tensor, heads: int) -> Tensor:
     return x.expand(heads, *x.shape[1:]).flatten(0, 1)
 
 
-class CtcTop(_Upper):
+class CtcLayers(_ModelLayers):
     """The output layer of CTC."""
 
-    layers: tuple[str, ...] = ("output",)
+    prefixes: tuple[str, ...] = ("output",)
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`Top.scores`."""
+        """As :meth:`TrainableLayers.scores`."""
         log_probs = self.log_probs(parameters, inputs.lower, inputs.lengths)
         return _aligned(log_probs, inputs, training=training)
 
@@ -176,25 +175,25 @@ class CtcTop(_Upper):
         return linear(x, weight, parameters["output.bias"]).float().log_softmax(3)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`Top.numbers`."""
+        """As :meth:`TrainableLayers.numbers`."""
         return _aligned_numbers(inputs, self._model.num_tokens)
 
     def _upper(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
         return lower
 
 
-class CtcBlockTop(CtcTop):
+class CtcBlockLayers(CtcLayers):
     """The encoder's last block, the layers behind it and the output layer of CTC."""
 
     def __init__(self, model: Any) -> None:
         encoder = model.encoder
         self._last = f"encoder.blocks.{len(encoder.blocks) - 1}"
-        self.layers = (self._last, "encoder.norm", "output")
+        self.prefixes = (self._last, "encoder.norm", "output")
         super().__init__(model)
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`Top.lower`: what enters the last block."""
+        """As :meth:`TrainableLayers.lower`: what enters the last block."""
         entering: list[Tensor] = []
         block = self._model.encoder.blocks[-1]
         hook = block.register_forward_pre_hook(lambda _, given: entering.append(given[0]))
@@ -216,7 +215,7 @@ class CtcBlockTop(CtcTop):
         return found.transpose(2, 3)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`Top.numbers`: some activations of the block besides."""
+        """As :meth:`TrainableLayers.numbers`: some activations of the block besides."""
         return super().numbers(inputs) + 8 * inputs.lower[0].numel()
 
 
@@ -230,14 +229,14 @@ def _called(module: nn.Module, name: str, parameters: Parameters, inputs: Sequen
     return found
 
 
-class LasTop(_Upper):
+class LasLayers(_ModelLayers):
     """The speller's output layer."""
 
-    layers = ("speller.output",)
+    prefixes = ("speller.output",)
 
     @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """As :meth:`Top.states`: what the speller's output layer reads."""
+        """As :meth:`TrainableLayers.states`: what the speller's output layer reads."""
         speller = self._model.speller
         frames = speller.frames(lower, lengths)
         state, seen = speller.begin(frames), []
@@ -247,11 +246,11 @@ class LasTop(_Upper):
         return torch.tanh(speller.hidden(torch.stack(seen, dim=1)))
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`Top.scores`; no label smoothing."""
+        """As :meth:`TrainableLayers.scores`; no label smoothing."""
         return self._attention(parameters, inputs)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`Top.numbers`."""
+        """As :meth:`TrainableLayers.numbers`."""
         return 2 * self._model.num_tokens * len(inputs.rows) * (inputs.targets.size(2) + 1)
 
     def _attention(self, parameters: Parameters, inputs: Inputs) -> Tensor:
@@ -259,13 +258,13 @@ class LasTop(_Upper):
         return _spelled(linear(inputs.states, weight, bias).float().log_softmax(3), inputs)
 
 
-class CtcAttentionTop(LasTop):
+class CtcAttentionLayers(LasLayers):
     """The output layers of CTC and of the speller."""
 
-    layers = ("speller.output", "ctc_output")
+    prefixes = ("speller.output", "ctc_output")
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`Top.scores`, by ``ctc_share`` in training and by ``ctc_weight`` in votes."""
+        """As :meth:`TrainableLayers.scores`, by ``ctc_share`` in training and by ``ctc_weight`` in votes."""
         share = self._model.spec.ctc_share if training else self._model.ctc_weight
         found: Tensor | float = 0.0
         if share < 1:
@@ -277,30 +276,30 @@ class CtcAttentionTop(LasTop):
         return found  # type: ignore[return-value]
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`Top.numbers`."""
+        """As :meth:`TrainableLayers.numbers`."""
         return super().numbers(inputs) + _aligned_numbers(inputs, self._model.num_tokens)
 
 
-class RnntTop(_Upper):
+class RnntLayers(_ModelLayers):
     """The output layer of the joint network."""
 
-    layers = ("joint.output",)
+    prefixes = ("joint.output",)
 
     @_frozen
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """As :meth:`Top.states`: projections of the prediction network's outputs."""
+        """As :meth:`TrainableLayers.states`: projections of the prediction network's outputs."""
         prefixes, _ = self._model.predictor(functional.pad(targets, (1, 0)))
         found: Tensor = self._model.joint.prefix(prefixes)
         return found
 
     @_frozen
     def lower(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`Top.lower`: projections of the encoder's outputs."""
+        """As :meth:`TrainableLayers.lower`: projections of the encoder's outputs."""
         encoded, lengths = super().lower(features, lengths)
         return self._model.joint.frame(encoded), lengths
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`Top.scores`; never pruned."""
+        """As :meth:`TrainableLayers.scores`; never pruned."""
         frames = inputs.lower[:, inputs.rows].unsqueeze(3)
         cells = torch.tanh(frames + inputs.states.unsqueeze(2))  # (H, R, T, U + 1, J)
         logits = linear(cells, parameters["joint.output.weight"], parameters["joint.output.bias"]).float()
@@ -319,21 +318,21 @@ class RnntTop(_Upper):
         return found.view(heads, num)
 
     def numbers(self, inputs: Inputs) -> int:
-        """As :meth:`Top.numbers`."""
+        """As :meth:`TrainableLayers.numbers`."""
         cells = len(inputs.rows) * inputs.lower.size(2) * inputs.states.size(2)
         return cells * (2 * self._model.num_tokens + inputs.states.size(3))
 
 
-_TOPS: dict[str, type[_Upper]] = {
-    "ctc": CtcTop,
-    "rnnt": RnntTop,
-    "ctc_attention": CtcAttentionTop,
-    "las": LasTop,
+_LAYERS: dict[str, type[_ModelLayers]] = {
+    "ctc": CtcLayers,
+    "rnnt": RnntLayers,
+    "ctc_attention": CtcAttentionLayers,
+    "las": LasLayers,
 }
 
 
-def make_top(model: AcousticModel, trained: str) -> Top:
-    """The upper end of ``model`` that heads have of their own.
+def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
+    """The layers of ``model`` of which each head has its own parameters.
 
     Args:
         trained: ``output``, or ``last_block`` for CTC models whose encoder has blocks.
@@ -350,7 +349,7 @@ def make_top(model: AcousticModel, trained: str) -> Top:
                 f"{kind} with {model.spec.encoder.kind}",
                 f"set trained={OUTPUT}",
             )
-        return CtcBlockTop(model)
-    if kind not in _TOPS:
-        raise ConfigError("heads", f"a model of kind {', '.join(_TOPS)}", kind, "train whole teachers")
-    return _TOPS[kind](model)  # type: ignore[return-value]
+        return CtcBlockLayers(model)
+    if kind not in _LAYERS:
+        raise ConfigError("heads", f"a model of kind {', '.join(_LAYERS)}", kind, "train whole teachers")
+    return _LAYERS[kind](model)  # type: ignore[return-value]

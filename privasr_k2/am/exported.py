@@ -1,8 +1,8 @@
-"""Acoustic models trained elsewhere, for example with icefall, and exported as TorchScript or ONNX CTC.
+"""CTC models trained elsewhere, for example with icefall, and exported as TorchScript or ONNX.
 
-The exported model takes ``(features (N, T, F) float32, lengths (N,) int64)`` and gives ``(log_probs
-(N, T', C), lengths (N,))``, as icefall's CTC exports do. A TorchScript file is a program: ``torch.jit.load``
-runs what is in it, so bring only files that you trust. An ONNX file only names operations.
+An exported model maps ``(features (N, T, F) float32, lengths (N,) int64)`` to ``(log_probs
+(N, T', C), lengths (N,))``, as icefall's CTC exports do. A TorchScript file is a program that
+``torch.jit.load`` runs, so import only files that you trust. An ONNX file only names operations.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.sc
 
 
 @dataclass(frozen=True)
-class ForeignSpec:
-    """What ``model.yaml`` holds of a model trained elsewhere.
+class ExportedSpec:
+    """The content of ``model.yaml`` for a model trained elsewhere.
 
     Attributes:
         kind: ``foreign``.
         file: ``model.pt`` (TorchScript) or ``model.onnx``, in the same folder.
         feature_dim: features F.
         num_tokens: outputs C.
-        subsampling: input frames for an output frame, as measured.
+        subsampling: input frames per output frame, as measured.
     """
 
     kind: str
@@ -49,18 +49,15 @@ class ForeignSpec:
     subsampling: int
 
 
-class ForeignModel(nn.Module):
-    """A model trained elsewhere, with the interface of our own."""
+class ExportedModel(nn.Module):
+    """A model trained elsewhere, with the interface of :class:`privasr_k2.am.ctc.CtcModel`."""
 
     ctc_topology = None  # its file does not say
 
-    def __init__(self, path: Path, spec: ForeignSpec) -> None:
+    def __init__(self, path: Path, spec: ExportedSpec) -> None:
         super().__init__()
-        self.feature_dim, self.num_tokens, self.subsampling = (
-            spec.feature_dim,
-            spec.num_tokens,
-            spec.subsampling,
-        )
+        self.feature_dim, self.num_tokens = spec.feature_dim, spec.num_tokens
+        self.subsampling = spec.subsampling
         self.tokens: list[str] | None = None
         self._run = _open(path)
 
@@ -70,20 +67,20 @@ class ForeignModel(nn.Module):
         return self._run(features, lengths)
 
 
-def open_foreign(folder: Path, spec: ForeignSpec) -> ForeignModel:
-    """The model of a folder that :func:`bring` made."""
-    return ForeignModel(folder / spec.file, spec)
+def open_exported(folder: Path, spec: ExportedSpec) -> ExportedModel:
+    """Open the model of a folder that :func:`import_exported` wrote."""
+    return ExportedModel(folder / spec.file, spec)
 
 
-def bring(model: Path, tokens: Path, folder: Path) -> ForeignSpec:
-    """Put an exported model and its tokens into a folder that ``load_model`` reads.
+def import_exported(model: Path, tokens: Path, folder: Path) -> ExportedSpec:
+    """Copy an exported model and its tokens into a folder that ``load_model`` reads.
 
     Raises:
         DataError: not a TorchScript or ONNX file, another signature, or other tokens than outputs.
     """
     run = _open(model)
     feature_dim, log_probs, lengths = _probe(model, run)
-    spec = ForeignSpec(
+    spec = ExportedSpec(
         kind="foreign",
         file=f"model{model.suffix}",
         feature_dim=feature_dim,
@@ -102,7 +99,7 @@ def bring(model: Path, tokens: Path, folder: Path) -> ForeignSpec:
 
 
 def _probe(path: Path, run: Any) -> tuple[int, Tensor, Tensor]:
-    """How many features the model takes, and what it makes of ``_PROBE_FRAMES`` frames of silence."""
+    """The number of features that the model takes, and its output for ``_PROBE_FRAMES`` frames of zeros."""
     problems = []
     for feature_dim in FEATURE_DIMS:
         try:

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from privasr_k2.am.checkpoints import load_model, save_model
+from privasr_k2.am.exported import import_exported
 from privasr_k2.am.exporting import to_onnx, to_torchscript
-from privasr_k2.am.foreign import bring
 from privasr_k2.errors import ConfigError, DataError
 from tests.support.small_am import KINDS, features, tiny_model
 
@@ -89,7 +89,7 @@ def test_what_was_exported_can_be_brought_back(tmp_path: Path, tokens: Path, suf
         torch.onnx.export(
             wide, example, str(model_file), opset_version=14, dynamic_axes=axes, **names, **tracing
         )
-    spec = bring(model_file, tokens, tmp_path / "am")
+    spec = import_exported(model_file, tokens, tmp_path / "am")
     assert (spec.feature_dim, spec.num_tokens, spec.subsampling) == (80, 4, 4)
     found = load_model(tmp_path / "am")
     assert found.tokens == ["<blk>", "a", "b", "c"]
@@ -111,21 +111,21 @@ def test_other_tokens_are_refused(tmp_path: Path, tokens: Path) -> None:
     )
     tokens.write_text("<blk> 0\na 1\n")
     with pytest.raises(DataError, match=r"tokens\.txt: expected 4 tokens"):
-        bring(tmp_path / "m.pt", tokens, tmp_path / "am")
+        import_exported(tmp_path / "m.pt", tokens, tmp_path / "am")
     assert not (tmp_path / "am" / "model.yaml").exists()
 
 
 def test_a_checkpoint_of_weights_is_refused(tmp_path: Path, tokens: Path) -> None:
     torch.save(tiny_model("tdnn").state_dict(), tmp_path / "epoch.pt")
     with pytest.raises(DataError, match=r"epoch\.pt: expected a TorchScript file"):
-        bring(tmp_path / "epoch.pt", tokens, tmp_path / "am")
+        import_exported(tmp_path / "epoch.pt", tokens, tmp_path / "am")
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.pt", "model.bin"])
 def test_rubbish_is_refused(tmp_path: Path, tokens: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"rubbish")
     with pytest.raises(DataError, match=name):
-        bring(tmp_path / name, tokens, tmp_path / "am")
+        import_exported(tmp_path / name, tokens, tmp_path / "am")
 
 
 def test_logits_are_refused(tmp_path: Path, tokens: Path) -> None:
@@ -135,7 +135,7 @@ def test_logits_are_refused(tmp_path: Path, tokens: Path) -> None:
 
     torch.jit.save(torch.jit.script(Logits()), str(tmp_path / "m.pt"))
     with pytest.raises(DataError, match="probabilities do not sum to 1"):
-        bring(tmp_path / "m.pt", tokens, tmp_path / "am")
+        import_exported(tmp_path / "m.pt", tokens, tmp_path / "am")
 
 
 def test_chunked_blstm_is_not_exported(tmp_path: Path) -> None:

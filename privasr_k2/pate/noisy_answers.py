@@ -1,4 +1,4 @@
-"""From counts to answers: the noise of the mechanisms, on all queries at once."""
+"""Noisy answers to queries: the noise of a mechanism is added to the counts of all queries at once."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def noisy_winners(
 ) -> np.ndarray:
     """(Q,) the answer to each query, :data:`UNANSWERED` where the check fails or the cap is reached.
 
-    All queries of ``counts`` are asked, in their order; only as many as ``setting.answers`` are answered.
-    Noise is fresh at every call: what is returned is to be written before it is used, and never drawn again.
+    All queries of ``counts`` are asked, in their order; only as many as ``setting.max_answers`` are answered.
+    Noise is fresh at every call: write the result before it is used, and never draw it again.
 
     Args:
         counts: int64, private.
         sizes: (Q,).
         setting: a mechanism on votes.
-        ties: breaks ties between noisy counts; None where there is no noise.
+        ties: breaks ties between noisy counts; None without noise.
     """
     if setting.event is None:
-        return np.where(np.arange(len(sizes)) < setting.answers, winners(counts, sizes), UNANSWERED)
+        return np.where(np.arange(len(sizes)) < setting.max_answers, winners(counts, sizes), UNANSWERED)
     chosen = mechanism(setting.mechanism)
-    found = np.full(len(sizes), UNANSWERED)
+    answers = np.full(len(sizes), UNANSWERED)
     passed = np.ones(len(sizes), dtype=bool)
     if chosen.needs_threshold and len(sizes):
         largest = np.maximum.reduceat(counts, np.cumsum(sizes) - sizes)
         passed = DiscreteGaussianNoise(setting.threshold_noise).add(largest) >= setting.threshold
-    answered = passed & (np.cumsum(passed) <= setting.answers)
+    answered = passed & (np.cumsum(passed) <= setting.max_answers)
     assert ties is not None
     noisy = chosen.noise(counts[np.repeat(answered, sizes)], setting.noise, 1.0, ties)
-    found[answered] = winners(noisy, sizes[answered])
-    return found
+    answers[answered] = winners(noisy, sizes[answered])
+    return answers
 
 
 def noisy_posteriors(
@@ -68,16 +68,16 @@ def noisy_posteriors(
         sizes: (Q,).
         setting: a mechanism on posteriors, which gives ``answers`` at least as large as Q.
         largest_weight: of a teacher, in votes.
-        stream: of the release; None where there is no noise.
+        stream: of the release; None without noise.
     """
     if setting.event is None:
         return values
-    assert stream is not None and len(sizes) <= setting.answers
+    assert stream is not None and len(sizes) <= setting.max_answers
     return mechanism(setting.mechanism).noise(values, setting.noise, largest_weight, stream)
 
 
 def on_simplex(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The nearest distributions to noisy ones: what is above a level of each query, which sums to 1.
+    """Project the values of each query onto the probability simplex (least squares).
 
     Duchi et al. (2008), "Efficient projections onto the l1-ball for learning in high dimensions", figure 1.
 

@@ -1,4 +1,4 @@
-"""Other tempos of the same speech, made from its features: augmentation where the audio is not at hand.
+"""Change the tempo of speech by its features: augmentation that needs no audio.
 
 Speed perturbation (Ko et al. 2015, "Audio augmentation for speech recognition") without its change of pitch.
 """
@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 
-def stretch(
+def time_stretch(
     features: Tensor, lengths: Tensor, share: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Give every utterance a duration of its own between ``1 - share`` and ``1 + share`` times what it was.
+    """Scale the duration of each utterance by a random factor between ``1 - share`` and ``1 + share``.
 
-    Frames are read off at equal steps, linearly between their neighbours.
+    Frames are interpolated linearly at equal steps.
 
     Args:
         features: (N, T, F), zero at padding.
@@ -26,7 +26,7 @@ def stretch(
         features (N, T', F) and lengths (N,).
 
     >>> x, lengths = torch.arange(100.0).view(1, 100, 1), torch.tensor([100])
-    >>> y, shorter = stretch(x, lengths, 0.3, torch.Generator().manual_seed(5))
+    >>> y, shorter = time_stretch(x, lengths, 0.3, torch.Generator().manual_seed(5))
     >>> int(shorter), y[0, 0].item(), y[0, -1].item()
     (120, 0.0, 99.0)
     """

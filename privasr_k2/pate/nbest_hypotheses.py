@@ -1,8 +1,7 @@
-"""Hypotheses that teachers vote for: fixed by a public model before private data are seen.
+"""The N-best hypotheses that teachers vote on: those of a public model.
 
-If a list came from a model of private data, releasing which hypothesis won would release the hypotheses
-themselves, which nothing covers. What can be checked is checked: how the list was made, as far as the stage
-runner has made it.
+Lists of a model of private data would release that data, which no guarantee covers. So the stages that
+made the lists are checked, where the stage runner recorded them.
 """
 
 from __future__ import annotations
@@ -30,69 +29,72 @@ _TRAINING = "train_"
 
 
 @dataclass(frozen=True)
-class Proposals:
-    """What is voted for in every utterance that has something to vote about.
+class NbestHypotheses:
+    """The hypotheses of each utterance that has two or more.
 
     Attributes:
-        words: utterance -> its hypotheses, the public model's best first; two at least.
+        words: utterance to its hypotheses, the public model's best first; two at least.
         tokens: the same in token numbers.
-        margins: by how much the public model prefers its best hypothesis to the second, natural log.
-        alone: utterances with fewer hypotheses, whose answer would tell nothing of the teachers.
+        margins: log-probability of the public model's best hypothesis less that of its second, in nats.
+        single: utterances with fewer hypotheses, which nobody votes on.
     """
 
     words: dict[str, tuple[str, ...]]
     tokens: dict[str, tuple[tuple[int, ...], ...]]
     margins: dict[str, float]
-    alone: tuple[str, ...]
+    single: tuple[str, ...]
 
     def digest(self, ids: Iterable[str]) -> str:
-        """Of the hypotheses of some utterances: what counts of votes are worth something for."""
+        """A hash of the hypotheses of some utterances: counts of votes are valid for these only."""
         told = [[name, *self.words[name]] for name in sorted(ids)]
         return hashlib.sha256(json.dumps(told, ensure_ascii=False).encode()).hexdigest()
 
 
-def proposals_of(lists: NbestLists, lang: Lang, max_hyps: int) -> Proposals:
+def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypotheses:
     """The hypotheses of public N-best lists, ``max_hyps`` of an utterance at most.
 
-    Hypotheses with words that tokens cannot spell are left out, as nobody could learn them.
+    Hypotheses with words that tokens cannot spell are left out.
+
+    Raises:
+        DataError: no utterance has two hypotheses.
     """
-    said = {word for one in lists.lists for hyp in one.hyps for word in hyp.words.split()}
-    spelled = spellings(lang, said)
-    found, tokens, margins, alone = {}, {}, {}, []
-    for one in lists.lists:
-        kept = [hyp for hyp in one.hyps if all(word in spelled for word in hyp.words.split())][:max_hyps]
+    vocabulary = {word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split()}
+    spelled = spellings(lang, vocabulary)
+    words, tokens, margins, single = {}, {}, {}, []
+    for nbest in lists.lists:
+        kept = [hyp for hyp in nbest.hyps if all(word in spelled for word in hyp.words.split())][:max_hyps]
         if len(kept) < 2:
-            alone.append(one.id)
+            single.append(nbest.id)
             continue
-        found[one.id] = tuple(hyp.words for hyp in kept)
-        tokens[one.id] = tuple(
+        words[nbest.id] = tuple(hyp.words for hyp in kept)
+        tokens[nbest.id] = tuple(
             tuple(token for word in hyp.words.split() for token in spelled[word]) for hyp in kept
         )
-        margins[one.id] = kept[0].am_score - kept[1].am_score
-    if not found:
+        margins[nbest.id] = kept[0].am_score - kept[1].am_score
+    if not words:
         raise DataError(
             lists.place, "utterances with two hypotheses or more", "none", "search for more: num_paths, beam"
         )
-    return Proposals(found, tokens, margins, tuple(alone))
+    return NbestHypotheses(words, tokens, margins, tuple(single))
 
 
 def check_public(path: Path) -> bool:
-    """Refuse lists, and models, that were made with private data; what a release covers is public.
+    """Refuse lists and models that depend on private data without a release.
 
-    Each stage on the way back must have a release (``--out-privacy``), or read nothing that it calls private
-    itself (``--in-private-*``), nor be a training on data that another stage calls private, or that these
-    were taken from.
+    Each stage behind ``path`` must have a release (``--out-privacy``) or read nothing private: neither
+    by its own flags (``--in-private-*``), nor in a training, data that another stage reads as private or
+    the data that these were made from.
 
     Returns:
-        whether it could be checked: lists from elsewhere are taken at their word, and the log says so.
+        whether the stages are known. Files from elsewhere are accepted, with a warning.
 
     Raises:
-        DataError: a private stage on the way, with its name.
+        DataError: a private stage behind ``path``.
     """
     try:
         work_dir = work_dir_of(path)
     except DataError:
-        log.warning("%s: not made by a recipe; whether a public model proposed it, nobody has checked", path)
+        log.warning("%s: not made by a recipe, so it cannot be checked that a public model made it", path)
         return False
     stamps = stamps_below(work_dir)
     private = {p for stamp in stamps for p in values_of(stamp["command"], *_PRIVATE)}
@@ -110,14 +112,12 @@ def check_public(path: Path) -> bool:
             found = True
             todo += _behind(path, stamp, private)
     if not found:
-        log.warning(
-            "%s: no stage has written it; whether a public model proposed it, nobody has checked", path
-        )
+        log.warning("%s: no stage wrote it, so it cannot be checked that a public model made it", path)
     return found
 
 
 def _sources(stamps: list[dict[str, Any]]) -> set[str]:
-    """What private features were made from: the features of a whole corpus hold its private side."""
+    """The inputs that private features were made from, such as the features of the whole corpus."""
     found: set[str] = set()
     todo = [p for stamp in stamps for p in values_of(stamp["command"], "--in-private-feats")]
     while todo:
@@ -130,7 +130,7 @@ def _sources(stamps: list[dict[str, Any]]) -> set[str]:
 
 
 def _behind(path: Path, stamp: dict[str, Any], private: Collection[str]) -> list[str]:
-    """What a stage reads that is not covered by its release, nor declared public."""
+    """The inputs of a stage that neither its release covers nor its flags declare public."""
     command: list[str] = stamp["command"]
     own = values_of(command, *_PRIVATE)
     inputs = [p for p in values_of(command, "--in-") if p not in values_of(command, *_PUBLIC)]
@@ -143,7 +143,7 @@ def _behind(path: Path, stamp: dict[str, Any], private: Collection[str]) -> list
     if own or trained_on:
         raise DataError(
             path,
-            "a public model, or what one proposed",
+            "a public model, or lists of one",
             f"stage {stamp['number']} ({stamp['title']}) behind it, which reads private data without a "
             f"release: {(own or trained_on)[0]}",
             "take a public model, or a student of released labels",

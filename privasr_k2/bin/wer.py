@@ -1,8 +1,8 @@
 """Word error rates of a decoded role, part by part, with intervals over speakers.
 
-  python -m privasr_k2.bin.score --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \\
+  python -m privasr_k2.bin.wer --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \\
     --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \\
-    --config conf/score.yaml --set role=test
+    --config conf/common.yaml#wer --set role=test
 
 Writes wer.json (all counts: words or phones, characters, words of entities where the corpus marks them),
 utterances.jsonl (what was compared) and, for users of icefall, recogs-*, errs-* and wer-summary-* files. The

@@ -1,4 +1,4 @@
-"""The hypotheses that rescoring has chosen, as the records that ``decode`` writes and ``score`` reads."""
+"""The hypotheses that rescoring has chosen, as the records that ``decode`` writes and ``wer`` reads."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def _records(
     lm_weight: float,
     insertion_penalty: float,
 ) -> list[Record]:
-    hyps = [hyp for one in with_hypotheses(lists) for hyp in one.hyps]
+    hyps = [hyp for nbest in with_hypotheses(lists) for hyp in nbest.hyps]
     at = iter(chosen.tolist())
     records = []
-    for one in lists.lists:
-        if one.hyps:
+    for nbest in lists.lists:
+        if nbest.hyps:
             best = next(at)
             scores = float(candidates.am[best]), float(lm_totals[best])
             hyp = Hyp(lm_weight, insertion_penalty, hyps[best].words, *scores, hyps[best].classes)
         else:
             hyp = Hyp(lm_weight, insertion_penalty, "", 0.0, 0.0)
-        records.append(Record(one.id, one.part, one.speaker, one.ref, one.no_path, (hyp,)))
+        records.append(Record(nbest.id, nbest.part, nbest.speaker, nbest.ref, nbest.no_path, (hyp,)))
     return records

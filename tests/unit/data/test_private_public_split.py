@@ -9,7 +9,7 @@ import pytest
 
 from privasr_k2.data.features import load_features
 from privasr_k2.data.manifests import load_cuts, roles, save_cuts
-from privasr_k2.data.sides import FILE, SidesConfig, deal_sides, split_speech
+from privasr_k2.data.private_public_split import FILE, SplitConfig, split_speakers, split_speech
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import read_json, write_text
 from privasr_k2.report.measures import Context
@@ -19,7 +19,7 @@ from tests.support.sides import feats as feats  # a fixture
 
 pytest.importorskip("lhotse")
 NONE = Context((), 1, 0.95, 1, ())
-DRAWN = SidesConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
+DRAWN = SplitConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
 
 
 def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:
@@ -102,7 +102,9 @@ def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_pa
 )
 def test_sides_that_cannot_be(changes: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        deal_sides([f"s{number}" for number in range(8)], replace(DRAWN, **changes), public=False, pool=False)
+        split_speakers(
+            [f"s{number}" for number in range(8)], replace(DRAWN, **changes), public=False, pool=False
+        )
 
 
 def test_a_person_on_two_sides(feats: Path, tmp_path: Path) -> None:

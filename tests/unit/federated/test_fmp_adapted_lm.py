@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.federated.adapted import (
+from privasr_k2.federated.adapted_lm import (
     Mixing,
     adapted_arpa,
     adapted_arpa_log_probs,

@@ -1,7 +1,8 @@
-"""Marks: symbols of a graph that say where a name of a class begins and ends, ``#bPER`` and ``#xPER``.
+"""Class delimiters: symbols of a graph that begin and end a name of a class, as ``#bPER`` and ``#xPER``.
 
-They stand behind the words of ``words.txt`` and are no words: what reads a graph takes them out with
-:meth:`Marks.split`, or :meth:`Marks.words_only` where it has arrays, and keeps spans of words in their place.
+Their numbers follow those of the words of ``words.txt``. They are no words:
+:meth:`ClassDelimiters.split`, or :meth:`ClassDelimiters.words_only` for arrays, removes them from a path.
+``split`` returns the spans of words that they enclosed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Span = tuple[int, int, str]  # first word, last word + 1, class
 
 
 @dataclass(frozen=True)
-class Marks:
-    """The marks of a graph; without classes there are none.
+class ClassDelimiters:
+    """The delimiters of a graph; without classes there are none.
 
     Args:
         first: number of the first one; symbols with smaller numbers are words, ``<eps>`` and ``#0``.
@@ -31,8 +32,8 @@ class Marks:
     classes: tuple[str, ...]
 
     @classmethod
-    def of_graph(cls, words: Sequence[str], info: Mapping[str, Any], folder: Path) -> Marks:
-        """The marks of a graph folder.
+    def of_graph(cls, words: Sequence[str], info: Mapping[str, Any], folder: Path) -> ClassDelimiters:
+        """The delimiters of a graph folder.
 
         Args:
             words: of ``words.txt``.
@@ -40,18 +41,18 @@ class Marks:
             folder: for the error.
 
         Raises:
-            GraphError: ``words.txt`` does not end with the marks of the classes of ``graph.yaml``.
+            GraphError: ``words.txt`` does not end with the delimiters of the classes of ``graph.yaml``.
         """
         classes = tuple((info.get("classes") or {}).get("names", ()))
-        marks = cls(len(words) - 2 * len(classes), classes)
-        if tuple(words[max(marks.first, 0) :]) != marks.symbols:
+        delimiters = cls(len(words) - 2 * len(classes), classes)
+        if tuple(words[max(delimiters.first, 0) :]) != delimiters.symbols:
             raise GraphError(
                 folder / "words.txt",
-                f"{' '.join(marks.symbols)} as the last symbols, for the classes of graph.yaml",
-                " ".join(words[max(marks.first, 0) :]),
+                f"{' '.join(delimiters.symbols)} as the last symbols, for the classes of graph.yaml",
+                " ".join(words[max(delimiters.first, 0) :]),
                 "compile the graph again",
             )
-        return marks
+        return delimiters
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class Marks:
     def split(self, symbols: Sequence[int]) -> tuple[tuple[int, ...], tuple[Span, ...] | None]:
         """The words of a path, and the spans of its names; None where the graph has no classes.
 
-        >>> Marks(10, ("PER", "LOC")).split([3, 10, 4, 5, 11, 6])
+        >>> ClassDelimiters(10, ("PER", "LOC")).split([3, 10, 4, 5, 11, 6])
         ((3, 4, 5, 6), ((1, 3, 'PER'),))
         """
         words: list[int] = []
@@ -78,7 +79,7 @@ class Marks:
         return tuple(words), tuple(spans) if self.classes else None
 
     def words_only(self, values: np.ndarray, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lists without marks.
+        """Return the lists without delimiters.
 
         Args:
             values: (M,) symbols.

@@ -33,7 +33,7 @@ _FIELDS = ("sources", "targets", "words", "costs", "scores")
 
 
 @dataclass(frozen=True, eq=False)
-class Compact:
+class CompactLattice:
     """A deterministic lattice of words; fields as in :class:`privasr_k2.decoding.lattices.Lattice`.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Arcs:
         return replace(self, sources=sources, costs=costs + self.costs, scores=scores + self.scores)
 
 
-def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compact | None:
+def compact(lattice: WordLattice, beam: float, max_states: int | None) -> CompactLattice | None:
     """The compact lattice of all word sequences within a beam of the best one.
 
     Args:
@@ -78,10 +78,12 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
         ``None`` where that takes more than ``max_states`` states, or work out of all proportion to them.
     """
     arcs, frames, final = _single_words(lattice, beam + _DELTA)
-    found = _without_epsilons(arcs, final, beam + _DELTA, None if max_states is None else _WAYS * max_states)
-    if found is None:
+    without_epsilons = _without_epsilons(
+        arcs, final, beam + _DELTA, None if max_states is None else _WAYS * max_states
+    )
+    if without_epsilons is None:
         return None
-    anchors, words = found
+    anchors, words = without_epsilons
     return _deterministic(words, np.append(frames[anchors], frames[final]), beam + _DELTA, max_states)
 
 
@@ -98,7 +100,7 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
         frames[lattice.final] = frames[sources[into_final]].max()  # these arcs consume no frame
     owners, items = items_of(lattice.word_splits, kept)
     spoken = lattice.word_values[items] > 0
-    owners, said = owners[spoken], lattice.word_values[items[spoken]].astype(np.int64)
+    owners, link_words = owners[spoken], lattice.word_values[items[spoken]].astype(np.int64)
     counts = np.bincount(owners, minlength=len(kept))
     links = np.maximum(counts, 1)
     arc = np.repeat(np.arange(len(kept)), links)
@@ -109,7 +111,7 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     ends = np.where(is_last, targets[arc], between)
     starts = np.where(is_first, sources[arc], np.roll(ends, 1))
     words = np.zeros(len(arc), dtype=np.int64)
-    words[np.repeat(counts, links) > 0] = said
+    words[np.repeat(counts, links) > 0] = link_words
     costs = np.where(is_first, lattice.costs[kept][arc], 0.0)
     scores = np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc] * is_first[:, None]
     frames = np.concatenate((frames, frames[targets[arc[~is_last]]]))
@@ -138,11 +140,11 @@ def _without_epsilons(
     for level, here in grouped(levels[anchors]):
         reached[level].append(_zeros(here, anchors[here]))
     ways, num_ways = [], 0
-    for found in reached:
-        if not found:
+    for here_arcs in reached:
+        if not here_arcs:
             continue
-        now = _best(_joined(found))
-        found.clear()
+        now = _best(_joined(here_arcs))
+        here_arcs.clear()
         num_ways += len(now.targets)
         if max_ways is not None and num_ways > max_ways:
             return None
@@ -152,13 +154,15 @@ def _without_epsilons(
         silent = np.flatnonzero(through.words == 0)
         for later, here in grouped(levels[through.targets[silent]]):
             reached[later].append(through.take(silent[here]))
-        said, ended = through.take(through.words > 0), now.take(now.targets == final)
-        ways.append(replace(said, targets=number[said.targets]))
+        with_words, ended = through.take(through.words > 0), now.take(now.targets == final)
+        ways.append(replace(with_words, targets=number[with_words.targets]))
         ways.append(replace(ended, targets=np.full(len(ended.targets), len(anchors))))
     return anchors, _best(_joined(ways))
 
 
-def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None) -> Compact | None:
+def _deterministic(
+    arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int | None
+) -> CompactLattice | None:
     """Subsets of the states of ``arcs``, level by level.
 
     Args:
@@ -169,14 +173,14 @@ def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int
     levels, starts = Dag(final + 1, arcs.sources, arcs.targets).levels, splits_of(arcs.sources, final + 1)
     # What waits for a level: arcs, the best total up to their ends, and the members of the subsets there.
     waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [[] for _ in range(int(levels.max()) + 1)]
-    one = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    waiting[0].append((replace(one, sources=one.sources - 1), np.zeros(1), one))
+    initial = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    waiting[0].append((replace(initial, sources=initial.sources - 1), np.zeros(1), initial))
     taken, ends, num_states, last = [], [], 0, 0
-    for found in waiting:
-        if not found:
+    for at_this_level in waiting:
+        if not at_this_level:
             continue
-        into, totals, members = _side_by_side(found)
-        found.clear()
+        into, totals, members = _side_by_side(at_this_level)
+        at_this_level.clear()
         _, first, state = np.unique(_digests(members, len(totals)), return_index=True, return_inverse=True)
         state = state.reshape(-1)  # numpy 2.0 gives it another shape
         come = np.full(len(first), np.inf)
@@ -204,8 +208,8 @@ def _deterministic(arcs: _Arcs, frames: np.ndarray, beam: float, max_states: int
         num_states += len(first)
         if max_states is not None and num_states > max_states:
             return None
-    made = _joined(taken)
-    return _trimmed(made.take(made.sources >= 0), np.concatenate(ends), last)
+    determinized = _joined(taken)
+    return _trimmed(determinized.take(determinized.sources >= 0), np.concatenate(ends), last)
 
 
 def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
@@ -232,19 +236,19 @@ def _digests(members: _Arcs, num: int) -> np.ndarray:
     for column in np.rint(columns / _DELTA).astype(np.int64).astype(np.uint64):
         mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD[1] + column * _ODD[2]
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD[1]
-    found = np.zeros(num, dtype=np.uint64)
-    np.add.at(found, members.sources, mixed ^ (mixed >> np.uint64(31)))
-    return found
+    digests = np.zeros(num, dtype=np.uint64)
+    np.add.at(digests, members.sources, mixed ^ (mixed >> np.uint64(31)))
+    return digests
 
 
-def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> Compact:
+def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> CompactLattice:
     """Without what does not lead to the final state, which becomes the last."""
     dag = Dag(len(frames), arcs.sources, arcs.targets)
     leads = np.isfinite(dag.best_to(final, np.zeros(len(arcs.words))))
     number, arcs = np.cumsum(leads) - 1, arcs.take(leads[arcs.targets])
     arcs = arcs.take(np.lexsort((arcs.words, arcs.sources)))
     sources, targets = number[arcs.sources], number[arcs.targets]
-    return Compact(frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1])
+    return CompactLattice(frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1])
 
 
 def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
@@ -267,10 +271,10 @@ def _joined(parts: Sequence[_Arcs]) -> _Arcs:
 
 def _of_arcs(members: _Arcs, chosen: np.ndarray, num: int) -> _Arcs:
     """The members of some of ``num`` arcs, which are numbered anew in the order of ``chosen``."""
-    place = np.full(num, -1)
-    place[chosen] = np.arange(len(chosen))
-    members = members.take(place[members.sources] >= 0)
-    return replace(members, sources=place[members.sources])
+    number = np.full(num, -1)
+    number[chosen] = np.arange(len(chosen))
+    members = members.take(number[members.sources] >= 0)
+    return replace(members, sources=number[members.sources])
 
 
 def _side_by_side(parts: Sequence[tuple[_Arcs, np.ndarray, _Arcs]]) -> tuple[_Arcs, np.ndarray, _Arcs]:

@@ -1,6 +1,6 @@
 r"""Score every word of N-best lists with a language model, n-gram or neural.
 
-  python -m privasr_k2.bin.score_nbest --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
+  python -m privasr_k2.bin.lm_scores --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
       --out-scores exp/x/lstm_dev.safetensors
 
 An ARPA file is queried exactly (kenlm). --set name=lstm gives the LM another name than its file's.
@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 from privasr_k2.bin import cli
+from privasr_k2.constraints import Checked, Share
 from privasr_k2.decoding.lm_scores import sentences_of, write_lm_scores
 from privasr_k2.scoring.nbest_lists import check_vocabulary, read_nbest, unknown_words
 
@@ -22,8 +23,8 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class ScoreNbestOptions:
-    """Name of the LM in tables and weights; defaults in ``conf/score_nbest.yaml``.
+class LmScoresOptions(Checked):
+    """Name of the LM in tables and weights; defaults in ``conf/common.yaml#lm_scores``.
 
     Args:
         name: empty takes the name of the LM's folder or file.
@@ -32,11 +33,7 @@ class ScoreNbestOptions:
     """
 
     name: str
-    max_unknown: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_unknown <= 1:
-            raise ValueError(f"max_unknown must be in [0, 1], got {self.max_unknown}")
+    max_unknown: Share
 
 
 def main() -> None:
@@ -50,7 +47,7 @@ def main() -> None:
     cli.add_device(made)
     cli.add_config(made)
     args = cli.parse(made)
-    options = cli.load(ScoreNbestOptions, args)
+    options = cli.load(LmScoresOptions, args)
     from privasr_k2.lm.mixtures import open_lm
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()

@@ -116,26 +116,26 @@ def adapted_log_probs(
         (W, K) float64, the hypotheses of all lists one after the other. A setting whose factors are all 0
         has the bits of the model's own scores of the same block.
     """
-    found = []
+    blocks = []
     was_training = lm.model.training
     lm.model.eval()
     try:
         for first, last in _blocks(lm, nbests, max_numbers):
-            found.append(_score_block(lm, nbests[first:last], states[first:last], factors))
+            blocks.append(_score_block(lm, nbests[first:last], states[first:last], factors))
     finally:
         lm.model.train(was_training)
-    return np.concatenate(found) if found else np.zeros((0, len(factors(0))))
+    return np.concatenate(blocks) if blocks else np.zeros((0, len(factors(0))))
 
 
 def _blocks(lm: NeuralScorer, nbests: Sequence[Nbest], limit: int) -> Iterator[tuple[int, int]]:
     """Ranges of lists whose states and hidden values are held together: at least one list."""
     first = hyps = longest = 0
-    for place, nbest in enumerate(nbests):
+    for number, nbest in enumerate(nbests):
         grown = max([longest, *map(len, nbest)])
         size = lm.model.state_size(grown + 1) + (grown + 2) * lm.model.output.dim
-        if place > first and (hyps + len(nbest)) * size > limit:
-            yield first, place
-            first, hyps, grown = place, 0, max([0, *map(len, nbest)])
+        if number > first and (hyps + len(nbest)) * size > limit:
+            yield first, number
+            first, hyps, grown = number, 0, max([0, *map(len, nbest)])
         hyps, longest = hyps + len(nbest), grown
     if first < len(nbests):
         yield first, len(nbests)
@@ -172,11 +172,11 @@ def _read(lm: NeuralScorer, tree: PrefixTree) -> Tensor:
     different, kinds = np.unique(tree.words, return_inverse=True)
     inputs = model.step_inputs(torch.from_numpy(different).to(device))
     kinds, parents = (torch.from_numpy(values).to(device) for values in (kinds, tree.parents))
-    state, found = model.initial_state(1), []
+    state, levels = model.initial_state(1), []
     for start, end in pairwise(tree.starts.tolist()):
         hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
-        found.append(hidden)
-    return torch.cat(found)
+        levels.append(hidden)
+    return torch.cat(levels)
 
 
 def _with_normalizers(
@@ -241,12 +241,12 @@ def _distributions(output: Output, hidden: Tensor) -> tuple[list[_Part], Tensor]
         )
         return [_Part(0, values, 1 / sums)], logs
     head, sums, logs = _exponentials(output.head(hidden))
-    found = [_Part(0, head[:, : output.shortlist], 1 / sums)]
+    parts = [_Part(0, head[:, : output.shortlist], 1 / sums)]
     for number, (down, up) in enumerate(zip(output.down, output.up)):
         values, inside, _ = _exponentials(up(down(hidden)))
         column = output.shortlist + number
-        found.append(_Part(output.limits[number], values, head[:, column : column + 1] / (sums * inside)))
-    return found, logs
+        parts.append(_Part(output.limits[number], values, head[:, column : column + 1] / (sums * inside)))
+    return parts, logs
 
 
 def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -277,13 +277,13 @@ def adapted_arpa(model: Arpa, factors: np.ndarray) -> Arpa:
 def adapted_arpa_log_probs(
     model: Arpa, nbests: Sequence[Nbest], states: np.ndarray, factors: LogFactors
 ) -> np.ndarray:
-    """As :func:`adapted_log_probs` for an n-gram model: one adapted model for each state and setting."""
+    """Adapted log-probabilities of an n-gram model: one adapted model for each state and setting."""
     lengths = [sum(len(hyp) + 1 for hyp in nbest) for nbest in nbests]
     of_token = np.repeat(states, lengths)
-    found = np.zeros((len(of_token), len(factors(int(states[0])))))
+    log_probs = np.zeros((len(of_token), len(factors(int(states[0])))))
     for state in np.unique(of_token).tolist():
         own = [nbest for nbest, of in zip(nbests, states.tolist()) if of == state]
-        for place, row in enumerate(factors(state)):
+        for setting, row in enumerate(factors(state)):
             lm = ClassLm(adapted_arpa(model, row), {})
-            found[of_token == state, place] = lm.nbest_token_log_probs(own)
-    return found
+            log_probs[of_token == state, setting] = lm.nbest_token_log_probs(own)
+    return log_probs

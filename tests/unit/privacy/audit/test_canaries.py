@@ -8,14 +8,14 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation, account
-from privasr_k2.privacy.audit.marks import MarksConfig, audit_marks
+from privasr_k2.privacy.audit.canaries import CanaryConfig, audit_canaries
 from privasr_k2.privacy.sampling import PoissonSampling
 
 DELTA = 1e-5
 
 
-def config(marks: int = 500, guesses: float = 0.25, broken: float = 10.0) -> MarksConfig:
-    return MarksConfig(marks, guesses, broken, confidence=0.95)
+def config(marks: int = 500, guesses: float = 0.25, broken: float = 10.0) -> CanaryConfig:
+    return CanaryConfig(marks, guesses, broken, confidence=0.95)
 
 
 def run_sums(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
@@ -33,13 +33,16 @@ def test_marks_stand_under_the_claim_and_exceed_it_broken() -> None:
     event = PoissonSampling(0.2).event(events.gaussian(1.0), 40, Relation.ADD_OR_REMOVE_ONE)
     epsilon = account(event, Relation.ADD_OR_REMOVE_ONE, DELTA).value
     given = dict(size=5000, delta=DELTA, seed=1, config=config(marks=2000))
-    found = audit_marks(run_sums, claimed_epsilon=epsilon, **given)
+    found = audit_canaries(run_sums, claimed_epsilon=epsilon, **given)
     lower = found["epsilon_lower"]
     assert 0 < lower["sound"] < epsilon and lower["broken"] > lower["sound"]
     assert (
-        audit_marks(run_sums, claimed_epsilon=lower["sound"] / 2, **given)["verdict"] == "exceeds the claim"
+        audit_canaries(run_sums, claimed_epsilon=lower["sound"] / 2, **given)["verdict"]
+        == "exceeds the claim"
     )
-    small = audit_marks(run_sums, claimed_epsilon=2.0, **{**given, "config": config(marks=2000, broken=50.0)})
+    small = audit_canaries(
+        run_sums, claimed_epsilon=2.0, **{**given, "config": config(marks=2000, broken=50.0)}
+    )
     assert small["epsilon_lower"]["broken"] > 2.0
 
 
@@ -53,13 +56,13 @@ def test_processes_agree_on_who_is_in() -> None:
         return run_sums(own, coordinates, share)
 
     given = dict(size=5000, claimed_epsilon=1.0, delta=DELTA, seed=1, config=config())
-    audit_marks(run, agree=lambda own: leaders, **given)
+    audit_canaries(run, agree=lambda own: leaders, **given)
     assert inside == [True] * 3
 
 
 def test_bad_input() -> None:
     with pytest.raises(DataError, match="marks"):
-        audit_marks(run_sums, size=10, claimed_epsilon=1.0, delta=DELTA, seed=1, config=config())
+        audit_canaries(run_sums, size=10, claimed_epsilon=1.0, delta=DELTA, seed=1, config=config())
     for wrong in ({"marks": 1}, {"guesses": 0.0}, {"broken": 1.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             config(**wrong)

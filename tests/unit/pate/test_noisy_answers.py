@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privasr_k2.pate.answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.mechanisms import Setting, make_setting
+from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
 from privasr_k2.pate.plan import winning_chance
 from privasr_k2.randomness import NoiseStream, noise_stream
 from tests.support.small_pate import mechanism
@@ -54,7 +54,7 @@ def test_the_simplex_is_reached_on_the_shortest_way() -> None:
 
 def test_without_noise_the_cap_is_kept() -> None:
     rows = random_rows()
-    clean = setting(40, epsilon=np.inf, noise=0.0, answers=7)
+    clean = setting(40, epsilon=np.inf, noise=0.0, max_answers=7)
     found = noisy_winners(*flat(rows), clean, None)
     assert found[:7].tolist() == [int(row.argmax()) for row in rows[:7]]
     assert set(found[7:]) == {UNANSWERED}
@@ -63,7 +63,9 @@ def test_without_noise_the_cap_is_kept() -> None:
 @pytest.mark.parametrize("name", ["gnmax", "lnmax"])
 def test_answers_come_as_often_as_is_planned(name: str) -> None:
     number, row = 4000, np.array([6, 3, 1])
-    made = replace(setting(10, mechanism=name, noise=3.0, epsilon=1e4), answers=number, asked=number)
+    made = replace(
+        setting(10, mechanism=name, noise=3.0, epsilon=1e4), max_answers=number, max_queries=number
+    )
     found = noisy_winners(np.tile(row, number), np.full(number, 3), made, ties())
     for first in range(3):
         turned = [int(row[first]), *(int(row[k]) for k in range(3) if k != first)]
@@ -73,7 +75,7 @@ def test_answers_come_as_often_as_is_planned(name: str) -> None:
 
 def test_ties_are_broken_at_random() -> None:
     number = 2000
-    made = replace(setting(10, noise=0.05, epsilon=1e6), answers=number, asked=number)
+    made = replace(setting(10, noise=0.05, epsilon=1e6), max_answers=number, max_queries=number)
     found = noisy_winners(np.tile([5, 5], number), np.full(number, 2), made, ties())
     assert 0.44 < found.mean() < 0.56
 
@@ -87,7 +89,7 @@ def test_the_check_asks_all_and_answers_what_passes_up_to_the_cap() -> None:
         threshold=7.0,
         threshold_ratio=0.5,
         epsilon=1e6,
-        answers=30,
+        max_answers=30,
     )
     found = noisy_winners(counts, np.full(100, 3), sure, ties())
     assert np.flatnonzero(found != UNANSWERED).tolist() == list(range(0, 60, 2))
@@ -98,7 +100,7 @@ def test_the_threshold_has_noise_of_its_own() -> None:
     made = setting(
         2000, mechanism="confident_gnmax", noise=0.1, threshold=7.0, threshold_ratio=30.0, epsilon=1e6
     )
-    found = noisy_winners(np.tile([6, 2, 2], 2000), np.full(2000, 3), replace(made, answers=2000), ties())
+    found = noisy_winners(np.tile([6, 2, 2], 2000), np.full(2000, 3), replace(made, max_answers=2000), ties())
     share = (found != UNANSWERED).mean()
     noise = np.arange(-40, 41)
     chances = np.exp(-(noise**2) / (2 * 3.0**2))

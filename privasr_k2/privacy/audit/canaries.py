@@ -1,20 +1,23 @@
-"""The one-run audit of a noisy sum: do units show that send a mark of their own?
+"""One-run audit of a noisy sum by canaries [steinke2023].
 
-Each mark is a unit whose part of the sum is one coordinate, as long as the clip allows, and is put in or left
-out by a coin. The attack adds up what the steps or rounds released there
-(:mod:`privasr_k2.privacy.audit.one_run`): it is the strongest on a noisy sum, so that its bound can come near
-the claim. It is run again with the noise divided, and with next to none, since a bound below the claim counts
-only where the same attack finds what is there.
+A canary is a unit whose contribution is one coordinate, as long as the clip allows. A coin decides
+whether it is inserted. The attack scores it by what the steps or rounds released at its coordinate
+(:mod:`privasr_k2.privacy.audit.one_run`). The audit also runs with the noise divided and with almost
+none: a bound below the claim counts only where the same attack finds those leaks.
+
+[steinke2023] T. Steinke, M. Nasr, M. Jagielski, Privacy auditing with one (1) training run, NeurIPS 2023.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Gt
 
+from privasr_k2.constraints import Checked, Delta, PositiveShare
 from privasr_k2.errors import DataError
 from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
@@ -22,43 +25,37 @@ from privasr_k2.randomness import new_secret, noise_stream, stream
 
 #: (K,) coordinates of the units that are in, all M coordinates, and a share of the noise, to (M,) sums over
 #: the steps of what was released at all of them.
-MarkedRun = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+CanaryRun = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 #: The noise of the run that must show leakage, by that of the claim.
 _HARDLY_ANY = 1e-6
 
 
 @dataclass(frozen=True)
-class MarksConfig:
-    """Numbers of an audit by marks.
+class CanaryConfig(Checked):
+    """Settings of an audit by canaries.
 
     Attributes:
-        marks: units that send one, put in by coins; 2 or more.
-        guesses: share of them that the attack guesses to be in, in (0, 1].
+        marks: number of canaries, each inserted with probability 1/2; 2 or more.
+        guesses: share of the canaries that the attack guesses to be inserted, in (0, 1].
         broken: above 1: the noise is divided by it where more than the claim has to be found.
         confidence: of the bounds, in (0, 1).
     """
 
-    marks: int
-    guesses: float
-    broken: float
-    confidence: float
-
-    def __post_init__(self) -> None:
-        if self.marks < 2:
-            raise ValueError(f"marks must be at least 2, got {self.marks}")
-        if not 0 < self.guesses <= 1 or not 0 < self.confidence < 1 or self.broken <= 1:
-            raise ValueError("guesses must be in (0, 1], confidence in (0, 1) and broken above 1")
+    marks: Annotated[int, Ge(2)]
+    guesses: PositiveShare
+    broken: Annotated[float, Gt(1)]
+    confidence: Delta
 
 
-def audit_marks(
-    run: MarkedRun,
+def audit_canaries(
+    run: CanaryRun,
     *,
     size: int,
     claimed_epsilon: float,
     delta: float,
     seed: int,
-    config: MarksConfig,
+    config: CanaryConfig,
     agree: Callable[[np.ndarray], np.ndarray] = lambda inside: inside,
 ) -> dict[str, Any]:
     """Three runs and their verdict, as plain values.
@@ -68,11 +65,11 @@ def audit_marks(
         size: coordinates of a gradient or an update.
         claimed_epsilon: for adding or removing one unit, at ``delta``.
         seed: of the coordinates; the coins are nobody's to know.
-        agree: where several processes share the run, gives all of them the leader's (K,) numbers of the marks
-            that are in: each draws coins of its own. What is returned counts in the leader.
+        agree: where several processes share the run, gives each the leader's (K,) numbers of the inserted
+            canaries. The result is valid in the leader only.
 
     Raises:
-        DataError: fewer coordinates than marks.
+        DataError: fewer coordinates than canaries.
     """
     if size < config.marks:
         raise DataError("marks", f"at most {size}, a coordinate each", str(config.marks), "take fewer")

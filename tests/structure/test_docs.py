@@ -1,0 +1,114 @@
+"""The Markdown pages: links and files that exist, line lengths, and commands whose options exist."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from privasr_k2 import sections
+from privasr_k2.recipe import front, renames
+from privasr_k2.recipe.corpus import find_corpus
+from privasr_k2.recipe.declare import DataOptions, RunOptions
+from tests.support.shell_files import ROOT
+
+PAGES = [Path(name) for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES += sorted(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md"))
+#: Commands here use the option names of the commit that made their results.
+EARLIER = {Path("docs/results.md"), Path("CHANGELOG.md")}
+FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+
+
+def text_of(page: Path) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def long_lines(text: str) -> list[str]:
+    """Lines above 100 columns outside tables and code.
+
+    >>> long_lines("|" + "x" * 100), len(long_lines("x" * 101)), long_lines("```\\n" + "x" * 101 + "\\n```")
+    ([], 1, [])
+    """
+    prose = FENCED.sub("", text).splitlines()
+    return [line for line in prose if len(line) > 100 and not line.startswith("|")]
+
+
+def anchors(text: str) -> set[str]:
+    """Of the headings of a page, as GitHub makes them.
+
+    >>> anchors("## What it is, and why")
+    {'what-it-is-and-why'}
+    """
+    heads = re.findall(r"^#+ +(.*)$", FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken_links(page: Path) -> list[str]:
+    found = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", text_of(page))):
+        if link.startswith(("https:", "http:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            found.append(link)
+    return found
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of every command of a recipe, ``./run.sh CORPUS RECIPE...``, without comments."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    lines = re.findall(r"\./run\.sh +([\w:./-]+ +[\w./-]+[^`\n#]*)", joined)
+    return [line.split() for line in lines]
+
+
+def known_options(corpus: str, recipe: str) -> set[str] | None:
+    """The options of a recipe on a corpus; None where it is a placeholder."""
+    if not (ROOT / f"local/recipes/{recipe}.py").is_file():
+        return None
+    module = front.load_file(ROOT / f"local/recipes/{recipe}.py", ROOT)
+    names = {f.name for cls in (module.Options, DataOptions, RunOptions) for f in dataclasses.fields(cls)}
+    is_ours = (ROOT / f"egs/{corpus}").is_dir()
+    names |= set(find_corpus(corpus, ROOT, ROOT).own_options) if is_ours else {"allow_pipes"}
+    return {f"--{name.replace('_', '-')}" for name in names | {"help"}}
+
+
+def test_what_is_wrong_is_found() -> None:
+    words = commands("run `./run.sh mini ctc --size tiny \\\n  --nj 2`  # or not")
+    assert words == [["mini", "ctc", "--size", "tiny", "--nj", "2"]]
+    known = known_options("mini", "ctc")
+    assert known is not None
+    assert [word for word in words[0] if word.startswith("--") and word not in known] == ["--size"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_and_lines(page: Path) -> None:
+    assert broken_links(page) == []
+    assert long_lines(text_of(page)) == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in EARLIER], ids=str)
+def test_commands_and_files(page: Path) -> None:
+    text = text_of(page)
+    wrong = []
+    for corpus, recipe, *words in commands(text):
+        known = known_options(corpus, recipe)
+        options = {word.split("=")[0] for word in words if re.fullmatch(r"--[a-z][\w=-]*", word)}
+        wrong += [] if known is None else sorted(options - known)
+    verbs = {path.stem for path in (ROOT / "privasr_k2/bin").glob("*.py")}
+    wrong += [verb for verb in re.findall(r"privasr verb (\w+)", text) if verb not in {*verbs, "NAME"}]
+    files = re.findall(r"\bconf/[a-z_/]+\.yaml(?:#\w[\w.]*\w)?", text)
+    wrong += [file for file in files if not sections.exists(ROOT / file)]
+    local = re.findall(r"`((?:local|privasr_k2|tests)/[\w/]+\.(?:py|sh))`", text)
+    wrong += [file for file in local if not (ROOT / file).is_file()]
+    assert wrong == []
+
+
+def test_the_changelog_has_every_earlier_name() -> None:
+    rows = [line for line in text_of(Path("CHANGELOG.md")).splitlines() if line.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    keys = {key.partition("=")[0] for keys in renames.KEYS.values() for key in keys}
+    earlier = {f"--{name}" for name in front.RENAMED} | {*renames.VERBS, *renames.FLAGS} | keys
+    assert earlier - named == set()
