@@ -38,6 +38,11 @@ class Different:
     """A list that holds nothing twice."""
 
 
+def one_of(*names: str) -> Choices:
+    """One of these names."""
+    return Choices(lambda: names)
+
+
 Count = Annotated[int, Ge(1)]
 Natural = Annotated[int, Ge(0)]
 Positive = Annotated[float, Gt(0)]

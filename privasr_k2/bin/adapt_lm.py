@@ -1,13 +1,13 @@
-r"""Adapt an n-gram model to a little text: fast marginal adaptation, which gives an ARPA of the same n-grams.
-
-An ARPA file, or a class LM's folder: then its root model is adapted, words and tags, and the names stay as
-they are; the texts must be marked (*.jsonl) or have tags, and beta is chosen by the perplexity of tagged
-text. --in-background-text: unigrams of the text that the model was trained with take the place of the model's
-own, which Kneser-Ney has made for backing off.
+r"""Adapt an n-gram model to a little text by fast marginal adaptation.
 
     python -m privasr_k2.bin.adapt_lm --in-lm data/lm/phone.arpa.gz --in-text data/adapt.txt \
         --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json \
         --config conf/classlm.yaml#fma
+
+The model is an ARPA file or a class LM's folder. The adapted model has the same n-grams. Of a class LM the
+root model is adapted, with words and tags; its names stay. Its texts must be marked (*.jsonl) or have tags.
+beta is chosen by the perplexity of --in-dev. --in-background-text replaces the unigrams of the model, which
+Kneser-Ney estimates for backing off, by those of its training text.
 """
 
 from __future__ import annotations

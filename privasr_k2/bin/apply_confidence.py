@@ -1,10 +1,10 @@
-"""Give the words of N-best lists, of all hypotheses, the confidences of a trained model.
+"""Add confidences of a trained classifier to all words of N-best lists.
 
     python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \\
         --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config conf/confidence.yaml#apply_confidence
 
-Everything else in the lists stays as it is. References are not looked at. Utterances that the model was
-trained on are refused.
+All other fields of the lists stay. References are not read. Utterances of the classifier's training are
+refused.
 """
 
 from __future__ import annotations

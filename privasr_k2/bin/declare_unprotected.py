@@ -1,11 +1,11 @@
-r"""Enter private text that is used as it is, without any protection, in the ledger: epsilon is infinite.
+r"""Enter private text that is used without protection in the ledger: its epsilon is infinite.
 
     python -m privasr_k2.bin.declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
         --out-dir exp/adapt --out-privacy exp/adapt_privacy.json --ledger privacy/ledger.json \
         --config conf/classlm.yaml#declare_unprotected --set data=ami/adapt purpose="LMs are adapted to it"
 
---out-dir gets the files, unchanged: what is made of these copies has this entry in its lineage. No limit on
-epsilon allows it: --max-epsilon makes it an error.
+--out-dir gets the unchanged files. Results made from these copies have this entry in their lineage. Any
+--max-epsilon makes it an error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Evaluate word confidences: NCE, ECE and AUC with intervals over users, and a reliability plot.
+"""Evaluate word confidences by NCE, ECE and AUC, with intervals over users and a reliability plot.
 
     python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
         --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
         --in-manifests data/earnings21 --config conf/confidence.yaml#evaluate_confidence
 
-A system is named by the folder around its lists, its recognizer by the one around that. Writes
-confidence_metrics.json and reliability_<recognizer>.svg.
+A system has the name of the folder of its lists; its recognizer has that of the folder above. --out-dir
+gets confidence_metrics.json and reliability_<recognizer>.svg.
 """
 
 from __future__ import annotations

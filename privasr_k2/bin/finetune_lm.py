@@ -1,10 +1,10 @@
-r"""Adapt a neural language model on the server, with the text of all clients together; nothing is private.
+r"""Adapt a neural language model on the server, on the text of all clients; nothing is private.
 
     python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir exp/fedlm/server \
         --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set confidences.use=token
 
-Adam and batches of sentences with the clients' own loss, so that confidences are used as train_fedlm uses
-them.
+The optimizer is Adam on batches of sentences. The loss is that of the clients of train_fedlm, so that both
+use confidences alike.
 """
 
 from __future__ import annotations

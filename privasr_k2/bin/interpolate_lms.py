@@ -1,15 +1,15 @@
-r"""Interpolate language models linearly, with weights chosen by EM on dev text.
-
---set form=dynamic: any models, mixed exactly (eq. 3 of turan2022); --out-lm is a JSON file that names them,
-for perplexity and lm_scores. --set form=static: ARPA files as one ARPA file. With a class LM among them its
-root model takes part, and --out-lm is a class LM's folder with its names: one model for a first pass, but not
-eq. 3, since words and tags do not know each other's histories.
-
---out-weights: the weights, and of --in-dev the perplexity of the model that was written (dev_ppl) and of the
-exact mixture with these weights (dev_ppl_exact). Words that a model does not know count in neither.
+r"""Interpolate language models linearly, with weights that EM chooses on dev text.
 
     python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
         --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/classlm.yaml#interpolate
+
+form=dynamic mixes any models word by word (eq. 3 of turan2022). --out-lm is then a JSON file with their
+paths, which perplexity and lm_scores read. form=static merges ARPA files into one. With a class LM, its root
+model is merged, and --out-lm is a class LM's folder with its names. Such a model differs from eq. 3, since
+words and tags do not share histories.
+
+--out-weights holds the weights and two perplexities of --in-dev: dev_ppl of the written model, and
+dev_ppl_exact of the exact mixture. Words that a model lacks count in neither.
 """
 
 from __future__ import annotations

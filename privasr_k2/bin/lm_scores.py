@@ -1,9 +1,10 @@
-r"""Score every word of N-best lists with a language model, n-gram or neural.
+r"""Compute the log-probability of every word of N-best lists by a language model.
 
   python -m privasr_k2.bin.lm_scores --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
       --out-scores exp/x/lstm_dev.safetensors
 
-An ARPA file is queried exactly (kenlm). --set name=lstm gives the LM another name than its file's.
+The model is an ARPA file, a neural model or a mixture. ARPA files are queried exactly (kenlm). name=
+replaces the name of the file.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-r"""Turn recognized utterances into the text of clients: by speaker, or dealt to devices by Zipf's law.
+r"""Assign recognized utterances to clients: by speaker, or to devices by Zipf's law.
 
     python -m privasr_k2.bin.make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
         --config conf/fedlm.yaml#clients
 
-Reads N-best lists with confidences (apply_confidence); each utterance gives its best hypothesis, or with
-text=ref its reference. Where nothing was recognized, --in-cuts has what was said (text=ref). --out-text has
-the same utterances, a sentence a line, for train_lm --in-text.
+N-best lists need confidences (apply_confidence). Each utterance gives its best hypothesis, or its reference
+with text=ref. --in-cuts gives references where nothing was recognized (text=ref). --out-text has the same
+utterances, a sentence a line, for train_lm --in-text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Prepare federated marginals: whose utterances are whose and in which order, or the background unigrams u.
+r"""Prepare federated marginals: the clients and the order of utterances, or background unigrams.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
         --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set client=speaker
@@ -6,16 +6,16 @@ r"""Prepare federated marginals: whose utterances are whose and in which order, 
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
         --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
---out-timeline: of lists, or of text without audio (cuts or tagged text), which --out-nbest gets as
-lists of one hypothesis each. Logs table 1 of [liu2020] for these utterances.
+--out-timeline assigns utterances to clients, in order of time. The utterances are those of N-best lists, or
+of text without audio (cuts or tagged text). --out-nbest gets such text as lists of one hypothesis each. The
+log shows table 1 of [liu2020] for these utterances.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \
         --out-background exp/fmp/background.safetensors --config conf/fmp.yaml#fmp_background
 
---out-background: u of [liu2020, eq. 2], of text as train_lm reads it: that of the cuts of the role
-train and lm_text.txt.gz, or --raw-text in place of the latter; or, in place of both, the files of
---in-text. It should be what the language model was trained on: u stands for what that expects. Words
-are those of the model, others count as <unk> where it has that.
+--out-background holds the unigrams u of [liu2020, eq. 2]. Their text is read as by train_lm: the cuts of
+the role train and lm_text.txt.gz, or --raw-text, or the files of --in-text. It should be the training text
+of the language model. The vocabulary is the model's; other words count as <unk> where it has that.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
         --ledger privacy/ledger.json \
         --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
-Counts of the public vocabulary, clipped unit by unit, with discrete noise; rescore_fmp --in-release reads
-them. A killed run is continued with the same noise, and spends nothing more.
+Word counts are clipped unit by unit and get discrete noise; the vocabulary is public. rescore_fmp
+--in-release reads them. A run that was killed continues with the same noise and spends nothing more.
 
-With --in-public-background and conf/fmp.yaml#fmp_published, for comparison only: eq. 8 and 9 of liu2020 as
-published. Nothing is clipped, so that the guarantee in privacy.json is for units of at most ``words`` words,
-and that epsilon is far above the published one.
+--in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for comparison.
+They do not clip. privacy.json then holds the guarantee for units of at most ``words`` words; its epsilon is
+far above the published one.
 """
 
 from __future__ import annotations

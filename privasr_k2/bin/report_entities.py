@@ -1,13 +1,12 @@
-r"""Count what was tagged and sanitized, and what was missed by gold entities: for the owner of the text.
+r"""Count tagged, sanitized and missed names, for the owner of the text.
 
     python -m privasr_k2.bin.report_entities --in-text data/tagged/dev.jsonl.gz \
         --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
         --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
 
-With --in-scored and --in-public-lists it tells which words of names in that text the lists hold.
-Sanitized text has new ids and a random order: texts are
-compared by what is not replaced. The counts were taken from private text without noise: no release covers
-them.
+Missed names are counted by the gold entities of --in-gold. --in-scored and --in-public-lists count the words
+of names that the lists hold. Sanitized text has new ids and a random order, so that texts are compared by
+their words that are not replaced. The counts come from private text without noise; no release covers them.
 """
 
 from __future__ import annotations

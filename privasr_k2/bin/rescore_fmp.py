@@ -1,25 +1,25 @@
-r"""Score N-best lists with an LM that federated marginals adapt, round by round [liu2020], or choose lambda.
+r"""Score N-best lists with an LM that federated marginals adapt [liu2020], or choose lambda on dev.
 
     privasr verb rescore_fmp --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
         --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
---out-scores: as lm_scores writes them; select_nbest takes them with the weights of the unadapted model,
-whose name they have. --in-plain: what lm_scores gave, so that unnormalized scores need no model again.
---in-release: global marginals of release_fmp in place of the exact average. --out-run: settings and, where
-scores are normalized, perplexities of the best hypotheses by round and client.
+--out-scores has the format of lm_scores and the name of the unadapted model. select_nbest uses it with that
+model's weights. --in-plain gives the unadapted scores of lm_scores; unnormalized scores then need no model.
+--in-release replaces the exact global marginals by those of release_fmp. --out-run holds the settings and,
+for normalized scores, perplexities of the best hypotheses by round and client.
 
     privasr verb rescore_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
         --in-scores exp/x/lm_scores/ngram_dev.safetensors --in-weights exp/x/all/rescoring.json \
         --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
 
---out-choice: lambda, and alpha, beta and sigma where several are listed, chosen on dev.
-criterion=errors: word errors of rescoring with the weights of the unadapted models; the adapted one
-has the name of its folder, or name=, and --in-scores the other models. criterion=perplexity
-(normalized scores): of the best hypotheses. Ties go to the smaller lambda. Lists of another role
-than dev are refused.
+--out-choice holds lambda, and alpha, beta and kernel_bandwidth where several values are listed.
+criterion=errors minimizes word errors with the weights of the unadapted models. The adapted model has the
+name of its folder, or name=; --in-scores gives the other models. criterion=perplexity minimizes the
+perplexity of the best hypotheses; it needs normalized scores. Ties go to the smaller lambda. Lists of
+another role than dev are refused.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-r"""Replace the names of tagged text by names of public lists, tag them, or leave them out; a release.
+r"""Replace, tag or delete the names in tagged text, as a release.
 
     python -m privasr_k2.bin.sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
         --in-public-lists data/manifests/public_lists --out-dir exp/sanitized \
         --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
         --config conf/classlm.yaml#sanitize --set data=mini/train
 
-Writes to --out-dir: sanitized.jsonl.gz (tagged text), text.txt.gz (its sentences), class_text.txt.gz (names
-as <PER> and its like), about.json. What was replaced by what is not written, nor who said what: texts have
-new ids and a random order, and no users. Text is sanitized, not private:
-see docs/sanitization.md; bin.report_entities counts what was missed.
+Names are replaced word by word, by names of public lists. --out-dir gets sanitized.jsonl.gz (tagged text),
+text.txt.gz (its sentences), class_text.txt.gz (tags such as <PER> for names) and about.json. Texts have new
+ids, a random order and no users; replacements are not recorded. Sanitized text is not private: see
+docs/sanitization.md. report_entities counts missed names.
 """
 
 from __future__ import annotations

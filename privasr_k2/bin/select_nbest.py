@@ -1,10 +1,10 @@
-r"""Take from N-best lists the hypotheses that the weights chosen on dev prefer, for wer to count.
+r"""Select the best hypothesis of each N-best list, by the weights that were chosen on dev.
 
   python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores exp/x/lstm_test.safetensors \
       --in-weights exp/x/rescoring.json --out-hyps exp/x/lstm/decode_test/1.jsonl
 
-Without --in-weights it takes the hypotheses with the fewest errors, the oracle, which no system reaches. An
-utterance without a path stays without one, and counts as deleted.
+Without --in-weights it selects the hypothesis with the fewest errors, the oracle. An utterance without a
+path stays without one; its words count as deleted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-r"""Part tagged text by users: background, adaptation parts of several sizes, dev and test.
+r"""Split tagged text by users: background, adaptation parts of several sizes, dev and test.
 
     python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
         --out-dir data/split --config conf/classlm.yaml#split_text --set sizes=[12,15,20]
 
-Writes background, adapt_12 and its like, dev and test as *.jsonl.gz (tagged text), and about.json: sizes, and
-minutes of speech, users, words and entities of each part. Text of --in-text joins the role train. Adaptation
-text is meant to be used as it is: bin.declare_unprotected enters it in the ledger.
+The parts are *.jsonl.gz files of tagged text: background, adapt_12 and so on, dev and test. about.json holds
+minutes of speech, users, words and entities of each part. Text of --in-text joins the role train.
+declare_unprotected enters adaptation text that is used as it is in the ledger.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
     privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
         --config conf/classlm.yaml#tag_entities --set taggers=[gold]
 
-A text is tagged text (*.jsonl, *.jsonl.gz; cuts as well), plain, a sentence a line, or in the CoNLL
-format. Of a folder of --raw-conll all *.conll and *.conll.txt beneath it are taken, gzipped or not;
-taggers=[gold] brings their labels to four classes. A text is tagged as it was
-written, where that is known; entities count its normalized words. --out-manifests gets the cuts of all roles
-with new entities, and corpus.json. Nothing is released: the result is as private as the text.
+--in-text reads tagged text (*.jsonl, *.jsonl.gz, also cuts), or plain text with a sentence a line.
+--raw-conll reads CoNLL files, or all *.conll and *.conll.txt below a folder, gzipped or not. taggers=[gold]
+maps their labels to four classes. Taggers read the written form where it is known; entities refer to
+normalized words. --out-manifests gets the cuts of all roles with new entities, and corpus.json. Nothing is
+released: the result is as private as the text.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Train a classifier that tells how probably each recognized word is correct, and calibrate it.
+"""Train and calibrate a classifier that estimates the probability that a recognized word is correct.
 
     python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights exp/x/weights.json \\
         --in-manifests data/manifests --out-model exp/x/confidence/model \\
         --config conf/confidence.yaml#confidence
 
-The lists need references, of utterances that the recognizer was not trained on. Calibration is fitted on
-the words of --in-calibration, which are of other utterances; without it, by cross-fitting over users.
---in-scores adds what LMs say of each word.
+The lists need references. The recognizer must not be trained on their utterances. --in-calibration has other
+utterances, on which calibration is fitted; without it, cross-fitting over users takes its place. --in-scores
+adds scores of LMs to the features.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-r"""Adapt a neural language model on the text of clients by federated training, or continue one that was
-killed.
+r"""Adapt a neural language model by federated training on the text of clients [liu2021].
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
         --config conf/fedlm.yaml#fedlm --set rounds=50
 
-With privacy.noise above 0 it is a release for each client, and needs --out-privacy and --ledger:
+Training is private where privacy.noise is above 0. It is then a release, with --out-privacy and --ledger:
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
@@ -13,12 +12,12 @@ With privacy.noise above 0 it is a release for each client, and needs --out-priv
         --config conf/fedlm.yaml#fedlm \
         --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
 
-Where clients cannot be sampled at random, they come in a fixed order, and noise that is correlated over
-rounds takes the place of amplification: --set sampling=ordered privacy.strategy=square_root. All rounds are
-one Gaussian mechanism then, which privacy_plan --batches N --strategy square_root plans.
+The guarantee covers all text of a client. With sampling=ordered, clients take part in a fixed order, and
+privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches N --strategy square_root
+plans such a training.
 
-Writes to --out-dir what train_lm writes, and federated.json. For several processes start it with torchrun, as
-train_am; the result is the same. Server training beside it: finetune_lm.
+--out-dir gets the files of train_lm, and federated.json. A training that was killed is continued. torchrun
+starts several processes; their number does not change the result. finetune_lm trains on the server.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-r"""Choose learning rates of federated training on the clients of dev: half of them train, the text of the
-others is scored.
+r"""Choose learning rates of federated training on clients of dev.
 
     python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
         --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates exp/rates.json \
         --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
 
-What is written is for train_fedlm --in-public-rates. Nothing is released: with privacy.clip and privacy.noise
-the rates are those for as much noise, and still nothing of the clients that the training is for is read.
+Half of the clients train; the text of the others is scored. train_fedlm --in-public-rates reads the rates.
+privacy.clip and privacy.noise apply, so that the rates fit a private training. The text of the clients of
+that training is not read, and nothing is released.
 """
 
 from __future__ import annotations

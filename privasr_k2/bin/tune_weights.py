@@ -1,13 +1,13 @@
-r"""Choose weights with the fewest errors on dev: of a first pass, or of rescoring with language models.
+r"""Choose weights with the fewest errors on dev: of a first pass, or of rescoring with LMs.
 
     privasr verb tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
     privasr verb tune_weights --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
         exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
 
---in-hyps: LM weight and insertion penalty of decode's grid. Of points with equally many errors the
-smallest LM weight is taken, then the insertion penalty nearest to 0. --in-nbest, --in-scores: how
-several language models are combined. Both write the errors of the whole grid beside the choice, and
-refuse another role than dev.
+--in-hyps chooses the LM weight and the insertion penalty from decode's grid. Ties go to the smallest LM
+weight, then to the insertion penalty nearest to 0. --in-nbest and --in-scores choose the weights of several
+language models. --out-weights holds the choice and the errors of the whole grid. Another role than dev is
+refused.
 """
 
 from __future__ import annotations

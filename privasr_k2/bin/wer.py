@@ -1,12 +1,12 @@
-"""Word error rates of a decoded role, part by part, with intervals over speakers.
+"""Compute word error rates of a decoded role by part, with intervals over speakers.
 
   python -m privasr_k2.bin.wer --in-hyps exp/ctc/decode_test --in-weights exp/ctc/weights.json \\
     --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \\
     --config conf/common.yaml#wer --set role=test
 
-Writes wer.json (all counts: words or phones, characters, words of entities where the corpus marks them),
-utterances.jsonl (what was compared) and, for users of icefall, recogs-*, errs-* and wer-summary-* files. The
-summary lists the whole grid for dev only: no other role is for choosing.
+--out-dir gets wer.json: errors of words or phones, of characters, and of words of entities where the corpus
+marks them. utterances.jsonl holds the compared words. The files recogs-*, errs-* and wer-summary-* are those
+of icefall; the summary lists the whole grid for dev only.
 """
 
 from __future__ import annotations

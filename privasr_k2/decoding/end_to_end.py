@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EndToEndConfig(ShareConfig):
-    """Options of end-to-end decoding; defaults in section ``decode_e2e``.
+    """Options of end-to-end decoding; defaults in ``conf/pate.yaml#decode_e2e``.
 
     Args:
         head: of a folder of heads the one that decodes, from 1; 0 for a whole model.

@@ -60,7 +60,7 @@ class ShareConfig(Checked):
 
 @dataclass(frozen=True)
 class DecodeConfig(ShareConfig, SearchConfig):
-    """Options of decoding; defaults in section ``decode``."""
+    """Options of decoding; defaults in ``conf/common.yaml#decode``."""
 
     def search(self) -> SearchConfig:
         """The settings of the search."""

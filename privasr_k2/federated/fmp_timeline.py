@@ -25,7 +25,7 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 @dataclass(frozen=True)
 class TimelineConfig(Checked):
-    """The definition of a client; ``conf/fmp.yaml`` has defaults.
+    """The definition of a client; ``conf/fmp.yaml#fmp_timeline`` has defaults.
 
     Args:
         client: one of :data:`CLIENTS`.

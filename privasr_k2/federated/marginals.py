@@ -200,14 +200,3 @@ class Marginals:
 def no_marginals(num_clients: int, numbers: WordNumbers, prior_words: float) -> Marginals:
     """Caches in which nothing was counted yet."""
     return Marginals(csr_array((num_clients, numbers.size)), prior_words)
-
-
-def deltas(marginals: Marginals, previous: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """(C, V) what clients may send in place of q_i: its difference from the last global marginal (V,)."""
-    return np.stack([marginals.dense(i, background) - previous for i in range(len(marginals.totals))])
-
-
-def average_of_deltas(sent: np.ndarray, totals: np.ndarray, previous: np.ndarray) -> np.ndarray:
-    """(V,) the global marginal from :func:`deltas` (C, V) and c_i (C,): what eq. 6 gives of the q_i."""
-    weights = totals if totals.sum() > 0 else np.ones(len(totals))
-    return previous + weights @ sent / weights.sum()

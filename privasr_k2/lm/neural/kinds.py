@@ -27,7 +27,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class NeuralLmConfig(TrainerConfig):
-    """The settings of section ``lm_<kind>`` besides the network.
+    """The settings of ``conf/common.yaml#lm_<kind>`` besides the network.
 
     Attributes:
         kind: one of :data:`KINDS`.

@@ -61,7 +61,7 @@ def test_names_are_spans_of_words() -> None:
     assert hyp == Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, classes=((1, 2, "PER"),))
 
 
-def test_marks_of_a_graph_are_no_words_of_the_language_folder() -> None:
+def test_delimiters_of_a_graph_are_no_words_of_the_language_folder() -> None:
     info = {"ctc_topology": "standard", "classes": {"names": ["PER"]}}
     marked = (*graph().words, "#bPER", "#xPER")
     found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, replace(graph(), words=marked, info=info)))

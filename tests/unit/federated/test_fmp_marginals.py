@@ -1,4 +1,4 @@
-"""Personal and global marginals: the kernel's limits, smoothing, averages, deltas, and what is refused."""
+"""Personal and global marginals: the kernel's limits, smoothing, averages, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_spoken import Turn, WordNumbers, numbers_of_vocabulary, spoken_of
 from privasr_k2.federated.marginals import (
     Marginals,
-    average_of_deltas,
     background_share,
     background_unigrams,
-    deltas,
     no_marginals,
     rank_kernel,
     ratio_to,
@@ -80,15 +78,6 @@ def test_the_prior_of_the_background() -> None:
     assert background_share([10.0], [5], 30.0).tolist() == [0.75]
     with pytest.raises(ValueError, match="prior_words"):
         background_share([1.0], [1], -1.0)
-
-
-def test_deltas_give_the_same_aggregate() -> None:
-    found, previous = marginals(), background_unigrams([list("hhg")], NUMBERS, 1.0)
-    sent = deltas(found, previous, U)
-    assert np.allclose(average_of_deltas(sent, found.totals, previous), found.average(U), atol=1e-12)
-    nothing = no_marginals(2, NUMBERS, 2.0)
-    sent = deltas(nothing, previous, U)
-    assert np.allclose(average_of_deltas(sent, nothing.totals, previous), nothing.average(U), atol=1e-12)
 
 
 def test_a_sample_of_clients_is_averaged_alone() -> None:

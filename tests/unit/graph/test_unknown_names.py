@@ -113,7 +113,7 @@ def test_an_entry_of_a_lexicon() -> None:
     assert math.exp(-float(lines[3][4])) + math.exp(-float(lines[4][4])) == pytest.approx(1)
 
 
-def test_the_word_stands_before_the_marks() -> None:
+def test_the_word_stands_before_the_delimiters() -> None:
     without, delimiters = delimiters_of(LANG, ["PER"], "none"), delimiters_of(LANG, ["PER"], "phone_loop")
     assert without == ClassDelimiters(5, ("PER",)) and words_of(LANG, without) == (
         *LANG.words,
