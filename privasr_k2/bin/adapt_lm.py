@@ -27,20 +27,20 @@ from privasr_k2.text.tags import with_tags
 
 def main() -> None:
     """Parse, adapt, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__, in_lm="LM an ARPA file, a class LM's folder", in_text="FILE... the adaptation text"
     )
-    made.add_argument(
+    parser.add_argument(
         "--in-background-text", type=Path, nargs="+", metavar="FILE", help="the text of the model"
     )
     cli.add_flags(
-        made,
+        parser,
         in_dev="[FILE] text that beta is chosen by",
         out_lm="LM of the form of --in-lm",
         out_choice="FILE beta and what was tried, JSON",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(MarginalsConfig, args)
     class_lm = load_class_lm(args.in_lm) if is_class_lm(args.in_lm) else None
     root = class_lm.root if class_lm else read_arpa(args.in_lm)
@@ -55,19 +55,19 @@ def main() -> None:
 
     background = unigrams(args.in_background_text) if args.in_background_text is not None else None
     dev = sentences([args.in_dev]) if args.in_dev is not None else []
-    found = adapt_on_dev(root, unigrams(args.in_text), config, dev, background=background)
+    adapted = adapt_on_dev(root, unigrams(args.in_text), config, dev, background=background)
     if class_lm is None:
-        write_arpa(found.model, args.out_lm)
+        write_arpa(adapted.model, args.out_lm)
     else:
-        save_class_lm(args.out_lm, class_lm.with_root(found.model))
+        save_class_lm(args.out_lm, class_lm.with_root(adapted.model))
     write_json(
         args.out_choice,
         {
-            "equation": found.equation,
-            "beta": found.beta,
+            "equation": adapted.equation,
+            "beta": adapted.beta,
             "tried": [
                 {"equation": equation, "beta": beta, "ppl": ppl}
-                for (equation, beta), ppl in found.perplexities.items()
+                for (equation, beta), ppl in adapted.perplexities.items()
             ],
         },
     )

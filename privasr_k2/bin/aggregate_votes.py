@@ -19,7 +19,7 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, plan, spend, draw, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_votes="DIR of cast_votes",
         in_lang="DIR the teachers' language folder",
@@ -29,8 +29,8 @@ def main() -> None:
         ledger="[FILE] of the private data, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release

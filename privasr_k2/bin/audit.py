@@ -52,13 +52,13 @@ _HELP = {
 
 def main() -> None:
     """Parse, attack, write."""
-    made = cli.parser(__doc__)
+    parser = cli.parser(__doc__)
     for name, text in _HELP.items():
-        made.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
-    cli.add_flags(made, out_audit="FILE JSON")
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
+    cli.add_flags(parser, out_audit="FILE JSON")
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
     kind = _kind(args)
     # Of several processes that torchrun starts, only those of federated training share the work.
     if kind == "fedlm" or os.environ.get("RANK", "0") == "0":

@@ -18,7 +18,7 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, vote, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_teachers="DIR the ensemble",
         in_shards="DIR of make_shards",
@@ -27,9 +27,9 @@ def main() -> None:
         in_public_nbest="[DIR] what is voted for, *.jsonl",
         out_votes="FILE *.safetensors; private",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

@@ -44,29 +44,29 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
     """Return a parser with :func:`add_flags`; its help is the module's docstring."""
-    made = _Parser(
+    parser = _Parser(
         prog=f"privasr verb {Path(sys.argv[0]).stem}",
         description=doc,
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
-    made.add_argument(
+    parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    parser.add_argument(
         "--num-jobs", type=_positive, default=1, metavar="N", help="processes or threads; changes no result"
     )
-    add_flags(made, **flags)
-    return made
+    add_flags(parser, **flags)
+    return parser
 
 
-def add_flags(made: argparse._ActionsContainer, **flags: str) -> None:
+def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
     """Add flags of paths and numbers, each ``name="VALUE help"``.
 
     ``VALUE`` is ``FILE``, ``DIR`` or another word for a path, and ``X`` for a number. ``[FILE]`` may be
     left out (None). ``FILE...`` takes one or more, and ``[FILE...]`` any number, as a list.
 
-    >>> made = argparse.ArgumentParser()
-    >>> add_flags(made, in_lang="DIR lang folder", in_cuts="[FILE...] cuts", max_epsilon="[X] limit")
-    >>> vars(made.parse_args(["--in-lang", "lang"]))
+    >>> parser = argparse.ArgumentParser()
+    >>> add_flags(parser, in_lang="DIR lang folder", in_cuts="[FILE...] cuts", max_epsilon="[X] limit")
+    >>> vars(parser.parse_args(["--in-lang", "lang"]))
     {'in_lang': PosixPath('lang'), 'in_cuts': [], 'max_epsilon': None}
     """
     for name, spec in flags.items():
@@ -76,24 +76,24 @@ def add_flags(made: argparse._ActionsContainer, **flags: str) -> None:
         optional = value.startswith("[")
         if "..." in value:
             given |= {"nargs": "*", "default": []} if optional else {"nargs": "+"}
-        made.add_argument(f"--{name.replace('_', '-')}", required=not optional, help=text or None, **given)
+        parser.add_argument(f"--{name.replace('_', '-')}", required=not optional, help=text or None, **given)
 
 
-def add_config(made: argparse.ArgumentParser) -> None:
+def add_config(parser: argparse.ArgumentParser) -> None:
     """Add ``--config FILE...`` and ``--set K=V...``, read by :func:`load`."""
     layers, values = "YAML layers, the last one winning", "single values, after all files"
     # A flag given twice adds to the first: recipes put their own layers after those of a shared helper.
-    made.add_argument(
+    parser.add_argument(
         "--config", type=Path, nargs="*", action="extend", default=[], metavar="FILE", help=layers
     )
-    made.add_argument("--set", nargs="*", action="extend", default=[], metavar="K=V", help=values)
+    parser.add_argument("--set", nargs="*", action="extend", default=[], metavar="K=V", help=values)
 
 
-def add_release(made: argparse.ArgumentParser) -> None:
+def add_release(parser: argparse.ArgumentParser) -> None:
     """``--out-privacy --ledger --max-epsilon`` of verbs that release what they compute from private data."""
-    made.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json; required with noise")
-    made.add_argument("--ledger", type=Path, metavar="FILE", help="ledger; required with noise")
-    made.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend more")
+    parser.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json; required with noise")
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="ledger; required with noise")
+    parser.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend more")
 
 
 def _positive(text: str) -> int:
@@ -102,9 +102,9 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def add_device(made: argparse.ArgumentParser) -> None:
+def add_device(parser: argparse.ArgumentParser) -> None:
     """Add ``--device auto|cpu|cuda|cuda:N``."""
-    made.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
 
 
 def load(cls: type[T], args: argparse.Namespace) -> T:
@@ -112,9 +112,9 @@ def load(cls: type[T], args: argparse.Namespace) -> T:
     return config.load(cls, args.config, args.set)
 
 
-def parse(made: argparse.ArgumentParser) -> argparse.Namespace:
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Parse the command line and set up logging."""
-    args = made.parse_args()
+    args = parser.parse_args()
     logging.basicConfig(
         level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )

@@ -19,15 +19,17 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 def main() -> None:
     """Parse, read, compare, write, print."""
-    made = cli.parser(__doc__)
-    made.add_argument("scores", type=Path, nargs="*", metavar="DIR", help="score_<role> folders, two or more")
+    parser = cli.parser(__doc__)
+    parser.add_argument(
+        "scores", type=Path, nargs="*", metavar="DIR", help="score_<role> folders, two or more"
+    )
     cli.add_flags(
-        made,
+        parser,
         in_scores="[DIR...] the same, as stages give them",
         in_manifests="[DIR] with corpus.json",
         out_table="[FILE] Markdown; without it, the terminal only",
     )
-    args = cli.parse(made)
+    args = cli.parse(parser)
     folders = [*args.scores, *args.in_scores]
     text = comparison_text(folders, read_corpus_info(args.in_manifests))
     if args.out_table is not None:

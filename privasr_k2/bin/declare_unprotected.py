@@ -46,7 +46,7 @@ class UnprotectedConfig(Checked):
 
 def main() -> None:
     """Parse, enter, copy."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_text="FILE... text",
         out_dir="[DIR] gets the same files",
@@ -54,8 +54,8 @@ def main() -> None:
         ledger="FILE of the private text",
         max_epsilon="[X] any limit refuses",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(UnprotectedConfig, args)
     for name, example in (("data", "ami/adapt"), ("purpose", "'LMs are adapted to it'")):
         if not getattr(config, name):

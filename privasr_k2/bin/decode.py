@@ -33,7 +33,7 @@ from privasr_k2.scoring.nbest_lists import write_nbest
 
 def main() -> None:
     """Parse, decode, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_model="PATH the model's folder, or heads",
         in_graph="[PATH] the graph folder; not for end-to-end models",
@@ -45,9 +45,9 @@ def main() -> None:
         out_lattices="[FILE] *.safetensors",
         out_kaldi="[FILE] the lattices as Kaldi's text",
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     _check(args)
     if args.in_graph is None:
         _end_to_end(args)

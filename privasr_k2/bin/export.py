@@ -32,15 +32,15 @@ _NEEDS = {
 
 def main() -> None:
     """Parse, load and export."""
-    made = cli.parser(__doc__)
-    model = made.add_argument_group("a model")
+    parser = cli.parser(__doc__)
+    model = parser.add_argument_group("a model")
     cli.add_flags(
         model,
         in_model="[DIR] the model's folder",
         out_torchscript="[FILE] for example model.pt",
         out_onnx="[FILE] for example model.onnx",
     )
-    recognizer = made.add_argument_group("a recognizer, with --in-model and the layers of decode")
+    recognizer = parser.add_argument_group("a recognizer, with --in-model and the layers of decode")
     cli.add_flags(
         recognizer,
         in_graph="[DIR] the graph folder",
@@ -48,7 +48,7 @@ def main() -> None:
         in_weights="[FILE] weights.json, chosen on dev",
         out_recognizer="[FILE] recognizer.yaml",
     )
-    lists = made.add_argument_group("N-best lists")
+    lists = parser.add_argument_group("N-best lists")
     cli.add_flags(
         lists,
         in_nbest="[DIR] nbest_<role>, with *.jsonl",
@@ -58,8 +58,8 @@ def main() -> None:
         out_trn="[FILE] the best words",
         out_ref_trn="[FILE] the references",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
     given = {

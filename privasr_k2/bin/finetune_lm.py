@@ -16,16 +16,16 @@ from privasr_k2.fileio import read_lines
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_clients="FILE clients.jsonl.gz",
         in_init="DIR the model to begin with",
         in_dev_text="[FILE] a sentence a line: which epoch is kept",
         out_dir="DIR the model's folder",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

@@ -25,8 +25,8 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, read, check, write."""
-    made = cli.parser(__doc__)
-    source = made.add_mutually_exclusive_group(required=True)
+    parser = cli.parser(__doc__)
+    source = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(
         source,
         raw_model="[FILE] model.pt or model.onnx",
@@ -35,13 +35,13 @@ def main() -> None:
     source.add_argument("--raw-ctm", type=Path, nargs="+", metavar="FILE", help="words with times")
     cli.add_flags(source, raw_trn="[FILE] words (utterance)")
     cli.add_flags(
-        made,
+        parser,
         raw_tokens="[FILE] the model's tokens.txt",
         in_cuts="[FILE] cuts_<role>.jsonl.gz with the references",
         out_dir="[DIR] the model's folder",
         out_nbest="[FILE] the lists, JSON Lines",
     )
-    args = cli.parse(made)
+    args = cli.parse(parser)
     model, lists = [args.raw_tokens, args.out_dir], [args.out_nbest]
     needed, others = (model, [*lists, args.in_cuts]) if args.raw_model else (lists, model)
     if None in needed or any(others):

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, score, infer, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_models="DIR... of train_am, or one of train_heads",
         in_feats="FEATS private speech",
@@ -39,9 +39,9 @@ def main() -> None:
         in_lang="DIR how words are spelled",
         out_membership="FILE JSON",
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     if (args.in_shards is None) != bool(args.in_others):
         raise ConfigError(
             "--in-shards and --in-others", "one of them", "both or none", "see --help: teachers, or models"

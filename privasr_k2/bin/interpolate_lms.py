@@ -31,16 +31,16 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, choose weights, mix, write, measure."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_lm="LM... ARPA files, folders of models",
         in_dev="[FILE] text that the weights are chosen by",
         out_lm="LM the mixture",
         out_weights="FILE the weights, JSON",
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(InterpolationConfig, args)
     weights, dev = config.fixed_weights(len(args.in_lm)), None
     if args.in_dev is not None:

@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, attack word by word, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_models="DIR... of train_am, or one of train_heads",
         in_background="FEATS public features",
         in_lang="DIR how words are spelled",
         out_inversion="FILE safetensors",
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
 
     import torch
 

@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, group, write."""
-    made = cli.parser(__doc__)
-    source = made.add_mutually_exclusive_group(required=True)
+    parser = cli.parser(__doc__)
+    source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
     cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
     cli.add_flags(
-        made, out_clients="FILE clients.jsonl.gz", out_text="[FILE] the same text, a sentence a line"
+        parser, out_clients="FILE clients.jsonl.gz", out_text="[FILE] the same text, a sentence a line"
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(DeviceConfig, args)
     if args.in_cuts is not None:
         if config.text != "ref":
@@ -55,8 +55,8 @@ def _of_cuts(path: Path) -> list[NbestList]:
     role = path.name.removeprefix("cuts_").removesuffix(".jsonl.gz")
     if path.name != f"cuts_{role}.jsonl.gz":
         raise ConfigError("--in-cuts", "cuts_<role>.jsonl.gz", path.name, "give one, or --in-nbest")
-    said = [(cut.id, cut.supervisions[0]) for cut in load_cuts(path.parent, role, lazy=True)]
-    return [NbestList(name, role, one.speaker, one.text, True, ()) for name, one in said]
+    spoken = [(cut.id, cut.supervisions[0]) for cut in load_cuts(path.parent, role, lazy=True)]
+    return [NbestList(name, role, one.speaker, one.text, True, ()) for name, one in spoken]
 
 
 if __name__ == "__main__":

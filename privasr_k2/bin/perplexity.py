@@ -22,8 +22,8 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, score, write, print."""
-    made = cli.parser(__doc__)
-    text = made.add_mutually_exclusive_group(required=True)
+    parser = cli.parser(__doc__)
+    text = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(
         text,
         in_cuts="[PATH] cuts_<role>.jsonl.gz, whose texts are scored",
@@ -32,13 +32,13 @@ def main() -> None:
         in_calls="[FILE] the same, figures by call",
     )
     cli.add_flags(
-        made,
+        parser,
         in_lang="PATH language folder: words.txt",
         in_lm="LM... ARPA files, folders of train_lm",
         out_perplexity="PATH the figures, JSON",
     )
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.lm.mixtures import open_lm

@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, read, write."""
-    made = cli.parser(__doc__, raw_corpus="DIR gold/ and ctm_*/")
-    out = made.add_mutually_exclusive_group(required=True)
+    parser = cli.parser(__doc__, raw_corpus="DIR gold/ and ctm_*/")
+    out = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(out, out_dir="[DIR] corpus.json and the lists", out_clients="[DIR] clients and text")
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     if args.out_dir:
         _lists(args)
     else:

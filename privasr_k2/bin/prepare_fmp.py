@@ -43,10 +43,12 @@ _USES = (
 
 def main() -> None:
     """Parse, order or count, write."""
-    made = cli.parser(__doc__, in_manifests="[DIR] cuts, maybe lm_text.txt.gz")
-    made.add_argument("--in-text", type=Path, nargs="+", metavar="FILE", help="text in place of the corpus's")
+    parser = cli.parser(__doc__, in_manifests="[DIR] cuts, maybe lm_text.txt.gz")
+    parser.add_argument(
+        "--in-text", type=Path, nargs="+", metavar="FILE", help="text in place of the corpus's"
+    )
     cli.add_flags(
-        made,
+        parser,
         in_nbest="[DIR] nbest_<role>, with *.jsonl",
         out_nbest="[FILE] the lists of --in-text",
         out_timeline="[FILE] *.jsonl",
@@ -54,8 +56,8 @@ def main() -> None:
         in_lm="[LM] of train_lm, or an ARPA file",
         out_background="[FILE] *.safetensors",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     given = {name for name in set().union(*_USES) if getattr(args, name) is not None}
     if given not in _USES:
         wanted = (

@@ -29,31 +29,31 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, build, write."""
-    made = cli.parser(__doc__)
-    made.add_argument(
+    parser = cli.parser(__doc__)
+    parser.add_argument(
         *("--in-manifests", "--in-public-manifests"), dest="in_manifests", type=Path, required=True,
         help="cuts_<role>.jsonl.gz, maybe lexicon.txt; public where the rest is to be private",
     )  # fmt: skip
     cli.add_flags(
-        made,
+        parser,
         in_further_text="[FILE...] tagged or plain text whose words join the vocabulary",
         raw_lm_text="[FILE] a normalized sentence a line, in place of lm_text.txt.gz",
     )
-    made.add_argument(
+    parser.add_argument(
         *("--in-public-lists", "--raw-public-lists"), dest="lists", type=Path, metavar="DIR",
         help="name lists, whose words join the vocabulary",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         *("--in-tokens", "--raw-tokens"), dest="tokens", type=Path, metavar="FILE",
         help="tokens.txt of another language folder, or of a model trained elsewhere",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         *("--in-bpe-model", "--raw-bpe-model"), dest="bpe_model", type=Path, metavar="FILE",
         help="its SentencePiece model, where it has one",
     )  # fmt: skip
-    cli.add_flags(made, out_dir="PATH the language folder")
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_flags(parser, out_dir="PATH the language folder")
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(LangConfig, args)
     manifests = args.in_manifests
     lexicon, lm_text = manifests / "lexicon.txt", args.raw_lm_text or manifests / "lm_text.txt.gz"

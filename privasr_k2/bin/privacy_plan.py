@@ -61,12 +61,12 @@ _WITHOUT = {"kind": "updates", "relation": "add or remove one"}
 
 def main() -> None:
     """Parse, plan, print, write."""
-    made = cli.parser(__doc__)
+    parser = cli.parser(__doc__)
     for field in dataclasses.fields(PlanRequest):
-        made.add_argument(f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name])
-    cli.add_config(made)
-    cli.add_flags(made, out_plan="[FILE] the plan as JSON")
-    args = cli.parse(made)
+        parser.add_argument(f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name])
+    cli.add_config(parser)
+    cli.add_flags(parser, out_plan="[FILE] the plan as JSON")
+    args = cli.parse(parser)
     if args.kind == "queries" or (args.config and args.kind is None and _names_queries(args.config)):
         _queries(args)
         return
@@ -80,10 +80,10 @@ def main() -> None:
             raise ConfigError(f"--{name}", "a value", "none", f"give --{name}: {_HELP[name]}")
     nothing = [f"{name}={_WITHOUT.get(name, 'null')}" for name in _HELP if name not in _NEEDED]
     given = [f"{name}={getattr(args, name)}" for name in _HELP if getattr(args, name) is not None]
-    found = plan(config.load(PlanRequest, args.config, [*nothing, *args.set, *given]))
+    planned = plan(config.load(PlanRequest, args.config, [*nothing, *args.set, *given]))
     if args.out_plan is not None:
-        write_json(args.out_plan, found.to_json())
-    print("\n".join(found.lines()))
+        write_json(args.out_plan, planned.to_json())
+    print("\n".join(planned.lines()))
 
 
 def _names_queries(files: Sequence[Path]) -> bool:

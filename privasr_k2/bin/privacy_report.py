@@ -28,14 +28,14 @@ from privasr_k2.report.tables import plain_table
 
 def main() -> None:
     """Parse, read, print, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_path="[PATH] a privacy.json, or anything that a recipe made",
         ledger="[FILE] the ledger of the corpus's private data",
         delta="[X] of the guarantees; without it: the smallest that was planned",
         out_table="[FILE] Markdown",
     )
-    args = cli.parse(made)
+    args = cli.parse(parser)
     if args.in_path is None and args.ledger is None:
         raise ConfigError("the command line", "--in-path or --ledger", "neither", "name one")
 
@@ -60,10 +60,10 @@ def main() -> None:
             "name the ledger that it was entered in: --ledger FILE",
         )
     spent_on = {entry.spending.data for entry in (releases if origin else book)}
-    found = guarantees_for(spent_on, (entry.spending for entry in book), delta=args.delta)
-    print("\n".join([*notes, *_lines(found, origin)]))
+    held = guarantees_for(spent_on, (entry.spending for entry in book), delta=args.delta)
+    print("\n".join([*notes, *_lines(held, origin)]))
     if args.out_table is not None:
-        write_text(args.out_table, plain_table([g.row() for g in found]))
+        write_text(args.out_table, plain_table([g.row() for g in held]))
 
 
 def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:
@@ -71,9 +71,9 @@ def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:
     if path.name == "privacy.json":
         return Lineage(spent={"this release": str(path)}), entries_beside(path)
     work_dir = work_dir_of(path)
-    found = lineage(path, work_dir)
-    copies = dict.fromkeys(found.spent.values())
-    return found, tuple(entry for copy in copies for entry in entries_beside(work_dir / copy))
+    behind = lineage(path, work_dir)
+    copies = dict.fromkeys(behind.spent.values())
+    return behind, tuple(entry for copy in copies for entry in entries_beside(work_dir / copy))
 
 
 def _lines(found: Sequence[Guarantee], origin: Lineage | None) -> Iterator[str]:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, add noise, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_nbest="DIR with *.jsonl",
         in_private_timeline="FILE of prepare_fmp",
@@ -45,8 +45,8 @@ def main() -> None:
         ledger="FILE of the private lists",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
 
     from privasr_k2.privacy import release
     from privasr_k2.privacy.spending import guarantees

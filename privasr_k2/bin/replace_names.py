@@ -44,7 +44,7 @@ class ReplaceNamesOptions(Checked):
 
 def main() -> None:
     """Parse, replace, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_graph="PATH the graph folder of a class LM",
         in_lang="PATH the language folder it was compiled with",
@@ -52,8 +52,8 @@ def main() -> None:
         in_sub_lms="[DIR] automata of names: PER.txt, ORG.txt, ...",
         out_dir="PATH the new graph folder",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(ReplaceNamesOptions, args)
     if (args.in_names is None) == (args.in_sub_lms is None):
         raise ConfigError("replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them")

@@ -40,7 +40,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 def main() -> None:
     """Parse, and write what is asked for."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_systems="[FILE] systems.jsonl of a recipe",
         in_artifacts="[PATH...] all that it names",
@@ -51,15 +51,15 @@ def main() -> None:
         out_figures="[DIR] SVG",
         out_layout="[FILE] the layout, for the page",
     )
-    made.add_argument("--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes")
-    made.add_argument("--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results")
+    parser.add_argument("--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes")
+    parser.add_argument("--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results")
     cli.add_flags(
-        made,
+        parser,
         out_page="[FILE] report.html, which needs no other file",
         out_beside="[FILE] a page with the table's markers",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     if args.out_page is not None:
         write_text(args.out_page, page(_recipes(args)))
     elif args.out_beside is not None:
@@ -103,17 +103,17 @@ def _recipes(args: argparse.Namespace) -> list[tuple[Layout, list[Row]]]:
     layouts = {path: config.load(Layout, [*args.config, path]) for path in paths}
     known: dict[Path | str, Layout] = {layout.recipe: layout for layout in layouts.values()}
     known |= {path.parent: layout for path, layout in layouts.items() if path.name == "layout.yaml"}
-    found = []
+    recipes = []
     for path in args.in_results or []:
         rows = read_rows(path)
         layout = known.get(path.parent) or known.get(rows[0].recipe)
         if layout is None:
             expected, way_out = f"the layout of {rows[0].recipe}", "name it with --in-layouts"
             raise ConfigError(path, expected, "none", way_out)
-        found.append((layout, rows))
-    if not found:
+        recipes.append((layout, rows))
+    if not recipes:
         raise ConfigError("the command line", "--in-results", "none", "see --help")
-    return found
+    return recipes
 
 
 if __name__ == "__main__":

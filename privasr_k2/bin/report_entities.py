@@ -29,17 +29,17 @@ from privasr_k2.text.tagged_files import needs_entities, read_tagged
 
 def main() -> None:
     """Parse, count, write."""
-    made = cli.parser(__doc__, in_text="FILE... tagged")
-    made.add_argument("--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated")
+    parser = cli.parser(__doc__, in_text="FILE... tagged")
+    parser.add_argument("--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated")
     cli.add_flags(
-        made,
+        parser,
         in_sanitized="[DIR] of sanitize_text",
         in_privacy="[FILE] privacy.json of sanitize_text",
         in_public_lists="[DIR] name lists",
         out_report="FILE JSON",
         in_scored="[FILE] tagged text of test",
     )
-    args = cli.parse(made)
+    args = cli.parse(parser)
     if bool(args.in_sanitized) != bool(args.in_privacy):
         raise ConfigError("the command line", "--in-sanitized and --in-privacy", "one alone", "give both")
     texts = read_tagged(args.in_text)
@@ -58,8 +58,8 @@ def main() -> None:
             report["coverage"] = name_coverage(read_tagged([args.in_scored]), texts, lists)
     report["classes"] = entity_counts(texts, sanitized, lists)
     if args.in_gold:
-        found = agreement(read_tagged(args.in_gold), texts, "--in-gold")
-        report["gold"] = {label: of_class.to_dict() for label, of_class in found.items()}
+        agreed = agreement(read_tagged(args.in_gold), texts, "--in-gold")
+        report["gold"] = {label: of_class.to_dict() for label, of_class in agreed.items()}
     write_json(args.out_report, report)
 
 

@@ -19,7 +19,7 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, compare, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_inversions="FILE...",
         in_members="FEATS...",
@@ -29,8 +29,8 @@ def main() -> None:
         out_values="FILE JSON, for report",
         out_picture="[FILE] spectrograms side by side, SVG",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
 
     import torch
 

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, adapt, score or choose, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_nbest="DIR with *.jsonl",
         in_timeline="FILE of prepare_fmp",
@@ -46,7 +46,7 @@ def main() -> None:
         in_background="FILE of prepare_fmp",
         in_plain="[FILE] of lm_scores with the same LM",
     )
-    scores = made.add_argument_group("to score")
+    scores = parser.add_argument_group("to score")
     cli.add_flags(
         scores,
         in_release="[FILE] released global marginals",
@@ -54,7 +54,7 @@ def main() -> None:
         out_scores="[FILE] *.safetensors",
         out_run="[FILE] settings, perplexities",
     )
-    choice = made.add_argument_group("to choose")
+    choice = parser.add_argument_group("to choose")
     cli.add_flags(
         choice,
         in_scores="[FILE...] of the other LMs",
@@ -62,9 +62,9 @@ def main() -> None:
         in_manifests="[DIR] what is scored",
         out_choice="[FILE] JSON",
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     to_score = [args.in_release, args.in_choice, args.out_scores, args.out_run]
     to_choose = [args.in_scores or None, args.in_weights, args.in_manifests, args.out_choice]
     scoring = args.out_scores is not None and args.out_run is not None
@@ -106,18 +106,22 @@ def _score(args: argparse.Namespace) -> None:
     scores = token_scores(world, lm, config, [config.lam], released, plain)[:, 0]
     run: dict[str, Any] = {"config": dataclasses.asdict(config), "release": about, "perplexity": None}
     if config.normalized:
-        found = client_perplexities(world.spoken, scores, config.rounds)
+        perplexities = client_perplexities(world.spoken, scores, config.rounds)
         run["perplexity"] = {
-            "total": found.total,
-            "by_round": found.by_round.tolist(),
+            "total": perplexities.total,
+            "by_round": perplexities.by_round.tolist(),
             "clients": {
                 name: {"nats": nats, "tokens": tokens}
                 for name, nats, tokens in zip(
-                    world.spoken.client_names, found.nats.tolist(), found.tokens.tolist()
+                    world.spoken.client_names, perplexities.nats.tolist(), perplexities.tokens.tolist()
                 )
             },
         }
-        log.info("perplexity %.2f; by round %s", found.total, " ".join(f"{p:.1f}" for p in found.by_round))
+        log.info(
+            "perplexity %.2f; by round %s",
+            perplexities.total,
+            " ".join(f"{p:.1f}" for p in perplexities.by_round),
+        )
     write_lm_scores(args.out_scores, config.name or lm.name, world.lists, scores)
     write_json(args.out_run, run)
 
@@ -141,7 +145,7 @@ def _choose(args: argparse.Namespace) -> None:
     world = read_world(args.in_nbest, args.in_timeline, args.in_background, lm.numbers)
     plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
     lams = sorted(set(config.lams))
-    told: list[dict[str, float]] = []
+    records: list[dict[str, float]] = []
     for point in config.tried():
         scores = token_scores(world, lm, dataclasses.replace(config, **point), lams, None, plain)
         if by_errors:
@@ -149,14 +153,14 @@ def _choose(args: argparse.Namespace) -> None:
             tried = word_errors(world, scores, name, args.in_scores, args.in_weights, args.in_manifests)
         else:
             tried = perplexities(world, scores)
-        told += [{"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)]
+        records += [{"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)]
         log.info("%s: %s for lambda %s", point or "the settings", tried, lams)
-    chosen = min(told, key=lambda one: (one[config.criterion], one["lam"]))
+    chosen = min(records, key=lambda one: (one[config.criterion], one["lam"]))
     at_end = chosen["lam"] == lams[-1] and len(lams) > 1
     choice = {key: value for key, value in chosen.items() if key != config.criterion}
     write_json(
         args.out_choice,
-        {"role": role, **choice, "criterion": config.criterion, "at_end": at_end, "tried": told},
+        {"role": role, **choice, "criterion": config.criterion, "at_end": at_end, "tried": records},
     )
     log.info("chosen: %s%s", choice, ", lambda at the end of what was tried" if at_end else "")
 

@@ -23,15 +23,15 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, search, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_lattices="DIR lattices_<role>, with *.safetensors",
         in_lm="LM an ARPA file, a folder of train_lm",
         out_nbest="FILE the lists, JSON Lines",
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(RescoreLatticesConfig, args)
     from privasr_k2.decoding.lattice_lms import stepping
     from privasr_k2.lm.mixtures import open_lm

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, draw, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_text="FILE... tagged text or cuts",
         in_public_lists="[DIR] name lists; needed to replace",
@@ -39,8 +39,8 @@ def main() -> None:
         ledger="FILE of the private text",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(SanitizeConfig, args)
     if not config.data:
         raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/train")
@@ -54,17 +54,17 @@ def main() -> None:
     if config.method == "replace":
         lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)
         needs_lists(texts, lists)
-    found = guarantee(config, {label: len(words) for label, words in lists.items()})
+    protected = guarantee(config, {label: len(words) for label, words in lists.items()})
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]
     with release.begin(
         args.ledger,
         beside=args.out_privacy,
-        spending=spending(config, found),
+        spending=spending(config, protected),
         fingerprint=release.fingerprint_of(config, inputs),
         max_epsilon=args.max_epsilon,
     ) as begun:
         sanitize(args.out_dir, texts, lists, config, begun)
-    for line in guarantees([spending(config, found)])[0].lines():
+    for line in guarantees([spending(config, protected)])[0].lines():
         log.info(line)
 
 

@@ -21,7 +21,7 @@ from privasr_k2.scoring.nbest_lists import check_nbest_complete, read_nbest
 
 def main() -> None:
     """Parse, choose, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_nbest="DIR nbest_<role>, with *.jsonl",
         in_scores="[FILE...] of lm_scores",
@@ -29,7 +29,7 @@ def main() -> None:
         in_manifests="[DIR] references, and what is scored",
         out_hyps="FILE as decode writes them",
     )
-    args = cli.parse(made)
+    args = cli.parse(parser)
     if (args.in_weights is None) != (not args.in_scores):
         raise ConfigError(
             "the command line", "--in-scores with --in-weights, or neither", "one", "give the other"

@@ -27,15 +27,15 @@ _ROLES = ("train", "adapt", "dev", "test")
 
 def main() -> None:
     """Parse, part, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_manifests="DIR cuts, tagged",
         in_text="[FILE...] more text of train, tagged",
         in_spoken="[DIR] cuts with speech, where --in-manifests is text",
         out_dir="DIR the parts",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(SplitConfig, args)
     if not cuts_path(args.in_manifests, "train").is_file():
         there = " ".join(roles(args.in_manifests)) or "none"
@@ -57,10 +57,10 @@ def main() -> None:
         for name, of_part in split.parts.items():
             write_tagged(folder / f"{name}.jsonl.gz", of_part)
         write_json(folder / "about.json", about)
-    for name, found in about["parts"].items():
+    for name, counts in about["parts"].items():
         size = about["sizes"].get(name)
         percent = f", {size['percent']:.2f} % of the background's" if size else ""
-        log.info("%s: %d users, %d words%s", name, found["users"], found["words"], percent)
+        log.info("%s: %d users, %d words%s", name, counts["users"], counts["words"], percent)
 
 
 def _speech(manifests: Path) -> tuple[dict[str, float], frozenset[str]]:

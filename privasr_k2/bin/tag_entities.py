@@ -45,7 +45,7 @@ Normalize = Callable[[Sequence[str]], Sequence[str]]
 
 def main() -> None:
     """Parse, tag, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_text="[FILE...] tagged or plain text",
         raw_conll="[PATH...] files, folders: a token a line",
@@ -56,8 +56,8 @@ def main() -> None:
         in_public_cased="[FILE...] cased public text, from which capitals are learned",
         in_definition="[FILE] the corpus, for how it normalizes",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     config = cli.load(TagConfig, args)
     if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(args.in_manifests) != bool(
         args.out_manifests
@@ -146,8 +146,8 @@ def _tag_manifests(
 
 def _say(path: Path, texts: Sequence[TaggedText]) -> None:
     counts = Counter(entity.label for text in texts for entity in text.entities or ())
-    found = ", ".join(f"{count} {label}" for label, count in sorted(counts.items()))
-    log.info("%s: %d texts; %s", path, len(texts), found or "no entity")
+    labels = ", ".join(f"{count} {label}" for label, count in sorted(counts.items()))
+    log.info("%s: %d texts; %s", path, len(texts), labels or "no entity")
 
 
 if __name__ == "__main__":

@@ -26,26 +26,26 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, plan, spend where a guarantee is claimed, train."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_feats="DIR features folder",
         in_public_dev="DIR features folder",
         in_lang="DIR language folder",
     )
-    made.add_argument(
+    parser.add_argument(
         *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
         help="initial model",
     )  # fmt: skip
     cli.add_flags(
-        made,
+        parser,
         out_dir="DIR the model's folder",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the speech, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

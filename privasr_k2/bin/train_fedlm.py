@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend where a guarantee is claimed, train."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_clients="FILE clients.jsonl.gz",
         in_public_init="DIR model to begin with",
@@ -45,9 +45,9 @@ def main() -> None:
         ledger="[FILE] of the clients, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

@@ -16,16 +16,16 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_shards="DIR what make_shards wrote",
         in_model="DIR the public model's folder",
         in_lang="DIR its language folder",
         out_dir="DIR the folder of heads",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

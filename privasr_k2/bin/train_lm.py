@@ -22,22 +22,22 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
-    source = made.add_mutually_exclusive_group()
+    parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
+    source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
     cli.add_flags(source, raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz")
     cli.add_flags(
-        made,
+        parser,
         in_dev="[FILE] text in place of the cuts of dev",
         in_lang="PATH language folder",
         in_init="[DIR] train this model further: of the same form and words",
         out_dir="PATH the model's folder",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 
@@ -52,8 +52,8 @@ def main() -> None:
     words = list(load_lang(args.in_lang).word_ids)
     if args.in_manifests is None and args.in_dev is None:
         raise ConfigError("--in-dev", "dev text to score epochs on", "none", "give it, or --in-manifests")
-    found = training_text(config, args.in_manifests, args.in_text, args.raw_text)
-    sentences, dev = [sentence for sentence in found if sentence], dev_text(args.in_manifests, args.in_dev)
+    text = training_text(config, args.in_manifests, args.in_text, args.raw_text)
+    sentences, dev = [sentence for sentence in text if sentence], dev_text(args.in_manifests, args.in_dev)
     with join(args.device) as process:
         train_lm(sentences, dev, words, args.out_dir, config, process, init=args.in_init)
 

@@ -38,26 +38,26 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, estimate, write."""
-    made = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
-    source = made.add_mutually_exclusive_group()
+    parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
+    source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
     )
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(
-        made,
+        parser,
         in_lm="[LM] the model to approximate: of train_lm",
         in_public_lists="[DIR] for classes: per.txt, org.txt, ...",
         in_dev="[FILE] text whose perplexity is logged, in place of the cuts'",
         in_lang="PATH the language folder",
     )
-    out = made.add_mutually_exclusive_group(required=True)
+    out = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(
         out, out_lm="[FILE] ARPA; gzipped if the name ends in .gz", out_class_lm="[DIR] a class LM's folder"
     )
-    cli.add_device(made)
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_device(parser)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     of_text = args.out_class_lm or args.in_lm
     wrong = (
         (args.in_lm and args.out_class_lm)

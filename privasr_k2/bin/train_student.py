@@ -20,7 +20,7 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_public_pool="DIR features of the pool",
         in_labels="[FILE] labels.jsonl, released; none: no votes",
@@ -30,9 +30,9 @@ def main() -> None:
         in_public_init="[DIR] model to begin with; none: from scratch",
         out_dir="DIR the student's folder",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

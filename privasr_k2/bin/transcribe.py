@@ -16,10 +16,10 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse, recognize, print."""
-    made = cli.parser(__doc__, in_exp="PATH a recipe's folder in exp/")
-    made.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    cli.add_device(made)
-    args = cli.parse(made)
+    parser = cli.parser(__doc__, in_exp="PATH a recipe's folder in exp/")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     from privasr_k2.decoding.jobs import choose_device
     from privasr_k2.decoding.recognizer import Recognizer, read_audio

@@ -17,16 +17,16 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, try, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_clients="FILE who trains, of dev",
         in_scored="FILE what the clients of dev said",
         in_init="DIR the model to begin with",
         out_rates="FILE rates and grid, JSON",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 
@@ -51,9 +51,9 @@ def main() -> None:
             model = load_initial(args.in_init, **begin_with)[0].to(process.device)
             return LocalTrainer(model, chosen_parameters(model, chosen.trained), chosen.client, chosen.seed)
 
-        found = fedlm_tuning.tune(make_trainer, clients, dev, vocabulary, config, process)
+        tuned = fedlm_tuning.tune(make_trainer, clients, dev, vocabulary, config, process)
         if process.leads:
-            write_json(args.out_rates, found)
+            write_json(args.out_rates, tuned)
 
 
 if __name__ == "__main__":

@@ -31,17 +31,17 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, choose, write."""
-    made = cli.parser(__doc__)
-    source = made.add_mutually_exclusive_group(required=True)
+    parser = cli.parser(__doc__)
+    source = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(source, in_hyps="[DIR] decode_dev, with *.jsonl", in_nbest="[DIR] nbest_dev, with *.jsonl")
     cli.add_flags(
-        made,
+        parser,
         in_scores="[FILE...] of lm_scores",
         in_manifests="[DIR] references, and what is scored",
         out_weights="FILE weights.json, rescoring.json",
     )
-    cli.add_config(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    args = cli.parse(parser)
     if bool(args.in_nbest) != bool(args.in_scores):
         raise ConfigError("the command line", "--in-nbest with --in-scores", "one", "give the other")
     if args.in_hyps:

@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compute, write."""
-    made = cli.parser(
+    parser = cli.parser(
         __doc__,
         in_private_votes="DIR of cast_votes",
         in_labels="[DIR] of aggregate_votes, for --out-costs",
         out_agreement="[FILE] JSON; private",
         out_costs="[FILE] JSON; private",
     )
-    args = cli.parse(made)
+    args = cli.parse(parser)
     if (args.in_labels is None) != (args.out_costs is None) or not (args.out_costs or args.out_agreement):
         expected = "--out-agreement, or --in-labels with --out-costs"
         raise ConfigError("the command line", expected, "neither", "see --help")

@@ -20,26 +20,26 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse, plan, spend, draw step by step, write."""
-    made = cli.parser(__doc__, in_private_teachers="DIR the ensemble")
-    made.add_argument(
+    parser = cli.parser(__doc__, in_private_teachers="DIR the ensemble")
+    parser.add_argument(
         *("--in-shards", "--in-private-shards"), dest="in_shards", type=Path, required=True, metavar="DIR",
         help="output of make_shards",
     )  # fmt: skip
-    made.add_argument(
+    parser.add_argument(
         *("--in-feats", "--in-public-feats"), dest="in_feats", type=Path, required=True, metavar="DIR",
         help="the public pool",
     )  # fmt: skip
     cli.add_flags(
-        made,
+        parser,
         in_public_model="[DIR] whose sure tokens are not asked about",
         out_dir="DIR the labels",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the private data, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(made)
-    cli.add_device(made)
-    args = cli.parse(made)
+    cli.add_config(parser)
+    cli.add_device(parser)
+    args = cli.parse(parser)
 
     import torch
 

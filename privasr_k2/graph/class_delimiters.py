@@ -79,7 +79,7 @@ class ClassDelimiters:
         return tuple(words), tuple(spans) if self.classes else None
 
     def words_only(self, values: np.ndarray, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same lists without delimiters.
+        """Return the lists without delimiters.
 
         Args:
             values: (M,) symbols.

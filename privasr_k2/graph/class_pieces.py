@@ -52,7 +52,7 @@ _ROOT = "root.fst"
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """What the LG of a class LM is joined from; disambiguation symbols and delimiters are still there.
+    """Parts of the LG of a class LM, with disambiguation symbols and delimiters.
 
     Args:
         root: the root model; class c is left with the label ``first_label + 2 c + 1``.

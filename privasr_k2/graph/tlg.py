@@ -35,7 +35,7 @@ class TokenGraph:
 
     @cached_property
     def delimiters(self) -> ClassDelimiters:
-        """Which of the words are delimiters."""
+        """Words that are delimiters."""
         return ClassDelimiters.of_graph(self.words, self.info, self.folder)
 
 

@@ -193,10 +193,10 @@ def _remembered(file: Path) -> dict[str, list]:
         known = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError):
         return {}
-    found = known.items() if isinstance(known, dict) else ()
+    entries = known.items() if isinstance(known, dict) else ()
     return {
         path: entry
-        for path, entry in found
+        for path, entry in entries
         if isinstance(entry, list) and len(entry) == 4 and isinstance(entry[3], str)
     }
 

@@ -113,7 +113,7 @@ class Freshness:
 
     def stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
         """The tasks of a stage that have to run, with the reasons. What killed runs left is put right."""
-        found = []
+        reasons = []
         for task in stage.tasks:
             now = fingerprint(task, self._wiring, self._cache, self._shorten)
             where = stamps.places(stage, task, self._work_dir)
@@ -121,10 +121,10 @@ class Freshness:
                 stamps.take_back(where, task, now, self._work_dir)
             state = stamps.state(where, task, now, self._cache)
             if self._options.force or not state.fresh:
-                found.append((task, now, state.reasons or (FORCED,)))
+                reasons.append((task, now, state.reasons or (FORCED,)))
             else:
                 stamps.tidy(where, task, self._work_dir)
-        return found
+        return reasons
 
     def why_not(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
         """Why a stage is not up to date, and whether somebody else put its outputs there; () where it is."""

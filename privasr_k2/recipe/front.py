@@ -180,8 +180,8 @@ def _own_options(corpus: Corpus) -> type:
     fields: list[tuple[str, Any, Any]] = []
     for name, help in corpus.own_options.items():
         is_path = help.startswith("PATH ")
-        made = options.path_option(help[5:]) if is_path else options.option("", help)
-        fields.append((name, Path | None if is_path else str, made))
+        declared = options.path_option(help[5:]) if is_path else options.option("", help)
+        fields.append((name, Path | None if is_path else str, declared))
     return dataclasses.make_dataclass("OwnOptions", fields, frozen=True)
 
 
@@ -214,15 +214,15 @@ def _conf_keys(root: Path) -> dict[str, str]:
 @functools.cache
 def _conf_values(root: Path) -> dict[str, str]:
     """``SECTION.KEY`` of every value of the sections of ``conf/``, with the value."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
 
     def add(key: str, value: Any) -> None:
         if isinstance(value, dict):
             for name, inner in value.items():
                 add(f"{key}.{name}", inner)
         else:
-            found[key] = str(value)
+            values[key] = str(value)
 
     for name, address in layers.defaults(root).items():
         add(name, yaml.load(sections.read(address), Loader=sections.LOADER) or {})
-    return found
+    return values

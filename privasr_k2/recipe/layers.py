@@ -48,19 +48,19 @@ def layers(
             that has the sections ``NAME`` and ``presets.PRESET.NAME``.
     """
     conf = root / "conf"
-    found = [
+    addresses = [
         defaults(root).get(name, f"{conf}/{name}.yaml"),
         sections.below(conf / f"{recipe}.yaml", f"{OVERRIDES}.{name}"),
         _own(own, name),
     ]
     if preset != "small":
         presets = conf / f"{PRESETS}/{preset}.yaml"
-        found += [
+        addresses += [
             sections.below(presets, name),
             sections.below(presets, f"{OVERRIDES}.{recipe}.{name}"),
             _own(own, name, preset),
         ]
-    return [address for address in found if sections.exists(address)]
+    return [address for address in addresses if sections.exists(address)]
 
 
 def unknown(root: Path, own: Path, preset: str, known: set[str]) -> list[str]:

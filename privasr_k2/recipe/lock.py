@@ -87,7 +87,7 @@ def _holder(file: Path) -> str:
 def _processes_with(file: Path) -> list[int]:
     """The other processes of this machine that have ``file`` open, as far as ``/proc`` shows them."""
     wanted = file.stat()
-    found = []
+    processes = []
     for entry in Path("/proc").glob("[0-9]*"):
         if entry.name == str(os.getpid()):
             continue
@@ -95,6 +95,6 @@ def _processes_with(file: Path) -> list[int]:
             for descriptor in (entry / "fd").iterdir():
                 opened = descriptor.stat()
                 if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
-                    found.append(int(entry.name))
+                    processes.append(int(entry.name))
                     break
-    return found
+    return processes

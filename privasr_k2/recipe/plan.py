@@ -157,9 +157,9 @@ def _stage(index: int, words: Sequence[str], work_dir: str) -> Stage:
     _check_flags(place, rest)
     outputs = values_of(rest, "--out-")
     if jobs is not None and any("JOB" not in path for path in outputs):
-        found = next(path for path in outputs if "JOB" not in path)
+        output = next(path for path in outputs if "JOB" not in path)
         raise ConfigError(
-            place, "JOB in every output of an array", found, "name the job, as in exp/decode/JOB.jsonl"
+            place, "JOB in every output of an array", output, "name the job, as in exp/decode/JOB.jsonl"
         )
     patterns = tuple(normal_path(path, work_dir) for path in outputs)
     tasks = [_task(job, rest, work_dir) for job in (jobs if jobs is not None else [None])]

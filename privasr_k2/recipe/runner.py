@@ -258,12 +258,12 @@ class Runner:
         lines = first.command.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         print("\n".join(lines), file=sys.stderr)
         logs = ", ".join(self._relative(ended.command.log) for ended in failed)
-        found = _how(first.code)
+        outcome = _how(first.code)
         if stage.is_array:
             jobs = ", ".join(str(ended.command.job) for ended in failed)
             plural = "job" if len(failed) == 1 else "jobs"
-            found = f"{plural} {jobs} of {len(stage.tasks)} failed ({found})"
-        return DataError(stage.label, "exit code 0", found, f"read {logs}, put it right, and run again")
+            outcome = f"{plural} {jobs} of {len(stage.tasks)} failed ({outcome})"
+        return DataError(stage.label, "exit code 0", outcome, f"read {logs}, put it right, and run again")
 
     def _status(self, begun: Sequence[_Begun]) -> str:
         """The live line: of the first stage at work, and how many others there are."""

@@ -51,15 +51,15 @@ def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> l
     >>> without_effect([], Path(), Path())
     []
     """
-    found: dict[tuple[Path, str], str] = {}
+    reasons: dict[tuple[Path, str], str] = {}
     for stage in stages:
         for task in stage.tasks:
             words = dict(word.split("=", 1) for word in values_of(task.argv, "--set") if "=" in word)
             for file in [work_dir / path for path in task.configs]:
                 if words and defaults not in file.parents:
                     for key in [key for key in _keys(file) if key in words]:
-                        found.setdefault((file, key), f"{stage.label} has {words[key]}, by an option")
-    return [f"{file}: {key} is not used: {why}" for (file, key), why in found.items()]
+                        reasons.setdefault((file, key), f"{stage.label} has {words[key]}, by an option")
+    return [f"{file}: {key} is not used: {why}" for (file, key), why in reasons.items()]
 
 
 def _is_base(address: Path, defaults: Path) -> bool:
@@ -86,12 +86,12 @@ def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> 
 def _keys(file: Path) -> tuple[str, ...]:
     """Dotted keys of a YAML file, or of a section, that have values."""
     try:
-        found = yaml.load(sections.read(file), Loader=sections.LOADER)
+        content = yaml.load(sections.read(file), Loader=sections.LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(file, "YAML", " ".join(str(error).split()), "correct it") from error
-    if not isinstance(found, dict | None):
-        raise ConfigError(file, "keys and values", f"a {type(found).__name__}", "write 'key: value' lines")
-    return tuple(_dotted(found or {}))
+    if not isinstance(content, dict | None):
+        raise ConfigError(file, "keys and values", f"a {type(content).__name__}", "write 'key: value' lines")
+    return tuple(_dotted(content or {}))
 
 
 def _dotted(values: dict[Any, Any]) -> Iterator[str]:

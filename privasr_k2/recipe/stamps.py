@@ -335,28 +335,30 @@ def remove_temporaries(output: Path) -> None:
 
 
 def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
-    found: list[str] = []
+    differences: list[str] = []
     old, new = canonical(stamp.get("command") or [""]), canonical(now.command)
     if old != new:
         gone, come = [w for w in old if w not in new], [w for w in new if w not in old]
-        found.append(
+        differences.append(
             f"the command changed: {' '.join(gone) or '(nothing)'} -> {' '.join(come) or '(nothing)'}"
         )
     before = {path: digest for path, digest in stamp.get("configs", [])}
     after = dict(now.configs)
     if [digest for _, digest in stamp.get("configs", [])] != [digest for _, digest in now.configs]:
         names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
-        found += [
+        differences += [
             f"{path} {'is no longer' if path not in after else 'is now'} among its --config files"
             if (path in before) != (path in after)
             else f"{path} changed"
             for path in names
         ] or ["the order of its --config files changed"]
     before = {path: digest for path, digest in stamp.get("inputs", [])}
-    found += [f"{path} changed" for path, digest in now.inputs if path in before and before[path] != digest]
-    found += [f"{path} is now read" for path, _ in now.inputs if path not in before]
-    found += [f"{path} is no longer read" for path in before if path not in dict(now.inputs)]
-    return [reason.replace(REPOSITORY, "") for reason in found]
+    differences += [
+        f"{path} changed" for path, digest in now.inputs if path in before and before[path] != digest
+    ]
+    differences += [f"{path} is now read" for path, _ in now.inputs if path not in before]
+    differences += [f"{path} is no longer read" for path in before if path not in dict(now.inputs)]
+    return [reason.replace(REPOSITORY, "") for reason in differences]
 
 
 def _now() -> str:

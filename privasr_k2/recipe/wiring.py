@@ -107,14 +107,14 @@ def reads_of(task: Task) -> tuple[str, ...]:
 
 def ancestors(wiring: Wiring, stages: Iterable[Stage]) -> list[Stage]:
     """``stages`` and all that they depend on, in the recipe's order."""
-    found: dict[int, Stage] = {}
+    before: dict[int, Stage] = {}
     waiting = list(stages)
     while waiting:
         stage = waiting.pop()
-        if stage.index not in found:
-            found[stage.index] = stage
+        if stage.index not in before:
+            before[stage.index] = stage
             waiting.extend(writer for _, writer in wiring.needs(stage))
-    return [found[index] for index in sorted(found)]
+    return [before[index] for index in sorted(before)]
 
 
 def _with_parents(path: str) -> Iterator[str]:

@@ -49,32 +49,32 @@ def plots_of(layout: Layout, rows: Sequence[Row]) -> list[tuple[str, Plot]]:
     """File name and plot; a plot of fewer than two points is left out."""
     index = Index(rows)
     found = []
-    for told in layout.all_figures:
-        plots = _plots(told, layout, index)
+    for spec in layout.all_figures:
+        plots = _plots(spec, layout, index)
         for part, plot in plots.items():
             if plot.num_points >= 2:
                 part_of_name = f"_{part}" if len(plots) > 1 else ""
-                found.append((f"{told.name}{part_of_name}.svg", plot))
+                found.append((f"{spec.name}{part_of_name}.svg", plot))
     return found
 
 
-def _plots(told: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
+def _plots(spec: FigureLayout, layout: Layout, index: Index) -> dict[str, Plot]:
     plots: dict[str, Plot] = {}
     for rows in index.of_system.values():
         row = rows[0]
-        if not fits(row, told.where):
+        if not fits(row, spec.where):
             continue
         for y in rows:
-            if y.kind not in told.kinds or y.metric not in (told.y, "per" if told.y == "wer" else told.y):
+            if y.kind not in spec.kinds or y.metric not in (spec.y, "per" if spec.y == "wer" else spec.y):
                 continue
-            x = _x(told, y, index)
+            x = _x(spec, y, index)
             if x is None or not isinstance(y.value, (int, float)) or not math.isfinite(x):
                 continue
-            title = f"{told.title}{', ' if y.part else ''}{y.part}"
-            xlabel = "round" if told.x == "item" else _axis(told.x, layout)
+            title = f"{spec.title}{', ' if y.part else ''}{y.part}"
+            xlabel = "round" if spec.x == "item" else _axis(spec.x, layout)
             plot = plots.setdefault(y.part, Plot(title, xlabel, title_of(y.metric)))
-            plot.lines.setdefault(_line(told, layout, row), []).append(Point(x, y.value, y.low, y.high))
-            if told.levels:
+            plot.lines.setdefault(_line(spec, layout, row), []).append(Point(x, y.value, y.low, y.high))
+            if spec.levels:
                 add_levels(plot, index, row, y)
     for plot in plots.values():
         for points in plot.lines.values():
@@ -90,17 +90,17 @@ def add_levels(plot: Plot, index: Index, row: Row, y: Row) -> None:
             plot.levels[level.label] = float(level.value)
 
 
-def _x(told: FigureLayout, y: Row, index: Index) -> float | None:
+def _x(spec: FigureLayout, y: Row, index: Index) -> float | None:
     value: Any
-    if told.x == "item":
+    if spec.x == "item":
         value = y.item
-    elif told.x.startswith(FACTS):
-        value = y.facts.get(told.x.removeprefix(FACTS))
-    elif told.x == "epsilon":
+    elif spec.x.startswith(FACTS):
+        value = y.facts.get(spec.x.removeprefix(FACTS))
+    elif spec.x == "epsilon":
         value = y.epsilon
     else:
-        found = index.find(y.system, told.x, y.part, y.item)
-        value = None if found is None else found.value
+        row = index.find(y.system, spec.x, y.part, y.item)
+        value = None if row is None else row.value
     return None if value in (None, "") else float(value)
 
 
@@ -108,10 +108,10 @@ def _axis(name: str, layout: Layout) -> str:
     return layout.fact_title(name.removeprefix(FACTS)) if name.startswith(FACTS) else title_of(name)
 
 
-def _line(told: FigureLayout, layout: Layout, row: Row) -> str:
-    values = ((name, row.facts.get(name)) for name in told.by)
+def _line(spec: FigureLayout, layout: Layout, row: Row) -> str:
+    values = ((name, row.facts.get(name)) for name in spec.by)
     texts = [f"{layout.fact_text(name, value)}" for name, value in values if value is not None]
-    if told.x == "item":
+    if spec.x == "item":
         return row.label
     return ", ".join([row.method.replace("_", " "), *texts])
 

@@ -141,43 +141,43 @@ class Layout(Checked):
         Raises:
             ConfigError: an unknown key, column, metric or fact.
         """
-        return [self._table(told) for told in self.tables]
+        return [self._table(table) for table in self.tables]
 
     @property
     def all_figures(self) -> list[FigureLayout]:
         """Its figures, checked; errors as :attr:`all_tables`."""
-        made = []
-        for told in self.figures:
+        figures = []
+        for figure in self.figures:
             keys = ("name", "title", "where", "kinds", "x", "y", "by", "levels")
-            self._check_keys(told, keys, f"figure {told.get('name')}")
+            self._check_keys(figure, keys, f"figure {figure.get('name')}")
             for axis in ("x", "y"):
-                if told[axis] != "item":
-                    self._column(told[axis])
-            lists = {key: tuple(told.get(key, ())) for key in ("kinds", "by")}
-            made.append(
+                if figure[axis] != "item":
+                    self._column(figure[axis])
+            lists = {key: tuple(figure.get(key, ())) for key in ("kinds", "by")}
+            figures.append(
                 FigureLayout(
-                    told["name"], told["title"], told.get("where", {}), x=told["x"], y=told["y"],
-                    levels=bool(told.get("levels", True)), **lists,
+                    figure["name"], figure["title"], figure.get("where", {}), x=figure["x"], y=figure["y"],
+                    levels=bool(figure.get("levels", True)), **lists,
                 )
             )  # fmt: skip
-        return made
+        return figures
 
     def published_for(self, row: Row, metric: str) -> float | str | None:
         """The paper's figure of a system."""
-        for told in self.published:
-            if metric in told and fits(row, told["where"]):
-                return told[metric]
+        for published in self.published:
+            if metric in published and fits(row, published["where"]):
+                return published[metric]
         return None
 
     def fact_title(self, name: str) -> str:
         """The heading of a fact."""
-        told = self.facts[name]
-        return str(told["title"] if isinstance(told, Mapping) else told)
+        fact = self.facts[name]
+        return str(fact["title"] if isinstance(fact, Mapping) else fact)
 
     def fact_text(self, name: str, value: Fact) -> str:
         """A fact's value as tables show it."""
-        told = self.facts.get(name)
-        labels = told.get("labels", {}) if isinstance(told, Mapping) else {}
+        fact = self.facts.get(name)
+        labels = fact.get("labels", {}) if isinstance(fact, Mapping) else {}
         if isinstance(value, float):
             return f"{value:g}"
         return str(labels.get(value, value))

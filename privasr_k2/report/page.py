@@ -98,8 +98,8 @@ def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
 
 def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
     """A row for each system that a recipe declares as its headline, and for each part of the test set."""
-    found = [tuple(_headline(index, *pair)) for index, _ in indices for pair in _headline_rows(index)]
-    return Table("Privacy and accuracy", _COLUMNS, tuple(found), _NOTES)
+    rows = [tuple(_headline(index, *pair)) for index, _ in indices for pair in _headline_rows(index)]
+    return Table("Privacy and accuracy", _COLUMNS, tuple(rows), _NOTES)
 
 
 def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:

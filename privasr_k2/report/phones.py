@@ -23,10 +23,10 @@ def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping
     folders = {s.name: s.artifacts["score_test"] for s in systems if "score_test" in s.artifacts}
     scores = {name: read_score(Path(folder)) for name, folder in folders.items()}
     said, recognized = words_of(scores.values())
-    found = spell_in_phones(said, recognized, corpus_lexicon=None, cmudict=cmudict_path(cmudict), g2p=g2p)
+    spelling = spell_in_phones(said, recognized, corpus_lexicon=None, cmudict=cmudict_path(cmudict), g2p=g2p)
     spoken = {
         word: [PHONES_48_TO_39[phone.lower()] for phone in first]
-        for word, (first, *_) in found.variants.items()
+        for word, (first, *_) in spelling.variants.items()
     }
     measures: dict[str, list[Measure]] = {}
     for name, score in scores.items():

@@ -86,11 +86,11 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; words stand in ``text``, numbers in ``value``."""
-        made = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "facts"}
+        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "facts"}
         words = isinstance(self.value, str)
-        made |= {"value": None if words else self.value, "text": self.value if words else ""}
-        made = {key: _finite(value) for key, value in made.items()}
-        return made | {f"{_FACT}{name}": value for name, value in self.facts.items()}
+        record |= {"value": None if words else self.value, "text": self.value if words else ""}
+        record = {key: _finite(value) for key, value in record.items()}
+        return record | {f"{_FACT}{name}": value for name, value in self.facts.items()}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Row:
@@ -173,11 +173,11 @@ def collect(
 
 
 def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:
-    told: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if privacy is not None:
-        told = {m.metric: m.value for m in privacy.measures if not m.item}
+        facts = {m.metric: m.value for m in privacy.measures if not m.item}
     elif system.method not in (PUBLIC, RECIPE):
-        told = {"epsilon": math.inf, "person_epsilon": math.inf}
+        facts = {"epsilon": math.inf, "person_epsilon": math.inf}
     names = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
     declared = ("label", "method", "folder", "protects", "headline", "public", "not_private", "facts")
     return Row(
@@ -186,7 +186,7 @@ def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:
         synthetic=origin.corpus.synthetic,
         system=system.name,
         **{name: getattr(system, name) for name in declared},
-        **{name: told[name] for name in names if name in told},
+        **{name: facts[name] for name in names if name in facts},
         kind="",
         part="",
         item="",
@@ -237,10 +237,10 @@ def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
 
 def with_holm(rows: Sequence[Row]) -> list[Row]:
     """Return the rows with Holm's p-values; the family is every different comparison among them."""
-    found = comparisons_of(rows)
-    family = {key: row.p for key, row in reversed(found)}
+    compared = comparisons_of(rows)
+    family = {key: row.p for key, row in reversed(compared)}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))
-    keys = iter(key for key, _ in found)
+    keys = iter(key for key, _ in compared)
     return [replace(row, p_holm=adjusted[next(keys)]) if row.against else row for row in rows]
 
 

@@ -64,12 +64,12 @@ class Index:
         names = (metric, "per") if metric == "wer" else (metric,)
         for name in names:
             places = ((part, item), (part, ""), ("", item), ("", ""))
-            found = [self._found.get((system, name, *place), {}) for place in dict.fromkeys(places)]
-            for of_kinds in found:
+            matches = [self._found.get((system, name, *place), {}) for place in dict.fromkeys(places)]
+            for of_kinds in matches:
                 for kind in kinds:
                     if kind in of_kinds:
                         return of_kinds[kind]
-            for of_kinds in found:
+            for of_kinds in matches:
                 for row in of_kinds.values():
                     return row
         return None
@@ -90,72 +90,72 @@ def tables_of(layout: Layout, rows: Sequence[Row], seen: set[Comparison] | None 
         seen: comparisons that stand elsewhere on the page; those of these tables are added.
     """
     index, seen = Index(rows), set() if seen is None else seen
-    made = [table for told in layout.all_tables for table in _tables(told, layout, index)]
-    return [*made, *comparison_tables(rows, index, seen), *_ledger_tables(rows, layout, index)]
+    tables = [table for spec in layout.all_tables for table in _tables(spec, layout, index)]
+    return [*tables, *comparison_tables(rows, index, seen), *_ledger_tables(rows, layout, index)]
 
 
-def _tables(told: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
-    if told.literal:
-        titles = tuple(dict.fromkeys(name for row in told.literal for name in row))
-        cells = tuple(tuple(Cell(str(row.get(name, NOTHING))) for name in titles) for row in told.literal)
-        yield Table(told.title, tuple((name, n == 0) for n, name in enumerate(titles)), cells, told.notes)
+def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
+    if spec.literal:
+        titles = tuple(dict.fromkeys(name for row in spec.literal for name in row))
+        cells = tuple(tuple(Cell(str(row.get(name, NOTHING))) for name in titles) for row in spec.literal)
+        yield Table(spec.title, tuple((name, n == 0) for n, name in enumerate(titles)), cells, spec.notes)
         return
-    found = [
+    shown = [
         (rows[0], place)
         for rows in index.of_system.values()
-        if fits(rows[0], told.where) and (told.kinds or rows[0].method != RECIPE)
-        for place in _places(rows, told)
+        if fits(rows[0], spec.where) and (spec.kinds or rows[0].method != RECIPE)
+        for place in _places(rows, spec)
     ]
     values: list[Fact] = [None]
-    if told.split:
-        values = list(dict.fromkeys(row.facts.get(told.split) for row, _ in found))
+    if spec.split:
+        values = list(dict.fromkeys(row.facts.get(spec.split) for row, _ in shown))
     for value in values:
-        rows = [one for one in found if not told.split or one[0].facts.get(told.split) == value]
-        name = "" if value is None else f": {layout.fact_text(told.split, value)}"
-        made = _table(f"{told.title}{name}", told, layout, index, rows)
-        if made is not None:
-            yield made
+        rows = [one for one in shown if not spec.split or one[0].facts.get(spec.split) == value]
+        name = "" if value is None else f": {layout.fact_text(spec.split, value)}"
+        table = _table(f"{spec.title}{name}", spec, layout, index, rows)
+        if table is not None:
+            yield table
 
 
-def _places(rows: Sequence[Row], told: TableLayout) -> list[tuple[str, str]]:
+def _places(rows: Sequence[Row], spec: TableLayout) -> list[tuple[str, str]]:
     """Parts and items of its kinds; what holds for all parts has no row of its own beside parts."""
-    found = list(
-        dict.fromkeys((row.part, row.item) for row in rows if not told.kinds or row.kind in told.kinds)
+    places = list(
+        dict.fromkeys((row.part, row.item) for row in rows if not spec.kinds or row.kind in spec.kinds)
     )
-    found = [(part, item) for part, item in found if bool(item) == told.items]
-    return [place for place in found if place[0]] or found
+    places = [(part, item) for part, item in places if bool(item) == spec.items]
+    return [place for place in places if place[0]] or places
 
 
 def _table(
     title: str,
-    told: TableLayout,
+    spec: TableLayout,
     layout: Layout,
     index: Index,
     found: Sequence[tuple[Row, tuple[str, str]]],
 ) -> Table | None:
     cells = [
-        [_cell(column, layout, index, row, *place, told.kinds) for column in told.columns]
+        [_cell(column, layout, index, row, *place, spec.kinds) for column in spec.columns]
         for row, place in found
     ]
     keys = [
-        tuple(_order(_cell(c, layout, index, row, *place, told.kinds)) for c in told.sort)
+        tuple(_order(_cell(c, layout, index, row, *place, spec.kinds)) for c in spec.sort)
         for row, place in found
     ]
     cells = [row for _, row in sorted(zip(keys, cells), key=lambda pair: pair[0])]
-    measured = [n for n, column in enumerate(told.columns) if column.name in METRICS]
+    measured = [n for n, column in enumerate(spec.columns) if column.name in METRICS]
     cells = [row for row in cells if not measured or any(row[n].text != NOTHING for n in measured)]
-    used = [n for n, _ in enumerate(told.columns) if any(row[n].text != NOTHING for row in cells)]
+    used = [n for n, _ in enumerate(spec.columns) if any(row[n].text != NOTHING for row in cells)]
     if not cells:
         return None
     per = any(row.metric == "per" for rows in index.of_system.values() for row in rows)
     headings = tuple(
         (
-            told.columns[n].title.replace("WER", "PER") if per else told.columns[n].title,
+            spec.columns[n].title.replace("WER", "PER") if per else spec.columns[n].title,
             any(isinstance(row[n].key, str) for row in cells),
         )
         for n in used
     )
-    return Table(title, headings, tuple(tuple(row[n] for n in used) for row in cells), told.notes)
+    return Table(title, headings, tuple(tuple(row[n] for n in used) for row in cells), spec.notes)
 
 
 def _order(cell: Cell) -> tuple[bool, bool, float, str]:
@@ -258,7 +258,7 @@ def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterato
         "releases",
     )  # fmt: skip
     columns = tuple(Column(name, "value", "", METRICS[name][0]) for name in names)
-    told = TableLayout(
+    spec = TableLayout(
         "",
         {"method": RECIPE},
         (LEDGER,),
@@ -269,18 +269,18 @@ def _ledger_tables(rows: Sequence[Row], layout: Layout, index: Index) -> Iterato
         (),
         (),
     )
-    found = [row for row in rows if row.kind == LEDGER]
+    entries = [row for row in rows if row.kind == LEDGER]
     not_covered = dict.fromkeys(
         f"Not covered: {sentence}"
-        for row in found
+        for row in entries
         if row.metric == "not_covered"
         for sentence in str(row.value or "").split("\n")
         if sentence
     )
-    places = [(found[0], ("", item)) for item in dict.fromkeys(row.item for row in found)]
-    made = _table("All that was spent", told, layout, index, places) if places else None
-    if made is not None:
-        yield Table(made.title, made.columns, made.rows, tuple(not_covered))
+    places = [(entries[0], ("", item)) for item in dict.fromkeys(row.item for row in entries)]
+    table = _table("All that was spent", spec, layout, index, places) if places else None
+    if table is not None:
+        yield Table(table.title, table.columns, table.rows, tuple(not_covered))
 
 
 def markdown_table(table: Table, most: int) -> str:

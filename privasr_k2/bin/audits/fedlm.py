@@ -55,18 +55,18 @@ def audit(args: argparse.Namespace) -> None:
             model = load_initial(args.in_init, **begin_with)[0].to(process.device)
             return LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
 
-        found = {}
+        audits = {}
         for name, setting in {"without_privacy": bare, "with_privacy": config}.items():
             trainer = make_trainer()
             for _ in rounds(Federation(planted, trainer), setting, process, Drawn("cohorts", None), None):
                 pass
             after = NeuralScorer(trainer.model, vocabulary)
-            found[name] = {
+            audits[name] = {
                 "exposure": fedlm_audit.exposure_of(after, canaries, config, config.privacy.delta),
                 "membership": fedlm_audit.membership_of(before, after, members, others, config),
             }
         data = prepare(clients, vocabulary, config.confidences)
-        found["marks"] = fedlm_audit.marks(make_trainer, data, config, config, process)
+        audits["marks"] = fedlm_audit.marks(make_trainer, data, config, config, process)
         if process.leads:
-            write_json(args.out_audit, found)
-            log.info("%s", found["marks"])
+            write_json(args.out_audit, audits)
+            log.info("%s", audits["marks"])

@@ -39,10 +39,10 @@ def audit(args: argparse.Namespace) -> None:
         attacked["rarest_word"] = rarest_word(spoken, mechanism)[1]
     except PrivacyError as error:
         log.warning("%s", error)
-    found: dict[str, Any] = {"unit": config.unit, "mechanism": config.mechanism, "strategy": config.strategy}
-    for name, said in attacked.items():
-        audit = audit_release(mechanism, said, trials=config.trials, confidence=config.confidence)
-        found[name] = audit.to_json()
+    audits: dict[str, Any] = {"unit": config.unit, "mechanism": config.mechanism, "strategy": config.strategy}
+    for name, name_audit in attacked.items():
+        audit = audit_release(mechanism, name_audit, trials=config.trials, confidence=config.confidence)
+        audits[name] = audit.to_json()
         for line in audit.lines():
             log.info("%s: %s", name, line)
     caches = CacheConfig(
@@ -50,6 +50,6 @@ def audit(args: argparse.Namespace) -> None:
         prior_words=0.0, decay=config.decay, refresh="round", client_fraction=1.0, seed=0,
     )  # fmt: skip
     worth = published_worth(spoken, caches, config.epsilon, config.delta, config.unit)
-    found["published"] = {"called": config.epsilon, **{kind: eps.value for kind, eps in worth.items()}}
-    log.info("as published, epsilon %g is worth %s", config.epsilon, found["published"])
-    write_json(args.out_audit, found)
+    audits["published"] = {"called": config.epsilon, **{kind: eps.value for kind, eps in worth.items()}}
+    log.info("as published, epsilon %g is worth %s", config.epsilon, audits["published"])
+    write_json(args.out_audit, audits)

@@ -16,31 +16,31 @@ _TRAININGS = {"without_privacy": "no clip, no noise", "with_privacy": "as claime
 
 def audit(path: str, context: Context) -> Reading:
     """Of ``audit_pate``, ``audit_dpsgd``, ``audit_fedlm`` or ``audit_fmp``; items are what was attacked."""
-    told = read_json(Path(path))
+    content = read_json(Path(path))
     measures: list[Measure] = []
-    if isinstance(told.get("epsilon_lower"), Mapping):
-        measures += _bound("units with marks", told)
+    if isinstance(content.get("epsilon_lower"), Mapping):
+        measures += _bound("units with marks", content)
     for key, item in _VOTES.items():
-        if key in told:
-            measures += _bound(item, told[key]["whole_release"])
-    if "marks" in told:
-        measures += _bound("marks in updates", told["marks"])
+        if key in content:
+            measures += _bound(item, content[key]["whole_release"])
+    if "marks" in content:
+        measures += _bound("marks in updates", content["marks"])
     for key, item in _TRAININGS.items():
-        if key in told:
-            measures += _training(item, told[key])
+        if key in content:
+            measures += _training(item, content[key])
     for key, item in _COUNTS.items():
-        if key in told:
-            of = told[key]
+        if key in content:
+            of = content[key]
             lower = {
                 "sound": of["epsilon_lower"],
                 "broken": of["epsilon_lower_broken"],
                 "noise_free": of["epsilon_lower_noise_free"],
             }
             measures += _bound(item, {**of, "epsilon_lower": lower})
-    if "published" in told:
-        called = f"as published, called epsilon {told['published']['called']:g}"
+    if "published" in content:
+        called = f"as published, called epsilon {content['published']['called']:g}"
         for name in ("average", "largest"):
-            measures.append(Measure(f"published_{name}", float(told["published"][name]), item=called))
+            measures.append(Measure(f"published_{name}", float(content["published"][name]), item=called))
     if not measures:
         raise KeyError("epsilon_lower, tied, marks or heaviest_unit")
     return Reading(tuple(measures))
@@ -69,18 +69,18 @@ def _training(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
 
 def membership(path: str, context: Context) -> Reading:
     """Of ``infer_membership``: who was in which shard, or in the training of which model; private."""
-    told = read_json(Path(path))
+    content = read_json(Path(path))
     measures: list[Measure] = []
-    if "teachers" in told:
-        of = told["teachers"]
+    if "teachers" in content:
+        of = content["teachers"]
         item = f"shards of {of['teachers']:,} teachers"
         measures += _curve(item, of)
         measures.append(Measure("members", int(of["units"]), item=item))
         measures.append(Measure.within("shard_guessed", of["right_shard"], of["right_shard_interval"], item))
         measures.append(Measure("chance", float(of["chance"]), item=item))
-    if "teachers" not in told and "models" not in told:
+    if "teachers" not in content and "models" not in content:
         raise KeyError("teachers or models")
-    for name, of in told.get("models", {}).items():
+    for name, of in content.get("models", {}).items():
         item = context.label_of(name)
         measures += _curve(item, of)
         measures.append(Measure("members", int(of["members"]), item=item))

@@ -28,8 +28,8 @@ def clients(path: str, context: Context) -> Reading:
     """``clients.jsonl.gz``: how much text clients have."""
     from privasr_k2.federated.clients import read_clients, table
 
-    found = table(read_clients(Path(path)))
-    return Reading(tuple(Measure(name, float(value)) for name, value in found.items()))
+    statistics = table(read_clients(Path(path)))
+    return Reading(tuple(Measure(name, float(value)) for name, value in statistics.items()))
 
 
 def timeline(path: str, context: Context) -> Reading:
@@ -61,14 +61,14 @@ def texts(path: str, context: Context) -> Reading:
 
 def entities(path: str, context: Context) -> Reading:
     """Of ``report_entities``; items are classes of names. Which words were missed stays in that file."""
-    told = read_json(Path(path))
+    content = read_json(Path(path))
     measures: list[Measure] = []
     for key, columns in (("classes", _FOUND), ("gold", _GOLD)):
-        for item, of in (told.get(key) or {}).items():
+        for item, of in (content.get(key) or {}).items():
             measures += [Measure(to, of[name], item=item) for name, to in columns.items() if name in of]
-    for item, epsilon in ((told.get("privacy") or {}).get("epsilon_per_word") or {}).items():
+    for item, epsilon in ((content.get("privacy") or {}).get("epsilon_per_word") or {}).items():
         measures.append(Measure("epsilon_word", float(epsilon), item=item))
-    for item, of in (told.get("coverage") or {}).items():
+    for item, of in (content.get("coverage") or {}).items():
         measures += _covered(item, of)
     if not measures:
         raise KeyError("classes")
@@ -85,13 +85,13 @@ def _covered(item: str, of: Mapping[str, Any]) -> list[Measure]:
 
 def sides(path: str, context: Context) -> Reading:
     """``sides.json`` of ``split_speech``; of the private side the speakers alone, whom the roster names."""
-    told = read_json(Path(path))
-    if told.get("format") != "privasr_k2 sides 1":
+    content = read_json(Path(path))
+    if content.get("format") != "privasr_k2 sides 1":
         raise DataError(path, "sides.json", "another file", "name that of split_speech")
     measures: list[Measure] = []
     for side, item in _SIDES.items():
-        measures.append(Measure("speakers", len(told[side]["speakers"]), item=item))
+        measures.append(Measure("speakers", len(content[side]["speakers"]), item=item))
         if side != "private":
-            measures.append(Measure("utterances", int(told[side]["utterances"]), item=item))
-            measures.append(Measure("hours", float(told[side]["hours"]), item=item))
+            measures.append(Measure("utterances", int(content[side]["utterances"]), item=item))
+            measures.append(Measure("hours", float(content[side]["hours"]), item=item))
     return Reading(tuple(measures))

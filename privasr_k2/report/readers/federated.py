@@ -11,8 +11,8 @@ from privasr_k2.report.readers.models import GroupNats
 
 def run(path: str, context: Context) -> Reading:
     """A ``run_<role>.json`` of ``run_fmp``: its settings, and the perplexity over clients."""
-    told = read_json(Path(path))
-    config, release, figures = told["config"], told["release"], told["perplexity"]
+    content = read_json(Path(path))
+    config, release, figures = content["config"], content["release"], content["perplexity"]
     names = {"lam": "lam", "alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
     measures = [Measure(metric, float(config[key])) for metric, key in names.items()]
     pairs: dict[tuple[str, str], Paired] = {}

@@ -34,13 +34,13 @@ class GroupNats:
     def interval(self) -> tuple[float, float] | tuple[None, None]:
         """Of the perplexity, groups drawn with replacement."""
         of = self.context
-        found = ratio_interval(
+        ratio = ratio_interval(
             *self.arrays,
             stream(of.seed, "perplexity"),
             num_replicates=of.num_replicates,
             confidence=of.confidence,
         )
-        return (None, None) if found is None else (math.exp(found.low), math.exp(found.high))
+        return (None, None) if ratio is None else (math.exp(ratio.low), math.exp(ratio.high))
 
     def against(self, other: Paired) -> Tested | None:
         """Relative change of the perplexity in per cent, both models on the same draws of groups."""

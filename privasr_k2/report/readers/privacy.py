@@ -25,11 +25,11 @@ def privacy(path: str, context: Context) -> Reading:
     without item are of the largest epsilon.
     """
     entries = entries_beside(Path(path))
-    found = guarantees(entry.spending for entry in entries)
-    worst = max(found, key=lambda one: one.epsilon.value)
+    promised = guarantees(entry.spending for entry in entries)
+    worst = max(promised, key=lambda one: one.epsilon.value)
     measures = list(guarantee_measures(worst, ""))
-    if len(found) > 1:
-        measures += [m for one in found for m in guarantee_measures(one, _covered(one))]
+    if len(promised) > 1:
+        measures += [m for one in promised for m in guarantee_measures(one, _covered(one))]
     return Reading(tuple(measures), entries=entries)
 
 
@@ -38,7 +38,7 @@ def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
     epsilon = found.epsilon
     by_pld = epsilon.pld is not None and epsilon.pld <= epsilon.rdp
     person = epsilon.value if found.unit in PERSON_UNITS or math.isinf(epsilon.value) else None
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "epsilon": epsilon.value, "person_epsilon": person, "epsilon_rdp": epsilon.rdp,
         "epsilon_pld": epsilon.pld, "delta": epsilon.delta, "unit": found.unit,
         "neighbours": found.relation.value, "sampling": "; ".join(found.sampling),
@@ -46,7 +46,7 @@ def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
         "released": "; ".join(found.released), "releases": found.releases,
         "not_covered": "\n".join(found.does_not_cover),
     }  # fmt: skip
-    return (Measure(metric, value, item=item) for metric, value in told.items())
+    return (Measure(metric, value, item=item) for metric, value in values.items())
 
 
 def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure]:
@@ -86,15 +86,15 @@ def _covered(found: Guarantee) -> str:
 
 def labels(path: str, context: Context) -> Reading:
     """A folder of ``aggregate_votes`` or ``vote_tokens``: what teachers were asked and answered."""
-    told = read_json(Path(path) / "labels.json")
+    content = read_json(Path(path) / "labels.json")
     measures = [
-        Measure("votes_asked", int(told["votes_asked"])),
-        Measure("votes_answered", int(told["votes_answered"])),
-        Measure("vote_noise", float(told["noise"] or 0.0)),
-        Measure("labels", int(told["utterances_answered"])),
-        Measure("vote", str(told["vote"])),
+        Measure("votes_asked", int(content["votes_asked"])),
+        Measure("votes_answered", int(content["votes_answered"])),
+        Measure("vote_noise", float(content["noise"] or 0.0)),
+        Measure("labels", int(content["utterances_answered"])),
+        Measure("vote", str(content["vote"])),
     ]
-    published = told["as_published"]
+    published = content["as_published"]
     if published:
         measures.append(Measure("published_k", int(published["K"])))
         measures.append(Measure("published_scale", float(published["scale"])))
@@ -105,13 +105,13 @@ def labels(path: str, context: Context) -> Reading:
 
 def agreement(path: str, context: Context) -> Reading:
     """Read the teachers' agreement of ``vote_costs``; private."""
-    told = read_json(Path(path))
-    if told.get("for_release") is not False:
+    content = read_json(Path(path))
+    if content.get("for_release") is not False:
         raise DataError(path, "what vote_costs writes", "something else", "make it again")
     return Reading(
         tuple(
             Measure("agreement", float(value), item=name.replace("_", " "))
-            for name, value in told.items()
+            for name, value in content.items()
             if name != "for_release"
         )
     )

@@ -24,14 +24,14 @@ _SAME = "score both systems on the same data with the same options"
 
 def score(path: str, context: Context) -> Reading:
     """A folder of verb ``wer``."""
-    found = read_score(Path(path))
+    scored = read_score(Path(path))
     words = _Words(Path(path))
-    measures = [one for part in found.parts for one in _measures(found, part)]
+    measures = [one for part in scored.parts for one in _measures(scored, part)]
     pairs: dict[tuple[str, str], Paired] = {}
-    for part, result in found.parts.items():
-        pairs[part, "wer"] = WordErrors(found, part, words)
+    for part, result in scored.parts.items():
+        pairs[part, "wer"] = WordErrors(scored, part, words)
         if result.entities is not None and result.entities.speakers:
-            pairs[part, "recall"] = Recall(found, part, result.entities)
+            pairs[part, "recall"] = Recall(scored, part, result.entities)
     return Reading(tuple(measures), pairs)
 
 
@@ -62,16 +62,16 @@ def _measures(score: Score, part: str) -> Iterator[Measure]:
 
 
 def _entities(result: PartScore, part: str) -> Iterator[Measure]:
-    found = result.entities
-    if found is None:
+    entities = result.entities
+    if entities is None:
         return
-    classes: dict[str, EntityCounts] = dict(found.classes)
-    if found.together is not None:
-        classes = {ALL: found.together} | classes
+    classes: dict[str, EntityCounts] = dict(entities.classes)
+    if entities.together is not None:
+        classes = {ALL: entities.together} | classes
     for label, counts in classes.items():
         name = "" if label == ALL else label
         for metric, share in (("recall", counts.recall), ("precision", counts.precision)):
-            ends = _ends(found.intervals.get(label)) if metric == "recall" else (None, None)
+            ends = _ends(entities.intervals.get(label)) if metric == "recall" else (None, None)
             yield Measure(metric, None if share is None else 100 * share, *ends, part, name)
         yield Measure("entity_words", counts.ref_words, part=part, item=name)
         yield Measure("hits", counts.hits, part=part, item=name)
