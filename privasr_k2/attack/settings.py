@@ -1,4 +1,4 @@
-"""What the YAML files of attacks hold; every number is explained there."""
+"""Settings of attacks, sections of ``conf/pate.yaml``, which explains every value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _check(config: object, least: dict[str, float], above: tuple[str, ...] = ())
 
 @dataclass(frozen=True)
 class InversionConfig:
-    """``conf/inversion.yaml``."""
+    """Section ``inversion``."""
 
     words: list[str]
     attack: str
@@ -69,7 +69,7 @@ class InversionConfig:
 
 @dataclass(frozen=True)
 class InversionReportConfig:
-    """``conf/report_inversion.yaml``."""
+    """Section ``report_inversion``."""
 
     member_role: str
     other_roles: list[str]
@@ -91,7 +91,7 @@ class InversionReportConfig:
 
 @dataclass(frozen=True)
 class MembershipConfig:
-    """``conf/membership.yaml``."""
+    """Section ``membership``."""
 
     private_role: str
     other_roles: list[str]
