@@ -64,7 +64,7 @@ class CtcAttentionModel(SequenceModel):
     """Encoder, speller and CTC's outputs.
 
     Its scores of hypotheses are weighted sums of two log-probabilities: log P(y | x) up to a constant of the
-    utterance. :func:`privasr_k2.am.sequence.next_log_probs` normalizes them for every token.
+    utterance. A softmax over the next tokens normalizes them.
 
     Attributes:
         ctc_weight: of CTC in the scores; may be changed after loading.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.am.shared_prefixes import share_prefixes
+from tests.support.sequence_scores import score_hypotheses
 from tests.unit.am.end_to_end import model
 from tests.unit.am.small import features
 
