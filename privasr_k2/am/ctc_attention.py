@@ -26,7 +26,7 @@ KIND = "ctc_attention"
 
 @dataclass(frozen=True)
 class CtcAttentionConfig(SequenceConfig):
-    """What ``conf/am_ctc_attention.yaml`` holds.
+    """Section ``am_ctc_attention`` of the configuration.
 
     Attributes:
         ctc_share: of the loss, the rest being the speller's, in (0, 1).
@@ -48,7 +48,7 @@ class CtcAttentionConfig(SequenceConfig):
 
 @dataclass(frozen=True)
 class CtcAttentionSpec:
-    """What is needed to build a :class:`CtcAttentionModel` again, besides its weights."""
+    """All that is needed to build a :class:`CtcAttentionModel` again, besides its weights."""
 
     kind: str
     feature_dim: int

@@ -29,13 +29,13 @@ _BEYOND = 10
 
 @dataclass(frozen=True)
 class SequenceConfig(AmConfig):
-    """What the YAML files of end-to-end models hold besides their own part."""
+    """Settings that end-to-end models share."""
 
     encoder: AnyEncoderConfig
 
 
 class Recognizer(Protocol):
-    """What search, votes and attacks need of a model. Nothing here has gradients."""
+    """The interface of a model for search, votes and attacks, without gradients."""
 
     num_tokens: int
     subsampling: int
@@ -57,7 +57,7 @@ class Recognizer(Protocol):
         """
 
     def stepper(self, encoded: Tensor, lengths: Tensor) -> Stepper:
-        """What reads prefixes of the utterances' transcripts token by token."""
+        """A stepper that reads prefixes of the utterances' transcripts token by token."""
 
 
 class SequenceModel(AcousticModel):

@@ -45,7 +45,7 @@ SPEEDS = (0.9, 1.1)
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """What ``conf/features.yaml`` holds.
+    """Section ``features`` of the configuration.
 
     Attributes:
         kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has features
