@@ -191,7 +191,8 @@ class Releases:
         for release in self.all:
             release.system.compare_with(*self._compared(release))
             privacy = release.system.path("privacy", "privacy.json") if release.claims else None
-            title, out = f"labels, {release.system.name}", release.system.add("labels", release.labels)
+            title = f"labels, {release.system.name}"
+            out = release.system.add("labels", release.labels)
             if o.vote == "token":
                 public = e.public_am(release.model) if o.public_threshold is not None else None
                 r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True,
