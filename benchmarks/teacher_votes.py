@@ -30,7 +30,6 @@ from benchmarks.measuring import least, measured
 from benchmarks.rows import Row, add_rows_flag, append_rows
 from privasr_k2 import config
 from privasr_k2.am.kinds import kind_of, new_model, spec_of
-from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.noisy_answers import winners
 from privasr_k2.recipe.layers import layers
@@ -92,10 +91,14 @@ def padded(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[fl
 
 def shared(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[float]:
     """Each distinct prefix once."""
-    found: list[float] = score_hypotheses(model, features[None], torch.tensor([len(features)]), [hyps])[
-        0
-    ].tolist()
-    return found
+    encoded, kept = model.encode(features[None], torch.tensor([len(features)]))
+    tokens = [torch.tensor(hyp, dtype=torch.int64) for hyp in hyps]
+    padded = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
+    sizes = torch.tensor([len(hyp) for hyp in hyps])
+    scores: list[float] = model.log_likelihoods(
+        encoded, kept, torch.zeros_like(sizes), padded, sizes
+    ).tolist()
+    return scores
 
 
 def alone(model: Any, features: torch.Tensor, hyps: list[list[int]]) -> list[float]:

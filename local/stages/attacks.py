@@ -14,12 +14,12 @@ def _teachers(r: Recipe, o: Any, model: str) -> list[str]:
 
 
 def _students(o: Any, model: str, releases: Releases) -> list[str]:
-    last = [one for one in releases.all if (one.model, one.teachers) == (model, o.teachers[-1])]
-    return [f"{one.system.folder}/am" for one in last]
+    return [f"{release.system.folder}/am" for release in releases.all
+            if (release.model, release.teachers) == (model, o.teachers[-1])]
 
 
 def infer_membership(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
-    """Who was in the training of each model, and who is in which teacher's shard."""
+    """Membership in the training of each model, and in the shard of each teacher."""
     for model in o.models:
         dpsgd = [f"{system.folder}/am" for (of, _), system in e.dpsgd.items() if of == model]
         trained = [f"{e.not_private[model].folder}/am", *dpsgd, *_students(o, model, releases)]
@@ -43,16 +43,16 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
     for model in o.models:
         last, teachers = o.teachers[-1], _teachers(r, o, model)
         students = _students(o, model, releases)
-        one = {"heads": [1]} if o.heads else {}  # of a folder of heads one is chosen by its number
+        head = {"heads": [1]} if o.heads else {}  # the first head of the folder
         targets: list[tuple[str, str, dict[str, Any], list[str]]] = [
-            (f"teacher_{last}_1", f"{shards(o, last)}/shard_1", one, teachers[:1]),
+            (f"teacher_{last}_1", f"{shards(o, last)}/shard_1", head, teachers[:1]),
             (f"ensemble_{last}", e.private, {}, teachers),
             *((am.split("/")[-2], e.private, {}, [am]) for am in students),
             ("control", e.private, {"control": True}, students[:1]),
         ]
         for attack in o.attacks:
             out = f"{r.exp}/{model}/inversion_{attack}"
-            found = [r.stage(13, f"inversion, {attack}, {model} {name}", "invert_model",
+            inversions = [r.stage(13, f"inversion, {attack}, {model} {name}", "invert_model",
                              device=True, num_jobs=True,
                              config="inversion", in_models=models, in_background=e.public,
                              in_lang=e.lang,
@@ -63,7 +63,7 @@ def invert_models(r: Recipe, o: Any, e: E2e, releases: Releases) -> None:
                             attack=attack)
             r.stage(13, f"results of inversion, {attack}, {model}", "report_inversion",
                     config="report_inversion",
-                    in_inversions=found, in_members=[members for _, members, _, _ in targets],
+                    in_inversions=inversions, in_members=[members for _, members, _, _ in targets],
                     in_others=e.data.feats, in_lang=e.lang,
                     in_aligner=e.public_am("ctc") if "ctc" in o.models else None,
                     out_values=about.add("inversion", f"{out}/inversion.json"),

@@ -39,7 +39,7 @@ class E2eOptions:
 
 @dataclass
 class E2e:
-    """What stages 0 to 6 write.
+    """The outputs of stages 0 to 6.
 
     Attributes:
         private, public, pool: features folders; only ``private`` is protected.

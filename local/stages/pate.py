@@ -93,7 +93,8 @@ def train_teachers(r: Recipe, o: Any, e: E2e, model: str, number: int) -> None:
         r.stage(7, f"{number} teachers, {model}", "train_am", array=number, train=True,
                 config=am_config(o, model), in_feats=f"{shards(o, number)}/shard_JOB",
                 in_lang=e.lang,
-                in_init=public_init(o, e, model), out_dir=f"{out}/JOB", set={"epochs": o.private_epochs})
+                in_init=public_init(o, e, model), out_dir=f"{out}/JOB",
+                set={"epochs": o.private_epochs})
     for k in range(1, min(number, o.score_teachers) + 1):
         system = r.system(f"{model}/teacher_{number}_{k}", label=f"teacher {k} of {number}",
                           method="teacher", compare_with=[e.public_model[model]], model=model,
@@ -164,7 +165,8 @@ class Releases:
         claims = epsilon < inf
         settings: dict[str, Any] = {"mechanism": by, "epsilon": epsilon}
         if claims:
-            settings |= {"data": f"{r.people}/train", "delta": o.delta, "max_answers": o.max_answers}
+            settings |= {"data": f"{r.people}/train", "delta": o.delta,
+                         "max_answers": o.max_answers}
         if published:
             name += f"_{published}"
             settings["published_scale"] = published
@@ -186,39 +188,41 @@ class Releases:
     def label(self) -> None:
         """Stage 10: labels by noisy votes, each a release; and an audit of each claim."""
         r, o, e = self.r, self.o, self.e
-        for one in self.all:
-            one.system.compare_with(*self._compared(one))
-            privacy = one.system.path("privacy", "privacy.json") if one.claims else None
-            title, out = f"labels, {one.system.name}", one.system.add("labels", one.labels)
+        for release in self.all:
+            release.system.compare_with(*self._compared(release))
+            privacy = release.system.path("privacy", "privacy.json") if release.claims else None
+            title = f"labels, {release.system.name}"
+            out = release.system.add("labels", release.labels)
             if o.vote == "token":
-                public = e.public_am(one.model) if o.public_threshold is not None else None
+                public = e.public_am(release.model) if o.public_threshold is not None else None
                 r.stage(10, title, "vote_tokens", config=("pate", "vote_tokens"), device=True,
                         num_jobs=True,
-                        spends=one.claims,
-                        in_private_teachers=teachers_folder(r, one.model, one.teachers),
-                        in_private_shards=shards(o, one.teachers), in_public_feats=e.pool,
+                        spends=release.claims,
+                        in_private_teachers=teachers_folder(r, release.model, release.teachers),
+                        in_private_shards=shards(o, release.teachers), in_public_feats=e.pool,
                         in_public_model=public,
                         out_dir=out, out_privacy=privacy,
-                        set={**one.settings, "public_threshold": o.public_threshold, "top_k": o.top_k})
+                        set={**release.settings, "public_threshold": o.public_threshold,
+                             "top_k": o.top_k})
             else:
-                kind = mechanism(one.mechanism).aggregates
-                r.stage(10, title, "aggregate_votes", config="pate", spends=one.claims,
+                kind = mechanism(release.mechanism).aggregates
+                r.stage(10, title, "aggregate_votes", config="pate", spends=release.claims,
                         in_lang=e.lang,
-                        in_private_votes=f"{r.exp}/{one.model}/{kind}_{one.teachers}",
-                        in_public_nbest=nbest(e, one.model) if o.vote == "utterance" else None,
-                        out_dir=out, out_privacy=privacy, set=one.settings)
-            if o.audit and one.claims:
-                r.stage(10, f"audit of labels, {one.system.name}", "audit",
+                        in_private_votes=f"{r.exp}/{release.model}/{kind}_{release.teachers}",
+                        in_public_nbest=nbest(e, release.model) if o.vote == "utterance" else None,
+                        out_dir=out, out_privacy=privacy, set=release.settings)
+            if o.audit and release.claims:
+                r.stage(10, f"audit of labels, {release.system.name}", "audit",
                         config="audit_pate",
-                        in_labels=out, out_audit=one.system.path("audit", "audit.json"))
+                        in_labels=out, out_audit=release.system.path("audit", "audit.json"))
 
     def train_students(self) -> None:
         """Stage 11: students of the labels, and the control that has none."""
         for model, system in self.self_trained.items():
             self._student(model, system, ("self_training",), None)
-        for one in self.all:
-            self._student(one.model, one.system, self.o.unlabeled_data,
-                          f"{one.labels}/labels.jsonl")
+        for release in self.all:
+            self._student(release.model, release.system, self.o.unlabeled_data,
+                          f"{release.labels}/labels.jsonl")
 
     def _student(self, model: str, system: Declared, unlabeled: tuple[str, ...],
                  labels: str | None) -> None:
@@ -250,20 +254,20 @@ class Releases:
             limits["threshold"] = ceil(number * o.threshold / 100)
         return limits
 
-    def _compared(self, one: Release) -> list[Declared | None]:
+    def _compared(self, release: Release) -> list[Declared | None]:
         """The public model and, where noise is added, the controls and the other mechanism."""
-        public = self.e.public_model[one.model]
-        if not one.claims:
+        public = self.e.public_model[release.model]
+        if not release.claims:
             return [public]
         same = [other for other in self.all
-                if (other.model, other.teachers) == (one.model, one.teachers)]
-        twins = [other.system for other in same if one.mechanism == "gnmax"
+                if (other.model, other.teachers) == (release.model, release.teachers)]
+        twins = [other.system for other in same if release.mechanism == "gnmax"
                  and other.mechanism == "lnmax"
-                 and (other.epsilon, other.published) == (one.epsilon, one.published)]
+                 and (other.epsilon, other.published) == (release.epsilon, release.published)]
         clean = [other.system for other in same if not other.claims]
-        dpsgd = None if one.published else self.e.dpsgd.get((one.model, one.epsilon))
+        dpsgd = None if release.published else self.e.dpsgd.get((release.model, release.epsilon))
         rnnt = [other.system for other in self.all
-                if (one.model, one.mechanism) == ("rnnt", "gnmax")
+                if (release.model, release.mechanism) == ("rnnt", "gnmax")
                 and other.model != "rnnt"
-                and (other.teachers, other.settings) == (one.teachers, one.settings)]
-        return [public, self.self_trained.get(one.model), dpsgd, *clean, *twins, *rnnt]
+                and (other.teachers, other.settings) == (release.teachers, release.settings)]
+        return [public, self.self_trained.get(release.model), dpsgd, *clean, *twins, *rnnt]

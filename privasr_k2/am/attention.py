@@ -60,7 +60,7 @@ class SpellerConfig:
 
 
 class Frames(NamedTuple):
-    """What is attended to: (N, T, D) values, (N, T, A) keys and (N, T) 1 at true frames."""
+    """Attended encoder outputs: (N, T, D) values, (N, T, A) keys and (N, T) 1 at true frames."""
 
     values: Tensor
     keys: Tensor
@@ -99,7 +99,7 @@ class Attention(nn.Module):
             self.place = nn.Linear(config.location_filters, config.attention, bias=False)
 
     def forward(self, state: Tensor, frames: Frames, last: Tensor) -> tuple[Tensor, Tensor]:
-        """What is seen, and where.
+        """The context vector and the attention weights.
 
         Args:
             state: (N, D) of the top layer.
@@ -131,7 +131,7 @@ class Speller(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def frames(self, encoded: Tensor, lengths: Tensor) -> Frames:
-        """What is attended to in encoder outputs (N, T, D)."""
+        """Values, keys and mask of encoder outputs (N, T, D)."""
         valid = valid_frames(encoded.transpose(1, 2), lengths).squeeze(1)
         values = encoded * valid.unsqueeze(2)
         return Frames(values, self.attention.key(values), valid)

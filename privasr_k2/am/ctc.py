@@ -23,7 +23,7 @@ KIND = "ctc"
 
 @dataclass(frozen=True)
 class CtcConfig(AmConfig):
-    """What ``conf/ctc.yaml#am_ctc`` holds."""
+    """Section ``am_ctc`` of the configuration."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,7 +32,7 @@ class CtcConfig(AmConfig):
 
 @dataclass(frozen=True)
 class CtcSpec:
-    """What is needed to build a :class:`CtcModel` again, besides its weights.
+    """All that is needed to build a :class:`CtcModel` again, besides its weights.
 
     Attributes:
         kind: ``ctc``.

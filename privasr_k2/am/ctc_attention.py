@@ -26,7 +26,7 @@ KIND = "ctc_attention"
 
 @dataclass(frozen=True)
 class CtcAttentionConfig(SequenceConfig):
-    """What ``conf/pate.yaml#am_ctc_attention`` holds.
+    """Section ``am_ctc_attention`` of the configuration.
 
     Attributes:
         ctc_share: of the loss, the rest being the speller's, in (0, 1).
@@ -48,7 +48,7 @@ class CtcAttentionConfig(SequenceConfig):
 
 @dataclass(frozen=True)
 class CtcAttentionSpec:
-    """What is needed to build a :class:`CtcAttentionModel` again, besides its weights."""
+    """All that is needed to build a :class:`CtcAttentionModel` again, besides its weights."""
 
     kind: str
     feature_dim: int
@@ -64,7 +64,7 @@ class CtcAttentionModel(SequenceModel):
     """Encoder, speller and CTC's outputs.
 
     Its scores of hypotheses are weighted sums of two log-probabilities: log P(y | x) up to a constant of the
-    utterance. :func:`privasr_k2.am.sequence.next_log_probs` normalizes them for every token.
+    utterance. A softmax over the next tokens normalizes them.
 
     Attributes:
         ctc_weight: of CTC in the scores; may be changed after loading.

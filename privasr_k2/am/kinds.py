@@ -64,7 +64,7 @@ def kind_of(files: Iterable[Path]) -> Kind:
 
 
 def spec_of(of: AmConfig, feature_dim: int, num_tokens: int) -> Any:
-    """What a configuration makes of features and tokens: all that a model's form depends on."""
+    """The spec of a model: its configuration with the sizes of features and tokens."""
     spec = KINDS[of.kind].spec
     given = {"feature_dim": feature_dim, "num_tokens": num_tokens}
     names = [field.name for field in fields(spec)]
@@ -79,12 +79,12 @@ def new_model(spec: Any, seed: int) -> Any:
 
 
 def task_of(of: AmConfig) -> AmTask:
-    """What the trainer minimizes, with the configuration's augmentation."""
+    """The training task of a kind, with the configuration's augmentation."""
     return KINDS[of.kind].task(SpecAugment(of.spec_augment), time_stretch=of.time_stretch)
 
 
 def read_spec(spec_file: Path) -> Any:
-    """What ``model.yaml`` holds."""
+    """The spec in ``model.yaml``."""
     named = [line.split(":", 1)[1].strip() for _, line in read_lines(spec_file) if line.startswith("kind:")]
     known = (*KINDS.names(), EXPORTED)
     if len(named) != 1 or named[0] not in known:

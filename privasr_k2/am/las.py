@@ -18,7 +18,7 @@ KIND = "las"
 
 @dataclass(frozen=True)
 class LasConfig(SequenceConfig):
-    """What ``conf/pate.yaml#am_las`` holds."""
+    """Section ``am_las`` of the configuration."""
 
     speller: SpellerConfig
 
@@ -29,7 +29,7 @@ class LasConfig(SequenceConfig):
 
 @dataclass(frozen=True)
 class LasSpec:
-    """What is needed to build a :class:`LasModel` again, besides its weights."""
+    """All that is needed to build a :class:`LasModel` again, besides its weights."""
 
     kind: str
     feature_dim: int

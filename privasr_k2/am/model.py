@@ -1,4 +1,4 @@
-"""What all acoustic models share: configuration, normalization of features, encoder, augmentation."""
+"""The base of all acoustic models: configuration, normalization of features, encoder, augmentation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class AmConfig(TrainerConfig):
-    """What every ``conf/*.yaml#am_<kind>`` holds: an encoder, a training, and these.
+    """Settings that sections ``am_<kind>`` share: an encoder, a training, and these.
 
     Attributes:
         kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.

@@ -75,7 +75,7 @@ class TransducerConfig:
 
 @dataclass(frozen=True)
 class RnntConfig(SequenceConfig):
-    """What ``conf/pate.yaml#am_rnnt`` holds."""
+    """Section ``am_rnnt`` of the configuration."""
 
     transducer: TransducerConfig
 
@@ -86,7 +86,7 @@ class RnntConfig(SequenceConfig):
 
 @dataclass(frozen=True)
 class RnntSpec:
-    """What is needed to build a :class:`RnntModel` again, besides its weights."""
+    """All that is needed to build a :class:`RnntModel` again, besides its weights."""
 
     kind: str
     feature_dim: int

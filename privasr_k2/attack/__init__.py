@@ -1,1 +1,1 @@
-"""Attacks on trained models and on releases: what can be read out of them, and bounds on their epsilon."""
+"""Attacks on trained models and on releases, and lower bounds on epsilon from them."""

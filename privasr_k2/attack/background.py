@@ -1,4 +1,4 @@
-"""What an attacker knows beforehand: the statistics of public speech, and how long words take."""
+"""An attacker's prior knowledge: statistics of public speech, and durations of words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Background:
     frames: Mapping[str, int]
 
     def frames_of(self, text: str, num_tokens: int) -> int:
-        """How long the attacker makes what is to say ``text``."""
+        """Number of frames that the attacker reconstructs for ``text``."""
         return self.frames.get(text, max(1, round(self.frames_per_token * num_tokens)))
 
 
@@ -61,7 +61,7 @@ def read_background(folder: Path, roles: Sequence[str], lang: Lang, *, utterance
     spelled = lang.first_pronunciations
     tokens = [sum(len(spelled.get(word, ())) for word in text.split()) for text in texts]
     rates = frames / np.maximum(1, tokens)
-    by_text = {text: int(np.median(frames[[one == text for one in texts]])) for text in set(texts)}
+    by_text = {text: int(np.median(frames[[other == text for other in texts]])) for text in set(texts)}
     return Background(
         every.mean(axis=0).astype(np.float32),
         np.where(deviation > 1e-8, deviation, 1.0).astype(np.float32),

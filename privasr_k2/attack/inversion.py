@@ -32,13 +32,13 @@ from privasr_k2.recipe.progress import report_progress
 
 @dataclass(frozen=True)
 class Inverted:
-    """What an attack found for one word.
+    """The reconstruction of one word.
 
     Attributes:
         features: (T, F) float32, the best of all restarts by the attacker's own objective.
         log_likelihood: of the word, in nats.
-        begun_at: that of the start it came from.
-        queries: scores (black box) or gradients (white box) that were asked of what is attacked.
+        begun_at: log-likelihood of its starting point.
+        queries: number of scores (black box) or gradients (white box) of the target.
     """
 
     features: np.ndarray
@@ -65,16 +65,16 @@ def invert(
 
     shape = (frames, len(background.mean))
     if config.attack == "white_box":
-        found = _white_box(score, shape, config, generator, device)
+        best = _white_box(score, shape, config, generator, device)
     else:
         number = math.ceil(frames * background.frame_shift * config.components_per_second)
-        found = _black_box(score, shape, min(max(1, number), frames), config, generator, device)
-    z, log_likelihood, begun_at, queries = found
+        best = _black_box(score, shape, min(max(1, number), frames), config, generator, device)
+    z, log_likelihood, begun_at, queries = best
     return Inverted((mean + deviation * z).float().cpu().numpy(), log_likelihood, begun_at, queries)
 
 
 def penalty(z: Tensor, config: InversionConfig) -> Tensor:
-    """(N,) of (N, T, F): how unlike public speech the attacker finds it."""
+    """(N,) of (N, T, F): distance from public speech, by the terms of the prior."""
     steps = z.diff(dim=1)
     jumps = steps.square().mean((1, 2)) if z.size(1) > 1 else steps.new_zeros(len(z))
     return config.prior * z.square().mean((1, 2)) + config.smoothness * jumps
@@ -130,8 +130,8 @@ def _white_box(
             [z.grad] = torch.autograd.grad(-values.sum(), z)
             optimizer.step()
     winner = int(best_value.argmax())
-    told = float(likelihood[winner]), float(begun_at[winner])
-    return best[winner], *told, (config.steps + 1) * config.restarts
+    scored = float(likelihood[winner]), float(begun_at[winner])
+    return best[winner], *scored, (config.steps + 1) * config.restarts
 
 
 def _black_box(
@@ -151,7 +151,7 @@ def _black_box(
     def drawn(*size: int) -> Tensor:
         return torch.from_numpy(generator.standard_normal(size)).float().to(device)
 
-    def asked(weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def scored(weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         z = torch.einsum("tk,nkf->ntf", basis, weights)
         with torch.no_grad():
             scores = score(z)
@@ -159,13 +159,13 @@ def _black_box(
 
     center = (config.start * drawn(number, shape[1])).requires_grad_()
     optimizer = torch.optim.Adam([center], lr=config.lr)
-    z, scores, values = asked(center.detach().unsqueeze(0))
+    z, scores, values = scored(center.detach().unsqueeze(0))
     best, best_value, likelihood, begun_at = z[0], float(values[0]), float(scores[0]), float(scores[0])
     steps = (config.queries - 1) // (2 * config.population)
     for _ in range(steps):
         directions = drawn(config.population, number, shape[1])
         mirrored = torch.cat([directions, -directions])
-        z, scores, values = asked(center.detach() + config.spread * mirrored)
+        z, scores, values = scored(center.detach() + config.spread * mirrored)
         first = int(values.argmax())
         if float(values[first]) > best_value:
             best, best_value, likelihood = z[first], float(values[first]), float(scores[first])

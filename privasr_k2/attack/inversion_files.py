@@ -1,4 +1,4 @@
-"""What ``invert_model`` writes: features by word, and in the header how they were found."""
+"""Files of ``invert_model``: features by word, with the attack's settings in the header."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Inversion:
         models: how many were attacked together.
         deviation: (F,) of the public speech that the attacker knew.
         frame_shift: seconds.
-        words: what was found.
+        words: the reconstructions by word.
     """
 
     name: str
@@ -47,29 +47,29 @@ class Inversion:
 
 def write_inversion(
     path: Path,
-    found: Mapping[str, Inverted],
+    reconstructed: Mapping[str, Inverted],
     background: Background,
     config: InversionConfig,
     models: int,
 ) -> None:
-    """Write what an attack found."""
-    tensors = {f"features/{word}": torch.from_numpy(one.features) for word, one in found.items()}
-    told = {
-        word: {"log_likelihood": one.log_likelihood, "begun_at": one.begun_at, "queries": one.queries}
-        for word, one in found.items()
+    """Write the reconstructions of an attack."""
+    tensors = {f"features/{word}": torch.from_numpy(best.features) for word, best in reconstructed.items()}
+    scores = {
+        word: {"log_likelihood": best.log_likelihood, "begun_at": best.begun_at, "queries": best.queries}
+        for word, best in reconstructed.items()
     }
     header = {
         "format": _FORMAT,
         "config": asdict(config),
         "models": models,
         "frame_shift": background.frame_shift,
-        "words": told,
+        "words": scores,
     }
     save_tensors(path, {**tensors, "deviation": torch.from_numpy(background.deviation)}, header)
 
 
 def read_inversion(path: Path) -> Inversion:
-    """Read it again.
+    """Read a file of :func:`write_inversion`.
 
     Raises:
         DataError: not what ``invert_model`` writes.
@@ -78,7 +78,8 @@ def read_inversion(path: Path) -> Inversion:
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise DataError(path, "what invert_model writes", "something else", "run it again")
     words = {
-        word: Inverted(tensors[f"features/{word}"].numpy(), **told) for word, told in header["words"].items()
+        word: Inverted(tensors[f"features/{word}"].numpy(), **scores)
+        for word, scores in header["words"].items()
     }
     return Inversion(
         path.stem, header["config"], header["models"], tensors["deviation"].numpy(), header["frame_shift"],

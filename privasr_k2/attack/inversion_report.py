@@ -22,7 +22,7 @@ Occurrences = Mapping[str, Sequence[Occurrence]]
 
 @dataclass(frozen=True)
 class Result:
-    """What is told of one inversion; the advantages are None where speakers are too few."""
+    """Results of one inversion; the advantages are None where speakers are too few."""
 
     inversion: Inversion
     words: tuple[str, ...]
@@ -131,7 +131,7 @@ def panels(
 
 
 def report_values(results: Sequence[Result], config: InversionReportConfig) -> dict[str, Any]:
-    """What was found, as plain values by system."""
+    """The results as plain values, by system."""
     return {
         "confidence": config.confidence,
         "systems": {

@@ -23,7 +23,7 @@ Losses = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Attacked:
-    """What is attacked: one model, or several whose probabilities are averaged.
+    """The target of an attack: one model, or several whose probabilities are averaged.
 
     Attributes:
         models: I of them, ready to score, of the same tokens and features.

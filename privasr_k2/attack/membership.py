@@ -1,4 +1,4 @@
-"""Who was in a model's training, and in which teacher's shard? Membership inference on speakers.
+"""Membership inference on speakers: in a model's training, or in a teacher's shard.
 
 A unit's score in a model is what the model gains on its speech over what others make of it, in nats a token:
 

@@ -1,4 +1,4 @@
-"""What the YAML files of attacks hold; every number is explained there."""
+"""Settings of attacks, sections of ``conf/pate.yaml``, which explains every value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ATTACKS = ("white_box", "black_box")
 
 @dataclass(frozen=True)
 class InversionConfig(Checked):
-    """``conf/pate.yaml#inversion``."""
+    """Section ``inversion``."""
 
     words: Annotated[list[Annotated[str, Matches(r".*\S.*", "a word or phrase")]], MinLen(1), Different()]
     attack: Annotated[str, one_of(*ATTACKS)]
@@ -57,7 +57,7 @@ class InversionConfig(Checked):
 
 @dataclass(frozen=True)
 class InversionReportConfig(Checked):
-    """``conf/pate.yaml#report_inversion``."""
+    """Section ``report_inversion``."""
 
     member_role: str
     other_roles: Annotated[list[str], MinLen(1)]
@@ -72,7 +72,7 @@ class InversionReportConfig(Checked):
 
 @dataclass(frozen=True)
 class MembershipConfig(Checked):
-    """``conf/pate.yaml#membership``."""
+    """Section ``membership``."""
 
     private_role: str
     other_roles: Annotated[list[str], MinLen(1)]

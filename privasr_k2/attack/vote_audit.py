@@ -45,7 +45,7 @@ Answers = Callable[[np.ndarray, float], np.ndarray]
 
 @dataclass(frozen=True)
 class VoteClaim:
-    """What is claimed for the labels.
+    """The claim of a release of labels.
 
     Attributes:
         one: the event of one query, answered.

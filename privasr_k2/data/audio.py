@@ -12,12 +12,12 @@ from pathlib import Path
 
 _TAIL_SECONDS = 0.5
 _UNKNOWN_SIZE = 0x7FFFF000
-"""What programs that write WAV into a pipe leave in the size field, or more."""
+"""Sizes from this on are placeholders of programs that write WAV into a pipe."""
 
 
 @dataclass(frozen=True)
 class AudioHeader:
-    """What an audio file says of itself; ``problem`` is why it cannot be read, and then the numbers are 0."""
+    """The header of an audio file; ``problem`` is why it cannot be read, and then the numbers are 0."""
 
     num_samples: int
     sampling_rate: int

@@ -47,7 +47,7 @@ SPEEDS = (0.9, 1.1)
 
 @dataclass(frozen=True)
 class FeatureConfig(Checked):
-    """What ``conf/common.yaml#features`` holds.
+    """Section ``features`` of the configuration.
 
     Attributes:
         kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has features

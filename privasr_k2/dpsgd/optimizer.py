@@ -1,10 +1,10 @@
-"""Opacus's optimizer with units in the place of examples, and with the clip and the noise of this package.
+"""DP-SGD by Opacus's optimizer, with units in place of examples and this package's clip and noise.
 
 Abadi et al. (2016), "Deep learning with differential privacy", algorithm 1, on Poisson batches:
 
     gradient = (sum over units of clip(g_unit) + N(0, (z C)^2)) / (rate * units)
 
-Opacus's own clip adds in float32, and its noise comes from a generator that can be guessed.
+Opacus itself sums in float32, and draws its noise from a predictable generator.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from privasr_k2.training.unit_sum import UnitSum
 
 
 class UnitOptimizer(DPOptimizer):
-    """Takes a Poisson batch in parts, each by ``step()``, and steps with the last.
+    """Accumulates a Poisson batch in parts, one a ``step()``, and updates the weights with the last part.
 
-    As with Opacus's own, ``signal_skip_step`` says whether more parts follow. Rows of ``grad_sample`` that
-    belong to one unit are added before the clip, over parts too.
+    As in Opacus, ``signal_skip_step`` says whether more parts follow. Rows of ``grad_sample`` of one unit
+    are summed before the clip, also across parts.
 
     Args:
-        optimizer: what steps with the noisy gradient.
+        optimizer: updates the weights by the noisy gradient.
         clip: the largest L2 norm of a unit's gradient; None = no limit, without noise only.
         noise_multiplier: standard deviation of the noise by the clip; 0 = none.
-        expected: units of a batch on the average, which the sum is divided by.
+        expected: mean number of units in a batch; the noisy sum is divided by it.
 
     Attributes:
         owners: for :meth:`step`, the unit (from 0) of each row in the part.
         ends: for :meth:`step`, whether the units of the part are complete with it.
         stream: the noise of this batch, where there is noise.
-        gradient: (P,) float32, what the last step was made with.
-        count, left_out: units in the last sum, and those left out of it as not finite; private.
+        gradient: (P,) float32, noisy, of the last update.
+        count, left_out: units in the last sum, and units left out as not finite; private.
     """
 
     gradient: Tensor
@@ -66,7 +66,7 @@ class UnitOptimizer(DPOptimizer):
         self.stream: NoiseStream | None = None
         self.count = self.left_out = 0
         self._clip, self._open = clip, list[Tensor]()
-        self._size = sum(one.numel() for one in self.params)
+        self._size = sum(parameter.numel() for parameter in self.params)
         self._total = self._new_sum()
 
     def _new_sum(self) -> UnitSum:
@@ -80,20 +80,20 @@ class UnitOptimizer(DPOptimizer):
         if len(self.owners) > 1 + max(self.owners):
             owners = torch.tensor(self.owners, device=rows[0].device)
             num = 1 + max(self.owners)
-            rows = [one.new_zeros(num, *one.shape[1:]).index_add_(0, owners, one) for one in rows]
+            rows = [part.new_zeros(num, *part.shape[1:]).index_add_(0, owners, part) for part in rows]
         if self._open:
-            rows = [one + before for one, before in zip(rows, self._open)]
+            rows = [part + before for part, before in zip(rows, self._open)]
         self._open = [] if self.ends else rows
         if self.ends:
             self._total.add(rows)
 
     def add_given(self, gradient: Tensor) -> None:
         """Add a unit whose gradient (P,) is given, clipped as any other; for audits."""
-        sizes = [one.numel() for one in self.params]
+        sizes = [parameter.numel() for parameter in self.params]
         self._total.add([part.unsqueeze(0) for part in gradient.split(sizes)])
 
     def pre_step(self, closure: Callable[[], float] | None = None) -> bool:
-        """As Opacus has it, for batches that may be empty."""
+        """As Opacus's method, for batches that may be empty."""
         self.clip_and_accumulate()
         self._is_last_step_skipped = self._check_skip_next_step()
         if self._is_last_step_skipped:
@@ -103,7 +103,7 @@ class UnitOptimizer(DPOptimizer):
         return True
 
     def add_noise(self) -> None:
-        """Put the sum and its noise in :attr:`gradient`."""
+        """Add noise to the clipped sum: sum over units of clip(g_unit) + N(0, (z C)^2)."""
         values = self._total.values()
         self.count, self.left_out = self._total.count, self._total.left_out
         if self.noise is not None:
@@ -114,9 +114,9 @@ class UnitOptimizer(DPOptimizer):
         self._noisy, self._total = values, self._new_sum()
 
     def scale_grad(self) -> None:
-        """Divide by the expected number of units, and give each parameter its part."""
+        """Divide the noisy sum by the expected number of units: the gradient of each parameter."""
         self.gradient = (self._noisy / self.expected_batch_size).float()
-        sizes = [one.numel() for one in self.params]
+        sizes = [parameter.numel() for parameter in self.params]
         for parameter, part in zip(self.params, self.gradient.split(sizes)):
             parameter.grad = part.view_as(parameter)
 

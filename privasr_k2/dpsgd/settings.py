@@ -1,4 +1,4 @@
-"""The numbers of a training by DP-SGD, what it claims, and what that costs before anything is spent."""
+"""Settings of DP-SGD, its noise for an epsilon, and its privacy cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = ("utterance", "speaker")
 
 @dataclass(frozen=True)
 class DpSgdConfig:
-    """``conf/pate.yaml#dpsgd``, where every number is explained."""
+    """Section ``dpsgd`` of ``conf/pate.yaml``, which explains every value."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "save_every": "a training that is continued gives the same weights",
@@ -94,12 +94,12 @@ class DpSgdConfig:
 
     @property
     def claims(self) -> bool:
-        """Whether a guarantee is claimed."""
+        """Whether there is noise, and a guarantee is claimed."""
         return self.epsilon is not None or self.noise is not None
 
     @property
     def sampling(self) -> PoissonSampling:
-        """The contract that draws the batches."""
+        """Poisson sampling of units into batches."""
         return PoissonSampling(self.rate)
 
 
@@ -119,10 +119,10 @@ def noise_multiplier(config: DpSgdConfig) -> float:
 
 
 def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
-    """The entry of the ledger: all steps, whoever was drawn.
+    """The ledger entry of all steps.
 
     Args:
-        units: how many there are.
+        units: number of units in the private data.
         noise: that of :func:`noise_multiplier`.
 
     Raises:

@@ -1,8 +1,8 @@
-"""From private speech and a public model to the folder of a model trained by DP-SGD.
+"""Train a public model further on private speech by DP-SGD, and write its folder.
 
-``checkpoints/latest.safetensors`` has the weights after some steps, and all that the next ones need. A
-training that was killed goes on from there: steps that no file had seen are made again, with the batches and
-the noise of the release's own key. What is measured on dev is measured on weights in that file.
+``checkpoints/latest.safetensors`` has the weights after some steps and the state for the next ones. An
+interrupted training continues from it: later steps are repeated with the same batches and the same noise,
+which come from the key of the release. Dev is scored with weights that are in that file.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _AVERAGE = "average/"
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a training begins with.
+    """The inputs of a training.
 
     Attributes:
-        model: with the weights to begin with; tokens: their names.
+        model: with its initial weights; tokens: names of its outputs.
         data: the private part; dev: public.
     """
 
@@ -62,7 +62,7 @@ class Inputs:
 
 
 def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpSgdConfig) -> Inputs:
-    """Read everything, and find what is wrong with it before anything is spent.
+    """Read and check all inputs, before any privacy is spent.
 
     Args:
         private: features folder with ``cuts_train.jsonl.gz``.
@@ -85,7 +85,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
         model = fresh
     cuts = {"train": load_cuts(private, "train"), "dev": load_cuts(public, "dev")}
     targets = {}
-    found = {}
+    usable = {}
     for role, folder in (("train", private), ("dev", public)):
         dim = cuts[role][0].num_features if len(cuts[role]) else None
         if dim != model.feature_dim:
@@ -97,23 +97,23 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
             )
         spelled, targets[role] = spelled_targets(cuts[role], lang, role=role)
         shortest = 1.0 - config.time_stretch if role == "train" else 1.0
-        found[role] = spelled
+        usable[role] = spelled
         if model.needs_frames():
-            found[role] = drop_unalignable(
+            usable[role] = drop_unalignable(
                 spelled,
                 targets[role],
                 lambda frames, shortest=shortest: model.output_frames(int(frames * shortest)),
                 role=role,
             )
-    speech = Speech(found["train"], targets["train"], memory_gb=config.memory_gb)
+    speech = Speech(usable["train"], targets["train"], memory_gb=config.memory_gb)
     units = units_of(cuts["train"], config.unit, speech.targets)
     limits = {"max_duration": config.max_duration, "memory_gb": config.memory_gb}
-    dev = Batches(found["dev"], targets["dev"], seed=None, **limits)
+    dev = Batches(usable["dev"], targets["dev"], seed=None, **limits)
     return Inputs(model, lang.tokens, PrivateData(units, speech), dev)
 
 
 def fingerprint_of(inputs: Inputs, config: DpSgdConfig) -> str:
-    """Of everything that the weights of a training depend on."""
+    """A hash of everything that the trained weights depend on."""
     units = [(unit.name, unit.copies) for unit in inputs.data.units]
     content = inputs.data.speech.content()
     return training_fingerprint(config, inputs.model.spec, inputs.tokens, units, content, inputs.model)
@@ -152,14 +152,14 @@ class Average:
     """The mean of the weights after several steps; of the last step alone, where there are none.
 
     Attributes:
-        count: weights in it. step: steps that were made in all.
+        count: number of weights averaged. step: number of steps so far.
     """
 
     def __init__(self, step: int, count: int, means: dict[str, Tensor]) -> None:
         self.step, self.count, self.means = step, count, means
 
     def add(self, trained: Mapping[str, Tensor]) -> None:
-        """Take in the weights after a step."""
+        """Add the weights after a step to the mean."""
         self.count += 1
         for name, value in trained.items():
             mean = self.means.setdefault(name, torch.zeros_like(value, dtype=torch.float64))
@@ -217,14 +217,14 @@ def _follow(
     train_log = TrainLog(folder, average.step, writes=True)
     alone = Process(0, 1, model.mean.device)
     averaged_from = config.steps - round(config.average_share * config.steps)
-    for one in trainer.steps(secrets, average.step):
-        average.step = one.number + 1
+    for step in trainer.steps(secrets, average.step):
+        average.step = step.number + 1
         if average.step > averaged_from:
             average.add(trainer.trained)
-        state = TrainerState(epoch=one.number, step=average.step)
-        # How many took part is private, as is their loss.
-        told = {} if config.claims else {"units": float(one.units)}
-        train_log.step(state, lr=one.lr, gradient_norm=float(one.gradient.norm()), **told)
+        state = TrainerState(epoch=step.number, step=average.step)
+        # The number of units in a batch is private, as is their loss.
+        units = {} if config.claims else {"units": float(step.units)}
+        train_log.step(state, lr=step.lr, gradient_norm=float(step.gradient.norm()), **units)
         if average.step % config.save_every == 0 or average.step == config.steps:
             files.save(trainer, average)
             scores = evaluate(model, KINDS[model.spec.kind].task(), dev, alone)
@@ -233,7 +233,7 @@ def _follow(
 
 
 def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
-    """What the model is; under a claim nothing of it depends on the private data but the number of units."""
+    """Metadata of the model; under a claim it depends on the private data by the number of units only."""
     config = trainer.config
     return {
         "release": release or None,
@@ -245,5 +245,5 @@ def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
         "sampling": config.sampling.describe(),
         "noise_multiplier": trainer.optimizer.noise_multiplier,
         "clip": config.clip,
-        "trained_parameters": sum(one.numel() for one in trainer.trained.values()),
+        "trained_parameters": sum(parameter.numel() for parameter in trainer.trained.values()),
     }

@@ -38,7 +38,7 @@ _FRAMES_PER_SECOND = 100
 
 @dataclass(frozen=True, eq=False)
 class PrivateData:
-    """What is protected.
+    """The private data.
 
     Attributes:
         units: sorted by name: a batch is drawn by their places.
@@ -53,7 +53,7 @@ class PrivateData:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a step was.
+    """The record of a step.
 
     Attributes:
         number: from 0.

@@ -1,4 +1,4 @@
-"""Whose gradient is bounded, utterances or speakers; and batches in parts that fit into memory."""
+"""Privacy units (utterances or speakers), and batches of them in parts that fit into memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a guarantee hides the presence of.
+    """A privacy unit: the guarantee hides its presence.
 
     Attributes:
         name: an utterance's or a speaker's.
@@ -32,7 +32,7 @@ class Unit:
     copies: tuple[tuple[str, ...], ...]
 
     def weights(self, within: str, most: int, seed: int, step: int) -> dict[str, float]:
-        """What each utterance's gradient counts in the unit's at a step; copies of an utterance are averaged.
+        """The weight of each utterance in the unit's gradient; copies of an utterance are averaged.
 
         Args:
             within: ``mean`` over the utterances, or their ``sum``.
@@ -59,18 +59,18 @@ def units_of(cuts: Iterable[Cut], kind: str, usable: Iterable[str]) -> list[Unit
         DataError: an utterance without a speaker, where speakers are units.
     """
     kept = set(usable)
-    found: dict[str, dict[str, list[str]]] = {}
+    by_unit: dict[str, dict[str, list[str]]] = {}
     for cut in cuts:
         original = (cut.custom or {}).get("original_id", cut.id)
         speaker = cut.supervisions[0].speaker if cut.supervisions else None
         if kind == "speaker" and not speaker:
             raise DataError(cut.id, "a speaker", "none", "take utterances as units, or name the speakers")
-        copies = found.setdefault(speaker if kind == "speaker" else original, {}).setdefault(original, [])
+        copies = by_unit.setdefault(speaker if kind == "speaker" else original, {}).setdefault(original, [])
         if cut.id in kept:
             copies.append(cut.id)
     return [
         Unit(name, tuple(tuple(sorted(copies)) for _, copies in sorted(originals.items()) if copies))
-        for name, originals in sorted(found.items())
+        for name, originals in sorted(by_unit.items())
     ]
 
 
@@ -97,10 +97,10 @@ class Speech:
         """(T, F) float32."""
         if name in self._features:
             return self._features[name]
-        found = torch.from_numpy(load_features(self._cuts[name]))
+        features = torch.from_numpy(load_features(self._cuts[name]))
         if self._keep:
-            self._features[name] = found
-        return found
+            self._features[name] = features
+        return features
 
     def content(self) -> str:
         """A hash of everything in it."""

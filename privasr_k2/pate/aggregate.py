@@ -1,7 +1,6 @@
-"""Labels of public utterances out of private votes: the release of the recipe ``pate``.
+"""Release labels of public utterances: noisy answers to private votes.
 
-Everything but the noise is settled before a vote is looked at: which utterances are asked, in which order,
-how many votes are answered, and by which mechanism.
+The utterances, their order, the number of answers and the mechanism are fixed before any vote is read.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class AggregateConfig(MechanismConfig):
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked, settled without a look at the counts.
+    """The queries of a release, chosen without reading the counts.
 
     Attributes:
         places: (n,) utterances of the votes, in the order in which they are asked.
@@ -59,7 +58,7 @@ class Asked:
 
 
 def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateConfig) -> Asked:
-    """Which utterances are asked, and how.
+    """The utterances to query, in order, and the settings of the answers.
 
     Args:
         votes: whose counts are not looked at.
@@ -115,7 +114,7 @@ def _order(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
 
 def _check_hypotheses(votes: Votes, hypotheses: NbestHypotheses | None) -> None:
     known = hypotheses is not None and all(name in hypotheses.words for name in votes.ids)
-    if not known or any(hypotheses.digest(names) != told for names, told in votes.digests):  # type: ignore[union-attr]
+    if not known or any(hypotheses.digest(names) != digest for names, digest in votes.digests):  # type: ignore[union-attr]
         raise DataError(
             "the public N-best lists",
             "those that were voted for",
@@ -134,15 +133,15 @@ def write_release(
         release: None without noise.
 
     Returns:
-        what ``labels.json`` tells.
+        the content of ``labels.json``.
 
     Raises:
         PrivacyError: the release is finished, and what it has drawn is gone.
     """
     path = folder / ANSWERS
     queries, sizes, counts = votes.of_utterances(asked.places)
-    found = read_answers(path, release)
-    if found is None:
+    answers = read_answers(path, release)
+    if answers is None:
         ties = release.noise("answers") if release is not None else None  # refused where it is finished
         if votes.of == POSTERIORS:
             values = counts * votes.step
@@ -150,23 +149,23 @@ def write_release(
         else:
             drawn = noisy_winners(counts, sizes, asked.setting, ties)
         ids = [votes.ids[place] for place in asked.places]
-        found = {"drawn": drawn}, {"ids": ids}
-        write_answers(path, *found, release)
-    drawn, ids = found[0]["drawn"], found[1]["ids"]
+        answers = {"drawn": drawn}, {"ids": ids}
+        write_answers(path, *answers, release)
+    drawn, ids = answers[0]["drawn"], answers[1]["ids"]
     if votes.of == POSTERIORS:
         labels = [*_weighted(ids, drawn / votes.teachers, queries, sizes, votes, hypotheses)]
         answered = len(sizes)
     else:
         labels = [*_chosen(ids, drawn, queries, votes, hypotheses)]
         answered = int((drawn != UNANSWERED).sum())
-    told = about(
+    summary = about(
         asked.setting, release=release, vote=votes.vote, unit=votes.unit, teachers=votes.teachers,
         asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)),
     )  # fmt: skip
-    write_labels(folder, labels, told)
+    write_labels(folder, labels, summary)
     if release is not None:
         release.finish()
-    return told
+    return summary
 
 
 def _chosen(

@@ -1,4 +1,4 @@
-"""What the answers of a release cost for the votes as they were: for the owner, and no guarantee."""
+"""The data-dependent cost of a release's answers. It is private, and no guarantee."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privasr_k2.privacy.pate.mechanisms import Amounts, all_mechanisms, mechanis
 
 
 def read_asked(labels: Path) -> tuple[dict[str, Any], list[str]]:
-    """What ``labels.json`` of ``aggregate_votes`` tells, and the utterances that were asked about.
+    """The content of ``labels.json`` of ``aggregate_votes``, and the utterances that were queried.
 
     Raises:
         DataError: labels without noise, or of another verb.

@@ -19,7 +19,7 @@ from privasr_k2.errors import DataError
 
 
 class Ensemble(Protocol):
-    """What every ensemble can do."""
+    """The interface of an ensemble of teachers."""
 
     num_teachers: int
 

@@ -1,4 +1,4 @@
-"""How votes become answers, and what it costs: settings that are complete before a vote is looked at.
+"""Settings of a release of answers and their privacy cost, complete before any vote is read.
 
 Votes get exact discrete noise, posteriors rounded Gaussian or Laplace noise. Noise is in votes, for
 posteriors too: they are the sum of what all teachers give.
@@ -93,19 +93,19 @@ class MechanismConfig:
 
     @property
     def claims(self) -> bool:
-        """Whether there is noise, and so a release."""
+        """Whether noise is added, and a guarantee claimed."""
         return math.isfinite(self.epsilon)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What will be done, in numbers.
+    """The mechanism, its noise and its limits, with the cost.
 
     Attributes:
         mechanism: as configured.
         noise, threshold, threshold_noise: in votes; 0 where there is none.
-        max_queries, max_answers: most votes that are looked at, and answered.
-        event: all of it; None without noise.
+        max_queries, max_answers: largest number of queries, and of answers.
+        event: of the whole release; None without noise.
         epsilon: what it costs; None without noise.
     """
 
@@ -119,11 +119,11 @@ class Setting:
     epsilon: Epsilon | None
 
     def lines(self, what: str) -> list[str]:
-        """The plan, for people; ``what`` is voted on."""
+        """The settings and their cost as text; ``what`` is voted on."""
         if self.event is None or self.epsilon is None:
             return [f"{self.max_answers:,} votes on {what}, without noise: NO GUARANTEE"]
         checked = (
-            f", asked of {self.max_queries:,} with threshold {self.threshold:g} "
+            f", of {self.max_queries:,} queries with threshold {self.threshold:g} "
             f"(noise {self.threshold_noise:.6g})"
             if mechanism(self.mechanism).needs_threshold
             else ""
@@ -139,17 +139,17 @@ class Setting:
 def make_setting(
     config: MechanismConfig, *, teachers: int, available: int, largest_weight: float, utterances: int
 ) -> Setting:
-    """What a configuration comes to for an ensemble and a pool. Looks at no votes.
+    """The settings for an ensemble and a pool. Reads no votes.
 
     Args:
         teachers: I.
-        available: votes that could be asked for.
-        largest_weight: of a teacher in the sum of posteriors, in votes: I times its share.
-        utterances: that these votes are about: K of the paper.
+        available: queries that the pool allows.
+        largest_weight: of a teacher in the sum of posteriors, in votes: I times its weight.
+        utterances: that the queries are about, K of [yang2022].
 
     Raises:
         ConfigError: a threshold above the number of teachers.
-        PrivacyError: a noise and a number of answers that exceed epsilon, or an epsilon that buys nothing.
+        PrivacyError: noise and answers that exceed epsilon, or an epsilon that allows no answer.
     """
     chosen = mechanism(config.mechanism)
     if chosen.needs_threshold and config.threshold > teachers:
@@ -175,20 +175,20 @@ def make_setting(
     elif noise == 0:
         noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
         if 0 < config.max_sigma < noise:
-            bought = count_for(lambda count: make(config.max_sigma, count), **target)  # type: ignore[arg-type]
-            answers = max(bought, min(config.min_answers, answers))
+            affordable = count_for(lambda count: make(config.max_sigma, count), **target)  # type: ignore[arg-type]
+            answers = max(affordable, min(config.min_answers, answers))
             noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
     else:
         within = account(make(noise, answers), RELATION, config.delta).value <= config.epsilon
-        bought = answers if within else count_for(lambda count: make(noise, count), **target)  # type: ignore[arg-type]
-        if bought == 0 or bought < min(config.max_answers, answers):
+        affordable = answers if within else count_for(lambda count: make(noise, count), **target)  # type: ignore[arg-type]
+        if affordable == 0 or affordable < min(config.max_answers, answers):
             raise PrivacyError(
                 f"epsilon {config.epsilon:g} at delta {config.delta:g}",
                 f"{config.max_answers or 1:,} answers with noise {noise:g}",
-                f"{bought:,} that it buys",
+                f"{affordable:,} that it buys",
                 "more noise, fewer answers (0: as many as it buys) or queries (asked), or a larger epsilon",
             )
-        answers = min(answers, bought)
+        answers = min(answers, affordable)
     event = make(noise, answers)
     return Setting(
         config.mechanism, noise, config.threshold if chosen.needs_threshold else 0.0, ratio * noise,

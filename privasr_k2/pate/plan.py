@@ -1,4 +1,4 @@
-"""How many votes a budget buys, before a teacher is trained: noise that still lets the majority win.
+"""Queries per epsilon, before a teacher is trained: the most noise with which the majority still wins.
 
 For one query with counts n_1, ..., n_C, independent discrete noise, and ties broken at random (by u in
 [0, 1)), the chance that the first class wins is
@@ -32,7 +32,7 @@ _NODES = _NODES + 0.5
 
 @dataclass(frozen=True)
 class VotePlanConfig:
-    """What is planned; defaults in ``conf/pate.yaml#vote_plan``.
+    """Settings of a plan; defaults in section ``vote_plan`` of ``conf/pate.yaml``.
 
     Args:
         kind: ``queries``, by which verb ``privacy_plan`` knows what is planned.
@@ -70,7 +70,7 @@ class VotePlanConfig:
 
 @dataclass(frozen=True)
 class VotePlan:
-    """What a budget buys for one kind of ensemble."""
+    """Queries per epsilon of one ensemble."""
 
     teachers: int
     agreement: float
@@ -88,7 +88,7 @@ class VotePlan:
         )
 
     def to_json(self) -> dict[str, float | int]:
-        """What a recipe writes down."""
+        """The plan as plain values."""
         return {
             "teachers": self.teachers,
             "agreement": self.agreement,
@@ -163,7 +163,7 @@ def plan_votes(config: VotePlanConfig) -> list[VotePlan]:
     >>> plan_votes(unanimous)[0].line()
     '15 teachers, 100 % agree, epsilon 8: 13 votes with noise 3.113 (epsilon 7.84 at delta 1e-05)'
     """
-    found = []
+    plans = []
     for teachers in config.teachers:
         for agreement in config.agreement:
             first = round(agreement * teachers)
@@ -176,5 +176,5 @@ def plan_votes(config: VotePlanConfig) -> list[VotePlan]:
             for epsilon in config.epsilon:
                 votes = count_for(event, epsilon=epsilon, delta=config.delta, relation=RELATION)
                 cost = account(event(votes), RELATION, config.delta)
-                found.append(VotePlan(teachers, first / teachers, epsilon, noise, votes, cost))
-    return found
+                plans.append(VotePlan(teachers, first / teachers, epsilon, noise, votes, cost))
+    return plans

@@ -1,8 +1,8 @@
-"""What [yang2022] calls epsilon, beside which no guarantee stands.
+"""The quantity that [yang2022] calls epsilon, which is no guarantee.
 
-It takes lambda = K / (2 epsilon) for K queries, one an utterance, at delta 1e-3, and noise "with location 0
-and scale 1/lambda" (eq. 4). Read so, a smaller epsilon means *less* noise; its figures show more. So there
-are two readings, for GNMax's standard deviation and LNMax's scale alike, in votes:
+The paper takes lambda = K / (2 epsilon) for K queries, one an utterance, at delta 1e-3, and noise "with
+location 0 and scale 1/lambda" (eq. 4). By this a smaller epsilon means *less* noise; its figures show
+more. So there are two readings, for GNMax's standard deviation and LNMax's scale, in votes:
 
     by equation:  scale = 1/lambda = 2 epsilon / K,      epsilon = K scale / 2
     by figures:   scale = lambda = K / (2 epsilon),      epsilon = K / (2 scale)
@@ -39,7 +39,7 @@ def published_noise(epsilon: float, queries: int, reading: str) -> float:
 
 
 def published_epsilons(noise: float, queries: int) -> dict[str, float]:
-    """What the paper would call the epsilon of K queries with this noise, by both readings.
+    """The epsilon that the paper gives K queries with this noise, by both readings.
 
     >>> published_epsilons(5.0, 100)
     {'published_equation': 250.0, 'published_figures': 10.0}
@@ -75,9 +75,9 @@ def published_lines(told: dict[str, object]) -> list[str]:
     """
     epsilon: dict[str, float] = told["epsilon"]  # type: ignore[assignment]
     beyond = told["votes_that_it_does_not_count"]
-    said = f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
+    scale = f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
     return [
-        f"  as published, NO GUARANTEE: {said}",
+        f"  as published, NO GUARANTEE: {scale}",
         f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the scale is "
         "1/lambda, as eq. 4 has it",
         f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the scale is "

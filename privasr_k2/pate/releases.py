@@ -1,7 +1,7 @@
-"""What a release of labels consists of, besides the drawing: its entry in the ledger, and its files.
+"""A release of labels: its entry in the ledger, and its files.
 
-``answers-<n>.safetensors`` hold what was drawn, written once before anything reads it; ``labels.jsonl`` and
-``labels.json`` follow from them. All of it is released.
+``answers-<n>.safetensors`` hold the noisy answers, written once before anything reads them.
+``labels.jsonl`` and ``labels.json`` are computed from them. All of these are released.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def spending_of(
         )
     return Spending(
         data=config.data,
-        released=f"at most {setting.max_answers} answers of {teachers} teachers ({vote}), "
-        f"{setting.mechanism}",
+        released=(
+            f"at most {setting.max_answers} answers of {teachers} teachers ({vote}), {setting.mechanism}"
+        ),
         unit=unit,
         units=units,
         relation=RELATION,
@@ -74,7 +75,7 @@ def about(
     answered: int,
     utterances: tuple[int, int],
 ) -> dict[str, Any]:
-    """What ``labels.json`` tells: nothing that the answers do not tell.
+    """The content of ``labels.json``, which reveals no more than the answers.
 
     Args:
         asked, answered: votes that were looked at and answered.
@@ -108,7 +109,7 @@ def about(
 def write_answers(
     path: Path, values: Mapping[str, np.ndarray], told: Mapping[str, Any], release: Release | None
 ) -> None:
-    """Write what was drawn, with the release that it belongs to, whole or not at all."""
+    """Write answers with the name of their release, whole or not at all."""
     name = None if release is None else release.entry.release
     with atomic_path(path) as temporary, disk_errors(path):
         whole = {key: np.ascontiguousarray(value) for key, value in values.items()}
@@ -116,7 +117,7 @@ def write_answers(
 
 
 def read_answers(path: Path, release: Release | None) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """What this release has drawn before; None where it has not, or nothing is private about it.
+    """The answers that this release has drawn before; None if it has not, or without a release.
 
     Raises:
         DataError: a file that is none of these.

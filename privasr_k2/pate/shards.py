@@ -49,7 +49,7 @@ class ShardsConfig:
 
 @dataclass(frozen=True)
 class Shards:
-    """What ``shards.json`` tells.
+    """The content of ``shards.json``.
 
     Attributes:
         teachers: number of shards, numbered from 1.
@@ -149,7 +149,7 @@ def make_shards(
 
 
 def read_shards(path: Path) -> Shards:
-    """What :func:`make_shards` wrote; ``path`` is the folder or ``shards.json`` itself.
+    """Read the output of :func:`make_shards`; ``path`` is the folder or ``shards.json`` itself.
 
     Raises:
         DataError: no such file, or another kind of file.

@@ -1,7 +1,7 @@
-"""From a public pool and its voted labels to a student's folder, which is one of ``train_am``.
+"""Train a student on a public pool and its voted labels; its folder is one of ``train_am``.
 
-Everything a student reads is released or public, so that training it, and training it in several ways to
-keep the best on public dev data, costs no privacy [yang2022, section 3.1].
+A student reads released and public data only. So its training, and the choice of the best use of
+unlabeled data on public dev data, cost no privacy [yang2022, section 3.1].
 
 [yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
 private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
@@ -55,7 +55,7 @@ def config_of(kind: Kind) -> type[Any]:
 
 @dataclass(frozen=True)
 class StudentInputs:
-    """What a student is trained from.
+    """The inputs of a student's training.
 
     Attributes:
         pool: public utterances with features, answered or not.
@@ -64,7 +64,7 @@ class StudentInputs:
         lists: N-best lists of the pool, for self-training.
         dev: public utterances with texts.
         lang: tokens and pronunciations.
-        init: folder of the public model to begin with; ``None``: random weights.
+        init: folder of the initial, public model; ``None``: random weights.
     """
 
     pool: CutSet
@@ -86,10 +86,10 @@ class _Trained(NamedTuple):
 def train_student(
     given: StudentInputs, folder: Path, config: Any, process: Process, num_workers: int = 0
 ) -> None:
-    """Train in every way that the configuration names, keep the one with the fewest errors on dev, write it.
+    """Train a student for each use of unlabeled data, and write the one with the fewest errors on dev.
 
-    Where no answer has a text that fits, as when noise or weak teachers end them at once, and there are no
-    public transcripts, the student is the public model that it begins with.
+    The loss is :func:`privasr_k2.pate.distillation.student_loss`. Without labels that fit and without
+    public transcripts the student is its initial model.
 
     Args:
         folder: gets ``ways/<way>/`` with what the trainer writes, the model and ``student.json``.
@@ -102,30 +102,30 @@ def train_student(
     """
     _check_features(given)
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
-    # All that can be wrong with the data of the last way is found before the first one is trained.
+    # Check the data of all uses before the first training.
     data = [_data(way, given, config, _start(given, spec, config)) for way in config.student.unlabeled_data]
-    if given.init is None and not all(one.teaches for one in data):
-        told = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
-        raise DataError("--in-labels", "something to learn from", told, "spend more, or add public data")
-    found: list[_Trained] = []
-    for place, (way, one) in enumerate(zip(config.student.unlabeled_data, data)):
-        # Where all were answered, nothing is left in which ways differ.
-        same = next((k for k in range(place) if data[k].targets == one.targets), None)
+    if given.init is None and not all(use.teaches for use in data):
+        problem = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
+        raise DataError("--in-labels", "something to learn from", problem, "spend more, or add public data")
+    students: list[_Trained] = []
+    for number, (way, use) in enumerate(zip(config.student.unlabeled_data, data)):
+        # Where all utterances were answered, all uses have the same data.
+        same = next((k for k in range(number) if data[k].targets == use.targets), None)
         if same is None:
-            found.append(_train(way, one, given, spec, folder, config, process, num_workers))
+            students.append(_train(way, use, given, spec, folder, config, process, num_workers))
         else:
-            log.info("%s: the same data as %s, not trained again", way, found[same].way)
-            found.append(found[same]._replace(way=way))
+            log.info("%s: the same data as %s, not trained again", way, students[same].way)
+            students.append(students[same]._replace(way=way))
     if not process.leads:
         return
-    # The first of equals: none stands before what needs more.
-    best = min(found, key=lambda one: (one.dev["token_errors"], one.dev["loss"]))
-    for one in found:
-        log.info(
-            "%s: on dev %.4f errors and %.4f nats a token", one.way, one.dev["token_errors"], one.dev["loss"]
-        )
+    best = min(students, key=lambda student: (student.dev["token_errors"], student.dev["loss"]))
+    for student in students:
+        errors, nats = student.dev["token_errors"], student.dev["loss"]
+        log.info("%s: on dev %.4f errors and %.4f nats a token", student.way, errors, nats)
     configuration.save(config, folder / "config.yaml")
-    about = {one.way: {"utterances": dict(one.counts), "dev": dict(one.dev)} for one in found}
+    about = {
+        student.way: {"utterances": dict(student.counts), "dev": dict(student.dev)} for student in students
+    }
     write_json(folder / ABOUT, {"way": best.way, "ways": about})
     save_model(folder, spec, best.weights, given.lang.tokens)
 
@@ -134,8 +134,8 @@ def _check_features(given: StudentInputs) -> None:
     parts = {"--in-public-feats": given.dev, "--in-public-pool": given.pool}
     dims = {flag: cuts[0].num_features for flag, cuts in parts.items()}
     if len(set(dims.values())) > 1:
-        found = ", ".join(f"{number} in {flag}" for flag, number in dims.items())
-        raise DataError("--in-public-pool", "features of the same kind", found, "compute them alike")
+        sizes = ", ".join(f"{number} in {flag}" for flag, number in dims.items())
+        raise DataError("--in-public-pool", "features of the same kind", sizes, "compute them alike")
 
 
 def _start(given: StudentInputs, spec: Any, config: AmConfig) -> AcousticModel:
@@ -164,7 +164,7 @@ def _train(
 ) -> _Trained:
     log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
     model = _start(given, spec, config)
-    place = folder / "ways" / way
+    training = folder / "ways" / way
     reads = {"max_duration": config.max_duration, "num_workers": num_workers, "memory_gb": config.memory_gb}
     dev = Batches(*_dev(given, model), seed=None, **reads)
     losses = HypothesisLosses(model)
@@ -176,10 +176,10 @@ def _train(
         unanswered=config.student.unanswered,
     )
     if not data.teaches:
-        log.warning("%s: no answer has a text that could be learned: the student is --in-public-init", way)
+        log.warning("%s: no label can be learned: the student is --in-public-init", way)
         weights = {name: value.clone() for name, value in model.state_dict().items()}
         return _Trained(way, data.counts, evaluate(losses.to(process.device), task, dev, process), weights)
-    # What is trained on stands in the task; a batch's own targets are those of the heaviest hypotheses.
+    # The task holds the training targets; a batch's own targets are the heaviest hypotheses.
     heaviest = {name: (target.sequences or ((0,),))[0] or (0,) for name, target in data.targets.items()}
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
@@ -192,11 +192,11 @@ def _train(
     fingerprint = training_fingerprint(
         config, way, spec, given.lang.tokens, data.targets, content.hexdigest(), model
     )
-    epochs = train(losses, task, source, dev, place, config, process, fingerprint)
+    epochs = train(losses, task, source, dev, training, config, process, fingerprint)
     if not process.leads:
         return _Trained(way, data.counts, {}, {})
     weights = average(epochs)
-    fill(losses, weights, place / "checkpoints")
+    fill(losses, weights, training / "checkpoints")
     scores = evaluate(losses.to(process.device), task, dev, process)
     return _Trained(way, data.counts, scores, losses.inner_weights(weights))
 

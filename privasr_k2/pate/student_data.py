@@ -1,4 +1,4 @@
-"""What a student learns from: voted labels of a public pool, public transcripts, guesses at the unanswered.
+"""The student's data: voted labels of a public pool, public transcripts, and guesses at the rest.
 
 A label is a list of hypotheses with weights that sum to 1: one for cross-entropy, several for sequence-level
 distillation [yang2022, eq. 5]. All of it is released or public, so that a student costs no privacy.
@@ -60,13 +60,12 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class UnansweredSettings:
-    """What is done with utterances of the pool that have no label.
+    """The use of the pool's utterances without a label.
 
     Attributes:
         weight: of their losses; an answered utterance has 1.
-        min_confidence: confidence below which an utterance is left out, in [0, 1]: of ``self_training`` the
-        share of
-            the best hypothesis in its list, of ``consistency`` the mean probability of a guess's token.
+        min_confidence: confidence below which an utterance is left out, in [0, 1]: in ``self_training`` the
+            share of the best hypothesis in its list, in ``consistency`` the mean probability of a token.
         hyps: of ``self_training``: hypotheses of a list, at most.
         scale: of ``self_training``: of log-likelihoods before they become shares of a list.
     """
@@ -89,7 +88,7 @@ class UnansweredSettings:
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """What a student learns from; ``conf/pate.yaml#student`` explains the values.
+    """The student's training data; section ``student`` of ``conf/pate.yaml`` explains the values.
 
     Attributes:
         pool_role: role of the cuts that labels are for.
@@ -97,11 +96,11 @@ class StudentSettings:
         labeled_weight: of their losses; an answered utterance has 1.
         hyps: of a label ``all``, or only the ``best``.
         unlabeled_data: of :data:`UNLABELED_DATA`; of several the one with the fewest errors on dev is kept.
-        unanswered: of the ways other than ``none``.
+        unanswered: settings of the uses other than ``none``.
     """
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
-        "unlabeled_data": "each way is a training, and named among its inputs"
+        "unlabeled_data": "each value is a training, and named among its inputs"
     }
 
     pool_role: str
@@ -121,21 +120,21 @@ class StudentSettings:
             or len(set(self.unlabeled_data)) < len(self.unlabeled_data)
             or not set(self.unlabeled_data) <= set(UNLABELED_DATA)
         ):
+            known = ", ".join(UNLABELED_DATA)
             raise ValueError(
-                f"student.unlabeled_data must be different ones of {', '.join(UNLABELED_DATA)}, "
-                f"got {self.unlabeled_data}"
+                f"student.unlabeled_data must be different ones of {known}, got {self.unlabeled_data}"
             )
 
 
 @dataclass(frozen=True)
 class StudentPart:
-    """What ``conf/pate.yaml#student`` holds: a part beside those of an acoustic model's configuration."""
+    """Section ``student`` of ``conf/pate.yaml``, read beside that of an acoustic model."""
 
     student: StudentSettings
 
 
 def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
-    """The labels that were released: utterance -> hypotheses, the heaviest first.
+    """Released labels: utterance to hypotheses, the heaviest first.
 
     Raises:
         DataError: with the utterance: one twice, none or equal hypotheses, a weight that is not above 0, or
@@ -144,47 +143,47 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
     labels: dict[str, tuple[Hyp, ...]] = {}
     for record in read_jsonl(path):
         name = str(record.get("id"))
-        place = f"{path} ({name})"
+        source = f"{path} ({name})"
         try:
-            hyps = [Hyp(" ".join(one["text"].split()), float(one["weight"])) for one in record["hyps"]]
+            hyps = [Hyp(" ".join(hyp["text"].split()), float(hyp["weight"])) for hyp in record["hyps"]]
             texts = {hyp.text for hyp in hyps}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(place, "an id, and hyps with text and weight", repr(error), _REPAIR) from error
+            raise DataError(source, "an id, and hyps with text and weight", repr(error), _REPAIR) from error
         if "id" not in record or name in labels:
-            raise DataError(place, "every utterance once", "one without id, or twice", _REPAIR)
+            raise DataError(source, "every utterance once", "one without id, or twice", _REPAIR)
         if not hyps or len(texts) < len(hyps):
-            raise DataError(place, "different hypotheses", f"{len(hyps)}, {len(texts)} different", _REPAIR)
+            raise DataError(source, "different hypotheses", f"{len(hyps)}, {len(texts)} different", _REPAIR)
         total = math.fsum(hyp.weight for hyp in hyps)
         if not all(0 < hyp.weight < math.inf for hyp in hyps) or abs(total - 1) > _TOLERANCE:
             weights = " ".join(f"{hyp.weight:g}" for hyp in hyps)
-            raise DataError(place, "weights above 0 that sum to 1", weights, _REPAIR)
+            raise DataError(source, "weights above 0 that sum to 1", weights, _REPAIR)
         labels[name] = tuple(sorted(hyps, key=lambda hyp: -hyp.weight))
     return labels
 
 
 def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[Hyp, ...]]:
-    """Labels for self-training out of N-best lists: shares of their hypotheses, where the best is sure.
+    """Labels for self-training from N-best lists whose best hypothesis is confident.
 
     With am scores s_n, share_n = exp(scale s_n) / sum over the list; the first ``hyps`` are kept, their
     shares divided by their sum. Lists without words in the best hypothesis teach nothing and are left out.
     """
-    found = {}
-    for one in lists.lists:
-        if one.no_path:
+    guessed = {}
+    for nbest in lists.lists:
+        if nbest.no_path:
             continue
-        scores = settings.scale * np.array([hyp.am_score for hyp in one.hyps])
+        scores = settings.scale * np.array([hyp.am_score for hyp in nbest.hyps])
         shares = np.exp(scores - np.logaddexp.reduce(scores))
         order = np.argsort(-shares, kind="stable")
-        if not one.hyps[order[0]].words or shares[order[0]] < settings.min_confidence:
+        if not nbest.hyps[order[0]].words or shares[order[0]] < settings.min_confidence:
             continue
         kept = [n for n in order[: settings.hyps].tolist() if shares[n] > 0]
         total = float(shares[kept].sum())
-        found[one.id] = tuple(Hyp(one.hyps[n].words, float(shares[n]) / total) for n in kept)
-    return found
+        guessed[nbest.id] = tuple(Hyp(nbest.hyps[n].words, float(shares[n]) / total) for n in kept)
+    return guessed
 
 
 def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -> dict[str, Target]:
-    """Labels in tokens. What cannot be spelled, or does not fit its frames, is left out and said.
+    """Labels in tokens. Hypotheses that cannot be spelled, or exceed the frames, are left out with a warning.
 
     The weights of an utterance's other hypotheses then grow, so that they sum to ``weight``.
 
@@ -247,7 +246,7 @@ def student_data(
     output_frames: Callable[[int], int] | None,
     shortest: float,
 ) -> StudentData:
-    """Put together what one of :data:`UNLABELED_DATA` learns from.
+    """Collect the utterances and targets for one of :data:`UNLABELED_DATA`.
 
     Args:
         pool: public utterances, answered or not; their own texts are not looked at.
@@ -284,8 +283,8 @@ def student_data(
                 "none",
                 "decode the pool, or leave it out",
             )
-        sure = {n: hyps for n, hyps in guesses(lists, settings.unanswered).items() if n in unanswered}
-        targets |= targets_of(sure, lang, fits, weight=settings.unanswered.weight)
+        confident = {n: hyps for n, hyps in guesses(lists, settings.unanswered).items() if n in unanswered}
+        targets |= targets_of(confident, lang, fits, weight=settings.unanswered.weight)
     elif way == CONSISTENCY:
         targets |= {name: Target((), ()) for name in unanswered}
     counts["unanswered_used"] = len(targets) - counts["answered_used"]

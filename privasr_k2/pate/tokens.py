@@ -1,8 +1,8 @@
-"""Votes token by token: all teachers read what was answered so far, and vote for what comes next.
+"""Votes token by token: all teachers read the answers so far and vote for the next token.
 
-No list of hypotheses is needed. Every token, and the end, costs an answer, but for those that a public model
-is sure of after the same prefix: they are taken from it. An utterance whose end is not reached, because a
-check fails or the votes are used up, has no label.
+No list of hypotheses is needed. Each token, and the end, costs an answer. Tokens of which a public model
+is confident after the same prefix are taken from it. An utterance whose end is not reached, because a
+check fails or the answers are used up, has no label.
 """
 
 from __future__ import annotations
@@ -40,18 +40,16 @@ TOKEN = "token"
 
 @dataclass(frozen=True)
 class TokenPoolConfig:
-    """Whose tokens are voted on; defaults in ``conf/pate.yaml#vote_tokens``.
+    """The pool of token votes; defaults in section ``vote_tokens`` of ``conf/pate.yaml``.
 
     Args:
         role: which cuts are the pool.
         max_duration: seconds of speech that are read at a time.
         tokens_per_second: no label has more tokens.
         utterances: so many of the pool, drawn at random; 0: all.
-        public_threshold: nobody is asked about a token to which a public model gives this probability, in
-        (0, 1], or
-            more; 1 without such a model.
-        top_k: teachers vote for one of so many tokens, those that the public model finds likeliest, 2 or
-            more; 0: of all.
+        public_threshold: probability in (0, 1] from which a token of the public model is taken without a
+            vote; 1 without such a model.
+        top_k: number of the public model's likeliest tokens that are voted on, 2 or more; 0: all.
     """
 
     role: str
@@ -96,7 +94,7 @@ class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
 
 
 def chosen(cuts: CutSet, config: TokenVotesConfig) -> CutSet:
-    """The utterances that are asked about."""
+    """The utterances that are voted on."""
     from lhotse import CutSet
 
     if not config.utterances:
@@ -136,7 +134,7 @@ def release_tokens(
 
     Args:
         folder: gets ``answers-<n>.safetensors`` and the labels.
-        public: whom ``config.public_threshold`` is about; it has seen nothing private.
+        public: the model of ``config.public_threshold``, trained on public data only.
 
     Raises:
         ConfigError: tokens that make no words.
@@ -150,7 +148,7 @@ def release_tokens(
         raise DataError(
             "the public model", "the teachers' tokens", "others", "give the model that they began at"
         )
-    found: list[tuple[str, np.ndarray]] = []
+    finished: list[tuple[str, np.ndarray]] = []
     used = np.zeros(2, dtype=np.int64)  # asked, answered
     batch = 0
 
@@ -174,8 +172,8 @@ def release_tokens(
             }
             drawn = values, {"ids": [cut.id for cut in own]}
             write_answers(path, *drawn, release)
-        values, told = drawn
-        if told["ids"] != [cut.id for cut in own]:
+        values, header = drawn
+        if header["ids"] != [cut.id for cut in own]:
             raise DataError(
                 path, "answers about this batch's utterances", "others", "force the stage: a new release"
             )
@@ -187,16 +185,16 @@ def release_tokens(
     shuffle = stream(config.seed, "batches of token votes")
     for cut, text in recognized(label, cuts, share, device, shuffle):
         if text is not None and len(text) and text[-1] == 0:
-            found.append((cut.id, text[:-1]))
-    labels = [(name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in found]
-    told = about(
+            finished.append((cut.id, text[:-1]))
+    labels = [(name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in finished]
+    summary = about(
         setting, release=release, vote=TOKEN, unit=shards.unit, teachers=shards.teachers, asked=int(used[0]),
         answered=int(used[1]), utterances=(len(cuts), len(labels)),
     )  # fmt: skip
-    write_labels(folder, labels, told)
+    write_labels(folder, labels, summary)
     if release is not None:
         release.finish()
-    return told
+    return summary
 
 
 def _stepwise(
@@ -223,8 +221,8 @@ def _stepwise(
         if guide is not None:
             probs, likeliest = guide.scores()[0].softmax(dim=1).sort(dim=1, descending=True, stable=True)
             candidates = likeliest[:, : config.top_k or None]
-            sure = (probs[:, 0] >= config.public_threshold).cpu().numpy()
-            tokens[sure] = likeliest[:, 0].cpu().numpy()[sure]
+            confident = (probs[:, 0] >= config.public_threshold).cpu().numpy()
+            tokens[confident] = likeliest[:, 0].cpu().numpy()[confident]
         # As many as may still be asked, and answered.
         now = dataclasses.replace(
             left, max_queries=left.max_queries - asked, max_answers=left.max_answers - answered
@@ -232,10 +230,10 @@ def _stepwise(
         asks = np.flatnonzero(tokens == UNANSWERED)[: now.max_queries if now.max_answers > 0 else 0]
         broken = release.noise(ties, step) if release is not None else None
         counts = reading.counts(candidates)[asks]
-        found = noisy_winners(counts.ravel(), np.full(len(asks), counts.shape[1]), now, broken)
+        answers = noisy_winners(counts.ravel(), np.full(len(asks), counts.shape[1]), now, broken)
         if candidates is not None:
-            found = np.where(found < 0, UNANSWERED, candidates.cpu().numpy()[asks, found])
-        tokens[asks] = found
+            answers = np.where(answers < 0, UNANSWERED, candidates.cpu().numpy()[asks, answers])
+        tokens[asks] = answers
         texts[alive, step] = tokens
         asked, answered = asked + len(asks), answered + int((tokens[asks] != UNANSWERED).sum())
         onward = np.flatnonzero((tokens > 0) & (step < longest[alive]))

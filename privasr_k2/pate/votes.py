@@ -46,7 +46,7 @@ _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
 
 @dataclass(frozen=True)
 class VotesConfig(ShareConfig):
-    """What is voted on; defaults in ``conf/pate.yaml#votes``.
+    """Settings of votes; defaults in section ``votes`` of ``conf/pate.yaml``.
 
     Args:
         vote: ``utterance`` (for one of its hypotheses) or ``frame`` (for a token of CTC).
@@ -171,19 +171,19 @@ def cast_votes(
         cuts = CutSet.from_cuts(cut for cut in cuts if cut.id in hypotheses.words)
     share = weights * ensemble.num_teachers
     ids: list[str] = []
-    found: list[np.ndarray] = []
+    counts: list[np.ndarray] = []
     for cut, rows in recognized(_caster(ensemble, hypotheses, share, config), cuts, config, device):
         ids.append(cut.id)
-        found.append(rows)  # type: ignore[arg-type]
+        counts.append(rows)  # type: ignore[arg-type]
     return Votes(
         vote=config.vote, of=config.of, teachers=ensemble.num_teachers, unit=shards.unit,
         units=len(shards.roster), max_hyps=config.max_hyps, largest_weight=float(share.max()),
         step=1.0 if config.of == VOTES else _GRID.step,
         tokens=tuple(getattr(ensemble, "tokens", None) or ()) if config.vote == FRAME else (),
         ids=tuple(ids),
-        splits=np.cumsum([0, *(len(rows) for rows in found)]),
-        sizes=np.concatenate([np.full(len(rows), rows.shape[1]) for rows in found] or [np.zeros(0, int)]),
-        counts=np.concatenate([rows.ravel() for rows in found] or [np.zeros(0, np.int64)]),
+        splits=np.cumsum([0, *(len(rows) for rows in counts)]),
+        sizes=np.concatenate([np.full(len(rows), rows.shape[1]) for rows in counts] or [np.zeros(0, int)]),
+        counts=np.concatenate([rows.ravel() for rows in counts] or [np.zeros(0, np.int64)]),
         digests=((tuple(sorted(ids)), hypotheses.digest(ids)),) if hypotheses is not None else (),
     )  # fmt: skip
 
@@ -297,7 +297,7 @@ def _read(path: Path) -> Votes:
 
 
 def _problem(votes: Votes) -> str:
-    """What the parts of a file of votes contradict each other in; empty: nothing."""
+    """The first inconsistency of a file of votes; empty if there is none."""
     if not all(
         isinstance(name, str) for name in (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
     ):

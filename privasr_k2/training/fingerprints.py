@@ -50,15 +50,15 @@ def neutral_keys(cls: type) -> dict[str, str]:
 
 
 def counted(config: Any) -> dict[str, Any]:
-    """What of a configuration counts, as plain values."""
+    """The keys of a configuration that weights depend on, as plain values."""
     left_out = neutral_keys(type(config))
-    found = {}
+    values = {}
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if field.name not in left_out:
             nested = dataclasses.is_dataclass(value) and not isinstance(value, Choice)
-            found[field.name] = counted(value) if nested else plain(value)
-    return found
+            values[field.name] = counted(value) if nested else plain(value)
+    return values
 
 
 def hashed(batches: Iterable[Any], digest: Any) -> Iterator[Any]:

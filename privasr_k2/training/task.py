@@ -1,4 +1,4 @@
-"""What the trainer trains, and from what: protocols that a network's own module fills in, and numbers."""
+"""Interfaces of the trainer, which the modules of networks implement, and its settings."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Loss:
 
 
 class Task(Protocol):
-    """What is trained. ``generator`` draws masks and the like; None when scoring."""
+    """A loss and its figures. ``generator`` draws masks and the like; None when scoring."""
 
     def loss(self, model: nn.Module, batch: Any, generator: torch.Generator | None) -> Loss:
         """The losses of a batch, which has ``ids``, ``lengths`` (N,) and ``to(device)``."""
 
     def figures(self, means: Mapping[str, float]) -> dict[str, float]:
-        """What the log tells of dev: its loss and :attr:`Loss.extra` a label, and what follows from them."""
+        """Figures of dev for the log, from its loss and :attr:`Loss.extra` per label."""
 
 
 class Source(Protocol):

@@ -1,4 +1,4 @@
-"""One loop for every network that is trained without privacy; what it minimizes is a ``Task``."""
+"""The training loop of every network that is trained without privacy; it minimizes a ``Task``."""
 
 from __future__ import annotations
 
@@ -137,11 +137,11 @@ class _Step:
             with _seeded(seed, self.process.device) as generator, _half_precision(self.scaler.is_enabled()):
                 loss = self.task.loss(self.model, part, generator)
             check_finite(loss.sums, part.ids)
-            told = (float(loss.sums.detach().sum()), loss.count, int(part.lengths.sum()))
-            found = self.process.total(*told)
-            sums = [a + b for a, b in zip(sums, found)]
+            own = (float(loss.sums.detach().sum()), loss.count, int(part.lengths.sum()))
+            totals = self.process.total(*own)
+            sums = [a + b for a, b in zip(sums, totals)]
             # DDP averages gradients over processes: the step is that of one process with all their batches.
-            share = self.process.world_size / found[1] if len(parts) == 1 else 1.0 / len(self.batch.ids)
+            share = self.process.world_size / totals[1] if len(parts) == 1 else 1.0 / len(self.batch.ids)
             self.scaler.scale(loss.sums.sum() * share).backward()
         if len(parts) > 1:
             for parameter in self.model.parameters():
@@ -151,7 +151,7 @@ class _Step:
 
 
 def in_parts(batch: Any, run: Callable[[Sequence[Any]], T]) -> T:
-    """What ``run`` makes of a batch, or, where memory does not suffice, of its halves, quarters, ...
+    """Call ``run`` on a batch, or, where memory does not suffice, on its halves, quarters, ...
 
     Args:
         batch: has ``ids``; and ``split(parts)``, without which nothing is tried again.
@@ -186,7 +186,7 @@ def _several_processes() -> bool:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, task: Task, source: Source, process: Process) -> dict[str, float]:
-    """What the task tells of all batches."""
+    """The task's figures over all batches, without gradients."""
     model.eval()
     sums: dict[str, float] = {"loss": 0.0}
     count = 0

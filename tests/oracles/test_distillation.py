@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from privasr_k2.am.ctc import CtcTask
-from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.data.batches import needed_frames, pad_batch
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
 from privasr_k2.pate.student_data import Target, UnansweredSettings
 from tests.support.end_to_end import everything, model
+from tests.support.sequence_scores import score_hypotheses
 from tests.support.small_am import features
 
 FRAMES = 12  # three of the output

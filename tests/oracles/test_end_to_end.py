@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from privasr_k2.am.grad_samplers import register, with_replaceable_layers
-from privasr_k2.am.sequence import nbest, score_hypotheses
+from privasr_k2.am.sequence import nbest
 from tests.support.end_to_end import ENCODERS, END_TO_END, everything, model
 from tests.support.end_to_end_graph import renamed
+from tests.support.sequence_scores import score_hypotheses
 from tests.support.small_am import features
 
 

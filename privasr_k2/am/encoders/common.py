@@ -1,4 +1,4 @@
-"""What all encoders share: padding, pointwise layers, norms, dropout, subsampling.
+"""Parts that encoders share: padding, pointwise layers, norms, dropout, subsampling.
 
 Inside an encoder arrays are (N, D, T), channels before time, because oneDNN's convolutions are several times
 faster on a CPU than matrix products over (N, T, D); a linear layer is a convolution of width one.
@@ -108,7 +108,7 @@ def subsampled(frames: int, factor: int) -> int:
 
 
 class EncoderSettings:
-    """What the numbers of every encoder share; each encoder has a frozen dataclass of its own.
+    """Settings that all encoders share; each encoder has a frozen dataclass of its own.
 
     Attributes:
         subsampling: input frames for a frame behind :class:`Subsampling`.

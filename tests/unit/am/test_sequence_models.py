@@ -14,10 +14,11 @@ from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.am.encoders import make_encoder
 from privasr_k2.am.encoders.pyramid import joined
 from privasr_k2.am.losses import ctc_loss
-from privasr_k2.am.sequence import SequenceTask, next_log_probs, score_hypotheses
+from privasr_k2.am.sequence import SequenceTask
 from privasr_k2.data.batches import pad_batch
 from privasr_k2.errors import ConfigError
 from tests.support.end_to_end import ENCODERS, END_TO_END, encoder, model, spec
+from tests.support.sequence_scores import next_log_probs, score_hypotheses
 from tests.support.small_am import features
 
 ALL = (*END_TO_END, "ctc")

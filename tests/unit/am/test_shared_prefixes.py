@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.am.shared_prefixes import share_prefixes
 from tests.support.end_to_end import model
+from tests.support.sequence_scores import score_hypotheses
 from tests.support.small_am import features
 
 

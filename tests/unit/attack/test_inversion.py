@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.attack.background import read_background
 from privasr_k2.attack.inversion import cosines, invert, penalty
 from privasr_k2.attack.inversion_files import read_inversion, write_inversion
@@ -19,6 +18,7 @@ from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.graph.lang import load_lang
 from tests.support.attack_small import background, loaded, speak, write_cuts, write_lang
 from tests.support.end_to_end import END_TO_END, model
+from tests.support.sequence_scores import score_hypotheses
 from tests.support.small_am import tiny_model
 
 QUICK = ("steps=40", "restarts=2", "lr=0.1", "population=10", "queries=400")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privasr_k2.am.sequence import score_hypotheses
 from privasr_k2.attack.membership import of_model, of_models, of_teachers, unit_losses
 from privasr_k2.attack.occurrences import cuts_of
 from privasr_k2.attack.settings import MembershipConfig
@@ -17,6 +16,7 @@ from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from tests.support.attack_small import loaded, speak, write_cuts, write_lang
 from tests.support.end_to_end import model
+from tests.support.sequence_scores import score_hypotheses
 
 
 def config(*overrides: str) -> MembershipConfig:

@@ -11,12 +11,13 @@ import torch
 
 from privasr_k2.am.ctc import CtcTask
 from privasr_k2.am.losses import ctc_loss
-from privasr_k2.am.sequence import SequenceTask, nbest, score_hypotheses
+from privasr_k2.am.sequence import SequenceTask, nbest
 from privasr_k2.data.batches import Batch, pad_batch
 from privasr_k2.pate.distillation import DistillationTask, HypothesisLosses
 from privasr_k2.pate.student_data import Target, UnansweredSettings
 from privasr_k2.training.trainer import in_parts
 from tests.support.end_to_end import END_TO_END, model
+from tests.support.sequence_scores import score_hypotheses
 from tests.support.small_am import features
 
 KINDS = ("ctc", *END_TO_END)

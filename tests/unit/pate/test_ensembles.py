@@ -12,12 +12,12 @@ import torch
 from privasr_k2.am.beam_search import beam_search
 from privasr_k2.am.checkpoints import save_model
 from privasr_k2.am.kinds import new_model
-from privasr_k2.am.sequence import next_log_probs, score_hypotheses
 from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble, votes_of
 from privasr_k2.pate.loading import load_teachers, open_ensemble, open_models, teacher_folders
 from tests.support.end_to_end import spec
+from tests.support.sequence_scores import next_log_probs, score_hypotheses
 from tests.support.small_am import features
 from tests.support.small_pate import TOKENS, pool, save_teachers, teacher
 

@@ -50,8 +50,8 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     (tmp_path / "lang").mkdir()
     name = "mechanism=last_max"
     plan = ("privacy_plan", "--kind", "queries", "--out-plan", tmp_path / "plan.json", "--config",
-            section("vote_plan"), "--set",
-            name, "teachers=[15]", "agreement=[1.0]", "classes=2", "epsilon=[8]")  # fmt: skip
+            section("vote_plan"), "--set", name,
+            "teachers=[15]", "agreement=[1.0]", "classes=2", "epsilon=[8]")  # fmt: skip
     labels = ("aggregate_votes", "--in-private-votes", tmp_path / "votes", "--in-lang", tmp_path / "lang",
               "--out-dir", tmp_path / "labels", "--out-privacy", tmp_path / "privacy.json", "--ledger",
               tmp_path / "ledger.json", "--config", section("pate"), "--set", name, "data=toy/train",

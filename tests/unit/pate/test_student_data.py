@@ -169,8 +169,7 @@ def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"unlabeled_data": []}, "unlabeled_data"), ({"unlabeled_data": ["none", "none"]}, "unlabeled_data"),
-        ({"unlabeled_data": ["all"]}, "unlabeled_data"),
+        *(({"unlabeled_data": value}, "unlabeled_data") for value in ([], ["none", "none"], ["all"])),
         ({"hyps": "some"}, "hyps"), ({"labeled_weight": 0.0}, "labeled_weight"),
     ],
 )  # fmt: skip

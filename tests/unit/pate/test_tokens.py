@@ -76,7 +76,7 @@ def wanted(
     ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
 ) -> tuple[dict[str, str], int, int]:
     """Labels, how often teachers were asked, and how often not: all probabilities after each prefix anew."""
-    from privasr_k2.am.sequence import next_log_probs
+    from tests.support.sequence_scores import next_log_probs
 
     def after(model: Any, x: torch.Tensor, text: list[int]) -> torch.Tensor:
         return next_log_probs(model, x, torch.tensor([x.size(1)]), [text])[0]
