@@ -206,7 +206,8 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
 def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
     clients = {f"c{n}": {"nats": [1.0 + n, 2.0], "tokens": [2, 2]} for n in range(4)}
     figures = {"total": 3.5, "by_round": [4.0, 3.0], "clients": clients}
-    write_json(tmp_path / "run.json", {"config": {"lam": 0.6}, "release": None, "perplexity": figures})
+    config = {"lam": 0.6, "alpha": 0.5, "beta": 0.1, "kernel_bandwidth": 2.0}
+    write_json(tmp_path / "run.json", {"config": config, "release": None, "perplexity": figures})
     reading = of("run", tmp_path / "run.json")
     assert (value(reading, "ppl"), value(reading, "ppl_last_round"), value(reading, "lam")) == (3.5, 3.0, 0.6)
     low, high = ends(reading, "ppl")
