@@ -23,4 +23,4 @@ def stages(r: Recipe, o: Options) -> None:
     train_references(r, o, e)
     train_dpsgd(r, o, e, o.dpsgd_epsilons)
     decode_all(r, e, 7)
-    r.report(8, manifests=e.data.manifests, phones=o.per)
+    r.report(8, manifests=e.data.manifests, layout="pate", phones=o.per)

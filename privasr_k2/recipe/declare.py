@@ -244,11 +244,15 @@ class Recipe:
         self.systems[name] = Declared(name, self.exp, values)
         return self.systems[name]
 
-    def report(self, number: int, *, manifests: str, **values: Any) -> None:
-        """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems."""
+    def report(self, number: int, *, manifests: str, layout: str = "", **values: Any) -> None:
+        """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems.
+
+        Args:
+            layout: file of ``conf/reports/``, if it is not the recipe's own.
+        """
         paths = (path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values())
         self.report_path = self.stage(
-            number, "results", "report", config=("report", f"reports/{self.name}"),
+            number, "results", "report", config=("report", f"reports/{layout or self.name}"),
             in_systems=self.systems_file,
             in_artifacts=[*dict.fromkeys(paths)], in_manifests=manifests, out_report=f"{self.exp}/RESULTS.md",
             out_results=f"{self.exp}/results.jsonl", out_figures=f"{self.exp}/figures",

@@ -135,7 +135,7 @@ def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
 
 
 def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]:
-    """Error rate against epsilon, a panel a recipe and part, a line a method with a guarantee."""
+    """Error rate against epsilon, a panel a corpus and part, a line a method with a guarantee."""
     plots: dict[tuple[str, str], Plot] = {}
     for index, _ in indices:
         for rows in index.of_system.values():
@@ -145,7 +145,7 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
             for y in rows:
                 if y.kind != "score_test" or y.metric not in _RATES or not isinstance(y.value, float):
                     continue
-                name = f"{row.recipe}, {row.corpus}{', ' if y.part else ''}{y.part}"
+                name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
                 plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))
                 facts = (str(row.facts.get(name) or "") for name in ("model", "mechanism"))
                 line = " ".join(filter(None, (row.method, *facts)))
