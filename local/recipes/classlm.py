@@ -16,23 +16,17 @@ from privasr_k2.recipe.options import Count, Positives, from_conf, option
 class Options(SanitizedOptions):
     """Those of sanitized text, and the LMs."""
 
-    adapt_percent: Positives | None = option(
-        None, "adaptation text, % of words (default: 12 15 20; tiny: 30)"
-    )
-    original: bool | None = option(None,
-                                   "models of original text (default: unless --max-epsilon is given)")
-    mix: Literal["em", "preset"] = option("em",
-                                          "weights of mixtures: chosen on dev, or the paper's")
+    adapt_percent: Positives | None = option(None, "adaptation text, % of words (12 15 20)")
+    original: bool | None = option(None, "models of original text (unless --max-epsilon)")
+    mix: Literal["em", "preset"] = option("em", "mixtures: chosen on dev, or the paper's")
     decode: bool = option(True, "false: perplexities alone, for corpora without speech")
-    finetune_epochs: Count | None = from_conf("lm_tune.epochs",
-                                              "epochs of M4's softmax on adaptation text")
+    finetune_epochs: Count | None = from_conf("lm_tune.epochs", "epochs of M4's softmax")
 
 
 def stages(r: Recipe, o: Options) -> None:
     """Stages 0 to 6 are those of sanitized text, 9 to 15 those of class_lms."""
     am = choose_am(r, o) if o.decode else None
-    # Parts of tiny's few whole users hit few sizes.
-    default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)
+    default = (30.0,) if r.data.preset == "tiny" else (12.0, 15.0, 20.0)  # tiny has few users
     percents = default if o.adapt_percent is None else o.adapt_percent
     with_original = r.run.max_epsilon is None if o.original is None else o.original
     released = not with_original and not percents  # nothing but what is made of the sanitized text
@@ -65,8 +59,8 @@ def stages(r: Recipe, o: Options) -> None:
         smallest = min(adapted, key=lambda setting: setting.percent or 0)
         mixed = Setting("mixed", "mixed", smallest.privacy, smallest.percent)
         files = class_lms.mix_lms(c, mixed, smallest, adapted[smallest])
-        mixed_systems(c, mixed, files,
-                      ("sanitized", "mixed", smallest.name, f"direct_{smallest.percent:g}"))
+        rivals = ("sanitized", "mixed", smallest.name, f"direct_{smallest.percent:g}")
+        mixed_systems(c, mixed, files, rivals)
     class_lms.perplexities(c)
     if o.decode:
         class_lms.error_rates(c)
@@ -86,20 +80,18 @@ def plain_systems(c: Lms, settings: Iterable[Setting]) -> None:
 
 
 def adapted_systems(c: Lms, setting: Setting, direct: str) -> None:
-    """Against the same models before adaptation, and those that had the same text from the beginning."""
+    """Against the models before adaptation, and those that had the same text from the start."""
     for model, equation in (("M1", 1), ("M1", 2), ("M2", 1), ("M2", 2), ("M3", None), ("M4", None)):
         name = f"{model}_eq{equation}" if equation else model
         against = [BASE, ("sanitized", model), (direct, model)]
         against += [(setting.name, f"M1_eq{equation}")] if model == "M2" else []
         file, lists = MODELS[model].replace(model, name), BASE if model == "M4" else None
-        class_lms.add_system(
-            c, setting, name, file, model=model, against=against, lists=lists, equation=equation
-        )
+        class_lms.add_system(c, setting, name, file, model=model, against=against, lists=lists,
+                             equation=equation)
 
 
-def mixed_systems(c: Lms, setting: Setting, files: Mapping[str, str],
-                  rivals: Collection[str]) -> None:
-    """Exact mixtures against static ones, and that of all against what sees no more original text."""
+def mixed_systems(c: Lms, setting: Setting, files: Mapping, rivals: Collection) -> None:
+    """Exact mixtures against static ones; that of all against what sees no more original text."""
     static = {"M1_M2_exact": "M1_M2", "M1_M2_M3_exact": "M1_M2_M3"}
     for name, file in files.items():
         against = [BASE, (setting.name, static.get(name, ""))]

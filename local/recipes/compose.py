@@ -1,8 +1,7 @@
 """One recognizer of three papers, on disjoint parts of the users, under one ledger.
 
 train: what its users wrote or said, sanitized [turan2022]: class LM, neural LM, vocabulary.
-adapt: what its users said, recognized, trains that LM on their devices, user-level privacy
-[liu2021].
+adapt: what its users said, recognized, trains that LM on their devices [liu2021].
 test: unigrams of each user, and of all by private releases, adapt it while they speak [liu2020].
 """
 
@@ -22,9 +21,8 @@ class Options(SanitizedOptions):
     """Those of sanitized text, of federated training, and of releases of unigrams."""
 
     nnlm: NeuralLm = option("lstm", "neural LM")
-    client: Literal["zipf", "speaker"] = option("zipf",
-                                                "clients: devices by Zipf's law, or speakers")
-    devices: Count | None = from_conf("clients.devices", "devices there are")
+    client: Literal["zipf", "speaker"] = option("zipf", "devices by Zipf's law, or speakers")
+    devices: Count | None = from_conf("clients.devices", "number of devices")
     noise_multiplier: Positive = option(0.5, "noise of federated training, by the clip")
     clip: Positive = option(0.5, "largest L2 norm of a client's update")
     client_fraction: Share = option(0.05, "probability of each client in a round")
@@ -42,16 +40,15 @@ def stages(r: Recipe, o: Options) -> None:
     s = sanitize(r, o, am)
     # Words that are neither in what was released nor on public lists are unknown.
     lang = text_lang(r, s, "lang directory of released words", f"{s.data.lang}_released", [s.text],
-                         all_words=False)
+                     all_words=False)
     dev = {"in_dev": s.part("dev"), "in_lang": lang}
     class_lm = r.stage(9, "class LM of sanitized text", "train_ngram", config="class_lm",
-                       in_text=s.text,
-                       in_public_lists=s.public_lists, **dev, out_class_lm=f"{r.exp}/lm/classes")
+                       in_text=s.text, in_public_lists=s.public_lists, **dev,
+                       out_class_lm=f"{r.exp}/lm/classes")
     lms = {"classes": class_lm}
     lms["pretrained"] = train_lm(
         r, 9, f"neural LM of sanitized text, {o.nnlm}", o.nnlm, f"{r.exp}/lm/pretrained",
-        in_text=s.text,
-        **dev, set={"epochs": o.lm_epochs},
+        in_text=s.text, **dev, set={"epochs": o.lm_epochs},
     )
     imported = "imported" if o.am_model else "trained on train"
     one_pass = r.system("first_pass", label="class LM of sanitized text", method="classlm",
@@ -69,8 +66,8 @@ def stages(r: Recipe, o: Options) -> None:
     lms["federated"], federated_privacy = train_federated(r, o, lms["pretrained"])
 
     pretrained = r.system("pretrained", label="with a neural LM of sanitized text",
-                          method="classlm",
-                          protects="names in text of train", compare_with=[one_pass])
+                          method="classlm", protects="names in text of train",
+                          compare_with=[one_pass])
     federated = r.system("federated", label="trained on devices", method="fedlm",
                          protects="clients of adapt",
                          compare_with=[pretrained, one_pass])
@@ -84,8 +81,7 @@ def stages(r: Recipe, o: Options) -> None:
 
     decode(r, 13, "test in one pass", first, "test", f"{first.exp}/decode_test", tuned=True)
     score(r, 13, "score first_pass", hyps=f"{first.exp}/decode_test", weights=first.weights,
-          first=first,
-          out=one_pass.path("score_test"))
+          first=first, out=one_pass.path("score_test"))
     lists = f"{r.exp}/nbest_ROLE"
     scores = {
         name: score_roles(r, 13, f"by {name}", lists, lm, name,

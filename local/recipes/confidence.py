@@ -1,4 +1,4 @@
-"""Word confidences of recognizers of which there is only the output: trained, calibrated, evaluated."""
+"""Word confidences from other recognizers' output: trained, calibrated, evaluated."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Options:
 
 
 def stages(r: Recipe, o: Options) -> None:
-    """The recognizer's own confidences, as they are and calibrated, are the baselines of the network."""
+    """Baselines of the network: the recognizer's own confidences, plain and calibrated."""
     if r.corpus.name != "earnings21":
         r.refuse("recipe confidence", "recognizers' output: earnings21", r.corpus.name,
                  "run recipe rescore")

@@ -28,7 +28,7 @@ class Options(text.ClientOptions):
         None, "share of the clients in a round (default: conf/fedlm.yaml#overrides.fedlm)")
     client_lr: Finite | None = from_conf("fedlm.client.lr", "learning rate of clients")
     server_lr: Finite | None = from_conf("fedlm.server.lr", "learning rate of the server")
-    tune: bool = option(False, "choose learning rates on clients of dev (conf/fedlm.yaml#fedlm_tune)")
+    tune: bool = option(False, "choose learning rates on clients of dev (section fedlm_tune)")
     noises: tuple[Finite, ...] = option(
         (0.2, 0.5, 1.5), "noise multipliers of private training; '': none")
     private_confidence_use: tuple[fl.ConfidenceUse, ...] = option(

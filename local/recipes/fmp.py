@@ -32,7 +32,7 @@ class Options(AmOptions):
         ("utterance", "user"), "what releases protect; the last one is audited")
     background: Path | None = path_option("text of the unigrams u (default: that of the LM)")
     nnlm_text: Path | None = path_option("text of the neural LM, a normalized sentence a line")
-    lm_epochs: Count | None = option(None, "passes over it (default: conf/common.yaml#lm_transformer)")
+    lm_epochs: Count | None = option(None, "passes over it (default: section lm_transformer)")
 
 
 def stages(r: Recipe, o: Options) -> None:

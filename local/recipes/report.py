@@ -1,4 +1,4 @@
-"""One page of the results of every recipe of a corpus: exp/report.html, which needs no other file."""
+"""One page of the results of every recipe of a corpus: exp/report.html."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Second pass: N-best lists and lattices of recipe ctc's first pass, rescored with n-gram and neural LMs."""
+"""Second pass: N-best lists and lattices of ctc's first pass, rescored with several LMs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +27,8 @@ class Options(AmOptions):
 
     lms: tuple[NeuralLm, ...] = option(("lstm", "transformer"), "neural LMs")
     nnlm_text: Path | None = path_option("normalized text for neural LMs alone, a sentence a line")
-    lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
-    finetune_epochs: Annotated[int, Ge(0)] = option(0,
-                                                    "epochs on the transcripts of train after that")
+    lm_epochs: Count | None = option(None, "epochs of neural LMs (default: section lm_KIND)")
+    finetune_epochs: Annotated[int, Ge(0)] = option(0, "further epochs on transcripts of train")
     confidence: bool = option(True, "confidences of the first pass's words, learned on dev")
 
 
@@ -44,9 +43,8 @@ def stages(r: Recipe, o: Options) -> None:
     for kind in o.lms:
         for role in ("dev", "test"):
             r.stage(11, f"lattices of {role} by {kind}", "rescore_lattices", jobs=r.run.nj,
-                    device=True,
-                    config="rescore_lattices", in_lattices=f"{r.exp}/lattices_{role}",
-                    in_lm=lms[kind],
+                    device=True, config="rescore_lattices", in_lm=lms[kind],
+                    in_lattices=f"{r.exp}/lattices_{role}",
                     out_nbest=f"{r.exp}/lattice_{kind}/nbest_{role}/JOB.jsonl",
                     set={"name": kind})
     scores = {
@@ -64,8 +62,8 @@ def stages(r: Recipe, o: Options) -> None:
     roles, manifests = ("dev", "test"), first.data.manifests
     systems = [r.system("first_pass", label="first pass", method="first_pass")]
     for name, label, nbest, paths in (
-        *((name, f"{name}, N-best lists", f"{r.exp}/nbest_ROLE", [path]) for name,
-          path in scores.items()),
+        *((name, f"{name}, N-best lists", f"{r.exp}/nbest_ROLE", [path])
+          for name, path in scores.items()),
         ("all", "all LMs, N-best lists", f"{r.exp}/nbest_ROLE", list(scores.values())),
         *((f"lattice_{name}", f"{name}, lattices", f"{r.exp}/lattice_{name}/nbest_ROLE", [path])
           for name, path in lattice_scores.items()),
@@ -80,11 +78,10 @@ def stages(r: Recipe, o: Options) -> None:
         select_best(r, 13, f"oracle of {role}", lists, manifests, out)
     for role in roles:
         for system in systems:
-            folder, weights = (first.exp,
-                               first.weights) if system is systems[0] else (system.folder, None)
-            score(r, 14, f"score {system.name}, {role}", hyps=f"{folder}/decode_{role}",
-                  weights=weights,
-                  role=role, first=first, out=system.path(f"score_{role}"))
+            is_first = system is systems[0]
+            score(r, 14, f"score {system.name}, {role}", role=role, first=first,
+                  hyps=f"{first.exp if is_first else system.folder}/decode_{role}",
+                  weights=first.weights if is_first else None, out=system.path(f"score_{role}"))
     if o.confidence:
         posterior_confidences(r, first, list(scores.values()))
     r.report(18, manifests=manifests)
@@ -94,8 +91,7 @@ def train_neural_lm(r: Recipe, o: Options, first: FirstPass, kind: str) -> str:
     """Stage 10: trained on text, then maybe on the transcripts of train."""
     common = {"in_manifests": first.data.manifests, "in_lang": first.data.lang}
     lm = train_lm(r, 10, f"neural LM, {kind}", kind, f"{r.exp}/lm/{kind}", **common,
-                  raw_text=o.nnlm_text,
-                  set={"epochs": o.lm_epochs})
+                  raw_text=o.nnlm_text, set={"epochs": o.lm_epochs})
     if o.finetune_epochs == 0:
         return lm
     return train_lm(r, 10, f"neural LM, {kind}, on the transcripts", kind, f"{lm}_tuned", **common,

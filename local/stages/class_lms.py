@@ -1,4 +1,4 @@
-"""Stages 7 to 15 of classlm: the four models of turan2022, their adaptation, mixtures, and error rates."""
+"""Stages 7 to 15 of classlm: the four models of turan2022, adaptation, mixtures, error rates."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,7 +81,7 @@ def adaptation_text(r: Recipe, s: Sanitized, percent: float) -> tuple[str, str]:
 
 
 def train_four(c: Lms, setting: Setting, texts: Sequence[str]) -> None:
-    """Stage 9: word n-gram (M1), class n-gram (M2), LSTM (M4), and n-grams that approximate it (M3)."""
+    """Stage 9: word n-gram (M1), class n-gram (M2), LSTM (M4), n-grams that approximate it (M3)."""
     r, s, out, dev = c.r, c.s, c.folder(setting), c.s.part("dev")
     r.stage(9, f"M1, word n-gram, {setting.name}", "train_ngram", config="lm_ngram", in_text=texts,
             in_manifests=s.texts, in_lang=c.lang, out_lm=f"{out}/M1.arpa.gz")
@@ -106,7 +106,7 @@ def adapt_ngram(
     c: Lms, setting: Setting, model: Literal["M1", "M2"], text: str,
     equation: Literal["1", "2", "null"]
 ) -> str:
-    """Stage 10: an n-gram LM of sanitized text, adapted by equation 1 or 2; null: the better one on dev."""
+    """Stage 10: an n-gram LM of sanitized text, adapted by eq. 1 or 2; null: the better on dev."""
     name = model if equation == "null" else f"{model}_eq{equation}"
     choice = f"{c.folder(setting)}/{name}_choice.json"
     c.r.about(f"{setting.name}/lm/{name}", f"adaptation of {name}, {setting.name}").add("weights",
@@ -200,7 +200,7 @@ def perplexities(c: Lms) -> None:
 
 
 def error_rates(c: Lms) -> None:
-    """Stages 13 to 15: one pass with graphs of n-gram LMs; a second one with other LMs on N-best lists."""
+    """Stages 13 to 15: one pass with n-gram LMs; a second pass with others on N-best lists."""
     r, data = c.r, replace(c.s.data, manifests=c.s.scored, lang=c.lang)
     first: dict[str, FirstPass] = {}
     one_pass = [system for system in c.systems.values() if system.lists is None]

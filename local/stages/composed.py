@@ -8,7 +8,7 @@ from privasr_k2.recipe.declare import Declared, Recipe
 
 
 def train_federated(r: Recipe, o: Any, init: str) -> tuple[str, str]:
-    """Stages 11 and 12: the LM ``init``, trained on recognized text of adapt, and its guarantee [liu2021]."""
+    """Stages 11 and 12: the LM ``init`` trained on recognized text of adapt [liu2021]."""
     clients = r.stage(
         11, "clients and what was recognized", "make_clients", config="clients",
         in_nbest=f"{r.exp}/nbest_adapt", out_clients=f"{r.exp}/clients.jsonl.gz",

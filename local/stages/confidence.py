@@ -1,4 +1,4 @@
-"""Word confidences: a classifier that learns which recognized words are correct, and its evaluation."""
+"""Word confidences: a classifier of correct and wrong words, and its evaluation."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stages 0 to 6 of classlm and compose: data, tagged text in parts, acoustic model, sanitized text."""
+"""Stages 0 to 6 of classlm and compose: data, tagged text, acoustic model, sanitized text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SanitizedOptions(AmOptions):
     taggers: Taggers = option("", "who finds names (default: the corpus's annotation)")
     gold: bool = option(False, "all names are annotated: taggers are measured by that")
     public_text: Path | None = path_option("annotated public text (CoNLL): its names are the lists")
-    public_names: Path | None = path_option("public lists of names: per.txt org.txt loc.txt misc.txt")
+    public_names: Path | None = path_option("folder of public lists: per.txt org.txt loc.txt misc.txt")
     lm_epochs: Count | None = option(None, "epochs of neural LMs (default: conf/lm_*.yaml)")
 
 
@@ -109,7 +109,7 @@ def sanitize(r: Recipe, o: SanitizedOptions, am: Am | None,
 
 
 def public_lists(r: Recipe, o: SanitizedOptions) -> str:
-    """Stage 0: public lists of names, made from annotated public text unless they come with the corpus."""
+    """Stage 0: public lists of names, from annotated public text or from the corpus."""
     if o.public_names is not None:
         return str(o.public_names)
     if o.public_text is None:
@@ -154,7 +154,7 @@ def tagged_parts(
 
     if o.taggers:
         known: dict[str, str | None] = {}
-        if "gazetteer" in o.taggers:  # it knows the lists, and cased text tells names from other words
+        if "gazetteer" in o.taggers:  # cased text tells names from other words
             cased = "data/public/tagged.jsonl.gz" if lists == "data/public/lists" else None
             known = {"in_public_lists": lists, "in_public_cased": cased}
         for folder in folders:
@@ -180,7 +180,7 @@ def tagged_parts(
 def text_lang(
     r: Recipe, s: Sanitized, title: str, lang: str, texts: Sequence[str], *, all_words: bool
 ) -> str:
-    """Stage 8: the lang directory of these texts and the public lists; ``all_words``: of the corpus, too."""
+    """Stage 8: the lang directory of texts and public lists; ``all_words``: of the corpus, too."""
     return prepare_lang(r, 8, title, lang, in_manifests=s.texts, in_further_text=texts,
                         in_public_lists=s.public_lists, **s.tokens,
                         set={"corpus_words": all_words})

@@ -65,7 +65,7 @@ def select_best(
     scores: Sequence[str] = (),
     weights: str = "",
 ) -> str:
-    """The best hypothesis of each list by weighted scores; without scores the one with fewest errors."""
+    """The best hypothesis of each list by weighted scores, or, without scores, by errors."""
     r.stage(number, title, "select_nbest", in_nbest=nbest, in_scores=scores,
             in_manifests=manifests,
             in_weights=weights, out_hyps=f"{out}/1.jsonl")
