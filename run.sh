@@ -7,4 +7,4 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 . "$root/path.sh"
 . "$root/local/cmd.sh"
 export PRIVASR_DEFAULT_CMD=$default_cmd PRIVASR_TRAIN_CMD=$train_cmd PRIVASR_DECODE_CMD=$decode_cmd
-exec python -m privasr_k2.recipe.run "$@"
+exec python3 -m privasr_k2.recipe.run "$@"

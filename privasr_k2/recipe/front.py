@@ -8,7 +8,7 @@ import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -114,7 +114,7 @@ def declare(
     module = _load_recipe(file, root)
     own = _own_options(corpus)
     classes = [module.Options, own, DataOptions, RunOptions]
-    known = {f.name for cls in classes for f in dataclasses.fields(cls)}
+    known = _names(classes)
     parsed = options.parse(
         classes, words, defaults=corpus.defaults(name, known),
         renamed={old: new for old, new in RENAMED.items() if old.replace("-", "_") not in known},
@@ -144,6 +144,34 @@ def declare(
         corpus=corpus,
         unused_layers=tuple(layers.unknown(root, corpus.conf, recipe.data.preset, {corpus.conf_name})),
     )
+
+
+def words_for(corpus: Corpus, words: Sequence[str], root: Path) -> dict[str, list[str]]:
+    """What each recipe of a corpus is given of the options for all of them: those that it has.
+
+    Raises:
+        ConfigError: an option that none of them has.
+    """
+    has = {
+        name: _names([_load_recipe(root / f"local/recipes/{name}.py", root).Options, _own_options(corpus)])
+        | _names([DataOptions, RunOptions])
+        for name in corpus.recipes
+    }
+    given: dict[str, list[str]] = {name: [] for name in corpus.recipes}
+    owners = [*corpus.recipes]
+    for word in words:
+        if word.startswith("--"):
+            option = word[2:].partition("=")[0].replace("-", "_")
+            owners = [name for name in corpus.recipes if option in has[name]]
+            if not owners:  # the first recipe's parser says what is meant
+                owners = [corpus.recipes[0]]
+        for name in owners:
+            given[name].append(word)
+    return given
+
+
+def _names(classes: Iterable[type]) -> set[str]:
+    return {f.name for cls in classes for f in dataclasses.fields(cls)}
 
 
 def _recipe_file(corpus: Corpus, word: str, root: Path, caller: Path) -> Path:

@@ -18,12 +18,11 @@ from pathlib import Path
 from types import FrameType
 
 from privasr_k2.errors import ConfigError, PrivasrError
-from privasr_k2.fileio import write_text
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
 from privasr_k2.recipe.freshness import Options
-from privasr_k2.recipe.front import Declaration, declare, load_file, overview
+from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
 from privasr_k2.recipe.launch import die_with_parent
 from privasr_k2.recipe.runner import Runner
 from privasr_k2.recipe.settings import check_keys, without_effect
@@ -96,7 +95,7 @@ def run_one(declared: Declaration, root: Path) -> None:
         make()[1].show()
         return
     state_dir.mkdir(exist_ok=True)
-    write_text(state_dir / ".gitignore", "*\n")
+    (state_dir / ".gitignore").write_text("*\n")
     with lock.hold(state_dir, wait=chosen.wait, say=lambda text: print(text, flush=True)) as held:
         remove_temporaries(state_dir / "hashes.json")
         if declared.systems_file:
@@ -131,16 +130,16 @@ def _enter(declared: Declaration) -> None:
                 "give another folder with --work-dir; if the corpus has moved, remove .corpus there",
             )  # fmt: skip
         if not declared.run.dry_run:
-            write_text(marker, f"{source}\n")
+            marker.write_text(f"{source}\n")
 
 
 def _all_recipes(corpus: str, words: Sequence[str], root: Path, caller: Path) -> int:
     """Run the recipes of a corpus one after the other; the next one runs although one has failed."""
     summary, failed = [], False
-    for recipe in find_corpus(corpus, root, caller).recipes:
+    for recipe, own in words_for(find_corpus(corpus, root, caller), words, root).items():
         print(f"=== {corpus} {recipe}", flush=True)
         started = time.monotonic()
-        argv = [sys.executable, "-m", "privasr_k2.recipe.run", corpus, recipe, *words]
+        argv = [sys.executable, "-m", "privasr_k2.recipe.run", corpus, recipe, *own]
         code = subprocess.run(argv, cwd=caller).returncode
         if code >= 128 or code < 0:
             return code if code > 0 else 128 - code

@@ -191,7 +191,7 @@ class TestWiring:
 
     def test_unknown_verb(self, tree: Tree, dry_run: str) -> None:
         tree.stage(0, "verb", "scores", "--in-x", "copy", "--out-y", "exp/y")
-        self.refused(tree, dry_run, "scores", "did you mean score?")
+        self.refused(tree, dry_run, "scores", "did you mean lm_scores?")
 
 
 def test_dry_run_says_what_would_run_and_runs_nothing(chained: Tree) -> None:

@@ -74,7 +74,8 @@ def test_force_other_configuration_and_a_deleted_exp_are_further_releases(tmp_pa
     forced = sums(tree)
     assert len(entries(tree)) == 2 and drawn_anew(first, forced)
     tree.stages[2][-2] = "rate=0.25"
-    tree.run()
+    assert "--force true" in tree.run(code=2) and sums(tree) == forced and len(entries(tree)) == 2
+    tree.run("--force", "true")
     changed = sums(tree)
     assert len(entries(tree)) == 3 and drawn_anew(forced, changed)
     subprocess.run(["rm", "-r", tree.path / "exp"], check=True)
@@ -92,7 +93,7 @@ def test_the_budget_stops_a_stage_and_loses_nothing(tmp_path: Path) -> None:
     before = sums(tree)
     tree.stages[2][-2] = "rate=0.6"
     tree.stages[2] += ["--max-epsilon", "4"]
-    text = tree.run(code=2)
+    text = tree.run("--force", "true", code=2)
     assert "the budget of toy/train" in text and "--max-epsilon" in text
     assert sums(tree) == before and len(entries(tree)) == 1
 
