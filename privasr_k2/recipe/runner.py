@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import sys
 import time
@@ -109,6 +110,10 @@ class Runner:
             writes = [path for task in stage.tasks for path in task.outputs]
             self._say(f"    reads  {' '.join(reads) or '-'}")
             self._say(f"    writes {' '.join(writes)}")
+            alone = launch.argv_of(stage.tasks[0].argv, stage.launcher)
+            self._say(
+                f"    command {shlex.join(('python3', *alone[1:]) if alone[0] == sys.executable else alone)}"
+            )
             before = [
                 w for w in {w.index: w for _, w in self._wiring.needs(stage)}.values() if w.index in would_run
             ]

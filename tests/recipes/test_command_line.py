@@ -358,3 +358,14 @@ def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
     assert len(Ledger(work / "privacy/ledger.json").entries()) == 1
     run(root, "little", "private", "--force", "true")
     assert len(Ledger(work / "privacy/ledger.json").entries()) == 2
+
+
+def test_a_dry_run_prints_commands_that_run_alone(root: Path) -> None:
+    text = run(root, "little", "ctc", "--dry-run", "true")
+    commands = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("    command ")]
+    assert len(commands) == 2
+    work = root / "egs/little"
+    for command in commands:
+        subprocess.run(["bash", "-c", command], cwd=work, check=True)
+    alone = data(root), report(root)
+    assert run(root, "little", "ctc", "--force", "true") and (data(root), report(root)) == alone
