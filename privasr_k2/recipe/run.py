@@ -109,6 +109,8 @@ def run_one(declared: Declaration, root: Path) -> None:
     # A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
     if chosen.show_report and declared.report and chosen.stop_stage >= stages[-1].number:
         print(f"\n{(work_dir / declared.report).read_text(encoding='utf-8')}")
+        name = declared.corpus.name
+        print(f"page of all results: {work_dir}/exp/report.html, made by ./run.sh {name} report")
         print(f"these results: {work_dir / declared.report}")
 
 
