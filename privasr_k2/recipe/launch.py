@@ -23,7 +23,7 @@ from typing import TypeAlias
 from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import remove_tree, write_text
 from privasr_k2.recipe import progress
-from privasr_k2.recipe.warm import WarmProcess, WarmServer, tie
+from privasr_k2.recipe.warm import WarmProcess, WarmServer, is_exact, tie
 from privasr_k2.recipe.warm import die_with_parent as die_with_parent
 
 _VERBS = "privasr_k2.bin."
@@ -162,7 +162,7 @@ class Pool:
             **os.environ,
         }
         own = {} if command.progress is None else {progress.VARIABLE: str(command.progress)}
-        if _is_verb(command.argv):
+        if _is_verb(command.argv) and is_exact():
             if threads not in self._servers:
                 self._servers[threads] = WarmServer(environment, self._work_dir, self._lock)
             _, _, module, *arguments = command.argv

@@ -162,6 +162,7 @@ def test_children_of_one_server_draw_their_own_noise(server: warm.WarmServer, tm
         assert len({str(values[name]) for _, values in drawn}) == 3, name
 
 
+@pytest.mark.skipif(not warm.is_exact(), reason="stages start cold with torch 2")
 def test_threads_autograd_and_processes_of_a_warm_child(
     server: warm.WarmServer, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -212,6 +213,7 @@ def test_a_module_that_cannot_be_imported_stops_nothing(server: warm.WarmServer,
     assert code == 1 and "No module named no_such_verb" in text
 
 
+@pytest.mark.skipif(not warm.is_exact(), reason="stages start cold with torch 2")
 def test_a_training_gives_the_same_bytes_warm_and_alone(folder: Path, environment: dict[str, str]) -> None:
     def command(name: str) -> launch.Command:
         words = [*map(str, flags(folder, name)), "--set", *SMALL, "positions=40"]
@@ -248,6 +250,7 @@ def test_signals_reach_the_child_and_its_children(server: warm.WarmServer, tmp_p
     assert not status.exists() or "Z (zombie)" in status.read_text()
 
 
+@pytest.mark.skipif(not warm.is_exact(), reason="stages start cold with torch 2")
 def test_a_verb_is_started_anew_where_the_server_has_died(tmp_path: Path, repo_root: Path) -> None:
     command = launch.Command(1, launch.argv_of(["wer", "--help"]), tmp_path / "log")
     with launch.Pool(at_once=1, work_dir=tmp_path) as pool:
