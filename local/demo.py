@@ -1,10 +1,8 @@
-"""``./run.sh`` alone: seven recipes on the synthetic corpora in the preset demo, and one page of
-results.
+"""``./run.sh`` alone: seven recipes on the synthetic corpora in the preset demo, and one page.
 
 Two chains run side by side, with half of the cores each: mini (ctc, rescore, classlm, fmp, fedlm)
-and
-mini_pate (dpsgd, pate). Work goes to egs/demo/ (or --work-dir), the page to egs/mini/exp (or
-there).
+and mini_pate (dpsgd, pate). Work goes to egs/demo/, the page to egs/mini/exp; with --work-dir both
+go there.
 """
 
 import os
@@ -23,19 +21,17 @@ from privasr_k2.recipe.options import Count, option, path_option
 CHAINS: dict[str, list[tuple[str, list[str]]]] = {
     "mini_pate": [
         ("dpsgd", []),
-        ("pate",
-         ["--teachers", "40", "--vote", "utterance", "--self-trained", "false", "--unlabeled-data",
-          "none",
-                  "--dpsgd-epsilons", "8 inf", "--words", "play turn"]),
+        ("pate", ["--teachers", "40", "--vote", "utterance", "--self-trained", "false",
+                  "--unlabeled-data", "none", "--dpsgd-epsilons", "8 inf",
+                  "--words", "play turn"]),
     ],
     "mini": [
         ("ctc", []),
         ("rescore", []),
         ("classlm", ["--adapt-percent", "15"]),
         ("fmp", ["--rounds", "1 2 5", "--epsilons", "1"]),
-        ("fedlm",
-         ["--nnlm", "lstm", "--confidence-use", "all token", "--private-confidence-use", "all",
-                   "--noises", "0.5", "--scratch", "false"]),
+        ("fedlm", ["--nnlm", "lstm", "--confidence-use", "all token",
+                   "--private-confidence-use", "all", "--noises", "0.5", "--scratch", "false"]),
     ],
 }
 

@@ -89,13 +89,6 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", nargs="*", action="extend", default=[], metavar="K=V", help=values)
 
 
-def add_release(parser: argparse.ArgumentParser) -> None:
-    """``--out-privacy --ledger --max-epsilon`` of verbs that release what they compute from private data."""
-    parser.add_argument("--out-privacy", type=Path, metavar="FILE", help="privacy.json; required with noise")
-    parser.add_argument("--ledger", type=Path, metavar="FILE", help="ledger; required with noise")
-    parser.add_argument("--max-epsilon", type=float, metavar="X", help="refuse to spend more")
-
-
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number above 0 expected, found {text!r}")
