@@ -35,9 +35,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         make_inputs(work, args.files)
-        plan = work / "plan"
-        plan.write_bytes(declarations(args.stages, args.jobs))
-        command = [sys.executable, "-m", "privasr_k2.recipe.run", "--plan", str(plan), "--root", str(ROOT)]
+        recipe = work / "recipe.py"
+        recipe.write_text(declarations(args.stages, args.jobs))
+        command = [sys.executable, "-m", "privasr_k2.recipe.run", "mini", str(recipe)]
+        command += ["--work-dir", str(work)]
         print(f"{args.files} files, {args.stages} stages, an array of {args.jobs} jobs")
         print(f"first run            {seconds(command, work, 1):8.2f} s")
         time.sleep(1.5)
@@ -69,13 +70,24 @@ def make_inputs(work: Path, count: int) -> None:
     verb.chmod(0o755)
 
 
-def declarations(stages: int, jobs: int) -> bytes:
-    """The records that local/stage.sh would write."""
+RECIPE = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Options:
+    pass
+
+def stages(r, o):
+    r.records += {records!r}
+"""
+
+
+def declarations(stages: int, jobs: int) -> str:
+    """A recipe of one file that declares the stages."""
     lines = ["0 first ./verb --in-corpus corpus --out-x exp/0"]
     lines += [f"{n} chain ./verb --in-x exp/{n - 1} --out-x exp/{n}" for n in range(1, stages)]
     lines += [f"{stages} array JOB=1:{jobs} ./verb --in-x exp/0 --out-x exp/array/JOB"]
-    words = [word for line in lines for word in (str(len(line.split())), *line.split())]
-    return "".join(word + "\0" for word in words).encode()
+    return RECIPE.format(records=[line.split() for line in lines])
 
 
 def makefile(stages: int, jobs: int) -> str:

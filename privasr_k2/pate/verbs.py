@@ -47,7 +47,7 @@ def begin_release(
     """The release that a configuration claims, entered in the ledger; None without noise.
 
     Args:
-        args: with the flags of :func:`privasr_k2.bin.cli.add_release`.
+        args: with ``out_privacy``, ``ledger`` and ``max_epsilon``.
         who: keywords of :func:`privasr_k2.pate.releases.spending_of`.
         inputs: files and folders that the release depends on.
     """
