@@ -1,8 +1,9 @@
-"""A training step of each encoder beside slower twins: ``. ./path.sh; python benchmarks/am_train.py``.
+"""A training step of each encoder beside slower twins: ``. ./path.sh; python
+benchmarks/am_train.py``.
 
-Prints seconds of speech trained in a second, and by how much the first step raises the memory of a process of
-its own. The TDNN's twin computes the same sums as matrix products over (N, T, D), the plain way; the BLSTM's
-is torch's bidirectional LSTM over packed sequences.
+Prints seconds of speech trained in a second, and by how much the first step raises the memory of a
+process of its own. The TDNN's twin computes the same sums as matrix products over (N, T, D), the
+plain way; the BLSTM's is torch's bidirectional LSTM over packed sequences.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from privasr_k2.am.losses import ctc_loss
 
 FEATURES, TOKENS, LABELS = 80, 40, 40
 CONFIG = dict(
-    tdnn=TdnnConfig(dim=320, kernel=5, dilations=[1, 1, 2, 2, 3, 3, 4, 4], subsampling=3, dropout=0.1),
+    tdnn=TdnnConfig(
+        dim=320, kernel=5, dilations=[1, 1, 2, 2, 3, 3, 4, 4], subsampling=3, dropout=0.1
+    ),
     blstm=BlstmConfig(dim=320, layers=3, subsampling=3, dropout=0.1, chunk=0, right_context=0),
     conformer=ConformerConfig(
         dim=144, layers=6, heads=4, feedforward=576, kernel=15, subsampling=3, dropout=0.1
@@ -44,7 +47,9 @@ class PlainConv(nn.Module):
         x = nn.functional.pad(x, (pad, pad)).transpose(1, 2)
         frames = x.size(1) - step * (kernel - 1)
         seen = torch.cat([x[:, step * k : step * k + frames] for k in range(kernel)], dim=2)
-        return (seen @ self.conv.weight.permute(2, 1, 0).flatten(0, 1) + self.conv.bias).transpose(1, 2)
+        return (seen @ self.conv.weight.permute(2, 1, 0).flatten(0, 1) + self.conv.bias).transpose(
+            1, 2
+        )
 
 
 class PackedLayer(nn.Module):
@@ -57,8 +62,12 @@ class PackedLayer(nn.Module):
             getattr(self.lstm, name).data.copy_(value)
             getattr(self.lstm, f"{name}_reverse").data.copy_(getattr(ours.back, name))
 
-    def forward(self, x: Tensor, lengths: Tensor, state: object, main: int) -> tuple[Tensor, object]:
-        packed = nn.utils.rnn.pack_padded_sequence(x.permute(2, 0, 1), lengths, enforce_sorted=False)
+    def forward(
+        self, x: Tensor, lengths: Tensor, state: object, main: int
+    ) -> tuple[Tensor, object]:
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x.permute(2, 0, 1), lengths, enforce_sorted=False
+        )
         y, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])
         return y.permute(1, 2, 0), state
 
@@ -66,7 +75,9 @@ class PackedLayer(nn.Module):
 def make_model(kind: str) -> CtcModel:
     """A model of known random weights, without dropout."""
     torch.manual_seed(1)
-    return CtcModel(CtcSpec("ctc", FEATURES, TOKENS, True, EncoderConfig(kind, CONFIG[kind]))).eval()
+    return CtcModel(
+        CtcSpec("ctc", FEATURES, TOKENS, True, EncoderConfig(kind, CONFIG[kind]))
+    ).eval()
 
 
 def with_twin(model: CtcModel) -> CtcModel:
@@ -100,14 +111,20 @@ def steps_of(kind: str, twin: bool, utterances: int, frames: int) -> Callable[[]
 
 def main() -> None:
     """Print speeds, memory and ratios."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, value in {"utterances": 12, "frames": 500, "repeats": 5}.items():
         made.add_argument(f"--{name}", type=int, default=value)
     add_rows_flag(made)
     args = made.parse_args()
     num, frames, repeats = args.utterances, args.frames, args.repeats
     speech = num * frames / 100
-    for kind, twin in (("tdnn", "matrix products"), ("blstm", "packed sequences"), ("conformer", None)):
+    for kind, twin in (
+        ("tdnn", "matrix products"),
+        ("blstm", "packed sequences"),
+        ("conformer", None),
+    ):
         ours = steps_of(kind, False, num, frames)
         loss = ours()
         seconds = best_seconds(ours, repeats)

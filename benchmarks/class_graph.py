@@ -3,10 +3,11 @@
     . ./path.sh; python benchmarks/class_graph.py --in-lang data/lang_phone_names \\
         --in-lm exp/classlm_text/sanitized/lm/M2 --in-names contacts/
 
-``--in-lang`` and ``--in-lm`` as recipe classlm makes them, ``--in-names`` lists for ``replace_names``.
-Processor seconds (user and system, children included) and GB, whole verbs with reading and writing. Then, in
-one process, epsilon removal and composition of the same LG by arrays and by k2, a few times in turn, and the
-best paths of sentences of random words in both graphs, which must agree, or nothing is printed.
+``--in-lang`` and ``--in-lm`` as recipe classlm makes them, ``--in-names`` lists for
+``replace_names``. Processor seconds (user and system, children included) and GB, whole verbs with
+reading and writing. Then, in one process, epsilon removal and composition of the same LG by arrays
+and by k2, a few times in turn, and the best paths of sentences of random words in both graphs,
+which must agree, or nothing is printed.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def by_k2(LG: Fst, num_tokens: int, topology: str) -> k2.Fsa:
     order = np.argsort(sources, kind="stable")
     arcs = np.stack([column[order].astype(np.int32) for column in columns], axis=1)
     words = np.concatenate([LG.olabels, ends])[order].astype(np.int32)
-    fsa = k2.connect(k2.remove_epsilon(k2.Fsa(torch.from_numpy(arcs), aux_labels=torch.from_numpy(words))))
+    fsa = k2.connect(
+        k2.remove_epsilon(k2.Fsa(torch.from_numpy(arcs), aux_labels=torch.from_numpy(words)))
+    )
     if isinstance(fsa.aux_labels, k2.RaggedTensor):
         fsa.aux_labels = fsa.aux_labels.remove_values_eq(0)
     H = k2.ctc_topo(num_tokens - 1, modified=topology == "modified")
@@ -97,7 +100,9 @@ def best_scores(graph: k2.Fsa, lang: Lang) -> np.ndarray:
     return np.array(found)
 
 
-def timed(function: Callable[[Fst, int, str], T], LG: Fst, lang: Lang, topology: str) -> tuple[float, T]:
+def timed(
+    function: Callable[[Fst, int, str], T], LG: Fst, lang: Lang, topology: str
+) -> tuple[float, T]:
     """Processor seconds, and what the function gives."""
     started = time.process_time()
     found = function(LG, lang.num_tokens, topology)
@@ -106,7 +111,9 @@ def timed(function: Callable[[Fst, int, str], T], LG: Fst, lang: Lang, topology:
 
 def main() -> None:
     """Measure and print JSON."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--in-lang", type=Path, required=True)
     made.add_argument("--in-lm", type=Path, required=True, help="a class LM")
     made.add_argument("--in-names", type=Path, required=True, help="lists: per.txt, ...")
@@ -143,7 +150,9 @@ def main() -> None:
     import k2
     import torch
 
-    columns = np.stack([ours.sources, ours.targets, ours.labels, ours.scores.view(np.int32)], axis=1)
+    columns = np.stack(
+        [ours.sources, ours.targets, ours.labels, ours.scores.view(np.int32)], axis=1
+    )
     scores = [best_scores(graph, lang) for graph in (k2.Fsa(torch.from_numpy(columns)), theirs)]
     assert np.isfinite(scores[0]).all() and np.abs(scores[0] - scores[1]).max() < 1e-2
     print(json.dumps({

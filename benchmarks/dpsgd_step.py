@@ -1,9 +1,11 @@
-"""A step of DP-SGD beside a plain step on the same speech: ``. ./path.sh; python benchmarks/dpsgd_step.py``.
+"""A step of DP-SGD beside a plain step on the same speech: ``. ./path.sh; python
+benchmarks/dpsgd_step.py``.
 
-Plain: torch's own LSTM, the gradient of the summed loss, its norm clipped, Adam. Private: every utterance a
-unit, with a gradient of its own, clip, exact sum, cryptographic noise, Adam. ``--opacus-lstm true``: the
-gradients of examples alone, with Opacus's ``DPLSTM``. Each runs in a process of its own, which tells the time
-that it has computed, and its peak memory above what it had before the first step.
+Plain: torch's own LSTM, the gradient of the summed loss, its norm clipped, Adam. Private: every
+utterance a unit, with a gradient of its own, clip, exact sum, cryptographic noise, Adam.
+``--opacus-lstm true``: the gradients of examples alone, with Opacus's ``DPLSTM``. Each runs in a
+process of its own, which tells the time that it has computed, and its peak memory above what it had
+before the first step.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ def made_model(kind: str, encoder: str, changes: list[str]) -> AcousticModel:
 
 def plain_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
     """One step without privacy."""
-    batch = pad_batch(names, [speech.features(n) for n in names], [speech.targets[n] for n in names])
+    batch = pad_batch(
+        names, [speech.features(n) for n in names], [speech.targets[n] for n in names]
+    )
     task, optimizer = KINDS[model.spec.kind].task(), torch.optim.Adam(model.parameters(), lr=1e-4)
     model.train()
 
@@ -81,7 +85,9 @@ def plain_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Ca
     return run
 
 
-def private_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> Callable[[], object]:
+def private_step(
+    model: AcousticModel, speech: MadeSpeech, names: list[str]
+) -> Callable[[], object]:
     """One step with it."""
     numbers = config.load(DpSgdConfig, [CONF / "pate.yaml#dpsgd"], ["noise=1.0", "data=made/train"])
     units = [Unit(name, ((name,),)) for name in names]
@@ -95,7 +101,9 @@ def opacus_step(model: AcousticModel, speech: MadeSpeech, names: list[str]) -> C
     from opacus.grad_sample import GradSampleModule
 
     register()
-    batch = pad_batch(names, [speech.features(n) for n in names], [speech.targets[n] for n in names])
+    batch = pad_batch(
+        names, [speech.features(n) for n in names], [speech.targets[n] for n in names]
+    )
     task = KINDS[model.spec.kind].task()
     wrapped = GradSampleModule(with_replaceable_layers(model).train(), loss_reduction="sum")
 
@@ -129,14 +137,18 @@ def measure(args: argparse.Namespace | SimpleNamespace) -> None:
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--kinds", nargs="*", default=["ctc", "rnnt", "ctc_attention", "las"])
     made.add_argument("--encoder", default="blstm", help="tdnn, blstm, conformer or pyramid")
     numbers = {"utterances": 12, "frames": 300, "repeats": 3, "threads": 1}
     for name, value in numbers.items():
         made.add_argument(f"--{name}", type=int, default=value)
     made.add_argument("--opacus-lstm", choices=("true", "false"), default="false")
-    made.add_argument("--set", nargs="*", default=[], metavar="K=V", help="of the model's configuration")
+    made.add_argument(
+        "--set", nargs="*", default=[], metavar="K=V", help="of the model's configuration"
+    )
     add_rows_flag(made)
     made.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     made.add_argument("--kind", help=argparse.SUPPRESS)
@@ -145,23 +157,42 @@ def main() -> None:
         measure(args)
         return
     seconds = args.frames / 100
-    print(f"{args.encoder}, {args.utterances} utterances of about {seconds:.1f} s, {args.threads} threads")
+    print(
+        f"{args.encoder}, {args.utterances} utterances of about {seconds:.1f} s, {args.threads}"
+        " threads"
+    )
     for kind in args.kinds:
         found = {}
         for way in ["plain", "private"] + ["opacus"] * (args.opacus_lstm == "true"):
-            command = [sys.executable, __file__, "--way", way, "--kind", kind, "--encoder", args.encoder]
-            command += [item for name in numbers for item in (f"--{name}", str(getattr(args, name)))]
-            done = subprocess.run([*command, "--set", *args.set], capture_output=True, text=True, check=True)
+            command = [
+                sys.executable,
+                __file__,
+                "--way",
+                way,
+                "--kind",
+                kind,
+                "--encoder",
+                args.encoder,
+            ]
+            command += [
+                item for name in numbers for item in (f"--{name}", str(getattr(args, name)))
+            ]
+            done = subprocess.run(
+                [*command, "--set", *args.set], capture_output=True, text=True, check=True
+            )
             found[way] = json.loads(done.stdout.splitlines()[-1])
         plain, private = found["plain"], found["private"]
         print(
-            f"{kind}, {plain['size'] / 1e6:.2f} M: plain {plain['seconds']:.2f} s, {plain['peak']:.0f} MiB; "
-            f"private {private['seconds']:.2f} s, {private['peak']:.0f} MiB; "
-            f"private / plain {private['seconds'] / plain['seconds']:.2f}"
+            f"{kind}, {plain['size'] / 1e6:.2f} M: plain {plain['seconds']:.2f} s,"
+            f" {plain['peak']:.0f} MiB; private {private['seconds']:.2f} s, {private['peak']:.0f}"
+            f" MiB; private / plain {private['seconds'] / plain['seconds']:.2f}"
             + (f"; Opacus's LSTM {found['opacus']['seconds']:.2f} s" if "opacus" in found else ""),
             flush=True,
         )
-        what = f"DP-SGD step, {kind}, {args.encoder}, {args.utterances} utterances of about {seconds:.1f} s"
+        what = (
+            f"DP-SGD step, {kind}, {args.encoder}, {args.utterances} utterances of about"
+            f" {seconds:.1f} s"
+        )
         peers = {"plain": "a plain step: no gradients of utterances, no noise"}
         peers["opacus"] = f"the gradients of utterances alone, DPLSTM of {library('opacus')}"
         append_rows(

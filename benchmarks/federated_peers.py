@@ -4,11 +4,12 @@ In an environment of its own (docs/benchmarks.md), as pfl asks for an older dp-a
 
     PYTHONPATH=. OMP_NUM_THREADS=1 python benchmarks/federated_peers.py
 
-Clients, model and batches are those of federated_round.py; plain SGD at the clients, updates weighted by
-sentences, and a server that adds their mean; no privacy. A framework's start, and its first round, which for
-pfl evaluates every client, are outside of the time: the least of the rounds after it counts. pfl runs in this
-process, Flower as it simulates clients, in one process of Ray's. After the first round the weights have to
-agree with ours within 1e-4 of the norm of the update, or nothing is printed.
+Clients, model and batches are those of federated_round.py; plain SGD at the clients, updates
+weighted by sentences, and a server that adds their mean; no privacy. A framework's start, and its
+first round, which for pfl evaluates every client, are outside of the time: the least of the rounds
+after it counts. pfl runs in this process, Flower as it simulates clients, in one process of Ray's.
+After the first round the weights have to agree with ours within 1e-4 of the norm of the update, or
+nothing is printed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from privasr_k2.federated.weighting import ClientData
 from privasr_k2.training.distributed import Process
 
 ALONE = Process(0, 1, torch.device("cpu"))
-#: Weights of all parameters in their order after the first round, and the seconds of the rounds after it.
+#: Weights of all parameters in their order after the first round, and the seconds of the rounds
+#: after it.
 Found = tuple[torch.Tensor, list[float]]
 
 
@@ -130,7 +132,9 @@ def by_pfl(model: torch.nn.Module, cohort: list[ClientData], args: argparse.Name
     )
     FederatedAveraging().run(
         algorithm_params=settings,
-        backend=SimulatedBackend(training_data=data, val_data=data, postprocessors=[WeightByDatapoints()]),
+        backend=SimulatedBackend(
+            training_data=data, val_data=data, postprocessors=[WeightByDatapoints()]
+        ),
         model=PyTorchModel(wrapped, torch.optim.SGD, torch.optim.SGD(wrapped.parameters(), lr=1.0)),
         model_train_params=train,
         callbacks=[clock],
@@ -145,7 +149,9 @@ def _forever(cohort: list[ClientData]) -> Iterator[ClientData]:
 
 
 @functools.cache
-def model_and_clients(words: int, dim: int, layers: int, clients: int, utterances: float) -> tuple[Any, Any]:
+def model_and_clients(
+    words: int, dim: int, layers: int, clients: int, utterances: float
+) -> tuple[Any, Any]:
     """Once for each process, with one thread."""
     torch.set_num_threads(1)
     model = made_model(words, dim, layers)
@@ -169,7 +175,9 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
             self.number = number
 
         def fit(self, parameters, config):  # type: ignore[no-untyped-def]
-            from benchmarks import federated_peers  # as a module: what it keeps is Ray's process's own
+            from benchmarks import (
+                federated_peers,
+            )  # as a module: what it keeps is Ray's process's own
 
             local, clients = federated_peers.model_and_clients(*sizes)
             for value, given in zip(local.parameters(), parameters, strict=True):
@@ -205,7 +213,9 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
             fraction_fit=1.0, fraction_evaluate=0.0, min_fit_clients=len(cohort),
             min_available_clients=len(cohort), initial_parameters=start,
         )  # fmt: skip
-        return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=args.rounds + 1))
+        return ServerAppComponents(
+            strategy=strategy, config=ServerConfig(num_rounds=args.rounds + 1)
+        )
 
     def client(context: Context) -> Any:
         return Client(int(context.node_config["partition-id"])).to_client()
@@ -221,29 +231,46 @@ def by_flower(model: torch.nn.Module, cohort: list[ClientData], args: argparse.N
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in {"words": 10_000, "dim": 512, "layers": 2, "clients": 100, "rounds": 2}.items():
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, value in {
+        "words": 10_000,
+        "dim": 512,
+        "layers": 2,
+        "clients": 100,
+        "rounds": 2,
+    }.items():
         made.add_argument(f"--{name}", type=int, default=value)
-    made.add_argument("--positions", type=int, default=2048, help="of first batches that are run together")
+    made.add_argument(
+        "--positions", type=int, default=2048, help="of first batches that are run together"
+    )
     made.add_argument("--utterances", type=float, default=8.0, help="of a client, on the average")
     made.add_argument("--peers", nargs="+", choices=("pfl", "flower"), default=["pfl", "flower"])
     add_rows_flag(made)
     args = made.parse_args()
     torch.set_num_threads(1)
-    model, cohort = model_and_clients(args.words, args.dim, args.layers, args.clients, args.utterances)
+    model, cohort = model_and_clients(
+        args.words, args.dim, args.layers, args.clients, args.utterances
+    )
     # What both frameworks can weigh by is the number of examples.
     counted = [replace(client, num_words=len(client.text.lengths)) for client in cohort]
     runners: dict[str, Callable[..., Found]] = {"pfl": by_pfl, "flower": by_flower}
     packages = {"pfl": "pfl", "flower": "flwr"}
     expected, ours = by_ours(model, counted, args)
     moved = (expected - flat(model)).norm()
-    print(f"{len(expected) / 1e6:.1f} M parameters, {args.clients} clients; ours: {min(ours):.2f} s a round")
+    print(
+        f"{len(expected) / 1e6:.1f} M parameters, {args.clients} clients; ours: {min(ours):.2f} s a"
+        " round"
+    )
     for peer in args.peers:
         found, seconds = runners[peer](model, cohort, args)
         if (found - expected).norm() > 1e-4 * moved:
             raise SystemExit(f"the weights of {peer} differ from ours")
         name = f"{packages[peer]} {version(packages[peer])}, torch {torch.__version__}"
-        print(f"{name}: {min(seconds):.2f} s a round; {peer} / ours: {min(seconds) / min(ours):.2f}")
+        print(
+            f"{name}: {min(seconds):.2f} s a round; {peer} / ours: {min(seconds) / min(ours):.2f}"
+        )
         what = f"federated round, {len(expected) / 1e6:.1f} M parameters, {args.clients} clients"
         append_rows(args.out_rows, [Row(what, min(ours), min(seconds), "s", name, "less")])
 

@@ -2,13 +2,14 @@
 
     . ./path.sh; ./run.sh mini ctc; python benchmarks/first_pass.py [--work-dir egs/mini]
 
-The network's outputs are computed once; timed is the search alone, every setting in a process of its own.
-Both back ends search with one LM weight, that of ``weights.json``, without insertion penalty, and for the
-best words only (k2 with ``output_beam`` 1). Of the narrower beams those count whose WER is at most
-``--tolerance`` above that of the widest: the fastest of each back end is compared. RTF is processor seconds,
-which other programs on the machine disturb least, by seconds of speech; ``wall`` is elapsed time by the same.
-``peak`` is the largest memory of the process in MiB (Python and torch, and for k2 its libraries), ``graph``
-what loading the graph added, ``added`` what graph and search added to the peak.
+The network's outputs are computed once; timed is the search alone, every setting in a process of
+its own. Both back ends search with one LM weight, that of ``weights.json``, without insertion
+penalty, and for the best words only (k2 with ``output_beam`` 1). Of the narrower beams those count
+whose WER is at most ``--tolerance`` above that of the widest: the fastest of each back end is
+compared. RTF is processor seconds, which other programs on the machine disturb least, by seconds of
+speech; ``wall`` is elapsed time by the same. ``peak`` is the largest memory of the process in MiB
+(Python and torch, and for k2 its libraries), ``graph`` what loading the graph added, ``added`` what
+graph and search added to the peak.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ def make_outputs(args: argparse.Namespace) -> None:
         lengths = torch.tensor([len(one) for one in features])
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
         log_probs, out_lengths = model.log_probs(padded, lengths)
-        found[f"log_probs{number}"], found[f"lengths{number}"] = log_probs.numpy(), out_lengths.numpy()
+        found[f"log_probs{number}"], found[f"lengths{number}"] = (
+            log_probs.numpy(),
+            out_lengths.numpy(),
+        )
         refs += [cut.supervisions[0].text for cut in batch]
     np.savez(args.outputs, refs=np.array(refs), **found)
 
@@ -80,7 +84,8 @@ def search(args: argparse.Namespace) -> None:
     stored = np.load(args.outputs)
     count = sum(name.startswith("lengths") for name in stored)
     arrays = [
-        [torch.from_numpy(stored[f"{name}{n}"]) for name in ("log_probs", "lengths")] for n in range(count)
+        [torch.from_numpy(stored[f"{name}{n}"]) for name in ("log_probs", "lengths")]
+        for n in range(count)
     ]
     weight = json.loads((args.work_dir / args.exp / "weights.json").read_text())["lm_weight"]
     settings = config.load(
@@ -98,7 +103,9 @@ def search(args: argparse.Namespace) -> None:
     for _ in range(1 if args.beam >= WIDE else REPEATS):
         started, used = time.perf_counter(), time.process_time()
         with torch.no_grad():
-            found = [hyps for log_probs, lengths in arrays for hyps in decoder.decode(log_probs, lengths)]
+            found = [
+                hyps for log_probs, lengths in arrays for hyps in decoder.decode(log_probs, lengths)
+            ]
         wall.append(time.perf_counter() - started)
         processor.append(time.process_time() - used)
     errors = ErrorCounts()
@@ -153,8 +160,12 @@ def report(row: dict[str, Any]) -> None:
 
 def main() -> None:
     """Print a line for every setting, the fastest of each back end and their ratio."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc")
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc"
+    )
     made.add_argument(
         "--exp", default="exp/ctc_tdnn_phone", help="with am/ and weights.json, in the work folder"
     )
@@ -165,9 +176,16 @@ def main() -> None:
     made.add_argument(
         "--tolerance", type=float, default=0.1, help="WER above the widest beams', percent points"
     )
-    made.add_argument("--beams", type=float, nargs="+", default=BEAMS, help="narrower than the widest")
+    made.add_argument(
+        "--beams", type=float, nargs="+", default=BEAMS, help="narrower than the widest"
+    )
     add_rows_flag(made)
-    for hidden, kind in (("--step", str), ("--outputs", Path), ("--backend", str), ("--beam", float)):
+    for hidden, kind in (
+        ("--step", str),
+        ("--outputs", Path),
+        ("--backend", str),
+        ("--beam", float),
+    ):
         made.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
     args = made.parse_args()
     args.work_dir = args.work_dir.resolve()
@@ -175,13 +193,18 @@ def main() -> None:
         {"outputs": make_outputs, "search": search}[args.step](args)
         return
     if not (args.work_dir / args.exp / "weights.json").is_file():
-        raise SystemExit(f"{args.work_dir / args.exp}: no weights.json; run ./run.sh mini ctc first")
+        raise SystemExit(
+            f"{args.work_dir / args.exp}: no weights.json; run ./run.sh mini ctc first"
+        )
     with tempfile.TemporaryDirectory() as folder:
         outputs = ("--work-dir", str(args.work_dir), "--outputs", f"{folder}/outputs.npz")
         run(*outputs, "--step", "outputs")
         rows = []
         names = (("beam", 6), ("WER", 8), ("no path", 9), ("RTF", 10), ("wall", 10), ("peak", 8))
-        print(" " * 8 + "".join(f"{name:>{width}}" for name, width in (*names, ("graph", 8), ("added", 8))))
+        print(
+            " " * 8
+            + "".join(f"{name:>{width}}" for name, width in (*names, ("graph", 8), ("added", 8)))
+        )
         for beam in (WIDE, *args.beams):
             for backend in ("k2", "kaldi"):
                 text = run(*outputs, "--step", "search", "--backend", backend, "--beam", str(beam))
@@ -190,12 +213,15 @@ def main() -> None:
     wide = rows[:2]
     same = sum(one == other for one, other in zip(wide[0]["words"], wide[1]["words"], strict=True))
     first = rows[0]
-    print(f"{first['utterances']} utterances, {first['speech']:.0f} s, LM weight {first['lm_weight']}")
+    print(
+        f"{first['utterances']} utterances, {first['speech']:.0f} s, LM weight {first['lm_weight']}"
+    )
     print(f"widest beams: the same words in {same} utterances")
     limit = min(row["wer"] for row in wide) + args.tolerance
     best = {
         name: min(
-            (row for row in rows if row["backend"] == name and row["wer"] <= limit), key=lambda r: r["rtf"]
+            (row for row in rows if row["backend"] == name and row["wer"] <= limit),
+            key=lambda r: r["rtf"],
         )
         for name in ("k2", "kaldi")
         if any(row["backend"] == name and row["wer"] <= limit for row in rows)
@@ -206,9 +232,10 @@ def main() -> None:
     if len(best) == 2:
         ours, theirs = best["k2"], best["kaldi"]
         print(
-            f"k2 takes {ours['rtf'] / theirs['rtf']:.2f} times kaldi_decoder's time (wall "
-            f"{ours['wall_rtf'] / theirs['wall_rtf']:.2f}), {ours['peak'] / theirs['peak']:.2f} times its "
-            f"peak memory, {ours['added'] / theirs['added']:.2f} times what graph and search add"
+            f"k2 takes {ours['rtf'] / theirs['rtf']:.2f} times kaldi_decoder's time (wall"
+            f" {ours['wall_rtf'] / theirs['wall_rtf']:.2f}), {ours['peak'] / theirs['peak']:.2f}"
+            f" times its peak memory, {ours['added'] / theirs['added']:.2f} times what graph and"
+            " search add"
         )
         what = f"first pass, {first['speech']:.0f} s of speech at a WER of at most {limit:.2f} %: "
         peer = library("kaldi-decoder")

@@ -6,14 +6,15 @@ One client's utterances are rescored round by round with the Transformer LM of
 conf/common.yaml#lm_transformer, in one run:
 
 * plain: ``NeuralScorer.nbest_token_log_probs``, and the best hypothesis of each list
-* unnormalized: the same, with the client's marginals counted, the global one averaged, and lambda ln(g/u)
-  added to every word, as the paper rescores
+* unnormalized: the same, with the client's marginals counted, the global one averaged, and lambda
+  ln(g/u) added to every word, as the paper rescores
 * normalized: with Z(h), which needs P of every word after every prefix
 * the same for ten settings at once
 
-With a full and an adaptive softmax. Runs alternate, and the least time of each counts. Before anything is
-printed, lambda = 0 must give the plain scores bit for bit. Then the memory of the marginals of 100 and of
-1,000 clients. The lists are made as those of benchmarks/rescoring.py; ``--nbest FILE...`` takes real ones.
+With a full and an adaptive softmax. Runs alternate, and the least time of each counts. Before
+anything is printed, lambda = 0 must give the plain scores bit for bit. Then the memory of the
+marginals of 100 and of 1,000 clients. The lists are made as those of benchmarks/rescoring.py;
+``--nbest FILE...`` takes real ones.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def world(nbests: list[list[list[str]]], vocabulary: Vocabulary, clients: int) -
     )  # fmt: skip
     timeline = [Turn(one.id, one.speaker, one.speaker) for one in lists]
     return spoken_of(
-        NbestLists(Path("nbest"), lists, {}, ()), timeline, numbers_of_vocabulary(vocabulary, unknown=True)
+        NbestLists(Path("nbest"), lists, {}, ()),
+        timeline,
+        numbers_of_vocabulary(vocabulary, unknown=True),
     )
 
 
@@ -88,10 +91,14 @@ def rescoring(
     spoken = world(nbests, vocabulary, 1)
     text = [hyp for nbest in nbests for hyp in nbest[:1]]
     background = background_unigrams(text, spoken.numbers, 1000.0)
-    rounds = [np.flatnonzero(rounds_of(spoken, CACHES.rounds) == t) for t in range(CACHES.rounds + 1)]
+    rounds = [
+        np.flatnonzero(rounds_of(spoken, CACHES.rounds) == t) for t in range(CACHES.rounds + 1)
+    ]
 
     def read() -> np.ndarray:
-        return np.concatenate([lm.nbest_token_log_probs([nbests[i] for i in own]) for own in rounds])
+        return np.concatenate(
+            [lm.nbest_token_log_probs([nbests[i] for i in own]) for own in rounds]
+        )
 
     def plain() -> np.ndarray:
         found = read()
@@ -106,7 +113,13 @@ def rescoring(
 
     def normalized(mixings: list[Mixing]) -> np.ndarray:
         found = normalized_log_probs(
-            spoken, nbests, partial(adapted_log_probs, lm), CACHES, background, mixings, [None] * len(mixings)
+            spoken,
+            nbests,
+            partial(adapted_log_probs, lm),
+            CACHES,
+            background,
+            mixings,
+            [None] * len(mixings),
         )
         for column in found.T:
             chosen(spoken, column)
@@ -122,7 +135,9 @@ def rescoring(
         },
         repeats,
     )
-    assert np.array_equal(found["normalized, 10 settings"][:, 0], found["plain"]), "lambda = 0 has other bits"
+    assert np.array_equal(found["normalized, 10 settings"][:, 0], found["plain"]), (
+        "lambda = 0 has other bits"
+    )
     over = {name: round(100 * (spent / times["plain"] - 1), 1) for name, spent in times.items()}
     return {"softmax": softmax, "seconds": times, "percent_beyond_plain": over}
 
@@ -152,12 +167,18 @@ def memory(vocabulary: Vocabulary, clients: int) -> dict[str, object]:
 
 def main() -> None:
     """Measure and print JSON."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
     made.add_argument("--utterances", type=int, default=60)
-    made.add_argument("--size", type=int, default=20, help="hypotheses of a list, as the paper has for AMI")
+    made.add_argument(
+        "--size", type=int, default=20, help="hypotheses of a list, as the paper has for AMI"
+    )
     made.add_argument("--repeats", type=int, default=5)
-    made.add_argument("--clients", type=int, nargs="+", default=[100, 1000], help="whose memory is measured")
+    made.add_argument(
+        "--clients", type=int, nargs="+", default=[100, 1000], help="whose memory is measured"
+    )
     add_rows_flag(made)
     args = made.parse_args()
     torch.set_num_threads(1)
@@ -166,12 +187,16 @@ def main() -> None:
     lists = [nbest[: args.size] for nbest in lists[: args.utterances]]
     of_lists = vocabulary
     if args.nbest:
-        of_lists = Vocabulary((*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp})))
+        of_lists = Vocabulary(
+            (*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp}))
+        )
     found: dict[str, Any] = {
         "utterances": len(lists),
         "hypotheses": sum(map(len, lists)),
         "words": len(of_lists),
-        "rescoring": [rescoring(lists, of_lists, softmax, args.repeats) for softmax in ("full", "adaptive")],
+        "rescoring": [
+            rescoring(lists, of_lists, softmax, args.repeats) for softmax in ("full", "adaptive")
+        ],
         "memory": [memory(vocabulary, clients) for clients in args.clients],
     }
     print(json.dumps(found, indent=2))

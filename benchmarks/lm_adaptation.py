@@ -2,16 +2,16 @@
 
     . ./path.sh; python benchmarks/lm_adaptation.py
 
-* fast marginal adaptation of the trigrams of 7.2 million words of books; the loop sums over the vocabulary
-  for every history of a sample, as the formula has it
-* an LSTM's n-gram approximation on the training words of AMI: the LSTM reads them, its probabilities become
-  trigrams; the loop fills dictionaries. Random weights unless --in-lstm names a folder of train_lm: the time
-  is the same
-* EM weights of three models on AMI's dev words: trigrams of AMI's training words, an adapted model of the
-  books with AMI's vocabulary, the approximation; the loop is over words, with as many steps
+* fast marginal adaptation of the trigrams of 7.2 million words of books; the loop sums over the
+  vocabulary for every history of a sample, as the formula has it
+* an LSTM's n-gram approximation on the training words of AMI: the LSTM reads them, its
+  probabilities become trigrams; the loop fills dictionaries. Random weights unless --in-lstm names
+  a folder of train_lm: the time is the same
+* EM weights of three models on AMI's dev words: trigrams of AMI's training words, an adapted model
+  of the books with AMI's vocabulary, the approximation; the loop is over words, with as many steps
 
-What the loop finds must be what the library finds, or nothing is printed. Data: PRIVASR_SHARED_DATA, or
-../shared/data beside the checkout.
+What the loop finds must be what the library finds, or nothing is printed. Data:
+PRIVASR_SHARED_DATA, or ../shared/data beside the checkout.
 """
 
 from __future__ import annotations
@@ -64,16 +64,22 @@ def ami(folder: Path, split: str) -> Sentences:
 def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, object]:
     """Equation 1 and 2 on the trigrams of the books."""
     words = sorted({word for sentence in books for word in sentence})
-    estimating, model = timed(lambda: estimate(count_ngrams(books, words, order=3), "modified_kneser_ney"))
+    estimating, model = timed(
+        lambda: estimate(count_ngrams(books, words, order=3), "modified_kneser_ney")
+    )
     target = smoothed_unigrams(text, model, 0.0)
     before = mebibytes() / 1024
     seconds, adapted = {}, {}
     for equation in (1, 2):
-        seconds[equation], adapted[equation] = timed(partial(adapt, model, target, 0.5, equation=equation))
+        seconds[equation], adapted[equation] = timed(
+            partial(adapt, model, target, 0.5, equation=equation)
+        )
     after = mebibytes() / 1024
     sample = stream(1, "histories").integers(0, len(model.keys) - model.counts[-1], histories)
     known = np.flatnonzero(target > 0)
-    looping, direct = timed(lambda: [evaluated(model, target, known, node) for node in sample.tolist()])
+    looping, direct = timed(
+        lambda: [evaluated(model, target, known, node) for node in sample.tolist()]
+    )
     difference = largest_difference(adapted, known, sample, direct)
     assert difference < 1e-6, difference
     return {
@@ -84,13 +90,19 @@ def adaptation(books: Sentences, text: Sentences, histories: int) -> dict[str, o
         "memory_after_gib": after,
         "loop_histories": histories,
         "loop_s": looping,
-        "loop_s_for_all_histories": looping / (2 * histories) * (len(model.keys) - model.counts[-1]),
+        "loop_s_for_all_histories": (
+            looping / (2 * histories) * (len(model.keys) - model.counts[-1])
+        ),
         "largest_difference": difference,
     }
 
 
-def evaluated(model: Arpa, target: np.ndarray, words: np.ndarray, node: int) -> dict[int, np.ndarray]:
-    """P of ``words`` after a history by the formula of each equation, summed over the vocabulary."""
+def evaluated(
+    model: Arpa, target: np.ndarray, words: np.ndarray, node: int
+) -> dict[int, np.ndarray]:
+    """P of ``words`` after a history by the formula of each equation, summed over the
+    vocabulary.
+    """
     unigrams = 10.0 ** model.log10_probs[words]
     given = 10.0 ** model.log10_conditional(np.full(len(words), node), words)
     values = {
@@ -101,9 +113,14 @@ def evaluated(model: Arpa, target: np.ndarray, words: np.ndarray, node: int) -> 
 
 
 def largest_difference(
-    adapted: dict[int, Arpa], words: np.ndarray, sample: np.ndarray, direct: list[dict[int, np.ndarray]]
+    adapted: dict[int, Arpa],
+    words: np.ndarray,
+    sample: np.ndarray,
+    direct: list[dict[int, np.ndarray]],
 ) -> float:
-    """Of an adapted probability from the formula, over ``words`` after each history of the sample."""
+    """Of an adapted probability from the formula, over ``words`` after each history of the
+    sample.
+    """
     found = 0.0
     for node, probs in zip(sample.tolist(), direct):
         history = np.full(len(words), node)
@@ -113,7 +130,9 @@ def largest_difference(
     return found
 
 
-def approximation(train: Sentences, lstm: Path | None, sample: int) -> tuple[dict[str, object], Arpa]:
+def approximation(
+    train: Sentences, lstm: Path | None, sample: int
+) -> tuple[dict[str, object], Arpa]:
     """Trigrams with an LSTM's probabilities."""
     import torch
 
@@ -169,8 +188,12 @@ def trigrams(model: Arpa) -> list[tuple[int, list[str]]]:
     return found
 
 
-def slow_trigrams(text: Sentences, probs: list[float], predictable: int) -> dict[tuple[str, ...], float]:
-    """P of every n-gram up to trigrams, by dictionaries; ``predictable``: words, sentence ends and <unk>."""
+def slow_trigrams(
+    text: Sentences, probs: list[float], predictable: int
+) -> dict[tuple[str, ...], float]:
+    """P of every n-gram up to trigrams, by dictionaries; ``predictable``: words, sentence ends and
+    <unk>.
+    """
     sums: dict[tuple[str, ...], float] = defaultdict(float)
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     place = 0
@@ -239,14 +262,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--in-lstm", type=Path, help="a folder of train_lm, of AMI's training words")
+    parser.add_argument(
+        "--in-lstm", type=Path, help="a folder of train_lm, of AMI's training words"
+    )
     parser.add_argument("--histories", type=int, default=100, help="of the loop over histories")
-    parser.add_argument("--sentences", type=int, help="at most this many of the books and of AMI's training")
+    parser.add_argument(
+        "--sentences", type=int, help="at most this many of the books and of AMI's training"
+    )
     add_rows_flag(parser)
     args = parser.parse_args()
     data = Path(os.environ.get("PRIVASR_SHARED_DATA", ROOT.parent / "shared" / "data"))
-    books = [line.split() for _, line in read_lines(data / "books" / "books.txt.gz") if line.strip()]
-    books, train, dev = books[: args.sentences], ami(data, "train")[: args.sentences], ami(data, "val")
+    books = [
+        line.split() for _, line in read_lines(data / "books" / "books.txt.gz") if line.strip()
+    ]
+    books, train, dev = (
+        books[: args.sentences],
+        ami(data, "train")[: args.sentences],
+        ami(data, "val"),
+    )
     words = sorted({word for sentence in train for word in sentence})
     known = set(words)
     dev = [[word for word in sentence if word in known] for sentence in dev[:2000]]

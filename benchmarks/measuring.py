@@ -1,8 +1,9 @@
 """Time and memory of a piece of work, or of a verb, in a process of its own.
 
-A process's peak never falls, so that ways measured one after the other in the same process would all have
-that of the greediest. Nor does ``ru_maxrss`` of a child tell its own: what the process that started it had
-reached until then counts there. ``VmHWM`` of Linux counts from the start of the program.
+A process's peak never falls, so that ways measured one after the other in the same process would
+all have that of the greediest. Nor does ``ru_maxrss`` of a child tell its own: what the process
+that started it had reached until then counts there. ``VmHWM`` of Linux counts from the start of the
+program.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def best_seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def least(
-    functions: Mapping[str, Callable[[], T]], repeats: int, clock: Callable[[], float] = time.perf_counter
+    functions: Mapping[str, Callable[[], T]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[dict[str, float], dict[str, T]]:
     """The least seconds of each function, run in turns, and what each gives."""
     times: dict[str, float] = dict.fromkeys(functions, math.inf)
@@ -83,12 +86,15 @@ def forget_peak() -> float:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError as error:
-        raise SystemExit(f"/proc/self/clear_refs: {error.strerror}: this benchmark needs Linux") from error
+        raise SystemExit(
+            f"/proc/self/clear_refs: {error.strerror}: this benchmark needs Linux"
+        ) from error
     return mebibytes()
 
 
 def measured(prepare: Callable[..., Callable[[], object]], *args: object) -> Usage:
-    """What ``prepare(*args)()`` takes in a new process, without what ``prepare`` does before it returns.
+    """What ``prepare(*args)()`` takes in a new process, without what ``prepare`` does before it
+    returns.
 
     Args:
         prepare: a function of a module, which returns the work.
@@ -121,7 +127,9 @@ def of_verb(verb: str, *words: object, env: Mapping[str, str] | None = None) -> 
 
 
 def main() -> None:
-    """Run a verb and print what it took as its last line, with the processor time of those it waited for."""
+    """Run a verb and print what it took as its last line, with the processor time of those it
+    waited for.
+    """
     verb, *sys.argv[1:] = sys.argv[1:]
 
     def tell() -> None:

@@ -2,15 +2,17 @@
 
     . ./path.sh; python benchmarks/rescoring.py
 
-* each path: every hypothesis of a list in one padded batch, as icefall's ``rescore_with_rnn_lm`` does with
-  unique paths: the network, the scores of all words and their cross entropy at all positions, with padding
-  (with an adaptive softmax, which icefall has not, only the clusters that are needed)
+* each path: every hypothesis of a list in one padded batch, as icefall's ``rescore_with_rnn_lm``
+  does with
+  unique paths: the network, the scores of all words and their cross entropy at all positions, with
+  padding (with an adaptive softmax, which icefall has not, only the clusters that are needed)
 * batches: ``score_sentences``: hypotheses of all lists, of like length together
 * shared: ``score_with_shared_prefixes``: every distinct prefix once
 
-The lists are made as a decoder's are: the same sentence with a few places in doubt, each with some words to
-choose from, the 100 best of all combinations. ``--nbest FILE...`` takes the lists of ``make_nbest`` instead.
-All three must agree within 1e-4 for every hypothesis, or nothing is printed.
+The lists are made as a decoder's are: the same sentence with a few places in doubt, each with some
+words to choose from, the 100 best of all combinations. ``--nbest FILE...`` takes the lists of
+``make_nbest`` instead. All three must agree within 1e-4 for every hypothesis, or nothing is
+printed.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 
 
 def made_lists(count: int, vocabulary: Vocabulary) -> list[list[list[str]]]:
-    """Sentences of 8 to 30 words; one place in four is in doubt, with costs that choose the 100 best."""
+    """Sentences of 8 to 30 words; one place in four is in doubt, with costs that choose the 100
+    best.
+    """
     generator = stream(1, "lists")
     shares = 1.0 / np.arange(1, WORDS + 1)  # words as frequent as Zipf says
 
@@ -64,7 +68,9 @@ def made_lists(count: int, vocabulary: Vocabulary) -> list[list[list[str]]]:
 def read_lists(paths: list[Path]) -> list[list[list[str]]]:
     """The lists of ``make_nbest``, those without a path left out."""
     records = [json.loads(line) for path in paths for line in path.open(encoding="utf-8")]
-    return [[hyp["words"].split() for hyp in record["hyps"]] for record in records if record["hyps"]]
+    return [
+        [hyp["words"].split() for hyp in record["hyps"]] for record in records if record["hyps"]
+    ]
 
 
 @torch.no_grad()
@@ -77,7 +83,9 @@ def each_path(lm: NeuralScorer, lists: list[list[list[str]]]) -> list[np.ndarray
         inputs, targets = padded[:, :-1], padded[:, 1:].contiguous()
         if isinstance(lm.model.output, FullSoftmax):
             scores = lm.model.output.linear(lm.model.hidden(inputs)).flatten(0, 1)
-            log_probs = -cross_entropy(scores, targets.flatten(), reduction="none").view(targets.shape)
+            log_probs = -cross_entropy(scores, targets.flatten(), reduction="none").view(
+                targets.shape
+            )
         else:
             log_probs = lm.model(inputs, targets)
         valid = torch.arange(log_probs.size(1)) < torch.from_numpy(text.lengths).unsqueeze(1)
@@ -97,7 +105,9 @@ def seconds(function: Callable[[], list[np.ndarray]]) -> tuple[float, np.ndarray
 
 def main() -> None:
     """Print a line for every kind and softmax."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--nbest", type=Path, nargs="+", metavar="FILE")
     made.add_argument("--lists", type=int, help="how many (default: 10 made ones, all of --nbest)")
     made.add_argument("--kinds", nargs="+", default=["lstm", "char_lstm", "transformer"])
@@ -105,16 +115,26 @@ def main() -> None:
     args = made.parse_args()
     torch.set_num_threads(1)
     vocabulary = Vocabulary((*SYMBOLS, *(f"w{n:05d}" for n in range(WORDS))))
-    lists = read_lists(args.nbest)[: args.lists] if args.nbest else made_lists(args.lists or 10, vocabulary)
+    lists = (
+        read_lists(args.nbest)[: args.lists]
+        if args.nbest
+        else made_lists(args.lists or 10, vocabulary)
+    )
     if args.nbest:
-        vocabulary = Vocabulary((*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp})))
+        vocabulary = Vocabulary(
+            (*SYMBOLS, *sorted({w for nbest in lists for hyp in nbest for w in hyp}))
+        )
     hyps = [hyp for nbest in lists for hyp in nbest]
     prefixes = {tuple(hyp[:n]) for hyp in hyps for n in range(len(hyp) + 1)}
     positions = sum(len(hyp) + 1 for hyp in hyps)
     print(f"{len(lists)} lists, {len(hyps)} hypotheses, V = {len(vocabulary)}")
-    print(f"{positions} positions, {len(prefixes)} distinct prefixes: {positions / len(prefixes):.1f} to 1")
     print(
-        f"{'model':24}{'each path':>12}{'batches':>12}{'shared':>12}   seconds; gain of shared on each path"
+        f"{positions} positions, {len(prefixes)} distinct prefixes: {positions / len(prefixes):.1f}"
+        " to 1"
+    )
+    print(
+        f"{'model':24}{'each path':>12}{'batches':>12}{'shared':>12}   seconds; gain of shared on"
+        " each path"
     )
     for kind, softmax in itertools.product(args.kinds, ("full", "adaptive")):
         files = [CONF / f"common.yaml#lm_{kind}"]

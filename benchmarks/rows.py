@@ -1,7 +1,7 @@
 """Rows of the table of benchmarks: what a benchmark prints, as JSON lines for benchmarks/table.py.
 
-A benchmark calls :func:`add_rows_flag` on its parser and :func:`append_rows` with what it has measured and
-prints; without ``--out-rows`` nothing is written.
+A benchmark calls :func:`add_rows_flag` on its parser and :func:`append_rows` with what it has
+measured and prints; without ``--out-rows`` nothing is written.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Row:
         what: what was done, with the sizes that matter.
         ours, peer: the two figures, above 0.
         unit: of both, for example ``s`` or ``s of speech a second``.
-        against: what the peer is: a library with its version, ``a loop``, ``direct evaluation``; that it
-            was scaled from a part, or does less, is said here.
+        against: what the peer is: a library with its version, ``a loop``, ``direct evaluation``;
+            that it was scaled from a part, or does less, is said here.
         better: which figure is the better one, ``less`` or ``more``.
         command: that measured it.
     """
@@ -70,12 +70,17 @@ class Row:
 def add_rows_flag(parser: argparse.ArgumentParser) -> None:
     """Give a benchmark the flag ``--out-rows``."""
     parser.add_argument(
-        "--out-rows", type=Path, metavar="FILE", help="append the table's rows to this file as JSON lines"
+        "--out-rows",
+        type=Path,
+        metavar="FILE",
+        help="append the table's rows to this file as JSON lines",
     )
 
 
 def append_rows(path: Path | None, rows: Iterable[Row]) -> None:
-    """Append rows in one write, so that a file never has a part of them; ``None``: nothing to do."""
+    """Append rows in one write, so that a file never has a part of them; ``None``: nothing to
+    do.
+    """
     if path is None:
         return
     lines = "".join(f"{json.dumps({**asdict(row), 'ratio': row.ratio})}\n" for row in rows)

@@ -1,12 +1,15 @@
-"""What the stages cost as a function of size: three sizes each, a line through them, a picture, a projection.
+"""What the stages cost as a function of size: three sizes each, a line through them, a picture, a
+projection.
 
-    . ./path.sh; python benchmarks/scaling.py --text ../shared/data/books/books.txt.gz --out-dir build/scaling
+    . ./path.sh; python benchmarks/scaling.py --text ../shared/data/books/books.txt.gz --out-dir
+    build/scaling
 
-Verbs run as recipes run them; everything is a process of its own with one thread. Hours, vocabulary and
-hypotheses are parts of a corpus whose recipe ctc has ended (--work-dir, egs/mini); clients and teachers are
-synthetic.
-Costs are ``fixed + rate * size``, fitted with the relative error squared; the table says how far off the
-worst of the three sizes is. Writes costs.jsonl, scaling.md (table and projection) and scaling.svg.
+Verbs run as recipes run them; everything is a process of its own with one thread. Hours, vocabulary
+and hypotheses are parts of a corpus whose recipe ctc has ended (--work-dir, egs/mini); clients and
+teachers are synthetic.
+Costs are ``fixed + rate * size``, fitted with the relative error squared; the table says how far
+off the worst of the three sizes is. Writes costs.jsonl, scaling.md (table and projection) and
+scaling.svg.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Line:
-    """``fixed + rate * size`` seconds of one core, and the largest relative error at a measured size."""
+    """``fixed + rate * size`` seconds of one core, and the largest relative error at a measured
+    size.
+    """
 
     fixed: float
     rate: float
@@ -83,7 +88,9 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
     Line(fixed=1.0, rate=2.0, off=0.0)
     """
     x, y = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
-    (fixed, rate), *_ = np.linalg.lstsq(np.stack([1 / y, x / y], axis=1), np.ones(len(y)), rcond=None)
+    (fixed, rate), *_ = np.linalg.lstsq(
+        np.stack([1 / y, x / y], axis=1), np.ones(len(y)), rcond=None
+    )
     if fixed < 0:
         fixed, rate = 0.0, float((x / y).sum() / np.square(x / y).sum())
     off = np.abs((fixed + rate * x) / y - 1).max()
@@ -101,7 +108,9 @@ def figures(taken: Usage) -> tuple[float, float, float]:
 
 
 def part(folder: Path, role: str, hours: float, out: Path) -> float:
-    """Write the first utterances of a role, so many hours, to another folder; the hours that there are."""
+    """Write the first utterances of a role, so many hours, to another folder; the hours that there
+    are.
+    """
     total, taken = 0.0, []
     for cut in load_cuts(folder, role, lazy=True):
         if total >= 3600 * hours:
@@ -153,7 +162,14 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
     run("train_lm", *text, *small, "--device", "cpu")
     for most in sizes:
         lists = scratch / f"nbest_{most}"
-        given = ("--in-feats", scratch / "some", "--out-nbest", lists / "1.jsonl", "--device", "cpu")
+        given = (
+            "--in-feats",
+            scratch / "some",
+            "--out-nbest",
+            lists / "1.jsonl",
+            "--device",
+            "cpu",
+        )
         layers = (
             "--config",
             COMMON + "decode",
@@ -164,9 +180,18 @@ def of_hypotheses(work: Path, scratch: Path, sizes: Sequence[int], hours: float)
         )
         made = run("make_nbest", *searched(work), *given, *layers, f"num_paths={most}")
         yield Cost("N-best lists", "hypotheses", most, *made)
-        scored = ("--in-nbest", lists, "--in-lm", lm, "--out-scores", scratch / f"scores_{most}.safetensors")
+        scored = (
+            "--in-nbest",
+            lists,
+            "--in-lm",
+            lm,
+            "--out-scores",
+            scratch / f"scores_{most}.safetensors",
+        )
         named = ("--config", COMMON + "lm_scores", "--device", "cpu", "--set", "name=lstm")
-        yield Cost("words of the lists by an LSTM", "hypotheses", most, *run("lm_scores", *scored, *named))
+        yield Cost(
+            "words of the lists by an LSTM", "hypotheses", most, *run("lm_scores", *scored, *named)
+        )
 
 
 def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Iterator[Cost]:
@@ -177,10 +202,21 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
     for words in sizes:
         here = scratch / f"words_{words}"
         given = ("--in-manifests", manifests, "--raw-lm-text", text, "--out-dir", here / "lang")
-        made = run("prepare_lang", *given, "--config", COMMON + "lang", "--set", f"max_words={words}")
+        made = run(
+            "prepare_lang", *given, "--config", COMMON + "lang", "--set", f"max_words={words}"
+        )
         yield Cost("lang folder of a public text", "words", words, *made)
         lm = here / "lm.arpa.gz"
-        texts = ("--in-text", text, "--in-manifests", manifests, "--in-lang", here / "lang", "--out-lm", lm)
+        texts = (
+            "--in-text",
+            text,
+            "--in-manifests",
+            manifests,
+            "--in-lang",
+            here / "lang",
+            "--out-lm",
+            lm,
+        )
         yield Cost(
             "n-gram LM of it",
             "words",
@@ -188,7 +224,9 @@ def of_words(work: Path, scratch: Path, sizes: Sequence[int], text: Path) -> Ite
             *run("train_ngram", *texts, "--config", COMMON + "lm_ngram"),
         )
         given = ("--in-lang", here / "lang", "--in-lm", lm, "--out-dir", here / "graph")
-        yield Cost("graph", "words", words, *run("compile_graph", *given, "--config", COMMON + "graph"))
+        yield Cost(
+            "graph", "words", words, *run("compile_graph", *given, "--config", COMMON + "graph")
+        )
 
 
 def a_round(clients: int) -> Callable[[], object]:
@@ -204,7 +242,9 @@ def a_round(clients: int) -> Callable[[], object]:
 def of_clients(sizes: Sequence[int]) -> Iterator[Cost]:
     """Rounds of federated training."""
     for clients in sizes:
-        yield Cost("round of federated training", "clients", clients, *figures(measured(a_round, clients)))
+        yield Cost(
+            "round of federated training", "clients", clients, *figures(measured(a_round, clients))
+        )
 
 
 def training_of_heads(heads: int) -> Callable[[], object]:
@@ -212,14 +252,18 @@ def training_of_heads(heads: int) -> Callable[[], object]:
     torch.set_num_threads(1)
     model = teacher_heads.make_model()
     layers = trainable_layers(model, "output")
-    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
+    start = {
+        name: value.detach() for name, value in model.named_parameters() if name in layers.names
+    }
     settings = config.load(HeadConfig, [CONF / "pate.yaml#heads"], ["trained=output"])
     data = teacher_heads.make_data(heads)
 
     def work() -> None:
         utterances, at_once = teacher_heads.read(layers, data, heads), settings.heads_at_once
         for first in range(1, heads + 1, at_once):
-            train_group(layers, start, utterances, range(first, min(first + at_once, heads + 1)), settings)
+            train_group(
+                layers, start, utterances, range(first, min(first + at_once, heads + 1)), settings
+            )
 
     return work
 
@@ -233,7 +277,9 @@ def votes_of_heads(heads: int) -> Callable[[], object]:
     together = {name: value.repeat(heads, *(1,) * value.ndim) for name, value in own.items()}
     ensemble = HeadEnsemble(model, together, trained="output", per_token=True)
     data = teacher_heads.make_data(1)
-    hyps = [[one[: len(one) - k].tolist() for k in range(teacher_heads.HYPS)] for one in data.targets]
+    hyps = [
+        [one[: len(one) - k].tolist() for k in range(teacher_heads.HYPS)] for one in data.targets
+    ]
     return partial(ensemble.hypothesis_scores, data.features, data.lengths, hyps)
 
 
@@ -241,7 +287,9 @@ def of_teachers(sizes: Sequence[int]) -> Iterator[Cost]:
     """Heads and their votes on a shard's number of utterances."""
     votes = f"their votes on {teacher_heads.UTTERANCES} utterances"
     for heads in sizes:
-        yield Cost("teachers as heads", "teachers", heads, *figures(measured(training_of_heads, heads)))
+        yield Cost(
+            "teachers as heads", "teachers", heads, *figures(measured(training_of_heads, heads))
+        )
         yield Cost(votes, "teachers", heads, *figures(measured(votes_of_heads, heads)))
 
 
@@ -256,31 +304,53 @@ def grouped(costs: Sequence[Cost]) -> dict[str, list[Cost]]:
 def as_page(costs: Sequence[Cost], hours: float, passes: int) -> str:
     """The table and the projection, in Markdown."""
     stages = grouped(costs)
-    fitted = {name: fit([c.size for c in one], [c.processor for c in one]) for name, one in stages.items()}
-    head = ("stage", "size", "processor s", "memory, MiB", "fixed s", "s for each", "worst of three")
+    fitted = {
+        name: fit([c.size for c in one], [c.processor for c in one]) for name, one in stages.items()
+    }
+    head = (
+        "stage",
+        "size",
+        "processor s",
+        "memory, MiB",
+        "fixed s",
+        "s for each",
+        "worst of three",
+    )
     rows = [line(head), line(("---", "---", *["---:"] * 5))]
     for name, of_one in stages.items():
         of = fitted[name]
         sizes = ", ".join(f"{c.size:,.0f}" if c.size >= 1 else f"{c.size:.3g}" for c in of_one)
         cells = (f"{sizes} {of_one[0].axis}", ", ".join(f"{c.processor:.1f}" for c in of_one))
         memory = ", ".join(f"{c.memory:,.0f}" for c in of_one)
-        rows.append(line((name, *cells, memory, f"{of.fixed:.2g}", f"{of.rate:.3g}", f"{of.off:.0%}")))
+        rows.append(
+            line((name, *cells, memory, f"{of.fixed:.2g}", f"{of.rate:.3g}", f"{of.off:.0%}"))
+        )
     made = f"Made by `{command_line()}` on {machine()}, one thread; {versions()}; {code_version()}"
     told = "Projected along the lines, far beyond what was measured, for one core like this one:"
     projected = [f"- {text}." for text in projections(fitted, hours, passes)]
-    return "\n".join([f"{made}; {datetime.now(UTC):%Y-%m-%d}.", "", *rows, "", told, "", *projected, ""])
+    return "\n".join(
+        [f"{made}; {datetime.now(UTC):%Y-%m-%d}.", "", *rows, "", told, "", *projected, ""]
+    )
 
 
 def projections(fitted: Mapping[str, Line], hours: float, passes: int) -> Iterator[str]:
     """What a large corpus and many clients would cost."""
     two, client = fitted["two passes of the acoustic model"], fitted["round of federated training"]
-    heads, votes = (fitted[stage] for stage in fitted if stage.startswith(("teachers", "their votes")))
+    heads, votes = (
+        fitted[stage] for stage in fitted if stage.startswith(("teachers", "their votes"))
+    )
     pool = 1000 / teacher_heads.UTTERANCES
     yield f"features of {hours:.0f} h: {fitted['features'](hours) / 3600:.1f} h"
-    yield f"{passes} passes over them, a network of mini's size: {two(hours) / 2 * passes / 3600:.0f} h"
+    yield (
+        f"{passes} passes over them, a network of mini's size:"
+        f" {two(hours) / 2 * passes / 3600:.0f} h"
+    )
     for teachers in (15, 250):
         starts = teachers * two.fixed / 60
-        yield f"{teachers} teachers who share the hours out: as much, and {starts:.0f} min to start them"
+        yield (
+            f"{teachers} teachers who share the hours out: as much, and {starts:.0f} min to start"
+            " them"
+        )
     asked = f"and {votes(250) * pool / 60:.0f} min for their votes on 1,000 utterances"
     yield f"250 heads of a public model, 30 utterances each: {heads(250) / 60:.0f} min, {asked}"
     yield f"a round of 10,000 clients: {client(1e4) / 60:.0f} min"
@@ -298,7 +368,9 @@ def picture(costs: Sequence[Cost], path: Path) -> None:
     figure = Figure(figsize=(5.0 * len(axes), 4.0), layout="constrained")
     for panel, (axis, drawn) in zip(figure.subplots(1, len(axes), squeeze=False)[0], axes.items()):
         for stage, of_one in drawn:
-            panel.plot([c.size for c in of_one], [c.processor for c in of_one], marker="o", label=stage)
+            panel.plot(
+                [c.size for c in of_one], [c.processor for c in of_one], marker="o", label=stage
+            )
         panel.set(xlabel=axis, ylabel="processor seconds", xscale="log", yscale="log")
         panel.legend(frameon=False, fontsize=7)
     with atomic_path(path) as temporary:
@@ -307,9 +379,15 @@ def picture(costs: Sequence[Cost], path: Path) -> None:
 
 def main() -> None:
     """Measure, fit, draw and write."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc")
-    made.add_argument("--text", type=Path, required=True, help="public text, a normalized sentence a line")
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "--work-dir", type=Path, default=ROOT / "egs/mini", help="of a finished recipe ctc"
+    )
+    made.add_argument(
+        "--text", type=Path, required=True, help="public text, a normalized sentence a line"
+    )
     made.add_argument("--out-dir", type=Path, default=ROOT / "build/scaling")
     made.add_argument("--hours", type=float, nargs="+", default=[0.1, 0.3, 0.7])
     made.add_argument("--hypotheses", type=int, nargs="+", default=[5, 20, 80])
@@ -317,7 +395,9 @@ def main() -> None:
     made.add_argument("--clients", type=int, nargs="+", default=[25, 100, 400])
     made.add_argument("--teachers", type=int, nargs="+", default=[10, 50, 250])
     made.add_argument("--projected-hours", type=float, default=960.0, help="of training speech")
-    made.add_argument("--passes", type=int, default=30, help="over it, as in conf/presets/paper.yaml#am_ctc")
+    made.add_argument(
+        "--passes", type=int, default=30, help="over it, as in conf/presets/paper.yaml#am_ctc"
+    )
     args = made.parse_args()
     work, costs = args.work_dir.absolute(), []
     with TemporaryDirectory(prefix="scaling-") as name:
@@ -331,7 +411,8 @@ def main() -> None:
         )
         for cost in itertools.chain(*parts):
             print(
-                f"{cost.stage}, {cost.size:g} {cost.axis}: {cost.processor:.1f} s, {cost.memory:.0f} MiB",
+                f"{cost.stage}, {cost.size:g} {cost.axis}: {cost.processor:.1f} s,"
+                f" {cost.memory:.0f} MiB",
                 flush=True,
             )
             costs.append(cost)

@@ -1,4 +1,6 @@
-"""Alignment and counting of 5,000 utterances, beside jiwer: ``. ./path.sh; python benchmarks/scoring.py``."""
+"""Alignment and counting of 5,000 utterances, beside jiwer: ``. ./path.sh; python
+benchmarks/scoring.py``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from privasr_k2.scoring.matched_pairs import compare
 WORDS, VOCABULARY, SPEAKERS = 20, 2000, 50
 
 
-def make_texts(rng: np.random.Generator, utterances: int) -> tuple[list[list[str]], list[list[str]]]:
+def make_texts(
+    rng: np.random.Generator, utterances: int
+) -> tuple[list[list[str]], list[list[str]]]:
     """References, and hypotheses with about 10 % substitutions and 5 % deletions."""
     vocabulary = np.array([f"word{i}" for i in range(VOCABULARY)])
     refs = rng.choice(vocabulary, size=(utterances, WORDS))
@@ -40,11 +44,16 @@ def main() -> None:
     if total(counts).rate != jiwer.process_words(ref_texts, hyp_texts).wer:
         raise SystemExit("the two do not agree: a benchmark of different results says nothing")
     ours = best_seconds(
-        lambda: [count_errors(r.split(), h.split()) for r, h in zip(ref_texts, hyp_texts, strict=True)],
+        lambda: [
+            count_errors(r.split(), h.split()) for r, h in zip(ref_texts, hyp_texts, strict=True)
+        ],
         args.repeats,
     )
     theirs = best_seconds(lambda: jiwer.process_words(ref_texts, hyp_texts), args.repeats)
-    print(f"{len(refs)} utterances: privasr_k2 {ours:.3f} s, jiwer {theirs:.3f} s, ratio {ours / theirs:.2f}")
+    print(
+        f"{len(refs)} utterances: privasr_k2 {ours:.3f} s, jiwer {theirs:.3f} s, ratio"
+        f" {ours / theirs:.2f}"
+    )
     what = f"alignment and counting of {len(refs)} utterances of {WORDS} words"
     append_rows(args.out_rows, [Row(what, ours, theirs, "s", library("jiwer"), "less")])
 

@@ -1,10 +1,11 @@
 """How long a recipe takes that has nothing to do: the stage runner against GNU make.
 
-    . ./path.sh; python benchmarks/stage_runner.py [--files 20000] [--stages 40] [--jobs 200] [--repeat 3]
+    . ./path.sh; python benchmarks/stage_runner.py [--files 20000] [--stages 40] [--jobs 200]
+    [--repeat 3]
 
-Makes a work folder with a chain of stages, the first of which reads a folder of many small files, and
-an array; runs it once; then measures runs that find everything up to date. make compares times of the same
-files where the runner compares contents. Prints the best of ``--repeat`` in seconds.
+Makes a work folder with a chain of stages, the first of which reads a folder of many small files,
+and an array; runs it once; then measures runs that find everything up to date. make compares times
+of the same files where the runner compares contents. Prints the best of ``--repeat`` in seconds.
 """
 
 from __future__ import annotations
@@ -45,16 +46,29 @@ def main() -> None:
         print(f"hashes remembered    {seconds(command, work, 1):8.2f} s")
         ours = seconds(command, work, args.repeat)
         print(f"up to date           {ours:8.2f} s")
-        print(f"up to date, --verify {seconds([*command, '--verify', 'true'], work, args.repeat):8.2f} s")
-        print(f"--dry-run            {seconds([*command, '--dry-run', 'true'], work, args.repeat):8.2f} s")
-        print(f"python alone         {seconds([sys.executable, '-c', ''], work, args.repeat):8.2f} s")
+        print(
+            "up to date, --verify"
+            f" {seconds([*command, '--verify', 'true'], work, args.repeat):8.2f} s"
+        )
+        print(
+            "--dry-run           "
+            f" {seconds([*command, '--dry-run', 'true'], work, args.repeat):8.2f} s"
+        )
+        print(
+            f"python alone         {seconds([sys.executable, '-c', ''], work, args.repeat):8.2f} s"
+        )
         if shutil.which("make"):
             (work / "Makefile").write_text(makefile(args.stages, args.jobs))
             subprocess.run(["make", "-rs"], cwd=work, check=True, stdout=subprocess.DEVNULL)
             theirs = seconds(["make", "-rs"], work, args.repeat)
             print(f"make, up to date     {theirs:8.2f} s")
-            version = subprocess.run(["make", "--version"], check=True, capture_output=True, text=True).stdout
-            what = f"nothing to do: {args.files} files, {args.stages} stages, an array of {args.jobs} jobs"
+            version = subprocess.run(
+                ["make", "--version"], check=True, capture_output=True, text=True
+            ).stdout
+            what = (
+                f"nothing to do: {args.files} files, {args.stages} stages, an array of {args.jobs}"
+                " jobs"
+            )
             against = f"{version.splitlines()[0]}, which compares times of files, not contents"
             append_rows(args.out_rows, [Row(what, ours, theirs, "s", against, "less")])
 
@@ -66,7 +80,9 @@ def make_inputs(work: Path, count: int) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"utterance {number}\n")
     verb = work / "verb"
-    verb.write_text('#!/bin/sh\nfor last; do :; done\nmkdir -p "${last%/*}" && echo done > "$last"\n')
+    verb.write_text(
+        '#!/bin/sh\nfor last; do :; done\nmkdir -p "${last%/*}" && echo done > "$last"\n'
+    )
     verb.chmod(0o755)
 
 

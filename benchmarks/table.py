@@ -2,8 +2,8 @@
 
     . ./path.sh; python benchmarks/table.py --in-rows FILE --out-table FILE
 
-Above the table stand the machine, the date, the versions and the commit; below it, what was left out and the
-rows in which the peer is ahead. docs/benchmarks.md tells what each row compares.
+Above the table stand the machine, the date, the versions and the commit; below it, what was left
+out and the rows in which the peer is ahead. docs/benchmarks.md tells what each row compares.
 """
 
 from __future__ import annotations
@@ -63,23 +63,27 @@ def line(words: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Row], head: Sequence[str], left_out: Sequence[str], quick: bool) -> str:
-    """The page: ``head`` as a list, the table, what was left out, the rows in which the peer is ahead."""
+    """The page: ``head`` as a list, the table, what was left out, the rows in which the peer is
+    ahead.
+    """
     parts = ["# Benchmarks"]
     if quick:
         parts.append(
-            "**No measurement**: made with `--quick true`, whose sizes show only that all benchmarks run. "
-            "None of these figures says anything."
+            "**No measurement**: made with `--quick true`, whose sizes show only that all"
+            " benchmarks run. None of these figures says anything."
         )
     parts.append("\n".join(f"- {entry}" for entry in head))
     parts.append(
-        "Ratio: how many times as good ours is as the peer: peer / ours for time and memory, ours / peer for "
-        "speed. Bold: below 1, the peer is ahead."
+        "Ratio: how many times as good ours is as the peer: peer / ours for time and memory, ours /"
+        " peer for speed. Bold: below 1, the peer is ahead."
     )
     ruled = ["---:" if name == "ratio" else "---" for name in COLUMNS]
     parts.append("\n".join([line(COLUMNS), line(ruled), *(line(cells(row)) for row in rows)]))
     if left_out:
         parts.append("\n".join(["Not in this table:", "", *(f"- {entry}" for entry in left_out)]))
-    behind = [f"- {row.what}, against {row.against}: {figure(row.ratio)}" for row in rows if row.ratio < 1]
+    behind = [
+        f"- {row.what}, against {row.against}: {figure(row.ratio)}" for row in rows if row.ratio < 1
+    ]
     if behind:
         told = "The peer is ahead in these rows; docs/benchmarks.md says why, and what is planned:"
         parts.append("\n".join([told, "", *behind]))
@@ -90,21 +94,31 @@ def table(rows: Sequence[Row], head: Sequence[str], left_out: Sequence[str], qui
 
 def main() -> None:
     """Read rows, write the table."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--in-rows", type=Path, required=True)
     made.add_argument("--out-table", type=Path, required=True)
-    made.add_argument("--quick", choices=("true", "false"), default="false", help="these are no measurements")
+    made.add_argument(
+        "--quick", choices=("true", "false"), default="false", help="these are no measurements"
+    )
     made.add_argument("--load", default="unknown", help="average load before the first benchmark")
-    made.add_argument("--left-out", nargs="*", default=[], metavar="REASON", help="what is missing, and why")
+    made.add_argument(
+        "--left-out", nargs="*", default=[], metavar="REASON", help="what is missing, and why"
+    )
     args = made.parse_args()
     head = (
-        f"machine: {machine()}; threads: {os.environ.get('OMP_NUM_THREADS', 'not limited')}; "
-        f"load before the first benchmark: {args.load}",
+        (
+            f"machine: {machine()}; threads: {os.environ.get('OMP_NUM_THREADS', 'not limited')}; "
+            f"load before the first benchmark: {args.load}"
+        ),
         f"date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         f"versions: {versions()}",
         f"privasr_k2: {code_version()}",
     )
-    write_text(args.out_table, table(read_rows(args.in_rows), head, args.left_out, args.quick == "true"))
+    write_text(
+        args.out_table, table(read_rows(args.in_rows), head, args.left_out, args.quick == "true")
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Many teachers as heads of one model beside teachers one by one.
 
-``. ./path.sh; python benchmarks/teacher_heads.py``: trains and asks heads on shards of 30 utterances in the
-size of the corpus ``mini`` (a TDNN of 256 channels, characters), then some of them as whole models, the plain
-way: through all layers, one teacher at a time. Prints seconds of all processors together, which other work on
-the machine does not lengthen, what they mean for 250 teachers, and peak memory beside.
+``. ./path.sh; python benchmarks/teacher_heads.py``: trains and asks heads on shards of 30
+utterances in the size of the corpus ``mini`` (a TDNN of 256 channels, characters), then some of
+them as whole models, the plain
+way: through all layers, one teacher at a time. Prints seconds of all processors together, which
+other work on the machine does not lengthen, what they mean for 250 teachers, and peak memory
+beside.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def make_model() -> CtcModel:
 def read(layers: TrainableLayers, data: Data, heads: int) -> Utterances:
     """What the frozen layers make of all utterances."""
     num = len(data.lengths)
-    parts = [layers.lower(data.features[n : n + 10], data.lengths[n : n + 10]) for n in range(0, num, 10)]
+    parts = [
+        layers.lower(data.features[n : n + 10], data.lengths[n : n + 10]) for n in range(0, num, 10)
+    ]
     longest = max(part.size(1) for part, _ in parts)
     return Utterances(
         ids=tuple(map(str, range(num))),
@@ -102,18 +106,25 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Ro
     """Print the seconds of training and of votes, and return them as rows."""
     model = make_model()
     layers = trainable_layers(model, trained)
-    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
+    start = {
+        name: value.detach() for name, value in model.named_parameters() if name in layers.names
+    }
     reading, utterances = timed(lambda: read(layers, data, heads))
-    training, found = timed(lambda: train_group(layers, start, utterances, range(1, heads + 1), config))
-    alone, _ = timed(lambda: [train_alone(layers.names, data, n, config) for n in range(1, ALONE + 1)])
+    training, found = timed(
+        lambda: train_group(layers, start, utterances, range(1, heads + 1), config)
+    )
+    alone, _ = timed(
+        lambda: [train_alone(layers.names, data, n, config) for n in range(1, ALONE + 1)]
+    )
     together, apart = reading + training, alone / ALONE * heads
     peer = f"whole models one by one, scaled from {ALONE}"
     what = f"training {heads} teachers as heads ({trained}), {config.steps} steps of {config.batch}"
     rows = [Row(what, together, apart, "processor s", peer, "less")]
     print(
-        f"{trained}: {heads} heads, {config.steps} steps of {config.batch}: frozen layers {reading:.1f} s, "
-        f"training {training:.1f} s; one by one {apart:.1f} s ({ALONE} of them measured), "
-        f"ratio {apart / together:.1f}; {FULL} heads {together * FULL / heads / 60:.1f} min",
+        f"{trained}: {heads} heads, {config.steps} steps of {config.batch}: frozen layers"
+        f" {reading:.1f} s, training {training:.1f} s; one by one {apart:.1f} s ({ALONE} of them"
+        f" measured), ratio {apart / together:.1f}; {FULL} heads"
+        f" {together * FULL / heads / 60:.1f} min",
         flush=True,
     )
     ensemble = HeadEnsemble(model, found, trained=trained, per_token=True)
@@ -126,9 +137,9 @@ def measure(trained: str, data: Data, heads: int, config: HeadConfig) -> list[Ro
         raise SystemExit(f"{trained}: heads and whole models do not agree")
     apart = slow / ALONE * heads
     print(
-        f"{trained}: votes of {heads} heads on {QUERIES} utterances with {HYPS} hypotheses {asked:.2f} s; "
-        f"whole models {apart:.2f} s, ratio {apart / asked:.1f}; "
-        f"{FULL} heads, 1,000 utterances {asked * FULL / heads * 1000 / QUERIES / 60:.1f} min",
+        f"{trained}: votes of {heads} heads on {QUERIES} utterances with {HYPS} hypotheses"
+        f" {asked:.2f} s; whole models {apart:.2f} s, ratio {apart / asked:.1f}; {FULL} heads,"
+        f" 1,000 utterances {asked * FULL / heads * 1000 / QUERIES / 60:.1f} min",
         flush=True,
     )
     what = f"votes of {heads} heads ({trained}) on {QUERIES} utterances with {HYPS} hypotheses"
@@ -145,7 +156,9 @@ def main() -> None:
     args = made.parse_args()
     data = make_data(args.heads)
     for trained in TRAINED:
-        config = HeadConfig(trained, args.steps, args.batch, 0.0003, 5, 0.02, 0.01, 5.0, args.heads, 60.0, 1)
+        config = HeadConfig(
+            trained, args.steps, args.batch, 0.0003, 5, 0.02, 0.01, 5.0, args.heads, 60.0, 1
+        )
         append_rows(args.out_rows, measure(trained, data, args.heads, config))
     print(f"peak memory {mebibytes() / 1024:.2f} GiB")
 

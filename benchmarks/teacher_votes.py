@@ -40,16 +40,21 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 FEATURES, TOKENS, BATCH_FRAMES = 80, 30, 6000
 AGAINST = {
     "padded": "a loop over teachers and utterances, a list as a padded batch",
-    "shared": "a loop over teachers and utterances, each prefix of a list once (CTC: a padded batch)",
+    "shared": (
+        "a loop over teachers and utterances, each prefix of a list once (CTC: a padded batch)"
+    ),
     "alone": "a loop over teachers, utterances and hypotheses",
 }
 
 
 def pool(utterances: int, hyps: int) -> tuple[list[torch.Tensor], list[list[list[int]]]]:
-    """Features (T, F) of each utterance, the longest first, and its hypotheses: one, and others like it."""
+    """Features (T, F) of each utterance, the longest first, and its hypotheses: one, and others
+    like it.
+    """
     rng = np.random.default_rng(1)
     features = [
-        torch.randn(int(frames), FEATURES) for frames in sorted(rng.integers(100, 300, utterances))[::-1]
+        torch.randn(int(frames), FEATURES)
+        for frames in sorted(rng.integers(100, 300, utterances))[::-1]
     ]
     lists = []
     for one in features:
@@ -62,7 +67,9 @@ def pool(utterances: int, hyps: int) -> tuple[list[torch.Tensor], list[list[list
     return features, lists
 
 
-def batched(made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]]) -> Votes:
+def batched(
+    made: TeacherEnsemble, features: list[torch.Tensor], hyps: list[list[list[int]]]
+) -> Votes:
     """All teachers and hypotheses, batches of utterances."""
     found: Votes = []
     start = 0
@@ -113,7 +120,9 @@ def looped(
     found = [np.zeros(len(own), dtype=np.int64) for own in hyps]
     for model in made.models:
         for counts, x, own in zip(found, features, hyps):
-            counts[int(np.argmax([s / (len(hyp) + 1) for s, hyp in zip(scores(model, x, own), own)]))] += 1
+            counts[
+                int(np.argmax([s / (len(hyp) + 1) for s, hyp in zip(scores(model, x, own), own)]))
+            ] += 1
     return found
 
 
@@ -123,7 +132,9 @@ def ways_of(kind: str, args: argparse.Namespace) -> dict[str, Callable[[], Votes
     settings = config.load(kind_of(files).config, files, [])
     settings = replace(settings, encoder=replace(settings.encoder, kind=args.encoder))
     spec = spec_of(settings, FEATURES, TOKENS)
-    made = TeacherEnsemble([new_model(spec, seed).eval() for seed in range(args.teachers)], per_token=True)
+    made = TeacherEnsemble(
+        [new_model(spec, seed).eval() for seed in range(args.teachers)], per_token=True
+    )
     if kind == "ctc_attention":  # scores as the loss weighs its two parts
         for model in made.models:
             model.ctc_weight = model.spec.ctc_share
@@ -179,7 +190,9 @@ def answering(queries: int, classes: int, repeats: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--kinds", nargs="+", default=["ctc", "rnnt", "ctc_attention", "las"])
     made.add_argument("--encoder", default="tdnn")
     made.add_argument("--teachers", type=int, default=15)
@@ -193,11 +206,21 @@ def main() -> None:
     for kind in args.kinds:
         found = voting(kind, args)
         print(json.dumps(found), flush=True)
-        what = f"votes of {args.teachers} teachers, {kind}, {args.encoder}, on {args.utterances} utterances"
+        what = (
+            f"votes of {args.teachers} teachers, {kind}, {args.encoder}, on {args.utterances}"
+            " utterances"
+        )
         append_rows(
             args.out_rows,
             [
-                Row(what, found["seconds"]["batched"], found["seconds"][way], "processor s", against, "less")
+                Row(
+                    what,
+                    found["seconds"]["batched"],
+                    found["seconds"][way],
+                    "processor s",
+                    against,
+                    "less",
+                )
                 for way, against in AGAINST.items()
                 if way in found["seconds"]
             ],

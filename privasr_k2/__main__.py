@@ -1,7 +1,8 @@
 """The command ``privasr``: recipes, plans, reports, and every stage's verb.
 
 ``privasr --help`` imports click alone; a subcommand imports what it needs when it runs. Verbs of
-``privasr_k2.bin`` run as ``python -m privasr_k2.bin.VERB`` does, with the same flags and exit codes.
+``privasr_k2.bin`` run as ``python -m privasr_k2.bin.VERB`` does, with the same flags and exit
+codes.
 """
 
 from __future__ import annotations
@@ -149,7 +150,12 @@ def run(words: tuple[str, ...]) -> None:
 
 @main.group(cls=_Verbs)
 @click.option(
-    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Show the verbs."
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list,
+    help="Show the verbs.",
 )
 def verb() -> None:
     """Run one verb, as a recipe's stage does: privasr verb NAME --flag value..."""

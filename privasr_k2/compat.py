@@ -9,9 +9,11 @@ from typing import Any
 
 
 def grad_scaler(*, enabled: bool) -> Any:
-    """The scaler that keeps float16 gradients on ``cuda`` from vanishing; does nothing where not enabled.
+    """The scaler that keeps float16 gradients on ``cuda`` from vanishing; does nothing where not
+    enabled.
 
-    torch 2 warns at ``torch.cuda.amp.GradScaler``, torch 1.13 does not have ``torch.amp.GradScaler``.
+    torch 2 warns at ``torch.cuda.amp.GradScaler``, torch 1.13 does not have
+    ``torch.amp.GradScaler``.
     """
     import torch
 
@@ -29,7 +31,11 @@ def out_of_memory(error: BaseException) -> bool:
     True
     """
     text = str(error)
-    signs = ("out of memory", "DefaultCPUAllocator: can't allocate", "DefaultCPUAllocator: not enough memory")
+    signs = (
+        "out of memory",
+        "DefaultCPUAllocator: can't allocate",
+        "DefaultCPUAllocator: not enough memory",
+    )
     return isinstance(error, MemoryError) or any(sign in text for sign in signs)
 
 
@@ -40,7 +46,8 @@ def stacked_call(module: Any, parameters: Any, inputs: Any, *, shared: bool) -> 
 
     Args:
         parameters: the module's own names to tensors (I, ...).
-        inputs: positional arguments, tensors: one set for all (``shared``), or stacked as the parameters are.
+        inputs: positional arguments, tensors: one set for all (``shared``), or stacked as the
+            parameters are.
 
     Returns:
         a tensor (I, ...).

@@ -1,7 +1,9 @@
-"""Typed configuration from layers: repository defaults, then more particular files, then ``--set key=value``.
+"""Typed configuration from layers: repository defaults, then more particular files, then ``--set
+key=value``.
 
-A later layer replaces single values of an earlier one. The result is a frozen dataclass whose annotations
-declare what values may be (:mod:`privasr_k2.constraints`). Defaults stand in YAML only, so a field has none.
+A later layer replaces single values of an earlier one. The result is a frozen dataclass whose
+annotations declare what values may be (:mod:`privasr_k2.constraints`). Defaults stand in YAML only,
+so a field has none.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ T = TypeVar("T")
 class Choice:
     """One of several groups of keys: ``{kind: NAME, NAME: {...}, OTHER: {...}}`` in YAML.
 
-    YAML may give all groups; only that of ``kind`` must be whole. Loaded and saved is that group alone.
+    YAML may give all groups; only that of ``kind`` must be whole. Loaded and saved is that group
+    alone.
 
     Attributes:
         kind: the chosen group's name.
@@ -48,7 +51,8 @@ class Choice:
         known = self.choices()
         if self.kind not in known or not isinstance(self.settings, known[self.kind]):
             raise ValueError(
-                f"kind must be one of {', '.join(known)}, with settings of its own, got {self.kind!r}"
+                f"kind must be one of {', '.join(known)}, with settings of its own, got"
+                f" {self.kind!r}"
             )
 
 
@@ -58,8 +62,8 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
     A file may be a section, ``FILE.yaml#SECTION`` (:mod:`privasr_k2.sections`).
 
     Raises:
-        ConfigError: an unknown key (naming the layer and the nearest key), a value of another type or
-            out of range, or a key that no layer gives.
+        ConfigError: an unknown key (naming the layer and the nearest key), a value of another type
+            or out of range, or a key that no layer gives.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Training:
@@ -74,7 +78,10 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
             merged = OmegaConf.merge(merged, layer)
         except ConfigKeyError as error:
             raise ConfigError(
-                where, f"a key of {cls.__name__}", _first_line(error), "correct the key, or take it out"
+                where,
+                f"a key of {cls.__name__}",
+                _first_line(error),
+                "correct the key, or take it out",
             ) from error
         except OmegaConfBaseException as error:
             key = getattr(error, "full_key", None)
@@ -95,7 +102,10 @@ def load(cls: type[T], files: Iterable[Path] = (), overrides: Iterable[str] = ()
     except ValueError as error:  # of check_fields, or a check in __post_init__
         places = [*map(str, files), *([f"--set {' '.join(overrides)}"] if overrides else [])]
         raise ConfigError(
-            " + ".join(places), f"values that {cls.__name__} allows", str(error), "correct the value"
+            " + ".join(places),
+            f"values that {cls.__name__} allows",
+            str(error),
+            "correct the value",
         ) from error
 
 
@@ -103,7 +113,8 @@ def from_values(cls: type[T], values: Any, place: str | Path) -> T:
     """``cls`` from plain values that stand in a file of results, with the checks of :func:`load`.
 
     Raises:
-        ConfigError: no names and values, others than those of ``cls``, or values that it does not allow.
+        ConfigError: no names and values, others than those of ``cls``, or values that it does not
+            allow.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Training:
@@ -138,7 +149,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Choice):
         return {"kind": value.kind, value.kind: plain(value.settings)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
@@ -161,17 +174,23 @@ def _structured(cls: type) -> DictConfig:
         return OmegaConf.structured(cls)
     groups = {
         name: dataclasses.make_dataclass(
-            choice.__name__, [("kind", str), *map(_group, *zip(*choice.choices().items()))], kw_only=True
+            choice.__name__,
+            [("kind", str), *map(_group, *zip(*choice.choices().items()))],
+            kw_only=True,
         )
         for name, choice in choices.items()
     }
     hints = typing.get_type_hints(cls)
-    typed = [(field.name, groups.get(field.name, hints[field.name])) for field in dataclasses.fields(cls)]
+    typed = [
+        (field.name, groups.get(field.name, hints[field.name])) for field in dataclasses.fields(cls)
+    ]
     return OmegaConf.structured(dataclasses.make_dataclass(cls.__name__, typed))
 
 
 def _group(name: str, settings: type) -> tuple[str, type, Any]:
-    """A group of a choice; it need not be given where all of its keys have defaults, as in a plugin."""
+    """A group of a choice; it need not be given where all of its keys have defaults, as in a
+    plugin.
+    """
     keys = dataclasses.fields(settings)
     whole = all(key.default is not MISSING or key.default_factory is not MISSING for key in keys)
     return name, settings, dataclasses.field(default_factory=settings if whole else MISSING)  # type: ignore[call-overload]
@@ -188,7 +207,9 @@ def _built(cls: type[T], merged: DictConfig) -> T:
         if field.name in choices:
             known, kind = choices[field.name].choices(), node.kind
             if kind not in known:
-                raise ValueError(f"{field.name}.kind must be one of {', '.join(known)}, got {kind!r}")
+                raise ValueError(
+                    f"{field.name}.kind must be one of {', '.join(known)}, got {kind!r}"
+                )
             values[field.name] = choices[field.name](kind, OmegaConf.to_object(node[kind]))
         else:
             values[field.name] = OmegaConf.to_object(node) if OmegaConf.is_config(node) else node
@@ -205,7 +226,10 @@ def _layers(files: Iterable[Path], overrides: Iterable[str]) -> Iterator[tuple[s
     for item in overrides:
         if "=" not in item:
             raise ConfigError("--set", "key=value", repr(item), f"write --set {item}=VALUE")
-        yield f"--set {item}", _layer(f"--set {item}", lambda item=item: OmegaConf.from_dotlist([item]))  # type: ignore[misc]
+        yield (
+            f"--set {item}",
+            _layer(f"--set {item}", lambda item=item: OmegaConf.from_dotlist([item])),
+        )  # type: ignore[misc]
 
 
 def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str:
@@ -215,7 +239,9 @@ def named_kind(files: Iterable[Path], kinds: Iterable[str], example: str) -> str
         ConfigError: none of them names one of ``kinds``.
     """
     files, kinds = [*files], [*kinds]
-    named = [line for path in files for line in _text(path).splitlines() if line.startswith("kind:")]
+    named = [
+        line for path in files for line in _text(path).splitlines() if line.startswith("kind:")
+    ]
     kind = named[-1].partition(":")[2].partition("#")[0].strip() if named else ""
     if kind not in kinds:
         place = " + ".join(map(str, files)) or "--config"
@@ -234,11 +260,16 @@ def _text(path: Path) -> str:
 def _layer(where: str, parse: Callable[[], object]) -> DictConfig:
     try:
         layer = parse()
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also numbers and dates that are none
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # also numbers and dates that are none
         raise ConfigError(where, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(layer, DictConfig):
         raise ConfigError(where, "keys and values", "a list", "write 'key: value' lines")
-    # A value taken from the environment would be in no fingerprint, and two runs of one command could differ.
+    # A value taken from the environment would be in no fingerprint, and two runs of one command
+    # could differ.
     if "${" in OmegaConf.to_yaml(layer):
         raise ConfigError(where, "plain values", "${...}", "write the value itself")
     return layer

@@ -1,7 +1,7 @@
 """What values may be, declared in the annotations of dataclasses: ``lr: Positive``.
 
-A configuration inherits from :class:`Checked`, so that its fields are checked however it is made. Options of
-recipes use the same annotations (:mod:`privasr_k2.recipe.options`).
+A configuration inherits from :class:`Checked`, so that its fields are checked however it is made.
+Options of recipes use the same annotations (:mod:`privasr_k2.recipe.options`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ Delta = Annotated[float, Interval(gt=0, lt=1)]
 
 
 def broken(annotation: Any, value: Any) -> str:
-    """What ``value`` would have to be to fit its annotation; empty where it fits. Types are not checked.
+    """What ``value`` would have to be to fit its annotation; empty where it fits. Types are not
+    checked.
 
     >>> broken(Share, 1.5), broken(Share, 0.5), broken(list[Count], [1, 0])
     ('at most 1', '', 'at least 1 each')
@@ -90,7 +91,8 @@ class Checked:
 
 
 def check_fields(cls: type, values: Any, group: str = "") -> None:
-    """Check the fields of ``cls``, and of the :class:`Checked` that it holds, in an object that has them.
+    """Check the fields of ``cls``, and of the :class:`Checked` that it holds, in an object that has
+    them.
 
     Args:
         group: what stands before the names of fields, as ``client.``.
@@ -122,11 +124,15 @@ def _outside(value: Any, constraint: Any) -> str:
     if isinstance(constraint, Matches):
         return "" if re.fullmatch(constraint.pattern, value) else constraint.said
     if isinstance(constraint, MinLen):
-        return "" if len(value) >= constraint.min_length else f"{constraint.min_length} or more values"
+        return (
+            "" if len(value) >= constraint.min_length else f"{constraint.min_length} or more values"
+        )
     if isinstance(constraint, Different):
         return "" if len(set(value)) == len(value) else "different values"
     if isinstance(constraint, MultipleOf):
-        return "" if value % constraint.multiple_of == 0 else f"a multiple of {constraint.multiple_of}"
+        return (
+            "" if value % constraint.multiple_of == 0 else f"a multiple of {constraint.multiple_of}"
+        )
     return _out_of_range(value, constraint)
 
 

@@ -22,7 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _DATA = (
     *("numpy", "omegaconf", "pyyaml", "cryptography", "safetensors", "tqdm", "lhotse", "lilcom"),
-    *("soundfile", "scipy", "kaldi-native-fbank", "kaldi-native-io", "espeakng-loader", "sentencepiece"),
+    *(
+        "soundfile",
+        "scipy",
+        "kaldi-native-fbank",
+        "kaldi-native-io",
+        "espeakng-loader",
+        "sentencepiece",
+    ),
 )
 _FIRST_PASS = (
     *(*_DATA, "torch", "k2", "kaldifst", "kaldi-decoder", "kaldialign"),
@@ -100,13 +107,22 @@ def lock_files(stack: str) -> list[Path]:
     Raises:
         ConfigError: there is no such stack.
     """
-    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}.get(stack)
+    last = {"torch1": "k2.txt", "torch2": "k2-torch2.txt", "torch2-cpu": "torch2-cpu.txt"}.get(
+        stack
+    )
     if last is None:
-        raise ConfigError("PRIVASR_STACK", "torch1 or torch2", repr(stack), "correct it, or unset it")
-    return [ROOT / "requirements" / name for name in (f"{stack.removesuffix('-cpu')}.txt", "kenlm.txt", last)]
+        raise ConfigError(
+            "PRIVASR_STACK", "torch1 or torch2", repr(stack), "correct it, or unset it"
+        )
+    return [
+        ROOT / "requirements" / name
+        for name in (f"{stack.removesuffix('-cpu')}.txt", "kenlm.txt", last)
+    ]
 
 
-def check_packages(expected: Mapping[str, str], version_of: Callable[[str], str | None]) -> list[Finding]:
+def check_packages(
+    expected: Mapping[str, str], version_of: Callable[[str], str | None]
+) -> list[Finding]:
     """A finding for every package that some recipe needs."""
     names = dict.fromkeys(name for needs in RECIPES.values() for name in needs)
     findings = []
@@ -124,13 +140,15 @@ def check_fit(
 ) -> Finding:
     """Whether k2 was built for this torch and this CUDA.
 
-    k2 calls torch's C++ library, whose interface changes with every release: it needs the torch it was built
-    for, the same major version of CUDA, or a torch of its own without CUDA where it has none.
+    k2 calls torch's C++ library, whose interface changes with every release: it needs the torch it
+    was built for, the same major version of CUDA, or a torch of its own without CUDA where it has
+    none.
 
     Args:
         torch_version: ``torch.__version__``; ``None`` where torch is missing.
         torch_cuda: ``torch.version.cuda``; ``None`` for a CPU build.
-        k2_torch: the torch that k2 was built with; ``None`` where k2 is missing or cannot be loaded.
+        k2_torch: the torch that k2 was built with; ``None`` where k2 is missing or cannot be
+            loaded.
         k2_cuda: the CUDA it was built with; ``None`` or empty for a CPU build.
 
     >>> check_fit("1.13.1+cu117", "11.7", "1.13.1", "11.7").ok
@@ -146,7 +164,8 @@ def check_fit(
     release = torch_version.split("+")[0]
     k2_release = k2_torch.split("+")[0]
     found = (
-        f"k2 for torch {k2_release}, CUDA {k2_cuda or 'none'}; torch {release}, CUDA {torch_cuda or 'none'}"
+        f"k2 for torch {k2_release}, CUDA {k2_cuda or 'none'}; torch {release}, CUDA"
+        f" {torch_cuda or 'none'}"
     )
     if k2_release != release:
         way_out = f"install a k2 built for torch {release} (docs/install.md)"
@@ -160,11 +179,15 @@ def check_fit(
 
 
 def built_with() -> tuple[str | None, str | None, str | None, str | None]:
-    """torch's version and CUDA, and the torch and CUDA that k2 was built with, read from their files.
+    """torch's version and CUDA, and the torch and CUDA that k2 was built with, read from their
+    files.
 
     ``None`` where a package is missing, and for the CUDA of a CPU build.
     """
-    torch_text, k2_text = _module_text("torch", "version.py"), _module_text("k2", "torch_version.py")
+    torch_text, k2_text = (
+        _module_text("torch", "version.py"),
+        _module_text("k2", "torch_version.py"),
+    )
     return (
         _assigned("__version__", torch_text),
         _assigned("cuda", torch_text),
@@ -196,8 +219,12 @@ print("yes; GPUs:", ", ".join(names) or "none")
 
 
 def check_imports() -> Finding:
-    """Whether torch and k2 really load, and a GPU adds, tried apart: a bad build ends the whole process."""
-    done = subprocess.run([sys.executable, "-c", _LOAD], capture_output=True, text=True, check=False)
+    """Whether torch and k2 really load, and a GPU adds, tried apart: a bad build ends the whole
+    process.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD], capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         return Finding("k2 loads", done.stdout.strip().splitlines()[-1], "", "")
     reason = (done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"])[-1]
@@ -211,7 +238,12 @@ def check_machine(root: Path) -> list[Finding]:
     right = version[:2] == (3, 11) and sys.implementation.name == "cpython"
     free = shutil.disk_usage(root).free / 2**30
     return [
-        Finding("python", python, "cpython 3.11", "" if right else "install CPython 3.11 (docs/install.md)"),
+        Finding(
+            "python",
+            python,
+            "cpython 3.11",
+            "" if right else "install CPython 3.11 (docs/install.md)",
+        ),
         Finding("g++", shutil.which("g++"), "to build kenlm", ""),
         Finding("Slurm", shutil.which("sbatch"), "for local/cmd.sh with slurm", ""),
         Finding("disk", f"{free:.0f} GiB free", "5 GiB", "" if free >= 5 else "free some space"),

@@ -1,4 +1,6 @@
-"""Reading text with line numbers in its errors, and writing files that are whole or not there at all."""
+"""Reading text with line numbers in its errors, and writing files that are whole or not there at
+all.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def disk_errors(path: str | Path) -> Iterator[None]:
 def read_arrays(
     path: str | Path, names: Iterable[str] | None = None, *, expected: str, way_out: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The JSON object under ``json`` in the header of a safetensors file, ``{}`` where none is, and arrays.
+    """The JSON object under ``json`` in the header of a safetensors file, ``{}`` where none is, and
+    arrays.
 
     Args:
         names: of the arrays that are wanted and must be there; ``None``: all.
@@ -88,9 +91,12 @@ def read_arrays(
     try:
         with safe_open(str(path), "np") as file:
             text = (file.metadata() or {}).get("json", "{}")
-            arrays = {name: file.get_tensor(name) for name in (file.keys() if names is None else names)}
+            arrays = {
+                name: file.get_tensor(name) for name in (file.keys() if names is None else names)
+            }
     except (OSError, SafetensorError, TypeError, ValueError, AttributeError) as error:
-        # The last three: a type of numbers that numpy does not have, in another wording with each version.
+        # The last three: a type of numbers that numpy does not have, in another wording with each
+        # version.
         raise DataError(path, expected, str(error) or type(error).__name__, way_out) from error
     return parse_record(text, f"{path} (header)", way_out=way_out), arrays
 
@@ -122,7 +128,9 @@ def _replace_directory(temporary: Path, final: Path) -> None:
 
 
 def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:
-    """Open UTF-8 text for reading (``r``) or writing (``w``), gzipped where the name ends in ``.gz``."""
+    """Open UTF-8 text for reading (``r``) or writing (``w``), gzipped where the name ends in
+    ``.gz``.
+    """
     path = Path(path)
     if path.suffix == ".gz":
         # A fixed time and no name in the header: the same text gives the same bytes.
@@ -133,7 +141,9 @@ def open_text(path: str | Path, mode: str = "r") -> io.TextIOBase:
 
 
 class _GzipWriter(gzip.GzipFile):
-    """Closes its file, too: left to the garbage collector, an error with the last bytes would be lost."""
+    """Closes its file, too: left to the garbage collector, an error with the last bytes would be
+    lost.
+    """
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -176,12 +186,14 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text)
 
 
-def parse_json(text: str, place: str | Path, *, expected: str = "JSON", way_out: str = _REMAKE) -> Any:
+def parse_json(
+    text: str, place: str | Path, *, expected: str = "JSON", way_out: str = _REMAKE
+) -> Any:
     """The value of a JSON text.
 
     Raises:
-        DataError: no JSON, too deep or with numbers too long for Python, or with half a surrogate pair, which
-            no file could be written with.
+        DataError: no JSON, too deep or with numbers too long for Python, or with half a surrogate
+            pair, which no file could be written with.
 
     >>> parse_json('{"a": [1]}', "here")
     {'a': [1]}
@@ -216,7 +228,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
     try:
         found = yaml.safe_load("\n".join(line for _, line in read_lines(path)))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also numbers and dates that are none
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # also numbers and dates that are none
         raise DataError(path, "YAML", str(error).splitlines()[0], _REMAKE) from error
     if not isinstance(found, dict):
         raise DataError(path, "names and values", repr(found)[:60], _REMAKE)

@@ -1,9 +1,10 @@
 """Registries of named objects, and files outside the package that add to them.
 
-The environment variable ``PRIVASR_PLUGINS`` names Python files, separated as in ``PATH``. Each is run once,
-before the first look-up in any registry, and registers what it defines: an aggregation mechanism
-(:mod:`privasr_k2.privacy.pate.mechanisms`), an encoder (:mod:`privasr_k2.am.encoders.common`), a kind of
-acoustic model (:mod:`privasr_k2.am.kinds`) or of language model (:mod:`privasr_k2.lm.neural.kinds`).
+The environment variable ``PRIVASR_PLUGINS`` names Python files, separated as in ``PATH``. Each is
+run once, before the first look-up in any registry, and registers what it defines: an aggregation
+mechanism (:mod:`privasr_k2.privacy.pate.mechanisms`), an encoder
+(:mod:`privasr_k2.am.encoders.common`), a kind of acoustic model (:mod:`privasr_k2.am.kinds`) or of
+language model (:mod:`privasr_k2.lm.neural.kinds`).
 A plugin is a program: name only files that you trust.
 """
 
@@ -44,7 +45,9 @@ def load_plugins() -> None:
             spec.loader.exec_module(module)
         except (ImportError, SyntaxError) as error:
             found = f"{type(error).__name__}: {error}"
-            raise ConfigError(f"{VARIABLE}: {path}", "a plugin that runs", found, "correct it") from error
+            raise ConfigError(
+                f"{VARIABLE}: {path}", "a plugin that runs", found, "correct it"
+            ) from error
 
 
 class Registry(Generic[T]):
@@ -52,7 +55,8 @@ class Registry(Generic[T]):
 
     Args:
         what: the objects' kind, for errors.
-        own: registers the package's objects at the first look-up; by default they are there already.
+        own: registers the package's objects at the first look-up; by default they are there
+            already.
 
     >>> registry = Registry[int]("mechanism")
     >>> registry.add("one", 1)
@@ -75,7 +79,9 @@ class Registry(Generic[T]):
             ConfigError: another object has this name.
         """
         if self._objects.get(name, value) is not value:
-            raise ConfigError(f"{self._what} {name}", "a name of its own", "one that is taken", "rename it")
+            raise ConfigError(
+                f"{self._what} {name}", "a name of its own", "one that is taken", "rename it"
+            )
         self._objects[name] = value
         return value
 

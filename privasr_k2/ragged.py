@@ -16,7 +16,8 @@ def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def splits_of(owners: np.ndarray, count: int) -> np.ndarray:
-    """(count + 1,) where the items of each of ``count`` owners begin once sorted by owner, and the end.
+    """(count + 1,) where the items of each of ``count`` owners begin once sorted by owner, and the
+    end.
 
     >>> splits_of(np.array([2, 0, 0]), 3)
     array([0, 2, 2, 3])

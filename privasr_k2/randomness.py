@@ -1,7 +1,9 @@
-"""Two kinds of randomness that never mix: streams that can be repeated, and noise that cannot be guessed.
+"""Two kinds of randomness that never mix: streams that can be repeated, and noise that cannot be
+guessed.
 
-Everything reproducible (initial weights, batch order, splits, synthetic corpora) takes :func:`stream`.
-Privacy noise, and every draw of a cohort whose amplification is claimed, takes :func:`noise_stream`.
+Everything reproducible (initial weights, batch order, splits, synthetic corpora) takes
+:func:`stream`. Privacy noise, and every draw of a cohort whose amplification is claimed, takes
+:func:`noise_stream`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def _digest(seed: int, names: Iterable[str | int], bits: int) -> int:
 
 
 def new_secret() -> bytes:
-    """32 bytes from the operating system: the key of a :func:`noise_stream`. Never log or share it."""
+    """32 bytes from the operating system: the key of a :func:`noise_stream`. Never log or share
+    it.
+    """
     return secrets.token_bytes(32)
 
 

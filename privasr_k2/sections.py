@@ -48,10 +48,14 @@ def exists(address: str | Path) -> bool:
 
 
 def names(address: str | Path) -> list[str]:
-    """The sections in a file or section: its keys, where each holds a group; none where one is a value."""
+    """The sections in a file or section: its keys, where each holds a group; none where one is a
+    value.
+    """
     file, section = split(address)
     node = _find(file, section)
-    if not isinstance(node, yaml.MappingNode) or not all(map(_is_group, (v for _, v in node.value))):
+    if not isinstance(node, yaml.MappingNode) or not all(
+        map(_is_group, (v for _, v in node.value))
+    ):
         return []
     return [key.value for key, _ in node.value]
 
@@ -80,7 +84,9 @@ def read(address: str | Path) -> str:
 
 
 def _is_group(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.MappingNode) or (isinstance(node, yaml.ScalarNode) and node.value == "")
+    return isinstance(node, yaml.MappingNode) or (
+        isinstance(node, yaml.ScalarNode) and node.value == ""
+    )
 
 
 def _find(file: str, section: str) -> yaml.Node | None:

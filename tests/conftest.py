@@ -1,4 +1,6 @@
-"""What all tests share: the repository, the real data where there is any, and what a machine may lack."""
+"""What all tests share: the repository, the real data where there is any, and what a machine may
+lack.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_configure() -> None:
-    """Shell scripts that tests start use the interpreter that the tests run in, and install nothing."""
+    """Shell scripts that tests start use the interpreter that the tests run in, and install
+    nothing.
+    """
     os.environ["PRIVASR_ENV"] = "current"
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     alone = "PYTEST_XDIST_WORKER" not in os.environ
@@ -63,7 +67,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     of_session = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        of_session = of_session.parent  # all processes': the first makes it, the others find it up to date
+        of_session = (
+            of_session.parent
+        )  # all processes': the first makes it, the others find it up to date
     work = of_session / "tiny" / "work"
     work.parent.mkdir(exist_ok=True)
     with open(work.parent / "lock", "w") as lock:

@@ -18,7 +18,9 @@ suppress_warnings = ["ref.python"]
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields|Example|Examples|Note):$")
 
 
-def as_restructured_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def as_restructured_text(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """Docstrings are written to be read as they are: equations stand indented, a verb's text is its help."""
     found, before, section = lines[:1], "", False
     if name.startswith("privasr_k2.bin.") and what == "module":
@@ -28,7 +30,13 @@ def as_restructured_text(app: Any, what: str, name: str, obj: Any, options: Any,
         indent = len(line) - len(line.lstrip())
         if line and indent == 0:
             section = bool(_SECTION.match(line))
-        if line and indent >= 4 and not section and not found[-1] and not before.startswith((" ", "-", "1.")):
+        if (
+            line
+            and indent >= 4
+            and not section
+            and not found[-1]
+            and not before.startswith((" ", "-", "1."))
+        ):
             found += ["::", ""]
         found.append(line)
         before = line or before

@@ -1,9 +1,9 @@
 """The speller of LAS and of hybrid models: an LSTM that attends to the encoder's frames.
 
-Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section 2.2; the energies are those of
-Chorowski, Bahdanau, Serdyuk, Cho and Bengio (2015), "Attention-based models for speech recognition", eq. 9,
-which also see where the last step looked: with some hours of speech LAS's own, content alone, finds no
-alignment. ``location_filters`` 0 leaves the location out.
+Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section 2.2; the energies are those
+of Chorowski, Bahdanau, Serdyuk, Cho and Bengio (2015), "Attention-based models for speech
+recognition", eq. 9, which also see where the last step looked: with some hours of speech LAS's own,
+content alone, finds no alignment. ``location_filters`` 0 leaves the location out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class SpellerConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"speller.{name} must be at least 1, got {getattr(self, name)}")
         if self.location_filters < 0:
-            raise ValueError(f"speller.location_filters must not be below 0, got {self.location_filters}")
+            raise ValueError(
+                f"speller.location_filters must not be below 0, got {self.location_filters}"
+            )
         if self.location_kernel < 1 or self.location_kernel % 2 == 0:
             raise ValueError(f"speller.location_kernel must be odd, got {self.location_kernel}")
         for name in ("dropout", "label_smoothing"):
@@ -95,7 +97,9 @@ class Attention(nn.Module):
         self.located = config.location_filters > 0
         if self.located:
             kernel = config.location_kernel
-            self.filters = nn.Conv1d(1, config.location_filters, kernel, padding=kernel // 2, bias=False)
+            self.filters = nn.Conv1d(
+                1, config.location_filters, kernel, padding=kernel // 2, bias=False
+            )
             self.place = nn.Linear(config.location_filters, config.attention, bias=False)
 
     def forward(self, state: Tensor, frames: Frames, last: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,20 +115,27 @@ class Attention(nn.Module):
         compared = frames.keys + self.query(state).unsqueeze(1)
         if self.located:
             compared = compared + self.place(self.filters(last.unsqueeze(1)).transpose(1, 2))
-        energies = self.energy(torch.tanh(compared)).squeeze(2).masked_fill(frames.valid == 0, _MASKED)
+        energies = (
+            self.energy(torch.tanh(compared)).squeeze(2).masked_fill(frames.valid == 0, _MASKED)
+        )
         weights = energies.softmax(dim=1)
         return torch.bmm(weights.unsqueeze(1), frames.values).squeeze(1), weights
 
 
 class Speller(nn.Module):
-    """Encoder outputs to log-probabilities of tokens; 0 is both the beginning and the end of a sentence."""
+    """Encoder outputs to log-probabilities of tokens; 0 is both the beginning and the end of a
+    sentence.
+    """
 
     def __init__(self, frame_dim: int, num_tokens: int, config: SpellerConfig) -> None:
         super().__init__()
         self.config, self.frame_dim = config, frame_dim
         self.embedding = nn.Embedding(num_tokens, config.embedding)
-        # One token a call: the next one's input is what was attended to. Opacus has a DPLSTM for it.
-        self.lstm = nn.LSTM(config.embedding + frame_dim, config.dim, config.layers, batch_first=True)
+        # One token a call: the next one's input is what was attended to. Opacus has a DPLSTM for
+        # it.
+        self.lstm = nn.LSTM(
+            config.embedding + frame_dim, config.dim, config.layers, batch_first=True
+        )
         self.attention = Attention(frame_dim, config)
         self.hidden = nn.Linear(config.dim + frame_dim, config.dim)
         self.output = nn.Linear(config.dim, num_tokens)
@@ -141,7 +152,9 @@ class Speller(nn.Module):
         num, length = frames.valid.shape
         cells = frames.values.new_zeros(num, self.config.layers, self.config.dim)
         first = functional.one_hot(torch.zeros_like(frames.valid[:, 0], dtype=torch.int64), length)
-        return State(cells, cells, frames.values.new_zeros(num, self.frame_dim), first.to(cells.dtype))
+        return State(
+            cells, cells, frames.values.new_zeros(num, self.frame_dim), first.to(cells.dtype)
+        )
 
     def read(self, state: State, embedded: Tensor, frames: Frames) -> tuple[State, Tensor]:
         """The state after one more token (N, E), and (N, D + D') from which the next is told."""
@@ -156,7 +169,9 @@ class Speller(nn.Module):
         """(..., C) of the next token from what :meth:`read` gave."""
         return self.output(self.dropout(torch.tanh(self.hidden(seen)))).float().log_softmax(dim=-1)
 
-    def forward(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    def forward(
+        self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """Negative log-likelihood of every utterance's tokens and of its end.
 
         While training, with label smoothing, it is that against the smoothed targets.
@@ -187,7 +202,8 @@ class Speller(nn.Module):
         return (losses * (positions <= target_lengths.unsqueeze(1))).sum(dim=1)
 
     def log_likelihoods(self, encoded: Tensor, lengths: Tensor, hyps: SharedPrefixes) -> Tensor:
-        """log P of the tokens and the end of M hypotheses: (M,) float64. Each distinct prefix is read once.
+        """log P of the tokens and the end of M hypotheses: (M,) float64. Each distinct prefix is
+        read once.
 
         Args:
             encoded: (N, T, D).

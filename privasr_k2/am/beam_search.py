@@ -20,11 +20,14 @@ class Found(NamedTuple):
 
 
 @torch.no_grad()
-def beam_search(stepper: Stepper, max_tokens: Tensor, *, beam: int, num_paths: int) -> list[list[Found]]:
+def beam_search(
+    stepper: Stepper, max_tokens: Tensor, *, beam: int, num_paths: int
+) -> list[list[Found]]:
     """The best token sequences of every utterance.
 
-    After each token the best ``beam`` prefixes of an utterance are read on. A prefix's score bounds that of
-    everything that begins with it, so that the search ends exactly where no prefix can still come into the
+    After each token the best ``beam`` prefixes of an utterance are read on. A prefix's score bounds
+    that of everything that begins with it, so that the search ends exactly where no prefix can
+    still come into the
     list: with a beam that holds all prefixes the list is that of a full enumeration.
 
     Args:
@@ -53,7 +56,9 @@ def beam_search(stepper: Stepper, max_tokens: Tensor, *, beam: int, num_paths: i
         done[alive] = best
         done_texts[alive] = _rows(torch.cat((done_texts[alive], texts), dim=1), which)
         # What goes on.
-        onward = scores[:, :, 1:].flatten(1).masked_fill((max_tokens[alive] <= step).unsqueeze(1), _NONE)
+        onward = (
+            scores[:, :, 1:].flatten(1).masked_fill((max_tokens[alive] <= step).unsqueeze(1), _NONE)
+        )
         totals, which = onward.topk(min(beam, onward.size(1)))
         kept = totals[:, 0] > best[:, -1]
         if step == longest or not bool(kept.any()):
@@ -64,7 +69,9 @@ def beam_search(stepper: Stepper, max_tokens: Tensor, *, beam: int, num_paths: i
         texts = _rows(texts, parents)
         texts[:, :, step] = tokens
         alive, totals, texts = alive[kept], totals[kept], texts[kept]
-        prefixes = stepper.extend(prefixes, (first + parents)[kept].flatten(), tokens[kept].flatten())
+        prefixes = stepper.extend(
+            prefixes, (first + parents)[kept].flatten(), tokens[kept].flatten()
+        )
     return [_found(row, text) for row, text in zip(done.tolist(), done_texts.tolist())]
 
 

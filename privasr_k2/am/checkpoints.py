@@ -1,4 +1,6 @@
-"""A finished model's folder: ``model.yaml``, ``model.safetensors``, ``tokens.txt``. Nothing is unpickled."""
+"""A finished model's folder: ``model.yaml``, ``model.safetensors``, ``tokens.txt``. Nothing is
+unpickled.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from privasr_k2.graph.lang import read_tokens, symbols_text
 from privasr_k2.training.weights import fill, load_tensors, save_tensors
 
 
-def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: Sequence[str] | None) -> None:
+def save_model(
+    folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: Sequence[str] | None
+) -> None:
     """Write the files that :func:`load_model` reads; ``model.safetensors`` last."""
     if tokens is not None:
         write_text(folder / TOKENS, symbols_text(tokens))
@@ -30,20 +34,23 @@ def save_model(folder: Path, spec: Any, weights: Mapping[str, Tensor], tokens: S
 
 
 def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
-    """The acoustic model of a folder that ``train_am`` or ``import_external`` wrote, ready to score frames.
+    """The acoustic model of a folder that ``train_am`` or ``import_external`` wrote, ready to score
+    frames.
 
     Returns:
-        a model with ``log_probs(features, lengths) -> (log_probs, lengths)``, of shapes (N, T, F) float32,
-        (N,) int64, (N, T', C) float32 and (N,) int64, and with ``num_tokens``, ``tokens``, ``subsampling``
-        and ``feature_dim``.
+        a model with ``log_probs(features, lengths) -> (log_probs, lengths)``, of shapes (N, T, F)
+        float32, (N,) int64, (N, T', C) float32 and (N,) int64, and with ``num_tokens``, ``tokens``,
+        ``subsampling`` and ``feature_dim``.
 
     Raises:
-        DataError: a file is missing or damaged, weights that do not fit ``model.yaml``, or a model without
-            outputs of CTC.
+        DataError: a file is missing or damaged, weights that do not fit ``model.yaml``, or a model
+            without outputs of CTC.
     """
     model = _load(Path(folder), device)
     if not hasattr(model, "log_probs"):
-        raise DataError(folder, "a model with outputs of CTC", type(model).__name__, "use decode_e2e for it")
+        raise DataError(
+            folder, "a model with outputs of CTC", type(model).__name__, "use decode_e2e for it"
+        )
     return model
 
 
@@ -55,15 +62,19 @@ def load_recognizer(folder: str | Path, device: torch.device | str = "cpu") -> R
     """
     model = _load(Path(folder), device)
     if isinstance(model, ExportedModel):
-        raise DataError(folder, "a model that train_am wrote", "an exported one", "decode it with a graph")
+        raise DataError(
+            folder, "a model that train_am wrote", "an exported one", "decode it with a graph"
+        )
     return model  # type: ignore[return-value]
 
 
 def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticModel:
-    """The weights and the normalization of a folder's model in a model of ``spec``, to train it further.
+    """The weights and the normalization of a folder's model in a model of ``spec``, to train it
+    further.
 
     Raises:
-        DataError: as :func:`load_model`; or the model is of another kind or size, or has other tokens.
+        DataError: as :func:`load_model`; or the model is of another kind or size, or has other
+            tokens.
     """
     found = _load(folder, "cpu")
     if isinstance(found, ExportedModel) or found.spec.kind != spec.kind:
@@ -73,7 +84,10 @@ def continue_model(folder: Path, spec: Any, tokens: Sequence[str]) -> AcousticMo
         )
     if list(found.tokens or ()) != list(tokens):
         raise DataError(
-            folder / TOKENS, "the tokens of the lang folder", "others", "train the first model with it, too"
+            folder / TOKENS,
+            "the tokens of the lang folder",
+            "others",
+            "train the first model with it, too",
         )
     model: AcousticModel = KINDS[spec.kind].make(spec)
     fill(model, found.state_dict(), folder / WEIGHTS)

@@ -1,4 +1,6 @@
-"""Acoustic model for connectionist temporal classification (CTC): normalization, encoder, outputs."""
+"""Acoustic model for connectionist temporal classification (CTC): normalization, encoder,
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ class CtcModel(AcousticModel):
     ctc_topology = "standard"
 
     def __init__(self, spec: CtcSpec) -> None:
-        super().__init__(spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean)
+        super().__init__(
+            spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean
+        )
         self.spec = spec
         self.output = Pointwise(self.encoder.out_dim, spec.num_tokens)
 
@@ -68,7 +72,8 @@ class CtcModel(AcousticModel):
 
     @torch.no_grad()
     def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of the tokens at every output frame; padding and company change nothing.
+        """Log-probabilities of the tokens at every output frame; padding and company change
+        nothing.
 
         Args:
             features: (N, T, F) float32.
@@ -86,7 +91,12 @@ class CtcModel(AcousticModel):
 
     @torch.no_grad()
     def log_likelihoods(
-        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         return -ctc_loss(encoded[rows], lengths[rows], targets, target_lengths).double()
@@ -98,7 +108,9 @@ class CtcModel(AcousticModel):
 
 
 class CtcTask(AmTask):
-    """How the trainer gets losses from a :class:`CtcModel`: nats and, when scoring, token errors, a token."""
+    """How the trainer gets losses from a :class:`CtcModel`: nats and, when scoring, token errors, a
+    token.
+    """
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
         """The losses of a batch; ``generator`` is None when scoring."""
@@ -113,7 +125,9 @@ class CtcTask(AmTask):
 
 def token_errors(batch: Batch, hyps: Sequence[Sequence[int]]) -> int:
     """Edits between a batch's targets and what was recognized."""
-    targets = (row[:length] for row, length in zip(batch.targets.tolist(), batch.target_lengths.tolist()))
+    targets = (
+        row[:length] for row, length in zip(batch.targets.tolist(), batch.target_lengths.tolist())
+    )
     return sum(kaldialign.edit_distance(ref, hyp)["total"] for ref, hyp in zip(targets, hyps))
 
 

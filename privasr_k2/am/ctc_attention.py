@@ -1,8 +1,9 @@
-"""Hybrid CTC and attention: one encoder, two outputs, one of which keeps the other's alignment in order.
+"""Hybrid CTC and attention: one encoder, two outputs, one of which keeps the other's alignment in
+order.
 
-Kim, Hori and Watanabe (2017), "Joint CTC-attention based end-to-end speech recognition using multi-task
-learning", eq. 11, and for decoding with both Watanabe et al. (2017), "Hybrid CTC/attention architecture for
-end-to-end speech recognition", section IV.
+Kim, Hori and Watanabe (2017), "Joint CTC-attention based end-to-end speech recognition using
+multi-task learning", eq. 11, and for decoding with both Watanabe et al. (2017), "Hybrid
+CTC/attention architecture for end-to-end speech recognition", section IV.
 """
 
 from __future__ import annotations
@@ -63,18 +64,21 @@ class CtcAttentionSpec:
 class CtcAttentionModel(SequenceModel):
     """Encoder, speller and CTC's outputs.
 
-    Its scores of hypotheses are weighted sums of two log-probabilities: log P(y | x) up to a constant of the
-    utterance. A softmax over the next tokens normalizes them.
+    Its scores of hypotheses are weighted sums of two log-probabilities: log P(y | x) up to a
+    constant of the utterance. A softmax over the next tokens normalizes them.
 
     Attributes:
         ctc_weight: of CTC in the scores; may be changed after loading.
-        ctc_topology: as :class:`privasr_k2.am.ctc.CtcModel`: its outputs of CTC can be decoded with a graph.
+        ctc_topology: as :class:`privasr_k2.am.ctc.CtcModel`: its outputs of CTC can be decoded with
+            a graph.
     """
 
     ctc_topology = "standard"
 
     def __init__(self, spec: CtcAttentionSpec) -> None:
-        super().__init__(spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean)
+        super().__init__(
+            spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean
+        )
         self.spec, self.ctc_weight = spec, spec.ctc_weight
         self.speller = Speller(self.encoder.out_dim, spec.num_tokens, spec.speller)
         self.ctc_output = nn.Linear(self.encoder.out_dim, spec.num_tokens)
@@ -83,7 +87,9 @@ class CtcAttentionModel(SequenceModel):
         """(N, T', C) of CTC; token 0 is the blank."""
         return self.ctc_output(encoded).float().log_softmax(dim=2)
 
-    def losses(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    def losses(
+        self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """As :meth:`SequenceModel.losses`; infinite where the tokens do not fit CTC's frames."""
         share = self.spec.ctc_share
         attention = self.speller(encoded, lengths, targets, target_lengths)
@@ -102,14 +108,21 @@ class CtcAttentionModel(SequenceModel):
 
     @torch.no_grad()
     def log_likelihoods(
-        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`, with ``ctc_weight``."""
         self.eval()
         scores = encoded.new_zeros(len(rows), dtype=torch.float64)
         if self.ctc_weight < 1:
             hyps = share_prefixes(rows, targets, target_lengths)
-            scores = scores + (1.0 - self.ctc_weight) * self.speller.log_likelihoods(encoded, lengths, hyps)
+            scores = scores + (1.0 - self.ctc_weight) * self.speller.log_likelihoods(
+                encoded, lengths, hyps
+            )
         if self.ctc_weight > 0:
             log_probs = self.ctc_log_probs(encoded)[rows]
             aligned = -ctc_loss(log_probs, lengths[rows], targets, target_lengths).double()

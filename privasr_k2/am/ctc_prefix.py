@@ -1,8 +1,9 @@
 """CTC as a model of token sequences: probabilities of prefixes, all frames and all tokens at once.
 
-Graves (2008), "Supervised sequence labelling with recurrent neural networks", section 7.5.1: the probability
-of a prefix is that of all transcripts that begin with it. The recursions over frames of Watanabe et al.
-(2017), algorithm 2, are linear in the probabilities, so that :func:`scanned` has them without a loop.
+Graves (2008), "Supervised sequence labelling with recurrent neural networks", section 7.5.1: the
+probability of a prefix is that of all transcripts that begin with it. The recursions over frames of
+Watanabe et al. (2017), algorithm 2, are linear in the probabilities, so that :func:`scanned` has
+them without a loop.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _LOST = 1e-200
 class _Memory(NamedTuple):
     owners: Tensor  # (M,) utterance of each prefix
     last: Tensor  # (M,) its last token, 0 = none
-    token: Tensor  # (M, T + 1) log-probability of the prefix after t frames, the last of them its last token
+    # (M, T + 1) log-probability of the prefix after t frames, the last of them its last token
+    token: Tensor
     blank: Tensor  # (M, T + 1) likewise, the last of them blank; at t = 0 the empty prefix
     total: Tensor  # (M,) of all transcripts that begin with the prefix
 
@@ -70,13 +72,16 @@ class CtcSteps:
     def _summed(self, owners: Tensor, entering: Tensor) -> Tensor:
         """log of the sum over true frames of exp(entering + log_probs), (M, C).
 
-        A product of matrices with the largest of ``entering`` taken out. What is so unlikely that the product
-        has lost it is summed as logarithms.
+        A product of matrices with the largest of ``entering`` taken out. What is so unlikely that
+        the product has lost it is summed as logarithms.
         """
         largest = entering.amax(1, keepdim=True).clamp(min=torch.finfo(entering.dtype).min)
-        # Each utterance's prefixes side by side, so that its probabilities are not copied for each of them.
+        # Each utterance's prefixes side by side, so that its probabilities are not copied for each
+        # of them.
         places = _places(owners)
-        shares = entering.new_zeros(self.num, int(places.amax()) + 1 if len(places) else 0, entering.size(1))
+        shares = entering.new_zeros(
+            self.num, int(places.amax()) + 1 if len(places) else 0, entering.size(1)
+        )
         shares[owners, places] = (entering - largest).exp()
         sums = (shares @ self._probs)[owners, places]
         found = sums.log() + largest
@@ -88,15 +93,22 @@ class CtcSteps:
         return found
 
     def _recursion(self, weights: Tensor, entering: Tensor) -> Tensor:
-        """y(t) = weights(t) + log(exp(y(t - 1)) + exp(entering(t - 1))), (M, T + 1), y(0) = -inf."""
-        # With z(t) = log(exp(y(t)) + exp(entering(t))): z(t) = log(exp(z(t - 1) + w(t)) + exp(entering(t))).
+        """y(t) = weights(t) + log(exp(y(t - 1)) + exp(entering(t - 1))), (M, T + 1), y(0) =
+        -inf.
+        """
+        # With z(t) = log(exp(y(t)) + exp(entering(t))): z(t) = log(exp(z(t - 1) + w(t)) +
+        # exp(entering(t))).
         both = scanned(weights, entering[:, :-1])
         return functional.pad(both + weights, (1, 0), value=_NONE)
 
     def _prefixes(self, memory: _Memory) -> Prefixes:
-        every = _entering(memory, repeated=torch.zeros_like(memory.last, dtype=torch.bool).unsqueeze(1))
+        every = _entering(
+            memory, repeated=torch.zeros_like(memory.last, dtype=torch.bool).unsqueeze(1)
+        )
         joint = self._summed(memory.owners, every[:, :-1])
-        again = self._spoken(memory.owners, memory.last).masked_fill(self._padding[memory.owners], _NONE)
+        again = self._spoken(memory.owners, memory.last).masked_fill(
+            self._padding[memory.owners], _NONE
+        )
         repeats = (memory.blank[:, :-1] + again).logsumexp(1)
         joint = joint.scatter(1, memory.last.unsqueeze(1), repeats.unsqueeze(1))
         at_end = self._lengths[memory.owners].unsqueeze(1)
@@ -105,7 +117,9 @@ class CtcSteps:
 
 
 def _entering(memory: _Memory, *, repeated: Tensor) -> Tensor:
-    """(M, T + 1) what a further token starts from; after the same token only what ends in a blank."""
+    """(M, T + 1) what a further token starts from; after the same token only what ends in a
+    blank.
+    """
     return torch.where(repeated, memory.blank, torch.logaddexp(memory.blank, memory.token))
 
 

@@ -26,8 +26,12 @@ from privasr_k2.graph.lang import read_tokens
 # Tried in this order where the file does not say how wide its features are.
 FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)
 _PROBE_FRAMES = 480
-_SIGNATURE = "a CTC model (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))"
-_WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script on such a module"
+_SIGNATURE = (
+    "a CTC model (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))"
+)
+_WAY_OUT = (
+    "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script on such a module"
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ def import_exported(model: Path, tokens: Path, folder: Path) -> ExportedSpec:
     names = read_tokens(tokens)
     if len(names) != spec.num_tokens:
         expected = f"{spec.num_tokens} tokens, the outputs of {model}"
-        raise DataError(tokens, expected, str(len(names)), "give the tokens.txt of the model's lang folder")
+        raise DataError(
+            tokens, expected, str(len(names)), "give the tokens.txt of the model's lang folder"
+        )
     for source, name in ((model, spec.file), (tokens, TOKENS)):
         with atomic_path(folder / name) as temporary:
             shutil.copyfile(source, temporary)
@@ -99,7 +105,9 @@ def import_exported(model: Path, tokens: Path, folder: Path) -> ExportedSpec:
 
 
 def _probe(path: Path, run: Any) -> tuple[int, Tensor, Tensor]:
-    """The number of features that the model takes, and its output for ``_PROBE_FRAMES`` frames of zeros."""
+    """The number of features that the model takes, and its output for ``_PROBE_FRAMES`` frames of
+    zeros.
+    """
     problems = []
     for feature_dim in FEATURE_DIMS:
         try:
@@ -143,7 +151,8 @@ class _TorchScript(nn.Module):
         except RuntimeError as error:
             found = _first_line(error)
             way_out = (
-                "a checkpoint of weights (a pickle) is not one: export it with torch.jit.script or as ONNX"
+                "a checkpoint of weights (a pickle) is not one: export it with torch.jit.script or"
+                " as ONNX"
             )
             raise DataError(path, "a TorchScript file", found, way_out) from error
 
@@ -184,10 +193,14 @@ class _Onnx:
     def __call__(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         values = (features.cpu().numpy().astype(np.float32), lengths.cpu().numpy().astype(np.int64))
         try:
-            log_probs, out_lengths = self._session.run(self._outputs, dict(zip(self._inputs, values)))
+            log_probs, out_lengths = self._session.run(
+                self._outputs, dict(zip(self._inputs, values))
+            )
         except self._errors as error:
             raise DataError(self._path, _SIGNATURE, _first_line(error), _WAY_OUT) from error
-        return torch.from_numpy(log_probs).to(features.device), torch.from_numpy(out_lengths).to(lengths)
+        return torch.from_numpy(log_probs).to(features.device), torch.from_numpy(out_lengths).to(
+            lengths
+        )
 
 
 def _providers(onnxruntime: Any) -> Iterator[str]:

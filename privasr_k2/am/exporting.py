@@ -19,7 +19,9 @@ _PROBE_FRAMES = 97
 
 
 def to_torchscript(model: nn.Module, path: Path) -> None:
-    """Write TorchScript: (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))."""
+    """Write TorchScript: (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths
+    (N,)).
+    """
     traced = torch.jit.trace(_traceable(model), _example(model), check_trace=False)
     with atomic_path(path) as temporary:
         torch.jit.save(traced, str(temporary))
@@ -30,7 +32,9 @@ def to_onnx(model: nn.Module, path: Path) -> None:
     frames = {"features": {0: "N", 1: "T"}, "log_probs": {0: "N", 1: "T_out"}}
     dynamic = {**frames, "lengths": {0: "N"}, "log_probs_lengths": {0: "N"}}
     # torch 2 has a second exporter, needs a package of its own for it, and has made it the default.
-    tracing = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    tracing = (
+        {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    )
     with atomic_path(path) as temporary:
         torch.onnx.export(
             _traceable(model),

@@ -1,8 +1,8 @@
 """Per-example gradients of the package's own layers for Opacus, in one place.
 
-Opacus looks a layer's rule up by its exact class. Our classes with parameters of their own are Opacus's known
-ones under another name; recurrent layers are ``nn.LSTM``, for which it has ``DPLSTM``. Everything else holds
-its parameters in layers that Opacus knows.
+Opacus looks a layer's rule up by its exact class. Our classes with parameters of their own are
+Opacus's known ones under another name; recurrent layers are ``nn.LSTM``, for which it has
+``DPLSTM``. Everything else holds its parameters in layers that Opacus knows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def register() -> None:
 
 
 def with_replaceable_layers(model: nn.Module) -> nn.Module:
-    """The model with ``DPLSTM`` in place of every ``nn.LSTM``, of the same weights and names of weights.
+    """The model with ``DPLSTM`` in place of every ``nn.LSTM``, of the same weights and names of
+    weights.
 
     It is changed in place. ``state_dict`` of either loads into the other.
     """

@@ -1,7 +1,7 @@
 """The kinds of acoustic models: how each is configured, built and trained, one object per kind.
 
-A new kind is a file of this folder that adds itself to :data:`KINDS` and is named in :func:`_own_kinds`,
-or a plugin (:mod:`privasr_k2.plugins`).
+A new kind is a file of this folder that adds itself to :data:`KINDS` and is named in
+:func:`_own_kinds`, or a plugin (:mod:`privasr_k2.plugins`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,11 @@ def task_of(of: AmConfig) -> AmTask:
 
 def read_spec(spec_file: Path) -> Any:
     """The spec in ``model.yaml``."""
-    named = [line.split(":", 1)[1].strip() for _, line in read_lines(spec_file) if line.startswith("kind:")]
+    named = [
+        line.split(":", 1)[1].strip()
+        for _, line in read_lines(spec_file)
+        if line.startswith("kind:")
+    ]
     known = (*KINDS.names(), EXPORTED)
     if len(named) != 1 or named[0] not in known:
         expected = f"kind: one of {', '.join(known)}"

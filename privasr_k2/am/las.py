@@ -43,21 +43,32 @@ class LasModel(SequenceModel):
     """Encoder and speller."""
 
     def __init__(self, spec: LasSpec) -> None:
-        super().__init__(spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean)
+        super().__init__(
+            spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean
+        )
         self.spec = spec
         self.speller = Speller(self.encoder.out_dim, spec.num_tokens, spec.speller)
 
-    def losses(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    def losses(
+        self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """As :meth:`SequenceModel.losses`."""
         return self.speller(encoded, lengths, targets, target_lengths)
 
     @torch.no_grad()
     def log_likelihoods(
-        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
-        return self.speller.log_likelihoods(encoded, lengths, share_prefixes(rows, targets, target_lengths))
+        return self.speller.log_likelihoods(
+            encoded, lengths, share_prefixes(rows, targets, target_lengths)
+        )
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> SpellerSteps:

@@ -10,8 +10,8 @@ from torch.nn import functional
 def ctc_loss(log_probs: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
     """Negative log-likelihood of every utterance's tokens, summed over all alignments.
 
-    Graves, Fernandez, Gomez and Schmidhuber (2006), "Connectionist temporal classification", eq. 8. Token 0
-    is the blank. Computed in single precision whatever the model's.
+    Graves, Fernandez, Gomez and Schmidhuber (2006), "Connectionist temporal classification", eq. 8.
+    Token 0 is the blank. Computed in single precision whatever the model's.
 
     Args:
         log_probs: (N, T, C), normalized over C.
@@ -28,7 +28,9 @@ def ctc_loss(log_probs: Tensor, lengths: Tensor, targets: Tensor, target_lengths
     3.0
     """
     by_frame = log_probs.float().transpose(0, 1)  # (T, N, C)
-    return functional.ctc_loss(by_frame, targets, lengths, target_lengths, blank=0, reduction="none")
+    return functional.ctc_loss(
+        by_frame, targets, lengths, target_lengths, blank=0, reduction="none"
+    )
 
 
 def greedy_tokens(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
@@ -39,5 +41,7 @@ def greedy_tokens(log_probs: Tensor, lengths: Tensor) -> list[list[int]]:
     [[1, 1]]
     """
     paths = log_probs.argmax(dim=2).cpu()
-    merged = (torch.unique_consecutive(path[:length]) for path, length in zip(paths, lengths.tolist()))
+    merged = (
+        torch.unique_consecutive(path[:length]) for path, length in zip(paths, lengths.tolist())
+    )
     return [path[path != 0].tolist() for path in merged]

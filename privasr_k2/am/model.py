@@ -1,4 +1,6 @@
-"""The base of all acoustic models: configuration, normalization of features, encoder, augmentation."""
+"""The base of all acoustic models: configuration, normalization of features, encoder,
+augmentation.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class AmConfig(TrainerConfig):
         kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.
         encoder: which network, and how large.
         utterance_mean: subtract each utterance's own mean before the corpus's mean and deviation.
-        time_stretch: most by which an utterance's duration is changed while training, as a share of it.
+        time_stretch: most by which an utterance's duration is changed while training, as a share of
+            it.
         spec_augment: masks over the features while training.
         max_duration: most seconds of speech in a batch, padding included.
         memory_gb: features are kept in memory up to this size.
@@ -53,7 +56,9 @@ class AmConfig(TrainerConfig):
     def check_kind(self, kind: str) -> None:
         """Raise ValueError where the YAML files are those of another kind."""
         if self.kind != kind:
-            raise ValueError(f"kind must be {kind}, that of the configuration's file, got {self.kind!r}")
+            raise ValueError(
+                f"kind must be {kind}, that of the configuration's file, got {self.kind!r}"
+            )
 
 
 class AcousticModel(nn.Module):
@@ -78,7 +83,11 @@ class AcousticModel(nn.Module):
         utterance_mean: bool,
     ) -> None:
         super().__init__()
-        self.feature_dim, self.num_tokens, self.utterance_mean = feature_dim, num_tokens, utterance_mean
+        self.feature_dim, self.num_tokens, self.utterance_mean = (
+            feature_dim,
+            num_tokens,
+            utterance_mean,
+        )
         self.subsampling = encoder.subsampling
         self._encoder_config = encoder
         self.tokens: list[str] | None = None
@@ -113,11 +122,15 @@ class AmTask:
         time_stretch: changes of tempo while training, as in :class:`AmConfig`.
     """
 
-    def __init__(self, spec_augment: SpecAugment | None = None, *, time_stretch: float = 0.0) -> None:
+    def __init__(
+        self, spec_augment: SpecAugment | None = None, *, time_stretch: float = 0.0
+    ) -> None:
         self._spec_augment, self._time_stretch = spec_augment, time_stretch
 
     def augmented(self, batch: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """A batch's features and lengths, changed as while training unless ``generator`` is None."""
+        """A batch's features and lengths, changed as while training unless ``generator`` is
+        None.
+        """
         features, lengths = batch.features, batch.lengths
         if generator is not None and self._time_stretch > 0:
             features, lengths = time_stretch(features, lengths, self._time_stretch, generator)
@@ -131,7 +144,9 @@ class AmTask:
 
 
 def feature_statistics(batches: Iterable[Batch], *, utterance_mean: bool) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation (F,) of true frames, less the utterance's mean where that is subtracted."""
+    """Mean and standard deviation (F,) of true frames, less the utterance's mean where that is
+    subtracted.
+    """
     count, total, squares = 0, torch.zeros(1), torch.zeros(1)
     for batch in batches:
         x = batch.features.double()
@@ -144,4 +159,6 @@ def feature_statistics(batches: Iterable[Batch], *, utterance_mean: bool) -> tup
     mean = total / count
     # A feature that never changes is left as it is.
     deviation = (squares / count - mean.square()).clamp(min=0).sqrt()
-    return mean.float(), torch.where(deviation > 1e-8, deviation, torch.ones_like(deviation)).float()
+    return mean.float(), torch.where(
+        deviation > 1e-8, deviation, torch.ones_like(deviation)
+    ).float()

@@ -1,8 +1,9 @@
 """RNN transducer: Graves (2012), "Sequence transduction with recurrent neural networks".
 
-The joint network's outputs, one vector for every frame and every prefix of the labels, are what needs memory:
-(N, T, U + 1, C). They are computed in pieces that never exceed ``joint_mb``, and while training computed once
-more for the gradient, so that only two numbers of each vector are kept.
+The joint network's outputs, one vector for every frame and every prefix of the labels, are what
+needs memory: (N, T, U + 1, C). They are computed in pieces that never exceed ``joint_mb``, and
+while training computed once more for the gradient, so that only two numbers of each vector are
+kept.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class TransducerConfig:
         joint: hidden units of the joint network.
         dropout: share of the prediction network's inputs and outputs dropped, in [0, 1).
         joint_mb: most memory of the joint network's outputs, in MB.
-        backend: sums over alignments by ``k2``, by ``torch``, or ``auto``: k2 where it is installed.
+        backend: sums over alignments by ``k2``, by ``torch``, or ``auto``: k2 where it is
+            installed.
         prune_range: while training, label positions that a frame keeps after k2's pruning; 0 = all.
         simple_share: with pruning, the weight of the loss that chooses them, in (0, 1].
     """
@@ -66,9 +68,13 @@ class TransducerConfig:
         if not self.joint_mb > 0:
             raise ValueError(f"transducer.joint_mb must be above 0, got {self.joint_mb}")
         if self.backend not in BACKENDS:
-            raise ValueError(f"transducer.backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}")
+            raise ValueError(
+                f"transducer.backend must be one of {' '.join(BACKENDS)}, got {self.backend!r}"
+            )
         if self.prune_range < 0 or self.prune_range == 1:
-            raise ValueError(f"transducer.prune_range must be 0 or at least 2, got {self.prune_range}")
+            raise ValueError(
+                f"transducer.prune_range must be 0 or at least 2, got {self.prune_range}"
+            )
         if not 0 < self.simple_share <= 1:
             raise ValueError(f"transducer.simple_share must be in (0, 1], got {self.simple_share}")
 
@@ -110,7 +116,9 @@ class Predictor(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """(N, U) labels and the LSTM's two (L, N, D) to (N, U, D) outputs and what follows."""
         if state is None:
-            zero = self.embedding.weight.new_zeros(self.lstm.num_layers, len(labels), self.lstm.hidden_size)
+            zero = self.embedding.weight.new_zeros(
+                self.lstm.num_layers, len(labels), self.lstm.hidden_size
+            )
             state = (zero, zero)
         out, after = self.lstm(self.dropout(self.embedding(labels)), state)
         return self.dropout(out), after
@@ -123,7 +131,9 @@ class Joint(nn.Module):
         limit: most bytes of what it gives at a time.
     """
 
-    def __init__(self, frame_dim: int, prefix_dim: int, num_tokens: int, hidden: int, limit: int) -> None:
+    def __init__(
+        self, frame_dim: int, prefix_dim: int, num_tokens: int, hidden: int, limit: int
+    ) -> None:
         super().__init__()
         self.frame = nn.Linear(frame_dim, hidden)
         self.prefix = nn.Linear(prefix_dim, hidden, bias=False)
@@ -165,7 +175,9 @@ class Joint(nn.Module):
             )
             found.setdefault(rows.start, []).append(part)
         by_rows = [[torch.cat(side, dim=1) for side in zip(*parts)] for parts in found.values()]
-        return torch.cat([blank for blank, _ in by_rows]), torch.cat([label for _, label in by_rows])
+        return torch.cat([blank for blank, _ in by_rows]), torch.cat(
+            [label for _, label in by_rows]
+        )
 
     def _arcs(self, frames: Tensor, prefixes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         logits = self.logits(frames.unsqueeze(2), prefixes.unsqueeze(1))  # (N, T, U + 1, C)
@@ -174,8 +186,11 @@ class Joint(nn.Module):
         label = logits[:, :, :-1].gather(3, wanted).squeeze(3) - total[:, :, :-1]
         return logits[..., 0] - total, label
 
-    def shared_arcs(self, frames: Tensor, prefixes: Tensor, hyps: SharedPrefixes) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of a blank after each prefix and of each token that follows one; no gradients.
+    def shared_arcs(
+        self, frames: Tensor, prefixes: Tensor, hyps: SharedPrefixes
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of a blank after each prefix and of each token that follows one; no
+        gradients.
 
         Args:
             frames: (N, T, J) projected.
@@ -217,7 +232,9 @@ class RnntModel(SequenceModel):
     """Encoder, prediction network and joint network; output 0 is the blank."""
 
     def __init__(self, spec: RnntSpec) -> None:
-        super().__init__(spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean)
+        super().__init__(
+            spec.feature_dim, spec.num_tokens, spec.encoder, utterance_mean=spec.utterance_mean
+        )
         self.spec, config = spec, spec.transducer
         self.predictor = Predictor(spec.num_tokens, config)
         limit = int(config.joint_mb * 1e6)
@@ -226,8 +243,12 @@ class RnntModel(SequenceModel):
             self.simple_frame = nn.Linear(self.encoder.out_dim, spec.num_tokens)
             self.simple_prefix = nn.Linear(config.dim, spec.num_tokens)
 
-    def losses(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
-        """As :meth:`SequenceModel.losses`; while training, with k2's pruning where ``prune_range`` asks."""
+    def losses(
+        self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        """As :meth:`SequenceModel.losses`; while training, with k2's pruning where ``prune_range``
+        asks.
+        """
         prefixes, _ = self.predictor(functional.pad(targets, (1, 0)))
         if self.training and self.spec.transducer.prune_range and targets.size(1):
             return self._pruned(encoded, prefixes, lengths, targets, target_lengths)
@@ -235,9 +256,16 @@ class RnntModel(SequenceModel):
         return -log_likelihood(*arcs, lengths, target_lengths, backend=self.spec.transducer.backend)
 
     def _pruned(
-        self, encoded: Tensor, prefixes: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        prefixes: Tensor,
+        lengths: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
-        """Kuang et al. (2022), "Pruned RNN-T for fast, memory-efficient ASR training", section 3."""
+        """Kuang et al. (2022), "Pruned RNN-T for fast, memory-efficient ASR training", section
+        3.
+        """
         k2 = find_k2()
         if k2 is None:
             raise ConfigError(
@@ -249,8 +277,8 @@ class RnntModel(SequenceModel):
         edges = boundary(lengths, target_lengths)
         # k2 wants as many frames as labels; those behind an utterance's end count for nothing.
         encoded = functional.pad(encoded, (0, 0, 0, max(targets.size(1) - encoded.size(1), 0)))
-        # Not the smoothed loss: it mixes in a unigram of the whole batch, so that utterances would change
-        # each other's gradients.
+        # Not the smoothed loss: it mixes in a unigram of the whole batch, so that utterances would
+        # change each other's gradients.
         simple, (of_label, of_blank) = k2.rnnt_loss_simple(
             self.simple_prefix(prefixes).float(),
             self.simple_frame(encoded).float(),
@@ -262,7 +290,9 @@ class RnntModel(SequenceModel):
         )
         config = self.spec.transducer
         ranges = k2.get_rnnt_prune_ranges(of_label, of_blank, edges, config.prune_range)
-        frames, kept = k2.do_rnnt_pruning(self.joint.frame(encoded), self.joint.prefix(prefixes), ranges)
+        frames, kept = k2.do_rnnt_pruning(
+            self.joint.frame(encoded), self.joint.prefix(prefixes), ranges
+        )
         pruned = k2.rnnt_loss_pruned(
             self.joint.logits(frames, kept), targets, ranges, 0, boundary=edges, reduction="none"
         )
@@ -271,7 +301,12 @@ class RnntModel(SequenceModel):
 
     @torch.no_grad()
     def log_likelihoods(
-        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
@@ -280,7 +315,9 @@ class RnntModel(SequenceModel):
         # Of the hypotheses that begin with a prefix, any one: the network has read the same there.
         read = outputs.new_zeros(len(hyps.owners), outputs.size(2))
         read[hyps.edge_nodes[hyps.edges[hyps.inside]]] = outputs[hyps.inside]
-        blank, label = self.joint.shared_arcs(self.joint.frame(encoded), self.joint.prefix(read), hyps)
+        blank, label = self.joint.shared_arcs(
+            self.joint.frame(encoded), self.joint.prefix(read), hyps
+        )
         arcs = blank[hyps.edge_nodes[hyps.edges]], label[hyps.edges[:, :-1]]
         by_frame = [part.transpose(1, 2).contiguous() for part in arcs]
         backend = self.spec.transducer.backend
@@ -306,8 +343,8 @@ class TransducerSteps:
     """A :class:`privasr_k2.am.steps.Stepper` over a transducer: its probabilities of prefixes.
 
     A prefix of u labels and its next label have the probability of saying that label at any frame,
-    the sum over t of alpha(t, u) P(label | t, u): whatever follows sums to 1. alpha(., u) follows from
-    alpha(., u - 1) by :func:`privasr_k2.am.steps.scanned`, all frames at once.
+    the sum over t of alpha(t, u) P(label | t, u): whatever follows sums to 1. alpha(., u) follows
+    from alpha(., u - 1) by :func:`privasr_k2.am.steps.scanned`, all frames at once.
 
     Args:
         encoded: (N, T, D).
@@ -344,7 +381,11 @@ class TransducerSteps:
     def _log_probs(self, owners: Tensor, prefix: Tensor) -> Tensor:
         """(M, T, C) of all frames after one prefix each, (M, 1, D)."""
         joint = self._model.joint
-        return joint.logits(self._frames[owners], joint.prefix(prefix)).log_softmax(2).clamp(min=_LEAST)
+        return (
+            joint.logits(self._frames[owners], joint.prefix(prefix))
+            .log_softmax(2)
+            .clamp(min=_LEAST)
+        )
 
     def _prefixes(
         self,

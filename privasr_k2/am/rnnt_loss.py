@@ -1,8 +1,10 @@
-"""Sums over the alignments of an RNN transducer, from log-probabilities of blanks and of the next label.
+"""Sums over the alignments of an RNN transducer, from log-probabilities of blanks and of the next
+label.
 
-Graves (2012), "Sequence transduction with recurrent neural networks", section 2.4: a blank leads from frame t
-to frame t + 1, a label from u labels to u + 1 within a frame, and the last blank ends the sequence. k2
-computes it where it is installed; ours goes along anti-diagonals, whose cells do not depend on each other.
+Graves (2012), "Sequence transduction with recurrent neural networks", section 2.4: a blank leads
+from frame t to frame t + 1, a label from u labels to u + 1 within a frame, and the last blank ends
+the sequence. k2 computes it where it is installed; ours goes along anti-diagonals, whose cells do
+not depend on each other.
 """
 
 from __future__ import annotations
@@ -41,11 +43,15 @@ def log_likelihood(
     """
     k2 = find_k2() if backend != "torch" else None
     if backend == "k2" and k2 is None:
-        raise ConfigError("transducer.backend", "k2 to be installed", "none", "set it to auto or torch")
+        raise ConfigError(
+            "transducer.backend", "k2 to be installed", "none", "set it to auto or torch"
+        )
     if k2 is None or label.size(2) == 0 or blank.dtype not in (torch.float32, torch.float64):
         return Alignments.apply(blank, label, lengths, target_lengths)
     # k2 has labels behind the last blank, too, unless they are impossible.
-    behind = torch.arange(label.size(1) + 1, device=label.device) >= lengths.unsqueeze(1)  # (N, T + 1)
+    behind = torch.arange(label.size(1) + 1, device=label.device) >= lengths.unsqueeze(
+        1
+    )  # (N, T + 1)
     px = torch.nn.functional.pad(label.transpose(1, 2), (0, 1)).masked_fill(
         behind.unsqueeze(1), -float("inf")
     )
@@ -72,14 +78,17 @@ def boundary(lengths: Tensor, target_lengths: Tensor) -> Tensor:
 
 
 class Alignments(torch.autograd.Function):
-    """The forward and, for gradients, the backward variables of all alignments (Graves 2012, eq. 16, 18, 20).
+    """The forward and, for gradients, the backward variables of all alignments (Graves 2012, eq.
+    16, 18, 20).
 
-    Cell (t, u) lies on diagonal t + u. Arrays are laid out by diagonals, (T + U, N, U + 1), so that a step
-    is one operation on a slice.
+    Cell (t, u) lies on diagonal t + u. Arrays are laid out by diagonals, (T + U, N, U + 1), so that
+    a step is one operation on a slice.
     """
 
     @staticmethod
-    def forward(ctx: Any, blank: Tensor, label: Tensor, lengths: Tensor, target_lengths: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, blank: Tensor, label: Tensor, lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """As :func:`log_likelihood`."""
         num_diagonals = blank.size(1) + label.size(2)
         blanks, labels = _by_diagonals(blank, num_diagonals), _by_diagonals(label, num_diagonals)
@@ -88,7 +97,9 @@ class Alignments(torch.autograd.Function):
         alphas[0, :, 0] = 0.0
         for d in range(1, num_diagonals):
             alphas[d] = alphas[d - 1] + blanks[d - 1]
-            alphas[d, :, 1:] = torch.logaddexp(alphas[d, :, 1:], alphas[d - 1, :, :-1] + labels[d - 1])
+            alphas[d, :, 1:] = torch.logaddexp(
+                alphas[d, :, 1:], alphas[d - 1, :, :-1] + labels[d - 1]
+            )
         rows = torch.arange(num, device=blank.device)
         last = (lengths - 1 + target_lengths, rows, target_lengths)
         total = alphas[last] + blanks[last]
@@ -98,7 +109,9 @@ class Alignments(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
-        """Posteriors of the arcs: what a log-likelihood's derivative by their log-probabilities is."""
+        """Posteriors of the arcs: what a log-likelihood's derivative by their log-probabilities
+        is.
+        """
         blanks, labels, alphas, total, lengths, target_lengths = ctx.saved_tensors
         num_diagonals, num, width = blanks.shape
         rows = torch.arange(num, device=blanks.device)
@@ -108,7 +121,8 @@ class Alignments(torch.autograd.Function):
         of_blank, of_label = torch.empty_like(blanks), torch.empty_like(labels)
         betas = blanks.new_full((num, width), _NONE)  # of the diagonal behind
         for d in reversed(range(num_diagonals)):
-            # A blank of the last cell leads to the end; nothing else leads behind the last diagonal.
+            # A blank of the last cell leads to the end; nothing else leads behind the last
+            # diagonal.
             behind = torch.where((last == d).unsqueeze(1), ended, betas)
             through = blanks[d] + behind
             of_blank[d] = (alphas[d] + through - total.unsqueeze(1)).exp()
@@ -126,9 +140,13 @@ class Alignments(torch.autograd.Function):
 
 
 def _by_diagonals(x: Tensor, num_diagonals: int) -> Tensor:
-    """(N, T, W) to (D, N, W): place (d, n, u) holds x[n, d - u, u], and there is none at its edges."""
+    """(N, T, W) to (D, N, W): place (d, n, u) holds x[n, d - u, u], and there is none at its
+    edges.
+    """
     num, frames, width = x.shape
-    times = torch.arange(num_diagonals, device=x.device).unsqueeze(1) - torch.arange(width, device=x.device)
+    times = torch.arange(num_diagonals, device=x.device).unsqueeze(1) - torch.arange(
+        width, device=x.device
+    )
     found = x.transpose(0, 1).gather(0, times.clamp(0, frames - 1).unsqueeze(1).expand(-1, num, -1))
     return found.masked_fill(((times < 0) | (times >= frames)).unsqueeze(1), _NONE)
 
@@ -136,5 +154,7 @@ def _by_diagonals(x: Tensor, num_diagonals: int) -> Tensor:
 def _by_frames(x: Tensor, frames: int) -> Tensor:
     """The inverse of :func:`_by_diagonals`."""
     _, num, width = x.shape
-    places = torch.arange(frames, device=x.device).unsqueeze(1) + torch.arange(width, device=x.device)
+    places = torch.arange(frames, device=x.device).unsqueeze(1) + torch.arange(
+        width, device=x.device
+    )
     return x.gather(0, places.unsqueeze(1).expand(-1, num, -1)).transpose(0, 1)

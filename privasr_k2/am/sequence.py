@@ -1,8 +1,9 @@
-"""End-to-end models behind one interface: losses an utterance, scores of hypotheses, posteriors of tokens.
+"""End-to-end models behind one interface: losses an utterance, scores of hypotheses, posteriors of
+tokens.
 
-Whatever its architecture, a model is a distribution over token sequences (:mod:`privasr_k2.am.steps`):
-:func:`nbest` searches it, and :meth:`Recognizer.log_likelihoods` scores given sequences. A CTC model has
-this interface, too.
+Whatever its architecture, a model is a distribution over token sequences
+(:mod:`privasr_k2.am.steps`): :func:`nbest` searches it, and :meth:`Recognizer.log_likelihoods`
+scores given sequences. A CTC model has this interface, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from privasr_k2.am.steps import Stepper
 from privasr_k2.data.batches import Batch
 from privasr_k2.training.task import Loss
 
-# Dev is scored with greedy hypotheses; a model that does not stop is stopped so many tokens behind the text.
+# Dev is scored with greedy hypotheses; a model that does not stop is stopped so many tokens behind
+# the text.
 _BEYOND = 10
 
 
@@ -42,10 +44,17 @@ class Recognizer(Protocol):
     tokens: list[str] | None
 
     def encode(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, T, F) features and (N,) frames to (N, T', D) and (N,): computed once for all that follows."""
+        """(N, T, F) features and (N,) frames to (N, T', D) and (N,): computed once for all that
+        follows.
+        """
 
     def log_likelihoods(
-        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """log P(tokens | utterance), (M,) float64.
 
@@ -63,7 +72,9 @@ class Recognizer(Protocol):
 class SequenceModel(AcousticModel):
     """An end-to-end model: called, it gives the losses of a batch's utterances."""
 
-    def forward(self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    def forward(
+        self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """The loss of every utterance, in the mode that the model is in and with gradients.
 
         Args:
@@ -79,7 +90,9 @@ class SequenceModel(AcousticModel):
         return self.losses(encoded.transpose(1, 2), lengths, targets, target_lengths)
 
     @abstractmethod
-    def losses(self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    def losses(
+        self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """(N,) losses from encoder outputs (N, T', D)."""
 
     def needs_frames(self) -> bool:
@@ -95,7 +108,12 @@ class SequenceModel(AcousticModel):
 
     @abstractmethod
     def log_likelihoods(
-        self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        encoded: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """As :meth:`Recognizer.log_likelihoods`."""
 
@@ -105,7 +123,9 @@ class SequenceModel(AcousticModel):
 
 
 class SequenceTask(AmTask):
-    """Losses of a :class:`SequenceModel` for the trainer: nats and, when scoring, greedy errors, a token."""
+    """Losses of a :class:`SequenceModel` for the trainer: nats and, when scoring, greedy errors, a
+    token.
+    """
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
         """The losses of a batch; ``generator`` is None when scoring."""
@@ -120,9 +140,16 @@ class SequenceTask(AmTask):
 
 
 def nbest(
-    model: Recognizer, features: Tensor, lengths: Tensor, max_tokens: Tensor, *, beam: int, num_paths: int
+    model: Recognizer,
+    features: Tensor,
+    lengths: Tensor,
+    max_tokens: Tensor,
+    *,
+    beam: int,
+    num_paths: int,
 ) -> list[list[Found]]:
-    """The best token sequences of N utterances, as :func:`privasr_k2.am.beam_search.beam_search` finds them.
+    """The best token sequences of N utterances, as :func:`privasr_k2.am.beam_search.beam_search`
+    finds them.
 
     Args:
         features: (N, T, F) float32.

@@ -1,4 +1,6 @@
-"""Hypotheses of many utterances with each distinct prefix once: those of an N-best list begin alike."""
+"""Hypotheses of many utterances with each distinct prefix once: those of an N-best list begin
+alike.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ class SharedPrefixes:
     """M hypotheses as K distinct prefixes of utterances and the E tokens that follow them.
 
     Attributes:
-        levels: where the prefixes of each length begin, those of no token first; the last entry is K.
+        levels: where the prefixes of each length begin, those of no token first; the last entry is
+            K.
         owners: (K,) utterance of each prefix.
-        parents: (K,) place of the prefix without its last token among those of its length; 0 for no token.
+        parents: (K,) place of the prefix without its last token among those of its length; 0 for no
+            token.
         tokens: (K,) last token of each prefix; 0 for none.
         edge_nodes, edge_tokens: (E,) after which prefix which token follows, rising; 0 = the end.
         edges: (M, U + 1) edge that each position of each hypothesis takes; 0 behind its end.
@@ -65,7 +69,9 @@ def share_prefixes(rows: Tensor, targets: Tensor, target_lengths: Tensor) -> Sha
     first = len(np.unique(owners))  # edges and nodes of utterances: theirs is no token
     node_owners = np.zeros(len(tree.words), dtype=np.int64)
     node_owners[1 : 1 + first] = tree.words[1 : 1 + first] - above
-    for (start, end), above_start in zip(pairwise(tree.starts[2:].tolist()), tree.starts[1:].tolist()):
+    for (start, end), above_start in zip(
+        pairwise(tree.starts[2:].tolist()), tree.starts[1:].tolist()
+    ):
         node_owners[start:end] = node_owners[above_start + tree.parents[start:end]]
     edges = np.zeros((num, width + 1), dtype=np.int64)
     edges[inside] = (tree.edges[num:] - first)[np.argsort(tree.sequences[num:], kind="stable")]

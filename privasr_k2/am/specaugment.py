@@ -1,4 +1,6 @@
-"""SpecAugment without time warping: Park et al. (2019), "SpecAugment: a simple data augmentation method"."""
+"""SpecAugment without time warping: Park et al. (2019), "SpecAugment: a simple data augmentation
+method".
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,13 @@ class SpecAugmentConfig:
     def __post_init__(self) -> None:
         for name in ("time_masks_per_second", "time_width", "frequency_masks", "frequency_width"):
             if getattr(self, name) < 0:
-                raise ValueError(f"spec_augment.{name} must not be below 0, got {getattr(self, name)}")
+                raise ValueError(
+                    f"spec_augment.{name} must not be below 0, got {getattr(self, name)}"
+                )
         if not 0 <= self.max_time_share <= 1:
-            raise ValueError(f"spec_augment.max_time_share must be in [0, 1], got {self.max_time_share}")
+            raise ValueError(
+                f"spec_augment.max_time_share must be in [0, 1], got {self.max_time_share}"
+            )
 
 
 class SpecAugment:
@@ -77,8 +83,12 @@ class SpecAugment:
         return _bands(counts, lengths, config.time_width, frames, generator)
 
 
-def _bands(counts: Tensor, sizes: Tensor, width: int, total: int, generator: torch.Generator) -> Tensor:
-    """(N, total) true inside ``counts`` bands of 0 to ``width`` places within the first ``sizes`` places."""
+def _bands(
+    counts: Tensor, sizes: Tensor, width: int, total: int, generator: torch.Generator
+) -> Tensor:
+    """(N, total) true inside ``counts`` bands of 0 to ``width`` places within the first ``sizes``
+    places.
+    """
     number = int(counts.max()) if len(counts) else 0
     drawn = torch.rand(2, len(counts), number, 1, generator=generator)
     widths = (drawn[0] * (width + 1)).floor()

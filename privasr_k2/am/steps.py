@@ -1,8 +1,10 @@
-"""Reading hypotheses token by token: what searches and votes need of a model, many prefixes at once.
+"""Reading hypotheses token by token: what searches and votes need of a model, many prefixes at
+once.
 
-A model is a distribution over token sequences. Whatever its architecture, it gives the log-probability of
-every next token, and of the end, after each of M prefixes: the chain rule's factors, which sum to the
-sequence's own log-probability. Token 0, never inside a sequence, stands for the end.
+A model is a distribution over token sequences. Whatever its architecture, it gives the
+log-probability of every next token, and of the end, after each of M prefixes: the chain rule's
+factors, which sum to the sequence's own log-probability. Token 0, never inside a sequence, stands
+for the end.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ class Prefixes:
     """M prefixes of hypotheses.
 
     Attributes:
-        scores: (M, C) float64 natural log; what each token adds after each prefix, and at 0 the end.
+        scores: (M, C) float64 natural log; what each token adds after each prefix, and at 0 the
+            end.
         memory: what the model needs to read on: tensors whose first dimension is M.
     """
 
@@ -48,8 +51,8 @@ class Stepper(Protocol):
 class JointSteps:
     """Several models at once: weighted sums of their log-probabilities.
 
-    Watanabe et al. (2017), "Hybrid CTC/attention architecture for end-to-end speech recognition", eq. 47.
-    Such scores are no log-probabilities, but never above 0 either.
+    Watanabe et al. (2017), "Hybrid CTC/attention architecture for end-to-end speech recognition",
+    eq. 47. Such scores are no log-probabilities, but never above 0 either.
 
     Args:
         parts: steppers over the same utterances with their weights, of which none is below 0.
@@ -93,5 +96,7 @@ def scanned(weights: Tensor, entering: Tensor) -> Tensor:
 
 
 def relative(joint: Tensor, prefix: Tensor) -> Tensor:
-    """log P(next | prefix) (M, C) from log P(prefix, next) (M, C) and log P(prefix) (M,); -inf stays -inf."""
+    """log P(next | prefix) (M, C) from log P(prefix, next) (M, C) and log P(prefix) (M,); -inf
+    stays -inf.
+    """
     return (joint - prefix.unsqueeze(1)).masked_fill(joint.isinf(), -float("inf"))

@@ -1,6 +1,7 @@
 """Change the tempo of speech by its features: augmentation that needs no audio.
 
-Speed perturbation (Ko et al. 2015, "Audio augmentation for speech recognition") without its change of pitch.
+Speed perturbation (Ko et al. 2015, "Audio augmentation for speech recognition") without its change
+of pitch.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from torch import Tensor
 def time_stretch(
     features: Tensor, lengths: Tensor, share: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Scale the duration of each utterance by a random factor between ``1 - share`` and ``1 + share``.
+    """Scale the duration of each utterance by a random factor between ``1 - share`` and ``1 +
+    share``.
 
     Frames are interpolated linearly at equal steps.
 
@@ -38,5 +40,7 @@ def time_stretch(
     before = places.floor().long()
     after = torch.minimum(before + 1, (lengths - 1).unsqueeze(1))
     rows = torch.arange(len(lengths), device=features.device).unsqueeze(1)
-    between = torch.lerp(features[rows, before], features[rows, after], (places - before).unsqueeze(2))
+    between = torch.lerp(
+        features[rows, before], features[rows, after], (places - before).unsqueeze(2)
+    )
     return between * (frames < wanted.unsqueeze(1)).unsqueeze(2), wanted

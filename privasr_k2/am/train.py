@@ -42,7 +42,8 @@ def train_am(
     Args:
         feats: folder with ``cuts_train.jsonl.gz`` and ``cuts_dev.jsonl.gz`` that have features.
         lang_dir: a language folder: tokens and the words' pronunciations.
-        folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the model.
+        folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the
+            model.
         num_workers: processes that read ahead where features do not fit in memory.
         init: train this model further; mean and deviation of the features stay as they are in it.
     """
@@ -60,9 +61,13 @@ def train_cuts(
     *,
     init: Path | None = None,
 ) -> None:
-    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``, which have features."""
+    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``, which have
+    features.
+    """
     spec = spec_of(config, cuts["train"][0].num_features, lang.num_tokens)
-    model = new_model(spec, config.seed) if init is None else continue_model(init, spec, lang.tokens)
+    model = (
+        new_model(spec, config.seed) if init is None else continue_model(init, spec, lang.tokens)
+    )
     sources = {
         role: _batches(cuts[role], lang, model, role, config, process, num_workers)
         for role in ("train", "dev")
@@ -73,14 +78,23 @@ def train_cuts(
     )
     if init is None:
         model.mean, model.deviation = statistics
-    log.info("%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device)
+    log.info(
+        "%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device
+    )
     if process.leads:
         configuration.save(config, folder / "config.yaml")
     fingerprint = training_fingerprint(
         config, spec, lang.tokens, sources["train"].targets, content.hexdigest(), model
     )
     epochs = train(
-        model, task_of(config), sources["train"], sources["dev"], folder, config, process, fingerprint
+        model,
+        task_of(config),
+        sources["train"],
+        sources["dev"],
+        folder,
+        config,
+        process,
+        fingerprint,
     )
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))

@@ -38,7 +38,9 @@ class Background:
         return self.frames.get(text, max(1, round(self.frames_per_token * num_tokens)))
 
 
-def read_background(folder: Path, roles: Sequence[str], lang: Lang, *, utterances: int) -> Background:
+def read_background(
+    folder: Path, roles: Sequence[str], lang: Lang, *, utterances: int
+) -> Background:
     """Statistics of the first ``utterances`` of the roles of a features folder.
 
     Args:
@@ -54,14 +56,18 @@ def read_background(folder: Path, roles: Sequence[str], lang: Lang, *, utterance
         texts.append(" ".join((cut.supervisions[0].text or "").split()))
         shift = float(cut.frame_shift)
     if not parts:
-        raise DataError(folder, f"utterances of {' '.join(roles)}", "none", "name roles that have some")
+        raise DataError(
+            folder, f"utterances of {' '.join(roles)}", "none", "name roles that have some"
+        )
     frames = np.array([len(part) for part in parts])
     every = np.concatenate(parts).astype(np.float64)
     deviation = every.std(axis=0)
     spelled = lang.first_pronunciations
     tokens = [sum(len(spelled.get(word, ())) for word in text.split()) for text in texts]
     rates = frames / np.maximum(1, tokens)
-    by_text = {text: int(np.median(frames[[other == text for other in texts]])) for text in set(texts)}
+    by_text = {
+        text: int(np.median(frames[[other == text for other in texts]])) for text in set(texts)
+    }
     return Background(
         every.mean(axis=0).astype(np.float32),
         np.where(deviation > 1e-8, deviation, 1.0).astype(np.float32),

@@ -1,16 +1,18 @@
 """Model inversion: features that a model takes for a given word [yang2022, section 4.3].
 
-    maximize  log P(word | x) - prior mean(z^2) - smoothness mean((z_t - z_(t-1))^2),   x = mean + sd z,
+    maximize  log P(word | x) - prior mean(z^2) - smoothness mean((z_t - z_(t-1))^2),   x = mean +
+    sd z,
 
-where mean and sd are those of public speech: the maximum a posteriori of an attacker who knows what speech is
-like on the average, and the model, but no private utterance [fredrikson2015]. The white-box attacker has the
-gradient; the black-box one only scores, at most so many of them, out of which it estimates the gradient by
-evolution strategies with mirrored samples [ilyas2018], in a space of slow cosines over time.
+where mean and sd are those of public speech: the maximum a posteriori of an attacker who knows what
+speech is like on the average, and the model, but no private utterance [fredrikson2015]. The
+white-box attacker has the gradient; the black-box one only scores, at most so many of them, out of
+which it estimates the gradient by evolution strategies with mirrored samples [ilyas2018], in a
+space of slow cosines over time.
 
-[fredrikson2015] M. Fredrikson, S. Jha and T. Ristenpart, Model inversion attacks that exploit confidence
-information and basic countermeasures, CCS 2015.
-[ilyas2018] A. Ilyas, L. Engstrom, A. Athalye and J. Lin, Black-box adversarial attacks with limited queries
-and information, ICML 2018.
+[fredrikson2015] M. Fredrikson, S. Jha and T. Ristenpart, Model inversion attacks that exploit
+confidence information and basic countermeasures, CCS 2015.
+[ilyas2018] A. Ilyas, L. Engstrom, A. Athalye and J. Lin, Black-box adversarial attacks with limited
+queries and information, ICML 2018.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def invert(
 ) -> Inverted:
     """Attack one word or phrase."""
     frames = max(background.frames_of(text, len(tokens)), target.fewest_frames(tokens))
-    mean, deviation = (torch.from_numpy(v).to(device) for v in (background.mean, background.deviation))
+    mean, deviation = (
+        torch.from_numpy(v).to(device) for v in (background.mean, background.deviation)
+    )
     generator = stream(config.seed, "inversion", text)
 
     def score(z: Tensor) -> Tensor:
@@ -110,7 +114,10 @@ def _white_box(
 
     z = noise(config.start).requires_grad_()
     optimizer = torch.optim.Adam([z], lr=config.lr)
-    best, best_value = z.detach().clone(), torch.full((config.restarts,), -math.inf, device=device).double()
+    best, best_value = (
+        z.detach().clone(),
+        torch.full((config.restarts,), -math.inf, device=device).double(),
+    )
     likelihood = begun_at = best_value
     for step in range(config.steps + 1):
         report_progress(step, config.steps, "step")
@@ -160,7 +167,12 @@ def _black_box(
     center = (config.start * drawn(number, shape[1])).requires_grad_()
     optimizer = torch.optim.Adam([center], lr=config.lr)
     z, scores, values = scored(center.detach().unsqueeze(0))
-    best, best_value, likelihood, begun_at = z[0], float(values[0]), float(scores[0]), float(scores[0])
+    best, best_value, likelihood, begun_at = (
+        z[0],
+        float(values[0]),
+        float(scores[0]),
+        float(scores[0]),
+    )
     steps = (config.queries - 1) // (2 * config.population)
     for _ in range(steps):
         directions = drawn(config.population, number, shape[1])
@@ -169,7 +181,8 @@ def _black_box(
         first = int(values.argmax())
         if float(values[first]) > best_value:
             best, best_value, likelihood = z[first], float(values[first]), float(scores[first])
-        # Values that differ by orders of magnitude from step to step: only their order of size counts.
+        # Values that differ by orders of magnitude from step to step: only their order of size
+        # counts.
         shaped = (values - values.mean()) / values.std().clamp(min=1e-12)
         center.grad = -torch.einsum("n,nkf->kf", shaped.float(), mirrored) / len(mirrored)
         optimizer.step()

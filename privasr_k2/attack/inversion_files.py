@@ -53,9 +53,15 @@ def write_inversion(
     models: int,
 ) -> None:
     """Write the reconstructions of an attack."""
-    tensors = {f"features/{word}": torch.from_numpy(best.features) for word, best in reconstructed.items()}
+    tensors = {
+        f"features/{word}": torch.from_numpy(best.features) for word, best in reconstructed.items()
+    }
     scores = {
-        word: {"log_likelihood": best.log_likelihood, "begun_at": best.begun_at, "queries": best.queries}
+        word: {
+            "log_likelihood": best.log_likelihood,
+            "begun_at": best.begun_at,
+            "queries": best.queries,
+        }
         for word, best in reconstructed.items()
     }
     header = {

@@ -1,4 +1,6 @@
-"""The report on inversions: whom they resemble, tested over speakers, and what a random model gives."""
+"""The report on inversions: whom they resemble, tested over speakers, and what a random model
+gives.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from privasr_k2.attack.inversion_files import Inversion
 from privasr_k2.attack.occurrences import Occurrence, by_speaker
 from privasr_k2.attack.pictures import mel_spectrogram
 from privasr_k2.attack.settings import InversionReportConfig
-from privasr_k2.attack.similarity import Advantage, Distances, advantage, minus, prepared, warped_distances
+from privasr_k2.attack.similarity import (
+    Advantage,
+    Distances,
+    advantage,
+    minus,
+    prepared,
+    warped_distances,
+)
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import stream
 from privasr_k2.scoring.holm import holm
@@ -36,10 +45,13 @@ def distances(inversion: Inversion, found: Occurrences, *, utterance_mean: bool)
     for word, speakers in by_speaker(found).items():
         if word not in inversion.words:
             continue
-        ours = prepared(inversion.words[word].features, inversion.deviation, utterance_mean=utterance_mean)
+        ours = prepared(
+            inversion.words[word].features, inversion.deviation, utterance_mean=utterance_mean
+        )
         for speaker, said in speakers.items():
             theirs = [
-                prepared(one.features, inversion.deviation, utterance_mean=utterance_mean) for one in said
+                prepared(one.features, inversion.deviation, utterance_mean=utterance_mean)
+                for one in said
             ]
             told.setdefault(speaker, {})[word] = float(warped_distances(ours, theirs).mean())
     return told
@@ -51,12 +63,17 @@ def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
     Raises:
         DataError: a speaker of both.
     """
-    groups = [{one.speaker for said in group.values() for one in said} for group in (members, others)]
+    groups = [
+        {one.speaker for said in group.values() for one in said} for group in (members, others)
+    ]
     both = sorted(groups[0] & groups[1])
     if both:
         found = f"{len(both)} speakers in both, {', '.join(both[:3])}"
         raise DataError(
-            f"--in-others, for {name}", "speakers who are not in the training", found, "name another folder"
+            f"--in-others, for {name}",
+            "speakers who are not in the training",
+            found,
+            "name another folder",
         )
 
 
@@ -69,7 +86,8 @@ def examine(
     """The advantages of all inversions.
 
     Args:
-        members: for each inversion, where those said the words who are in the attacked model's training.
+        members: for each inversion, where those said the words who are in the attacked model's
+            training.
         others: where speakers said them who are in no training.
 
     Raises:
@@ -79,7 +97,9 @@ def examine(
     for inversion, of_members in zip(inversions, members, strict=True):
         check_apart(of_members, others, inversion.name)
 
-        def measured(one: Inversion, of_members: Occurrences = of_members) -> tuple[Distances, Distances]:
+        def measured(
+            one: Inversion, of_members: Occurrences = of_members
+        ) -> tuple[Distances, Distances]:
             mean = {"utterance_mean": config.utterance_mean}
             return distances(one, of_members, **mean), distances(one, others, **mean)
 
@@ -109,7 +129,8 @@ def panels(
 ) -> list[tuple[str, list[tuple[str, np.ndarray]]]]:
     """For each word a member's utterance and all inversions of it, as log-mel energies.
 
-    The utterance is the one that is closest to the first inversion: what the attack comes nearest to.
+    The utterance is the one that is closest to the first inversion: what the attack comes nearest
+    to.
     """
     rows = []
     for word in inversions[0].words:
@@ -118,7 +139,10 @@ def panels(
         if said:
             ours, *theirs = (
                 prepared(features, inversions[0].deviation, utterance_mean=config.utterance_mean)
-                for features in (inversions[0].words[word].features, *(one.features for one in said))
+                for features in (
+                    inversions[0].words[word].features,
+                    *(one.features for one in said),
+                )
             )
             nearest = said[int(warped_distances(ours, theirs).argmin())]
             shown.insert(0, (f"said by {nearest.speaker}", nearest.features))
@@ -152,7 +176,10 @@ def report_values(results: Sequence[Result], config: InversionReportConfig) -> d
 def _test(test: Advantage | None, p: float | None) -> dict[str, Any] | None:
     if test is None:
         return None
-    told = {name: getattr(test, name) for name in ("members", "others", "member_distance", "other_distance")}
+    told = {
+        name: getattr(test, name)
+        for name in ("members", "others", "member_distance", "other_distance")
+    }
     interval = [test.low, test.high]
     return {**told, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
 

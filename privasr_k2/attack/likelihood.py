@@ -17,7 +17,8 @@ from privasr_k2.am.sequence import SequenceModel
 from privasr_k2.data.batches import needed_frames
 from privasr_k2.errors import ConfigError
 
-#: Features, lengths, targets and their lengths to (I, N) losses in nats, with gradients by the features.
+#: Features, lengths, targets and their lengths to (I, N) losses in nats, with gradients by the
+#: features.
 Losses = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -43,14 +44,18 @@ class Attacked:
             tokens: of one transcript, from 1.
 
         Returns:
-            (N,) with gradients by the features. Of hybrid models it is minus the loss that they were trained
-            with, which is a mean of two log-probabilities.
+            (N,) with gradients by the features. Of hybrid models it is minus the loss that they
+            were trained with, which is a mean of two log-probabilities.
         """
         lengths = torch.full((len(features),), features.size(1), device=features.device)
         targets = torch.tensor([*tokens], device=features.device).expand(len(features), -1)
         target_lengths = torch.full_like(lengths, len(tokens))
         # cuDNN's recurrent layers have no gradients outside of training mode.
-        plain = torch.backends.cudnn.flags(enabled=False) if features.is_cuda else contextlib.nullcontext()
+        plain = (
+            torch.backends.cudnn.flags(enabled=False)
+            if features.is_cuda
+            else contextlib.nullcontext()
+        )
         with plain:
             losses = self.losses(features, lengths, targets, target_lengths)
         weights = self.log_weights.to(features.device).unsqueeze(1)
@@ -66,7 +71,11 @@ class Attacked:
 
 
 def _losses(
-    models: Sequence[Any], features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    models: Sequence[Any],
+    features: Tensor,
+    lengths: Tensor,
+    targets: Tensor,
+    target_lengths: Tensor,
 ) -> Tensor:
     """Of one model after the other."""
 
@@ -78,7 +87,9 @@ def _losses(
     return torch.stack([of_one(model) for model in models])
 
 
-def attacked(models: Sequence[Any], weights: Sequence[float] = (), losses: Losses | None = None) -> Attacked:
+def attacked(
+    models: Sequence[Any], weights: Sequence[float] = (), losses: Losses | None = None
+) -> Attacked:
     """The models in evaluation mode and without gradients by their parameters.
 
     Args:
@@ -90,7 +101,10 @@ def attacked(models: Sequence[Any], weights: Sequence[float] = (), losses: Losse
     """
     if weights and len(weights) != len(models):
         raise ConfigError(
-            "weights", f"one for each of {len(models)} models", str(len(weights)), "give as many, or none"
+            "weights",
+            f"one for each of {len(models)} models",
+            str(len(weights)),
+            "give as many, or none",
         )
     for model in models:
         model.eval().requires_grad_(False)
@@ -99,7 +113,8 @@ def attacked(models: Sequence[Any], weights: Sequence[float] = (), losses: Losse
 
 
 def randomly_initialized(like: Any, mean: Tensor, deviation: Tensor, seed: int) -> Attacked:
-    """The control: a model of the same form that has seen no private data, not even in its normalization.
+    """The control: a model of the same form that has seen no private data, not even in its
+    normalization.
 
     Args:
         like: the model whose form it takes.

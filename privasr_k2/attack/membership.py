@@ -1,11 +1,13 @@
 """Membership inference on speakers: in a model's training, or in a teacher's shard.
 
-A unit's score in a model is what the model gains on its speech over what others make of it, in nats a token:
+A unit's score in a model is what the model gains on its speech over what others make of it, in nats
+a token:
 
-- of teachers: loss in the other teachers, none of whom has seen the unit, minus the loss in this one, each
-  teacher's losses less their mean over units. The guess is the teacher with the highest score.
-- of a model that was made of all shards: loss of a public reference model minus its own; members are the
-  private units, and others are units that no training has seen.
+- of teachers: loss in the other teachers, none of whom has seen the unit, minus the loss in this
+  one, each teacher's losses less their mean over units. The guess is the teacher with the highest
+  score.
+- of a model that was made of all shards: loss of a public reference model minus its own; members
+  are the private units, and others are units that no training has seen.
 
 The figures tell of these models and populations. No bound on epsilon follows from them
 (:mod:`privasr_k2.privacy.audit.membership`).
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from lhotse.cut import Cut
 
 
-#: Features, lengths and hypotheses of each utterance to (I, N, hypotheses) log-probabilities of I models.
+#: Features, lengths and hypotheses of each utterance to (I, N, hypotheses) log-probabilities of I
+#: models.
 Scores = Callable[[torch.Tensor, torch.Tensor, Sequence[Sequence[Sequence[int]]]], np.ndarray]
 
 
@@ -47,8 +50,8 @@ def unit_losses(
 ) -> dict[str, np.ndarray]:
     """Unit -> (I,) nats a token in each of I models, over all its speech.
 
-    Utterances with words that cannot be spelled are left out, and those that are too short for their text in
-    some model.
+    Utterances with words that cannot be spelled are left out, and those that are too short for
+    their text in some model.
     """
     from lhotse import CutSet
 
@@ -56,7 +59,9 @@ def unit_losses(
     known, targets = spelled_targets(own, lang, role="membership")
     sums: dict[str, np.ndarray] = {}
     tokens: dict[str, int] = defaultdict(int)
-    for batch in batches(sorted(known, key=lambda cut: (-cut.duration, cut.id)), config.max_duration):
+    for batch in batches(
+        sorted(known, key=lambda cut: (-cut.duration, cut.id)), config.max_duration
+    ):
         features = [torch.from_numpy(load_features(cut)) for cut in batch]
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
         lengths = torch.tensor([len(one) for one in features], device=device)
@@ -149,11 +154,18 @@ def of_models(
     """
     both = sorted(set(members) & set(others))
     if both or not members or not others:
-        found = f"{len(members)} members, {len(others)} others, {len(both)} of them both {' '.join(both[:3])}"
-        raise DataError("--in-others", f"{config.unit}s who are not in the training", found, "name others")
+        found = (
+            f"{len(members)} members, {len(others)} others, {len(both)} of them both"
+            f" {' '.join(both[:3])}"
+        )
+        raise DataError(
+            "--in-others", f"{config.unit}s who are not in the training", found, "name others"
+        )
     ours, theirs = np.stack([*members.values()]), np.stack([*others.values()])
     before = (ours[:, -1], theirs[:, -1]) if reference else None
-    return {name: of_model(ours[:, n], theirs[:, n], config, before) for n, name in enumerate(names)}
+    return {
+        name: of_model(ours[:, n], theirs[:, n], config, before) for n, name in enumerate(names)
+    }
 
 
 def names_of(folders: Sequence[Path]) -> list[str]:

@@ -1,4 +1,6 @@
-"""Where a word was said: whole utterances that say it, and pieces of others that a CTC model aligns."""
+"""Where a word was said: whole utterances that say it, and pieces of others that a CTC model
+aligns.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from lhotse.cut import Cut
 
 _NONE = -1e30
-#: Frames by which a piece may reach beyond its tokens: a CTC model has them at the middle of their sounds.
+#: Frames by which a piece may reach beyond its tokens: a CTC model has them at the middle of their
+#: sounds.
 _REACH = 10
 
 
@@ -48,8 +51,8 @@ def find_occurrences(
     """Every place where one of the words (or phrases) was said, by word.
 
     Args:
-        aligner: a CTC model of the lang folder's tokens, which cuts words out of longer utterances; None:
-            whole utterances only.
+        aligner: a CTC model of the lang folder's tokens, which cuts words out of longer utterances;
+            None: whole utterances only.
     """
     found: dict[str, list[Occurrence]] = {word: [] for word in words}
     wanted = {word: word.split() for word in words}
@@ -63,14 +66,18 @@ def find_occurrences(
             continue
         features = load_features(cut)
         whole = [word for word, of_word in wanted.items() if of_word == said]
-        found.update({word: [*found[word], Occurrence(speaker, cut.id, features)] for word in whole})
+        found.update(
+            {word: [*found[word], Occurrence(speaker, cut.id, features)] for word in whole}
+        )
         if aligner is None or len(whole) == sum(map(bool, hits.values())):
             continue
         spans = _aligned_words(aligner, features, said, lang)
         for word, starts in hits.items():
             for start in starts if word not in whole and spans is not None else ():
                 first, last = widened(spans, start, start + len(wanted[word]), len(features))
-                found[word].append(Occurrence(speaker, f"{cut.id} {first}-{last}", features[first:last]))
+                found[word].append(
+                    Occurrence(speaker, f"{cut.id} {first}-{last}", features[first:last])
+                )
     return found
 
 
@@ -83,7 +90,9 @@ def cuts_of(folders: Iterable[Path], wanted: Sequence[str]) -> Iterator[Cut]:
     for folder in folders:
         there = [role for role in wanted if role in roles(folder)]
         if not there:
-            raise DataError(folder, f"a role out of {' '.join(wanted)}", "none", "name another folder")
+            raise DataError(
+                folder, f"a role out of {' '.join(wanted)}", "none", "name another folder"
+            )
         for role in there:
             yield from load_cuts(folder, role)
 
@@ -93,7 +102,9 @@ def by_speaker(found: Mapping[str, Sequence[Occurrence]]) -> dict[str, dict[str,
     return {
         word: {
             speaker: [*of_one]
-            for speaker, of_one in groupby(sorted(said, key=lambda one: one.speaker), lambda one: one.speaker)
+            for speaker, of_one in groupby(
+                sorted(said, key=lambda one: one.speaker), lambda one: one.speaker
+            )
         }
         for word, said in found.items()
     }
@@ -110,7 +121,9 @@ def _aligned_words(
     if any(word not in lang.first_pronunciations for word in said):
         return None
     tokens = lang.encode(" ".join(said))
-    log_probs, _ = aligner.log_probs(torch.from_numpy(features).unsqueeze(0), torch.tensor([len(features)]))
+    log_probs, _ = aligner.log_probs(
+        torch.from_numpy(features).unsqueeze(0), torch.tensor([len(features)])
+    )
     if log_probs.size(1) < needed_frames(tokens):
         return None
     labels = best_path(log_probs[0], tokens)
@@ -119,8 +132,11 @@ def _aligned_words(
     return None if spans is None else [(scale * first, scale * last) for first, last in spans]
 
 
-def widened(spans: Sequence[tuple[int, int]], first: int, last: int, frames: int) -> tuple[int, int]:
-    """Where words ``first`` to ``last`` - 1 stand, with half of the way to their neighbours, 0.1 s at most.
+def widened(
+    spans: Sequence[tuple[int, int]], first: int, last: int, frames: int
+) -> tuple[int, int]:
+    """Where words ``first`` to ``last`` - 1 stand, with half of the way to their neighbours, 0.1 s
+    at most.
 
     >>> widened([(10, 12), (40, 50), (54, 60)], 1, 2, 70)
     (30, 52)
@@ -132,9 +148,11 @@ def widened(spans: Sequence[tuple[int, int]], first: int, last: int, frames: int
 
 
 def best_path(log_probs: Tensor, tokens: Sequence[int]) -> list[int]:
-    """The most likely CTC path that spells ``tokens``: a token, or the blank 0, for each of T frames.
+    """The most likely CTC path that spells ``tokens``: a token, or the blank 0, for each of T
+    frames.
 
-    The score of the best path is a maximum of sums, so that its gradient by the log-probabilities is 1 on
+    The score of the best path is a maximum of sums, so that its gradient by the log-probabilities
+    is 1 on
     that path and 0 elsewhere: no path is traced back.
 
     Args:
@@ -144,7 +162,9 @@ def best_path(log_probs: Tensor, tokens: Sequence[int]) -> list[int]:
     >>> best_path(torch.tensor([[0.1, 0.8, 0.1], [0.5, 0.4, 0.1], [0.1, 0.6, 0.3]]).log(), [1, 2])
     [1, 0, 2]
     """
-    states = [0] + [state for token in tokens for state in (token, 0)]  # blanks between, before and behind
+    states = [0] + [
+        state for token in tokens for state in (token, 0)
+    ]  # blanks between, before and behind
     skips = torch.tensor(
         [n > 1 and states[n] != 0 and states[n] != states[n - 2] for n in range(len(states))]
     )

@@ -27,7 +27,9 @@ ATTACKS = ("white_box", "black_box")
 class InversionConfig(Checked):
     """Section ``inversion``."""
 
-    words: Annotated[list[Annotated[str, Matches(r".*\S.*", "a word or phrase")]], MinLen(1), Different()]
+    words: Annotated[
+        list[Annotated[str, Matches(r".*\S.*", "a word or phrase")]], MinLen(1), Different()
+    ]
     attack: Annotated[str, one_of(*ATTACKS)]
     control: bool
     heads: Annotated[list[Count], Different()]
@@ -52,7 +54,9 @@ class InversionConfig(Checked):
         if self.weights and abs(sum(self.weights) - 1) > 1e-6:
             raise ValueError(f"weights must sum to 1, got {self.weights}")
         if self.queries < 2 * self.population + 1:
-            raise ValueError(f"queries must be at least {2 * self.population + 1}, got {self.queries}")
+            raise ValueError(
+                f"queries must be at least {2 * self.population + 1}, got {self.queries}"
+            )
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,22 @@
 """Is what an attack found closer to those who were in the training than to those who were not?
 
-Two pieces of speech are compared by dynamic time warping with symmetric steps [sakoe1978]: with frames that
-are d(t, s) apart, the root mean square over features in deviations of public speech,
+Two pieces of speech are compared by dynamic time warping with symmetric steps [sakoe1978]: with
+frames that are d(t, s) apart, the root mean square over features in deviations of public speech,
 
-    D(t, s) = min(D(t - 1, s) + d, D(t, s - 1) + d, D(t - 1, s - 1) + 2 d),    distance = D(T, S) / (T + S).
+    D(t, s) = min(D(t - 1, s) + d, D(t, s - 1) + d, D(t - 1, s - 1) + 2 d),    distance = D(T, S) /
+    (T + S).
 
-The distance of a speaker to a word is the mean over the word's occurrences, less the mean over all speakers
-of that word, and then over words. The *advantage* is the mean over other speakers minus the mean over
-members; above 0, members are closer. Speakers are the units: for the p-value it is permuted who is a member,
-for the interval speakers of both groups are drawn with replacement.
+The distance of a speaker to a word is the mean over the word's occurrences, less the mean over all
+speakers of that word, and then over words. The *advantage* is the mean over other speakers minus
+the mean over members; above 0, members are closer. Speakers are the units: for the p-value it is
+permuted who is a member, for the interval speakers of both groups are drawn with replacement.
 
-A difference between the groups that has nothing to do with training (recording, accents) moves an attack on a
+A difference between the groups that has nothing to do with training (recording, accents) moves an
+attack on a
 randomly initialized model as well: its advantage is what to subtract.
 
-[sakoe1978] H. Sakoe and S. Chiba, Dynamic programming algorithm optimization for spoken word recognition,
-IEEE Transactions on Acoustics, Speech, and Signal Processing 26 (1978).
+[sakoe1978] H. Sakoe and S. Chiba, Dynamic programming algorithm optimization for spoken word
+recognition, IEEE Transactions on Acoustics, Speech, and Signal Processing 26 (1978).
 """
 
 from __future__ import annotations
@@ -100,9 +102,11 @@ class Advantage:
 
 
 def centered(members: Distances, others: Distances) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """(M,) and (N,) of the speakers in order, each word less its mean over all speakers; and the words used.
+    """(M,) and (N,) of the speakers in order, each word less its mean over all speakers; and the
+    words used.
 
-    A word that one of the groups does not have is left out, and so are speakers without another one.
+    A word that one of the groups does not have is left out, and so are speakers without another
+    one.
 
     >>> ours, theirs, words = centered({"a": {"x": 1.0}}, {"b": {"x": 3.0}, "c": {"x": 2.0, "y": 9.0}})
     >>> ours, theirs, words
@@ -114,7 +118,8 @@ def centered(members: Distances, others: Distances) -> tuple[np.ndarray, np.ndar
 
     def scores(group: Distances) -> np.ndarray:
         kept = [
-            [of_one[word] - means[word] for word in shared if word in of_one] for of_one in group.values()
+            [of_one[word] - means[word] for word in shared if word in of_one]
+            for of_one in group.values()
         ]
         return np.array([np.mean(of_one) for of_one in kept if of_one])
 
@@ -157,7 +162,13 @@ def advantage(
         for group in (members, others)
     ]  # fmt: skip
     return Advantage(
-        value, float(low), float(high), (1 + as_far) / (1 + permutations), len(ours), len(theirs), *plain
+        value,
+        float(low),
+        float(high),
+        (1 + as_far) / (1 + permutations),
+        len(ours),
+        len(theirs),
+        *plain,
     )
 
 
@@ -169,7 +180,9 @@ def _replicate_means(values: np.ndarray, rng: np.random.Generator, replicates: i
 def minus(first: Distances, second: Distances) -> dict[str, dict[str, float]]:
     """The first distances less the second, for the speakers and words that both have."""
     return {
-        speaker: {word: of_one[word] - second[speaker][word] for word in of_one if word in second[speaker]}
+        speaker: {
+            word: of_one[word] - second[speaker][word] for word in of_one if word in second[speaker]
+        }
         for speaker, of_one in first.items()
         if speaker in second
     }

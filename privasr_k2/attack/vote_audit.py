@@ -1,19 +1,22 @@
 """Does a teacher's vote show in the labels that were released? Lower bounds on epsilon.
 
-Two data sets that differ in one unit have teachers of which one votes otherwise, in every query. The attack
-knows the others' votes and makes the unit count most: the other votes are tied, or at the threshold below
-which nothing is answered. The code that is run is that of the release; a set of labels that speaks for the
-first histogram is chosen on half of the draws, and the other half tells how often it comes on each, between
-exact ends p_low and q_high (:mod:`privasr_k2.privacy.audit.two_histograms`). Then
+Two data sets that differ in one unit have teachers of which one votes otherwise, in every query.
+The attack knows the others' votes and makes the unit count most: the other votes are tied, or at
+the threshold below which nothing is answered. The code that is run is that of the release; a set of
+labels that speaks for the first histogram is chosen on half of the draws, and the other half tells
+how often it comes on each, between exact ends p_low and q_high
+(:mod:`privasr_k2.privacy.audit.two_histograms`). Then
 
 - *one answer* has ln((p_low - delta) / q_high), and the same of the other labels;
-- *a whole release* of Q answers, whose noises are independent, has the epsilon at which Binomial(Q, p_low)
-  and Binomial(Q, q_high) are (epsilon, delta)-indistinguishable: the counts of such labels are at least as
-  far apart. (Coins of two chances between q and p come out of the answers' own coins, p > q, by turning
-  some of them over again: p_low and q_high, inside, only make it less; and that holds for Q of them.)
+- *a whole release* of Q answers, whose noises are independent, has the epsilon at which Binomial(Q,
+  p_low) and Binomial(Q, q_high) are (epsilon, delta)-indistinguishable: the counts of such labels
+  are at least as far apart. (Coins of two chances between q and p come out of the answers' own
+  coins, p > q, by turning
+  some of them over again: p_low and q_high, inside, only make it less; and that holds for Q of
+      them.)
 
-An audit counts only beside the same attack on the release with the noise divided, which must exceed the
-claim, and without noise (:mod:`privasr_k2.privacy.audit.bounds`).
+An audit counts only beside the same attack on the release with the noise divided, which must exceed
+the claim, and without noise (:mod:`privasr_k2.privacy.audit.bounds`).
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ from privasr_k2.privacy.audit.two_histograms import choose_event
 from privasr_k2.privacy.events import Event
 from privasr_k2.privacy.pate.mechanisms import TWO_HISTOGRAMS
 
-#: (Q, C) votes and a share of the noise to (Q,) labels, whole numbers; -1: not answered. A share of 1 is the
-#: release, 0 has no noise.
+#: (Q, C) votes and a share of the noise to (Q,) labels, whole numbers; -1: not answered. A share of
+#: 1 is the release, 0 has no noise.
 Answers = Callable[[np.ndarray, float], np.ndarray]
 
 
@@ -63,10 +66,12 @@ class VoteClaim:
 
 
 def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two histograms (2,) of ``teachers`` votes for two classes, one vote moved from the first to the second.
+    """Two histograms (2,) of ``teachers`` votes for two classes, one vote moved from the first to
+    the second.
 
     Args:
-        threshold: the largest count is at it in the first and below it in the second; None: about tied.
+        threshold: the largest count is at it in the first and below it in the second; None: about
+            tied.
 
     Raises:
         PrivacyError: no teacher, or a threshold that no count can reach or that is always reached.
@@ -79,7 +84,10 @@ def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray,
     checks.whole("teachers", teachers, at_least=1)
     if threshold is not None and not teachers / 2 + 1 <= threshold <= teachers:
         raise PrivacyError(
-            "threshold", f"between {teachers / 2 + 1:g} and {teachers}", str(threshold), "audit the tie"
+            "threshold",
+            f"between {teachers / 2 + 1:g} and {teachers}",
+            str(threshold),
+            "audit the tie",
         )
     first = (teachers + 1) // 2 if threshold is None else threshold
     return np.array([first, teachers - first]), np.array([first - 1, teachers - first + 1])
@@ -135,7 +143,8 @@ def _bounds(
 def composed_bound(
     first: int, second: int, *, draws: int, answers: int, delta: float, confidence: float
 ) -> AuditBound:
-    """The bound of ``answers`` independent answers, from how often an event came in ``draws`` of each kind.
+    """The bound of ``answers`` independent answers, from how often an event came in ``draws`` of
+    each kind.
 
     Args:
         first: times it came on the first histogram.
@@ -154,15 +163,21 @@ def composed_bound(
         return coins_epsilon(float(low), float(high), answers, delta)
 
     return AuditBound(
-        bound(first, second), confidence, delta, bound(draws, 0), 2 * draws, "two histograms, composed"
+        bound(first, second),
+        confidence,
+        delta,
+        bound(draws, 0),
+        2 * draws,
+        "two histograms, composed",
     )
 
 
 def coins_epsilon(first: float, second: float, flips: int, delta: float) -> float:
-    """The smallest epsilon at which ``flips`` coins of two chances are (epsilon, delta)-indistinguishable.
+    """The smallest epsilon at which ``flips`` coins of two chances are (epsilon,
+    delta)-indistinguishable.
 
-    With P and Q the two binomials it is where the larger of sum(max(0, P - e^epsilon Q)) and the same of Q
-    and P comes down to delta; 0 where the first chance is not above the second.
+    With P and Q the two binomials it is where the larger of sum(max(0, P - e^epsilon Q)) and the
+    same of Q and P comes down to delta; 0 where the first chance is not above the second.
 
     Args:
         first, second: chances, inside (0, 1) unless they are equal.
@@ -198,8 +213,10 @@ def audit_lines(name: str, told: dict[str, Any]) -> list[str]:
     lower = told["epsilon_lower"]
     return [
         f"{name}: claimed epsilon {told['claimed_epsilon']:.4g} at delta {told['delta']:g}",
-        f"  at least {lower['sound']:.4g} as it is, {lower['broken']:.4g} with the noise divided, "
-        f"{lower['noise_free']:.4g} without (confidence {told['confidence']:g}; {told['trials']:,} trials "
-        f"could have shown {told['largest_possible']:.4g})",
+        (
+            f"  at least {lower['sound']:.4g} as it is, {lower['broken']:.4g} with the noise"
+            f" divided, {lower['noise_free']:.4g} without (confidence {told['confidence']:g};"
+            f" {told['trials']:,} trials could have shown {told['largest_possible']:.4g})"
+        ),
         f"  the audit: {told['verdict']}",
     ]

@@ -4,10 +4,11 @@ r"""Adapt an n-gram model to a little text by fast marginal adaptation.
         --in-dev data/dev.txt --out-lm exp/adapted.arpa.gz --out-choice exp/fma.json \
         --config conf/classlm.yaml#fma
 
-The model is an ARPA file or a class LM's folder. The adapted model has the same n-grams. Of a class LM the
-root model is adapted, with words and tags; its names stay. Its texts must be marked (*.jsonl) or have tags.
-beta is chosen by the perplexity of --in-dev. --in-background-text replaces the unigrams of the model, which
-Kneser-Ney estimates for backing off, by those of its training text.
+The model is an ARPA file or a class LM's folder. The adapted model has the same n-grams. Of a class
+LM the root model is adapted, with words and tags; its names stay. Its texts must be marked
+(*.jsonl) or have tags. beta is chosen by the perplexity of --in-dev. --in-background-text replaces
+the unigrams of the model, which Kneser-Ney estimates for backing off, by those of its training
+text.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def main() -> None:
         return [list(with_tags(text).words) for text in read_texts(paths, class_lm.sub_lms)]
 
     def unigrams(paths: list[Path]) -> np.ndarray:
-        return smoothed_unigrams(sentences(paths), root, config.prior_words, " ".join(map(str, paths)))
+        return smoothed_unigrams(
+            sentences(paths), root, config.prior_words, " ".join(map(str, paths))
+        )
 
     background = unigrams(args.in_background_text) if args.in_background_text is not None else None
     dev = sentences([args.in_dev]) if args.in_dev is not None else []

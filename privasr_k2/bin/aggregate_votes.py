@@ -1,12 +1,13 @@
-r"""Release labels of public utterances: noisy answers to the teachers' votes, with a privacy guarantee.
+r"""Release labels of public utterances: noisy answers to the teachers' votes, with a privacy
+guarantee.
 
     privasr verb aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
         --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
         --out-privacy exp/pate/gnmax_8_privacy.json --ledger privacy/ledger.json \
         --config conf/pate.yaml#pate --set data=mini/train mechanism=gnmax epsilon=8 max_answers=50
 
-The plan and its cost are printed before noise is drawn. --out-dir gets labels.jsonl, labels.json and
-answers-0.safetensors. Answers are drawn once: an interrupted run continues with them. With
+The plan and its cost are printed before noise is drawn. --out-dir gets labels.jsonl, labels.json
+and answers-0.safetensors. Answers are drawn once: an interrupted run continues with them. With
 epsilon=.inf there is no noise and no guarantee; then omit --out-privacy and --ledger. The epsilon
 "as published" is no guarantee.
 """
@@ -45,7 +46,9 @@ def main() -> None:
     hypotheses, inputs = None, [args.in_private_votes, args.in_lang]
     if votes.vote == UTTERANCE:
         if args.in_public_nbest is None:
-            raise ConfigError("the command line", "--in-public-nbest", "none", "give what was voted for")
+            raise ConfigError(
+                "the command line", "--in-public-nbest", "none", "give what was voted for"
+            )
         check_public(args.in_public_nbest)
         hypotheses = nbest_hypotheses(
             read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps
@@ -53,7 +56,9 @@ def main() -> None:
         inputs.append(args.in_public_nbest)
     asked = settle(votes, hypotheses, config)
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
-    print_plan(asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})")
+    print_plan(
+        asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})"
+    )
     with begin_release(args, config, asked.setting, who, inputs) as release:
         print_result(write_release(args.out_dir, votes, hypotheses, asked, release), release)
 

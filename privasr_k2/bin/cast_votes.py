@@ -55,7 +55,9 @@ def main() -> None:
             read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps
         )
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
-    ensemble = open_ensemble(args.in_private_teachers, shards.teachers, device, per_token=config.per_token)
+    ensemble = open_ensemble(
+        args.in_private_teachers, shards.teachers, device, per_token=config.per_token
+    )
     pool = load_cuts(args.in_feats, config.role)
     write_votes(args.out_votes, cast_votes(ensemble, hypotheses, pool, shards, config, device))
 

@@ -1,7 +1,8 @@
 """The door of every verb: flags of five kinds, one typed configuration, one readable error.
 
-``--in-*`` is read, ``--out-*`` written, ``--raw-*`` a corpus; ``--config FILE...`` and ``--set K=V...``
-make the configuration; ``--device --num-jobs --log-level`` cannot change a result. Only this module
+``--in-*`` is read, ``--out-*`` written, ``--raw-*`` a corpus; ``--config FILE...`` and ``--set
+K=V...`` make the configuration; ``--device --num-jobs --log-level`` cannot change a result. Only
+this module
 prints errors and sets exit codes: 2 for what the user can put right, 1 for anything else.
 """
 
@@ -24,14 +25,22 @@ _DISK = {
     errno.ENOSPC: ("room on the disk", "the disk is full", "free some space"),
     errno.EDQUOT: ("room in the quota", "the quota is used up", "free some space"),
     errno.EFBIG: ("a file size that is allowed", "the file-size limit", "raise it (ulimit -f)"),
-    errno.EROFS: ("a place to write", "a read-only file system", "choose another folder with --work-dir"),
+    errno.EROFS: (
+        "a place to write",
+        "a read-only file system",
+        "choose another folder with --work-dir",
+    ),
     errno.EACCES: (
         "permission",
         "permission denied",
         "choose another folder with --work-dir, or change its owner",
     ),
     errno.EPERM: ("permission", "operation not permitted", "choose another folder with --work-dir"),
-    errno.ENOENT: ("a file or folder", "nothing", "correct the name, or run the stage that writes it"),
+    errno.ENOENT: (
+        "a file or folder",
+        "nothing",
+        "correct the name, or run the stage that writes it",
+    ),
     errno.EISDIR: ("a file", "a folder", "correct the name"),
     errno.ENOTDIR: ("a folder", "a file", "correct the name"),
 }
@@ -50,9 +59,15 @@ def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
     parser.add_argument(
-        "--num-jobs", type=_positive, default=1, metavar="N", help="processes or threads; changes no result"
+        "--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR")
+    )
+    parser.add_argument(
+        "--num-jobs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="processes or threads; changes no result",
     )
     add_flags(parser, **flags)
     return parser
@@ -61,8 +76,8 @@ def parser(doc: str | None, **flags: str) -> argparse.ArgumentParser:
 def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
     """Add flags of paths and numbers, each ``name="VALUE help"``.
 
-    ``VALUE`` is ``FILE``, ``DIR`` or another word for a path, and ``X`` for a number. ``[FILE]`` may be
-    left out (None). ``FILE...`` takes one or more, and ``[FILE...]`` any number, as a list.
+    ``VALUE`` is ``FILE``, ``DIR`` or another word for a path, and ``X`` for a number. ``[FILE]``
+    may be left out (None). ``FILE...`` takes one or more, and ``[FILE...]`` any number, as a list.
 
     >>> parser = argparse.ArgumentParser()
     >>> add_flags(parser, in_lang="DIR lang folder", in_cuts="[FILE...] cuts", max_epsilon="[X] limit")
@@ -76,13 +91,16 @@ def add_flags(parser: argparse._ActionsContainer, **flags: str) -> None:
         optional = value.startswith("[")
         if "..." in value:
             given |= {"nargs": "*", "default": []} if optional else {"nargs": "+"}
-        parser.add_argument(f"--{name.replace('_', '-')}", required=not optional, help=text or None, **given)
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", required=not optional, help=text or None, **given
+        )
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add ``--config FILE...`` and ``--set K=V...``, read by :func:`load`."""
     layers, values = "YAML layers, the last one winning", "single values, after all files"
-    # A flag given twice adds to the first: recipes put their own layers after those of a shared helper.
+    # A flag given twice adds to the first: recipes put their own layers after those of a shared
+    # helper.
     parser.add_argument(
         "--config", type=Path, nargs="*", action="extend", default=[], metavar="FILE", help=layers
     )

@@ -1,10 +1,11 @@
-"""Compile the decoding graphs from a language folder and an LM: HLG for k2, TLG for Kaldi's decoders.
+"""Compile the decoding graphs from a language folder and an LM: HLG for k2, TLG for Kaldi's
+decoders.
 
-The LM is an ARPA file, or the folder of a class LM; names then are marked in what is recognized, and
-replace_names puts other names into the graph.
+The LM is an ARPA file, or the folder of a class LM; names then are marked in what is recognized,
+and replace_names puts other names into the graph.
 
-    python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz \\
-        --out-dir data/graph_phone --config conf/common.yaml#graph
+    python -m privasr_k2.bin.compile_graph --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz
+        \\ --out-dir data/graph_phone --config conf/common.yaml#graph
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ def main() -> None:
     lang = load_lang(args.in_lang)
     parts = sorted(path for path in args.in_lm.rglob("*") if path.is_file()) or [args.in_lm]
     sources = {
-        path.name: file_hash(path) for path in (lang.folder / "lexicon.txt", lang.folder / "tokens.txt")
+        path.name: file_hash(path)
+        for path in (lang.folder / "lexicon.txt", lang.folder / "tokens.txt")
     }
     if args.in_lm.is_dir():
-        graphs, info = compile_class_graph(lang, load_class_lm(args.in_lm), config, place=args.in_lm)
+        graphs, info = compile_class_graph(
+            lang, load_class_lm(args.in_lm), config, place=args.in_lm
+        )
     else:
         graphs, info = compile_graph(lang, read_arpa(args.in_lm), config, model_path=args.in_lm)
     sources |= {path.name: file_hash(path) for path in parts}

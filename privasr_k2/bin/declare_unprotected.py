@@ -2,10 +2,11 @@ r"""Enter private text that is used without protection in the ledger: its epsilo
 
     python -m privasr_k2.bin.declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
         --out-dir exp/adapt --out-privacy exp/adapt_privacy.json --ledger privacy/ledger.json \
-        --config conf/classlm.yaml#declare_unprotected --set data=ami/adapt purpose="LMs are adapted to it"
+        --config conf/classlm.yaml#declare_unprotected --set data=ami/adapt purpose="LMs are adapted
+        to it"
 
---out-dir gets the unchanged files. Results made from these copies have this entry in their lineage. Any
---max-epsilon makes it an error.
+--out-dir gets the unchanged files. Results made from these copies have this entry in their lineage.
+Any --max-epsilon makes it an error.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def main() -> None:
             raise ConfigError(name, "some words", "nothing", f"say it: --set {name}={example}")
     names = Counter(path.name for path in args.in_private_text)
     if twice := [name for name, count in names.items() if count > 1]:
-        raise ConfigError("--in-private-text", "files of different names", f"{twice[0]} twice", "rename one")
+        raise ConfigError(
+            "--in-private-text", "files of different names", f"{twice[0]} twice", "rename one"
+        )
     spending = Spending(
         data=config.data,
         released=f"text as it is, unprotected: {config.purpose}",
@@ -72,7 +75,9 @@ def main() -> None:
         event=events.unprotected(),
         sampling="all texts",
         delta=config.delta,
-        does_not_cover=("Everything: whoever sees what was made of this text may learn any of it.",),
+        does_not_cover=(
+            "Everything: whoever sees what was made of this text may learn any of it.",
+        ),
     )
     with release.begin(
         args.ledger,

@@ -19,7 +19,9 @@ from privasr_k2.errors import ConfigError
 def main() -> int:
     """Print the report; return the exit code."""
     formatter = argparse.RawDescriptionHelpFormatter
-    argparse.ArgumentParser(prog="doctor", description=__doc__, formatter_class=formatter).parse_args()
+    argparse.ArgumentParser(
+        prog="doctor", description=__doc__, formatter_class=formatter
+    ).parse_args()
     stack = os.environ.get("PRIVASR_STACK") or "torch1"
     try:
         expected = environment.locked_versions(environment.lock_files(stack))

@@ -4,8 +4,8 @@
         --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
         --in-manifests data/earnings21 --config conf/confidence.yaml#evaluate_confidence
 
-A system has the name of the folder of its lists; its recognizer has that of the folder above. --out-dir
-gets confidence_metrics.json and reliability_<recognizer>.svg.
+A system has the name of the folder of its lists; its recognizer has that of the folder above.
+--out-dir gets confidence_metrics.json and reliability_<recognizer>.svg.
 """
 
 from __future__ import annotations

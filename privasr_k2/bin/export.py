@@ -4,9 +4,10 @@ r"""Export an acoustic model, a recognizer for privasr transcribe, or N-best lis
     privasr export --in-nbest exp/ctc/nbest_test --out-kaldi kaldi_nbest_test --out-ctm test.ctm \
         --out-trn test.trn --out-ref-trn test.ref.trn
 
-A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths (N,)).
-recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can be
-moved. CTM needs lists with word times. With --in-scores, the output of lm_scores, Kaldi's archives
+A model maps (features (N, T, F) float32, lengths (N,) int64) to (log_probs (N, T', C), lengths
+(N,)). recognizer.yaml names a model, graph, features and weights by relative paths, so the tree can
+be moved. CTM needs lists with word times. With --in-scores, the output of lm_scores, Kaldi's
+archives
 also have the costs of these LMs: lm_cost.NAME.
 """
 
@@ -63,10 +64,15 @@ def main() -> None:
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}
     given = {
-        name for name in ("in_graph", "in_feats", "in_model", "in_weights", "in_nbest") if getattr(args, name)
+        name
+        for name in ("in_graph", "in_feats", "in_model", "in_weights", "in_nbest")
+        if getattr(args, name)
     }
     if not written or given != needed:
-        wanted = "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written) or "an --out flag"
+        wanted = (
+            "; ".join(f"{_flags(_NEEDS[out])} for {_flags([out])}" for out in written)
+            or "an --out flag"
+        )
         raise ConfigError("privasr export", wanted, _flags(sorted(given)) or "none", "see --help")
     if args.out_torchscript or args.out_onnx:
         _model(args)

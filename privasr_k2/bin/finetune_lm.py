@@ -1,10 +1,11 @@
 r"""Adapt a neural language model on the server, on the text of all clients; nothing is private.
 
-    python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir exp/fedlm/server \
-        --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set confidences.use=token
+    python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir
+        exp/fedlm/server \ --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set
+        confidences.use=token
 
-The optimizer is Adam on batches of sentences. The loss is that of the clients of train_fedlm, so that both
-use confidences alike.
+The optimizer is Adam on batches of sentences. The loss is that of the clients of train_fedlm, so
+that both use confidences alike.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def main() -> None:
     dev = [line.split() for _, line in text if line.strip()]
     if config.select_epoch == "best" and not dev:
         raise ConfigError(
-            "--in-dev-text", "text to choose an epoch by", "none", "give it, or --set select_epoch=last"
+            "--in-dev-text",
+            "text to choose an epoch by",
+            "none",
+            "give it, or --set select_epoch=last",
         )
     clients = read_clients(args.in_clients)
     finetune(clients, dev, args.in_init, args.out_dir, config, choose_device(args.device))

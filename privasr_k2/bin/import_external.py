@@ -1,12 +1,13 @@
 r"""Import an acoustic model, or a recognizer's output as N-best lists.
 
-    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir exp/theirs/am
-    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
-        --out-nbest exp/theirs/nbest_test/1.jsonl
+    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir
+    exp/theirs/am privasr import --raw-kaldi /their/nbest --in-cuts
+        data/manifests/cuts_test.jsonl.gz \ --out-nbest exp/theirs/nbest_test/1.jsonl
 
-The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T, F),
-lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of compute_features.
-A TorchScript file is a program that will be run: import only files that you trust.
+The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
+F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of
+compute_features. A TorchScript file is a program that will be run: import only files that you
+trust.
 
 --in-cuts gives references and users. Its utterances that the output lacks become utterances without
 a path. Without it the lists have no references. CTM and trn become lists of one hypothesis without

@@ -44,7 +44,10 @@ def main() -> None:
     args = cli.parse(parser)
     if (args.in_shards is None) != bool(args.in_others):
         raise ConfigError(
-            "--in-shards and --in-others", "one of them", "both or none", "see --help: teachers, or models"
+            "--in-shards and --in-others",
+            "one of them",
+            "both or none",
+            "see --help: teachers, or models",
         )
 
     import torch
@@ -60,11 +63,15 @@ def main() -> None:
     config = cli.load(MembershipConfig, args)
     torch.set_num_threads(args.num_jobs)
     device, lang = choose_device(args.device), load_lang(args.in_lang)
-    reference = [args.in_reference] if args.in_reference is not None and args.in_shards is None else []
+    reference = (
+        [args.in_reference] if args.in_reference is not None and args.in_shards is None else []
+    )
     folders = [*args.in_models, *reference]
     models = open_models(folders, lang, device)
     if args.in_shards is None and models.num_teachers != len(folders):
-        raise ConfigError("--in-models", "whole models", "a folder of heads", "name --in-shards with heads")
+        raise ConfigError(
+            "--in-models", "whole models", "a folder of heads", "name --in-shards with heads"
+        )
 
     def losses(feats: list[Path], roles: list[str]) -> Any:
         return unit_losses(models.hypothesis_scores, cuts_of(feats, roles), lang, config, device)

@@ -1,12 +1,13 @@
 r"""Interpolate language models linearly, with weights that EM chooses on dev text.
 
-    python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev data/dev.txt \
-        --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config conf/classlm.yaml#interpolate
+    python -m privasr_k2.bin.interpolate_lms --in-lm exp/word.arpa.gz exp/class_lm --in-dev
+        data/dev.txt \ --out-lm exp/mixed_class_lm --out-weights exp/mixed.json --config
+        conf/classlm.yaml#interpolate
 
-form=dynamic mixes any models word by word (eq. 3 of turan2022). --out-lm is then a JSON file with their
-paths, which perplexity and lm_scores read. form=static merges ARPA files into one. With a class LM, its root
-model is merged, and --out-lm is a class LM's folder with its names. Such a model differs from eq. 3, since
-words and tags do not share histories.
+form=dynamic mixes any models word by word (eq. 3 of turan2022). --out-lm is then a JSON file with
+their paths, which perplexity and lm_scores read. form=static merges ARPA files into one. With a
+class LM, its root model is merged, and --out-lm is a class LM's folder with its names. Such a model
+differs from eq. 3, since words and tags do not share histories.
 
 --out-weights holds the weights and two perplexities of --in-dev: dev_ppl of the written model, and
 dev_ppl_exact of the exact mixture. Words that a model lacks count in neither.
@@ -48,8 +49,12 @@ def main() -> None:
         dev = DevText([open_lm(path, args.device) for path in args.in_lm], sentences)
     if weights is None:
         if dev is None:
-            raise ConfigError("--in-dev", "text to choose weights by", "none", "give it, or --set weights=")
-        weights, _ = em_weights(dev.log_probs, max_steps=config.max_steps, tolerance=config.tolerance)
+            raise ConfigError(
+                "--in-dev", "text to choose weights by", "none", "give it, or --set weights="
+            )
+        weights, _ = em_weights(
+            dev.log_probs, max_steps=config.max_steps, tolerance=config.tolerance
+        )
     weights = weights / weights.sum()
     if config.form == "dynamic":
         save_mixture(args.out_lm, args.in_lm, weights.tolist())
@@ -65,8 +70,15 @@ def main() -> None:
         ppl = dev.ppl(open_lm(args.out_lm, args.device)) if config.form == "static" else exact
         shown = " ".join(f"{weight:.4f}" for weight in weights)
         log.info("weights %s: perplexity of dev %.2f, mixed exactly %.2f", shown, ppl, exact)
-    models = [{"lm": str(path), "weight": weight} for path, weight in zip(args.in_lm, weights.tolist())]
-    about = {"form": config.form, "chosen_by": config.weights, "dev_ppl": ppl, "dev_ppl_exact": exact}
+    models = [
+        {"lm": str(path), "weight": weight} for path, weight in zip(args.in_lm, weights.tolist())
+    ]
+    about = {
+        "form": config.form,
+        "chosen_by": config.weights,
+        "dev_ppl": ppl,
+        "dev_ppl_exact": exact,
+    }
     write_json(args.out_weights, {**about, "lms": models})
 
 

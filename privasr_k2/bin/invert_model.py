@@ -4,8 +4,8 @@ r"""Reconstruct the features of words from a model or an ensemble, by gradients 
         --in-lang data/lang_char --out-inversion exp/pate/inversion/teacher_1.safetensors \
         --config conf/pate.yaml#inversion --set 'words=[STOP,YES]' attack=white_box
 
-Several models are attacked as an ensemble, by the mean of their probabilities. So are the heads of a
-folder of train_heads, or those of --set heads=[K,...]. --set control=true attacks a randomly
+Several models are attacked as an ensemble, by the mean of their probabilities. So are the heads of
+a folder of train_heads, or those of --set heads=[K,...]. --set control=true attacks a randomly
 initialized model of the same form. --in-background is public speech that the attacker knows. The
 output is private, unless the model itself is a release.
 """
@@ -58,10 +58,15 @@ def main() -> None:
     dim = target.models[0].feature_dim
     if len(background.mean) != dim:
         raise DataError(
-            args.in_background, f"{dim} features", str(len(background.mean)), "compute them as the model's"
+            args.in_background,
+            f"{dim} features",
+            str(len(background.mean)),
+            "compute them as the model's",
         )
     if config.control:
-        known = (torch.from_numpy(value).to(device) for value in (background.mean, background.deviation))
+        known = (
+            torch.from_numpy(value).to(device) for value in (background.mean, background.deviation)
+        )
         target = randomly_initialized(target.models[0], *known, seed=config.seed)
     inversions = {}
     for word, tokens in spelled.items():

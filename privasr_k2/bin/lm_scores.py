@@ -3,8 +3,8 @@ r"""Compute the log-probability of every word of N-best lists by a language mode
   python -m privasr_k2.bin.lm_scores --in-nbest exp/x/nbest_dev --in-lm exp/lm_lstm \
       --out-scores exp/x/lstm_dev.safetensors
 
-The model is an ARPA file, a neural model or a mixture. ARPA files are queried exactly (kenlm). name=
-replaces the name of the file.
+The model is an ARPA file, a neural model or a mixture. ARPA files are queried exactly (kenlm).
+name= replaces the name of the file.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class LmScoresOptions(Checked):
 
     Args:
         name: empty takes the name of the LM's folder or file.
-        max_unknown: share of the hypotheses' words that the LM may lack; with more it is another language's,
-            or another normalization's.
+        max_unknown: share of the hypotheses' words that the LM may lack; with more it is another
+            language's, or another normalization's.
     """
 
     name: str
@@ -53,7 +53,10 @@ def main() -> None:
 
     lists, started = read_nbest(args.in_nbest), time.perf_counter()
     lm, nbests = open_lm(args.in_lm, args.device), sentences_of(lists)
-    unknown, total = unknown_words(lists, lm.words), sum(len(hyp) for nbest in nbests for hyp in nbest)
+    unknown, total = (
+        unknown_words(lists, lm.words),
+        sum(len(hyp) for nbest in nbests for hyp in nbest),
+    )
     if not lm.scores_unknown or unknown.total() > options.max_unknown * total:
         check_vocabulary(lists, lm.words, args.in_lm)
     elif unknown:
@@ -66,7 +69,9 @@ def main() -> None:
     name = options.name or args.in_lm.name.split(".")[0]
     write_lm_scores(args.out_scores, name, lists, log_probs)
     seconds = time.perf_counter() - started
-    log.info("%s: %d hypotheses, %d words, %.1f s", name, sum(map(len, nbests)), len(log_probs), seconds)
+    log.info(
+        "%s: %d hypotheses, %d words, %.1f s", name, sum(map(len, nbests)), len(log_probs), seconds
+    )
 
 
 if __name__ == "__main__":

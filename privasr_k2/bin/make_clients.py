@@ -4,9 +4,9 @@ r"""Assign recognized utterances to clients: by speaker, or to devices by Zipf's
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
         --config conf/fedlm.yaml#clients
 
-N-best lists need confidences (apply_confidence). Each utterance gives its best hypothesis, or its reference
-with text=ref. --in-cuts gives references where nothing was recognized (text=ref). --out-text has the same
-utterances, a sentence a line, for train_lm --in-text.
+N-best lists need confidences (apply_confidence). Each utterance gives its best hypothesis, or its
+reference with text=ref. --in-cuts gives references where nothing was recognized (text=ref).
+--out-text has the same utterances, a sentence a line, for train_lm --in-text.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ def main() -> None:
     source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
     cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
     cli.add_flags(
-        parser, out_clients="FILE clients.jsonl.gz", out_text="[FILE] the same text, a sentence a line"
+        parser,
+        out_clients="FILE clients.jsonl.gz",
+        out_text="[FILE] the same text, a sentence a line",
     )
     cli.add_config(parser)
     args = cli.parse(parser)
     config = cli.load(DeviceConfig, args)
     if args.in_cuts is not None:
         if config.text != "ref":
-            raise ConfigError("text", "ref with --in-cuts", config.text, "nothing was recognized of cuts")
+            raise ConfigError(
+                "text", "ref with --in-cuts", config.text, "nothing was recognized of cuts"
+            )
         lists = _of_cuts(args.in_cuts)
     else:
         lists = [one for folder in args.in_nbest for one in read_nbest(folder).lists]

@@ -3,8 +3,8 @@ r"""Collect public name lists from public tagged text: per.txt org.txt loc.txt m
     python -m privasr_k2.bin.make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
         --out-lists data/public_lists --config conf/classlm.yaml#name_lists
 
-The text must be public: a list from private text is a release. Names are normalized and in alphabetical
-order, so that the lists hold no counts.
+The text must be public: a list from private text is a release. Names are normalized and in
+alphabetical order, so that the lists hold no counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class NameListConfig(Checked):
 def main() -> None:
     """Parse, collect, write."""
     parser = cli.parser(
-        __doc__, in_tagged="FILE... public text, in four classes", out_lists="DIR a file for each class"
+        __doc__,
+        in_tagged="FILE... public text, in four classes",
+        out_lists="DIR a file for each class",
     )
     cli.add_config(parser)
     args = cli.parse(parser)

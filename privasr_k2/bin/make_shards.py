@@ -4,9 +4,9 @@ r"""Split private data into disjoint shards by speaker or utterance, one for eac
         --in-public-dev data/feats_public --out-dir exp/pate/shards \
         --config conf/pate.yaml#shards --set teachers=15 unit=speaker
 
---out-dir gets shards.json and the features folders shard_1/ ... shard_I/. Their role train holds the
-units of the shard, their role dev the public part. --in-public-roster lists all units, one a line,
-where some of them may have no data.
+--out-dir gets shards.json and the features folders shard_1/ ... shard_I/. Their role train holds
+the units of the shard, their role dev the public part. --in-public-roster lists all units, one a
+line, where some of them may have no data.
 """
 
 from __future__ import annotations

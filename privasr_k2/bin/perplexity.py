@@ -1,14 +1,15 @@
 """The perplexity of language models on one text, n-gram and neural ones alike, as a table.
 
-The vocabulary is closed, that of the language folder, and treated the same for all models: sentence ends are
-counted; OOV words are read as <unk>, and the figure is given without and with their predictions.
+The vocabulary is closed, that of the language folder, and treated the same for all models: sentence
+ends are counted; OOV words are read as <unk>, and the figure is given without and with their
+predictions.
 
     python -m privasr_k2.bin.perplexity --in-cuts data/manifests/cuts_dev.jsonl.gz \\
         --in-lang data/lang_phone --in-lm data/lm/phone.arpa.gz exp/lm_lstm \\
         --out-perplexity exp/perplexity_dev.json
 
-With --in-clients or --in-calls, both a clients' file, the figures of each client, or of each call (a client's
-name up to its last hyphen), stand beside, for intervals.
+With --in-clients or --in-calls, both a clients' file, the figures of each client, or of each call
+(a client's name up to its last hyphen), stand beside, for intervals.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def main() -> None:
     else:
         given = _of_cuts(args.in_cuts) if args.in_cuts else read_words([args.in_text])
         sentences = [sentence for sentence in given if sentence]
-    results = [perplexity(open_lm(path, args.device), sentences, words, groups) for path in args.in_lm]
+    results = [
+        perplexity(open_lm(path, args.device), sentences, words, groups) for path in args.in_lm
+    ]
     records = [result.record() for result in results]
     write_json(args.out_perplexity, {"treatment": TREATMENT, **by, "lms": records})
     print(table(results))

@@ -2,13 +2,14 @@
 
     privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
         --config conf/corpora.yaml#earnings21
-    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-clients data/earnings21_clients \\
-        --config conf/corpora.yaml#earnings21 conf/corpora.yaml#earnings21_clients
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-clients
+        data/earnings21_clients \\ --config conf/corpora.yaml#earnings21
+        conf/corpora.yaml#earnings21_clients
 
---out-dir: corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test: gold words as
-references, recognizers' CTM as lists of one hypothesis. --out-clients: recognized_<role>.jsonl.gz and
-gold_<role>.jsonl.gz, and the sentences of both as text, a line each (.txt.gz). There words get the gold
-speaker by alignment, and utterances part at pauses.
+--out-dir: corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test: gold
+words as references, recognizers' CTM as lists of one hypothesis. --out-clients:
+recognized_<role>.jsonl.gz and gold_<role>.jsonl.gz, and the sentences of both as text, a line each
+(.txt.gz). There words get the gold speaker by alignment, and utterances part at pauses.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def main() -> None:
     """Parse, read, write."""
     parser = cli.parser(__doc__, raw_corpus="DIR gold/ and ctm_*/")
     out = parser.add_mutually_exclusive_group(required=True)
-    cli.add_flags(out, out_dir="[DIR] corpus.json and the lists", out_clients="[DIR] clients and text")
+    cli.add_flags(
+        out, out_dir="[DIR] corpus.json and the lists", out_clients="[DIR] clients and text"
+    )
     cli.add_config(parser)
     args = cli.parse(parser)
     if args.out_dir:

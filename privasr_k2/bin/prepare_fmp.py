@@ -1,21 +1,23 @@
 r"""Prepare federated marginals: the clients and the order of utterances, or background unigrams.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
-        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set client=speaker
+        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set
+        client=speaker
     privasr verb prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
         --config conf/fmp.yaml#fmp_timeline --set client=prefix
 
---out-timeline assigns utterances to clients, in order of time. The utterances are those of N-best lists, or
-of text without audio (cuts or tagged text). --out-nbest gets such text as lists of one hypothesis each. The
-log shows table 1 of [liu2020] for these utterances.
+--out-timeline assigns utterances to clients, in order of time. The utterances are those of N-best
+lists, or of text without audio (cuts or tagged text). --out-nbest gets such text as lists of one
+hypothesis each. The log shows table 1 of [liu2020] for these utterances.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-lm exp/fmp/lm/transformer \
         --out-background exp/fmp/background.safetensors --config conf/fmp.yaml#fmp_background
 
---out-background holds the unigrams u of [liu2020, eq. 2]. Their text is read as by train_lm: the cuts of
-the role train and lm_text.txt.gz, or --raw-text, or the files of --in-text. It should be the training text
-of the language model. The vocabulary is the model's; other words count as <unk> where it has that.
+--out-background holds the unigrams u of [liu2020, eq. 2]. Their text is read as by train_lm: the
+cuts of the role train and lm_text.txt.gz, or --raw-text, or the files of --in-text. It should be
+the training text of the language model. The vocabulary is the model's; other words count as <unk>
+where it has that.
 """
 
 from __future__ import annotations
@@ -109,7 +111,9 @@ def _background(args: argparse.Namespace) -> None:
     if not any(text):
         place = args.in_manifests or args.in_text[0]
         raise DataError(place, "a text of one word or more", "none", "choose another text")
-    write_background(args.out_background, background_unigrams(text, numbers, config.prior_words), numbers)
+    write_background(
+        args.out_background, background_unigrams(text, numbers, config.prior_words), numbers
+    )
     log.info("%d words of %d sentences", sum(map(len, text)), len(text))
 
 

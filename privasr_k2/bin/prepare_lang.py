@@ -1,9 +1,9 @@
 """Make a language folder: tokens, words and how they are spelled.
 
-The vocabulary is the words of the training text, of --in-further-text and of the name lists, and the most
-frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false without those of the training text,
-with corpus_words=false without those of lm_text.txt.gz, too. Phones come from the corpus's own lexicon.txt,
-then CMUdict, then espeak-ng.
+The vocabulary is the words of the training text, of --in-further-text and of the name lists, and
+the most frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false without those of
+the training text, with corpus_words=false without those of lm_text.txt.gz, too. Phones come from
+the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
 
     python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
         --config conf/common.yaml#lang --set units=phone
@@ -65,7 +65,9 @@ def main() -> None:
             for role in roles(manifests)
             if role != "pool"  # its texts, where there are any, are not to be known
         },
-        lm_text=(line for _, line in read_lines(lm_text)) if args.raw_lm_text or lm_text.exists() else (),
+        lm_text=(line for _, line in read_lines(lm_text))
+        if args.raw_lm_text or lm_text.exists()
+        else (),
         further=_further(args.in_further_text, args.lists),
         corpus_lexicon=lexicon if lexicon.exists() else None,
         model_tokens=read_tokens(args.tokens) if args.tokens is not None else None,

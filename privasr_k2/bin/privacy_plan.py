@@ -1,24 +1,26 @@
-r"""Print what a setting costs before anything is trained, or which noise or how many rounds a target allows.
+r"""Print what a setting costs before anything is trained, or which noise or how many rounds a
+target allows.
 
-  python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --noise 1.0 \
-      --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --epsilon 3 \
-      --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --unit user --units 2000 --batches 20 --strategy square_root \
-      --rounds 100 --epsilon 3 --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --kind votes --unit speaker --units 250 --mechanism gnmax --noise 40 \
-      --rounds 1000 --delta 1e-5
-  python -m privasr_k2.bin.privacy_plan --kind counts --unit user --units 48 --mechanism discrete_laplace \
-      --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
+  python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --noise
+      1.0 \ --delta 1e-5
+  python -m privasr_k2.bin.privacy_plan --unit speaker --units 74 --rate 0.1 --rounds 100 --epsilon
+      3 \ --delta 1e-5
+  python -m privasr_k2.bin.privacy_plan --unit user --units 2000 --batches 20 --strategy square_root
+      \ --rounds 100 --epsilon 3 --delta 1e-5
+  python -m privasr_k2.bin.privacy_plan --kind votes --unit speaker --units 250 --mechanism gnmax
+      --noise 40 \ --rounds 1000 --delta 1e-5
+  python -m privasr_k2.bin.privacy_plan --kind counts --unit user --units 48 --mechanism
+      discrete_laplace \ --sensitivity 20 --noise 40 --rounds 5 --delta 1e-5
 
   python -m privasr_k2.bin.privacy_plan --kind queries --out-plan exp/pate/plan.json \
-      --config conf/pate.yaml#vote_plan --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8] delta=1e-5
+      --config conf/pate.yaml#vote_plan --set teachers=[15] classes=500 agreement=[1.0] epsilon=[8]
+      delta=1e-5
 
-Of --noise, --rounds and --epsilon give two: the third follows. Epsilon is printed by Rényi DP (RDP) and by
-privacy loss distributions (PLD, tight); smaller is stronger. With --max-epsilon it fails where it costs more.
---kind queries takes --config and --set alone. For each number of teachers, agreement and epsilon it
-prints the most noise with which the majority still wins in the share `correct` of the answers, and the
-queries that the budget allows.
+Of --noise, --rounds and --epsilon give two: the third follows. Epsilon is printed by Rényi DP (RDP)
+and by privacy loss distributions (PLD, tight); smaller is stronger. With --max-epsilon it fails
+where it costs more. --kind queries takes --config and --set alone. For each number of teachers,
+agreement and epsilon it prints the most noise with which the majority still wins in the share
+`correct` of the answers, and the queries that the budget allows.
 In a recipe the same values are given with --set NAME=VALUE, and --out-plan writes the plan.
 """
 
@@ -36,21 +38,31 @@ from privasr_k2.fileio import write_json
 from privasr_k2.privacy.plan import PlanRequest, plan
 
 _HELP = {
-    "kind": "updates (noisy sums of contributions; taken without --kind), votes (of teachers), counts, "
-    "or queries (per epsilon)",
-    "unit": "whose presence is hidden: mention, utterance, call, document, meeting, speaker, user or shard",
+    "kind": (
+        "updates (noisy sums of contributions; taken without --kind), votes (of teachers), counts, "
+        "or queries (per epsilon)"
+    ),
+    "unit": (
+        "whose presence is hidden: mention, utterance, call, document, meeting, speaker, user or"
+        " shard"
+    ),
     "units": "how many there are",
     "relation": "'add or remove one' (without it) or 'replace one'",
     "delta": "must be below 1/units",
     "rounds": "rounds, steps, answered queries, or releases of counts",
-    "noise": "updates: standard deviation by clip norm; votes: sigma or scale; counts: scale or sigma",
+    "noise": (
+        "updates: standard deviation by clip norm; votes: sigma or scale; counts: scale or sigma"
+    ),
     "epsilon": "a target, in place of --noise or --rounds",
     "max_epsilon": "fail where it costs more",
     "rate": "updates: Poisson sampling with this probability",
     "cohort": "updates: fixed cohorts of this many units",
     "batches": "updates: each unit once in this many rounds",
     "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
-    "bands": "updates: rounds over which square_root correlates noise; without it the batches of an epoch",
+    "bands": (
+        "updates: rounds over which square_root correlates noise; without it the batches of an"
+        " epoch"
+    ),
     "mechanism": "votes: gnmax or lnmax; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",
     "threshold_noise": "votes: standard deviation of the noise in that comparison",
@@ -63,11 +75,15 @@ def main() -> None:
     """Parse, plan, print, write."""
     parser = cli.parser(__doc__)
     for field in dataclasses.fields(PlanRequest):
-        parser.add_argument(f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name])
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name]
+        )
     cli.add_config(parser)
     cli.add_flags(parser, out_plan="[FILE] the plan as JSON")
     args = cli.parse(parser)
-    if args.kind == "queries" or (args.config and args.kind is None and _names_queries(args.config)):
+    if args.kind == "queries" or (
+        args.config and args.kind is None and _names_queries(args.config)
+    ):
         _queries(args)
         return
 

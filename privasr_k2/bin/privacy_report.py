@@ -1,14 +1,16 @@
-"""Print which guarantee holds: for a release, for whatever was made from releases, or for a whole ledger.
+"""Print which guarantee holds: for a release, for whatever was made from releases, or for a whole
+ledger.
 
   python -m privasr_k2.bin.privacy_report --in-path egs/mini/exp/fmp/privacy.json
   python -m privasr_k2.bin.privacy_report --in-path egs/mini/exp/pate_rnnt/student
   python -m privasr_k2.bin.privacy_report --ledger egs/mini/privacy/ledger.json
 
-The guarantee is that of *all* releases of the same private data, unit and relation that the ledger holds:
-what was spent before is not forgotten. Below it stands the lineage of --in-path: which stages spent, which
-only worked on what was released, and which read the corpus without a release (then no guarantee holds). The
-ledger is that of the work folder, privacy/ledger.json, if --ledger does not name another. --out-table writes
-the guarantees as a table for RESULTS.md. A smaller epsilon is the stronger guarantee.
+The guarantee is that of *all* releases of the same private data, unit and relation that the ledger
+holds: what was spent before is not forgotten. Below it stands the lineage of --in-path: which
+stages spent, which only worked on what was released, and which read the corpus without a release
+(then no guarantee holds). The ledger is that of the work folder, privacy/ledger.json, if --ledger
+does not name another. --out-table writes the guarantees as a table for RESULTS.md. A smaller
+epsilon is the stronger guarantee.
 """
 
 from __future__ import annotations
@@ -47,10 +49,14 @@ def main() -> None:
     if not path.exists() and not releases:
         raise PrivacyError(path, "a ledger", "nothing", "name the ledger: --ledger FILE")
     if not path.exists():
-        notes.append(f"There is no ledger {path}: other releases of the same data are NOT in these figures.")
+        notes.append(
+            f"There is no ledger {path}: other releases of the same data are NOT in these figures."
+        )
         book = tuple(releases)
     elif seal is None:
-        notes.append(f"{path} has no key beside it: releases at its end may be MISSING from these figures.")
+        notes.append(
+            f"{path} has no key beside it: releases at its end may be MISSING from these figures."
+        )
     lost = copies_agree(book, releases)
     if lost:
         raise PrivacyError(
@@ -78,7 +84,10 @@ def _origin(path: Path) -> tuple[Lineage, tuple[Entry, ...]]:
 
 def _lines(found: Sequence[Guarantee], origin: Lineage | None) -> Iterator[str]:
     if origin is not None and not origin.is_covered:
-        yield "NO GUARANTEE holds for this file: not all that it was made from is covered (see below)."
+        yield (
+            "NO GUARANTEE holds for this file: not all that it was made from is covered (see"
+            " below)."
+        )
         yield "What its releases alone would guarantee:" if found else ""
     if not found:
         yield "No release was found."

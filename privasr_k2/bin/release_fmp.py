@@ -2,16 +2,17 @@ r"""Release the global marginals of all rounds with a guarantee for each utteran
 
     python -m privasr_k2.bin.release_fmp --in-private-nbest exp/x/nbest_test \
         --in-private-timeline exp/fmp/timeline_test.jsonl --in-public-lm exp/x/lm/transformer \
-        --out-release exp/fmp/user_1/marginals.safetensors --out-privacy exp/fmp/user_1/privacy.json \
-        --ledger privacy/ledger.json \
+        --out-release exp/fmp/user_1/marginals.safetensors --out-privacy exp/fmp/user_1/privacy.json
+        \ --ledger privacy/ledger.json \
         --config conf/fmp.yaml#fmp_release --set data=mini/test unit=user epsilon=1
 
 Word counts are clipped unit by unit and get discrete noise; the vocabulary is public. rescore_fmp
---in-release reads them. A run that was killed continues with the same noise and spends nothing more.
+--in-release reads them. A run that was killed continues with the same noise and spends nothing
+more.
 
---in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for comparison.
-They do not clip. privacy.json then holds the guarantee for units of at most ``words`` words; its epsilon is
-far above the published one.
+--in-public-background and section fmp_published give eq. 8 and 9 of liu2020 as published, for
+comparison. They do not clip. privacy.json then holds the guarantee for units of at most ``words``
+words; its epsilon is far above the published one.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A release before it begins: what it spends and reads, how it is written, and what is logged of it."""
+    """A release before it begins: what it spends and reads, how it is written, and what is logged
+    of it.
+    """
 
     config: Any
     spending: Spending
@@ -78,7 +81,12 @@ class _Prepared:
 
 
 def _clipped(args: argparse.Namespace) -> _Prepared:
-    from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig, unit_numbers, write_release
+    from privasr_k2.federated.fmp_release import (
+        FmpMechanism,
+        FmpReleaseConfig,
+        unit_numbers,
+        write_release,
+    )
     from privasr_k2.federated.fmp_scores import numbers_of_lm
     from privasr_k2.federated.fmp_spoken import spoken_of
     from privasr_k2.federated.fmp_timeline import read_timeline
@@ -103,13 +111,19 @@ def _published(args: argparse.Namespace) -> _Prepared:
     from privasr_k2.federated.fmp_settings import PublishedConfig
 
     config = _named(cli.load(PublishedConfig, args))
-    lists, timeline, background = args.in_private_nbest, args.in_private_timeline, args.in_public_background
+    lists, timeline, background = (
+        args.in_private_nbest,
+        args.in_private_timeline,
+        args.in_public_background,
+    )
     world = read_world(lists, timeline, background, numbers_of_lm(args.in_public_lm))
     return _Prepared(
         config,
         spending_of(config, world.spoken),
         [lists, timeline, args.in_public_lm, background],
-        lambda begun: write_published(args.out_release, world.spoken, config, world.background, begun),
+        lambda begun: write_published(
+            args.out_release, world.spoken, config, world.background, begun
+        ),
         f"published as epsilon {config.epsilon:g}; a {config.unit} of {config.words:g} words has:",
         logging.WARNING,
     )
@@ -117,7 +131,9 @@ def _published(args: argparse.Namespace) -> _Prepared:
 
 def _named(config: Any) -> Any:
     if not config.data:
-        raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/test")
+        raise ConfigError(
+            "data", "a corpus and its part", "nothing", "name it: --set data=mini/test"
+        )
     return config
 
 

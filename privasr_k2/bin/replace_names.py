@@ -1,8 +1,9 @@
-"""Put other names into some classes of a class LM's graph, in seconds: a user's contacts, for example.
+"""Put other names into some classes of a class LM's graph, in seconds: a user's contacts, for
+example.
 
-The names of each class come from a list (per.txt, org.txt, ...; a name a line, maybe with a tab and its
-probability), or from the automaton that train_class_lm wrote (CLASS.txt, with --in-sub-lms). Other classes
-and the root model stay as they are.
+The names of each class come from a list (per.txt, org.txt, ...; a name a line, maybe with a tab and
+its probability), or from the automaton that train_class_lm wrote (CLASS.txt, with --in-sub-lms).
+Other classes and the root model stay as they are.
 
     python -m privasr_k2.bin.replace_names --in-graph data/graph_class --in-lang data/lang_phone \\
         --in-names contacts/ --out-dir data/graph_user1 --config conf/classlm.yaml#replace_names
@@ -33,7 +34,8 @@ class ReplaceNamesOptions(Checked):
 
     Args:
         sub_lm: ``tree``, ``bigram`` or ``unigram``.
-        unknown_mass: P(a name is none of a list), in [0, 1); heard where the graph has ``unknown_names``.
+        unknown_mass: P(a name is none of a list), in [0, 1); heard where the graph has
+            ``unknown_names``.
         with_tlg: whether to make the graph for Kaldi's decoders, too.
     """
 
@@ -56,7 +58,9 @@ def main() -> None:
     args = cli.parse(parser)
     config = cli.load(ReplaceNamesOptions, args)
     if (args.in_names is None) == (args.in_sub_lms is None):
-        raise ConfigError("replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them")
+        raise ConfigError(
+            "replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them"
+        )
     lang = load_lang(args.in_lang)
     if args.in_names is not None:
         lists = read_lists(args.in_names, normalize_english)
@@ -64,7 +68,9 @@ def main() -> None:
         for kind, one in lists.items():
             check_spoken(kind, one, lang.word_ids, places[kind])
         names = {
-            kind: make_sub_lm(one, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}")
+            kind: make_sub_lm(
+                one, config.sub_lm, unknown_mass=config.unknown_mass, place=f"class {kind}"
+            )
             for kind, one in lists.items()
         }
         sources = {}
@@ -76,10 +82,14 @@ def main() -> None:
             args.in_sub_lms, "automata of names: PER.txt ORG.txt ...", "none", "name their folder"
         )
     given = sorted((args.in_names or args.in_sub_lms).glob("*.txt"))
-    graphs, info = replace_names(args.in_graph, lang, names, with_tlg=config.with_tlg, sources=sources)
+    graphs, info = replace_names(
+        args.in_graph, lang, names, with_tlg=config.with_tlg, sources=sources
+    )
     info["sha256"] |= {f"{path.stem.upper()}.txt": file_hash(path) for path in given}
     save_graph(graphs, lang, info, args.out_dir)
-    log.info("%s: %.1f s without reading and writing", " ".join(names), sum(info["seconds"].values()))
+    log.info(
+        "%s: %.1f s without reading and writing", " ".join(names), sum(info["seconds"].values())
+    )
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 r"""Write the results of a recipe, or one page of several recipes' results.
 
-    python -m privasr_k2.bin.report --in-systems exp/pate/systems.jsonl --in-artifacts exp/pate/*/*/* \
-        --in-manifests data/manifests --out-report exp/pate/RESULTS.md --out-results exp/pate/results.jsonl \
-        --out-figures exp/pate/figures --out-layout exp/pate/layout.yaml --ledger privacy/ledger.json \
-        --config conf/common.yaml#report conf/reports/pate.yaml --set command='./run.sh mini pate'
-    python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
-        --out-page exp/report.html
-    python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
-        --config conf/common.yaml#report --out-beside docs/results.md
+    python -m privasr_k2.bin.report --in-systems exp/pate/systems.jsonl --in-artifacts
+        exp/pate/*/*/* \ --in-manifests data/manifests --out-report exp/pate/RESULTS.md
+        --out-results exp/pate/results.jsonl \ --out-figures exp/pate/figures --out-layout
+        exp/pate/layout.yaml --ledger privacy/ledger.json \ --config conf/common.yaml#report
+        conf/reports/pate.yaml --set command='./run.sh mini pate'
+    python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml
+        \ --out-page exp/report.html
+    python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts
+        conf/reports/*.yaml \ --config conf/common.yaml#report --out-beside docs/results.md
 
-The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A page
-takes each layout from the folder of its results, else that of the recipe. --out-beside renews the table
-"Beside the papers" in a page that exists.
+The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A
+page takes each layout from the folder of its results, else that of the recipe. --out-beside renews
+the table "Beside the papers" in a page that exists.
 """
 
 from __future__ import annotations
@@ -51,8 +52,12 @@ def main() -> None:
         out_figures="[DIR] SVG",
         out_layout="[FILE] the layout, for the page",
     )
-    parser.add_argument("--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes")
-    parser.add_argument("--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results")
+    parser.add_argument(
+        "--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes"
+    )
+    parser.add_argument(
+        "--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results"
+    )
     cli.add_flags(
         parser,
         out_page="[FILE] report.html, which needs no other file",
@@ -64,9 +69,13 @@ def main() -> None:
         write_text(args.out_page, page(_recipes(args)))
     elif args.out_beside is not None:
         text = args.out_beside.read_text(encoding="utf-8")
-        write_text(args.out_beside, with_block(text, beside_papers(_recipes(args)), args.out_beside))
+        write_text(
+            args.out_beside, with_block(text, beside_papers(_recipes(args)), args.out_beside)
+        )
     elif args.in_systems is None or args.out_report is None or args.out_results is None:
-        expected = "--in-systems with --out-report and --out-results, or --in-results with --out-page"
+        expected = (
+            "--in-systems with --out-report and --out-results, or --in-results with --out-page"
+        )
         raise ConfigError("the command line", expected, "less", "see --help")
     else:
         _report(args)
@@ -82,7 +91,9 @@ def _report(args: argparse.Namespace) -> None:
 
     origin = Origin(layout.recipe, layout.command, corpus, commit_of, args.ledger)
     systems = read_systems(args.in_systems)
-    context = Context(systems, layout.num_replicates, layout.confidence, layout.seed, tuple(layout.tests))
+    context = Context(
+        systems, layout.num_replicates, layout.confidence, layout.seed, tuple(layout.tests)
+    )
     more = phone_measures(systems, layout.cmudict, layout.g2p) if layout.phones else {}
     rows = collect(systems, origin, context, more)
     figures = {}

@@ -4,9 +4,10 @@ r"""Count tagged, sanitized and missed names, for the owner of the text.
         --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
         --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
 
-Missed names are counted by the gold entities of --in-gold. --in-scored and --in-public-lists count the words
-of names that the lists hold. Sanitized text has new ids and a random order, so that texts are compared by
-their words that are not replaced. The counts come from private text without noise; no release covers them.
+Missed names are counted by the gold entities of --in-gold. --in-scored and --in-public-lists count
+the words of names that the lists hold. Sanitized text has new ids and a random order, so that texts
+are compared by their words that are not replaced. The counts come from private text without noise;
+no release covers them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from privasr_k2.text.tagged_files import needs_entities, read_tagged
 def main() -> None:
     """Parse, count, write."""
     parser = cli.parser(__doc__, in_text="FILE... tagged")
-    parser.add_argument("--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated")
+    parser.add_argument(
+        "--in-gold", type=Path, nargs="+", metavar="FILE", help="the same texts, annotated"
+    )
     cli.add_flags(
         parser,
         in_sanitized="[DIR] of sanitize_text",
@@ -41,7 +44,9 @@ def main() -> None:
     )
     args = cli.parse(parser)
     if bool(args.in_sanitized) != bool(args.in_privacy):
-        raise ConfigError("the command line", "--in-sanitized and --in-privacy", "one alone", "give both")
+        raise ConfigError(
+            "the command line", "--in-sanitized and --in-privacy", "one alone", "give both"
+        )
     texts = read_tagged(args.in_text)
     needs_entities(texts, "--in-text")
     sanitized, lists = None, None
@@ -53,7 +58,9 @@ def main() -> None:
         if about["method"] == "replace":
             sanitized = read_tagged([args.in_sanitized / SANITIZED])
     if args.in_public_lists:
-        lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)
+        lists = words_of(
+            read_name_lists(args.in_public_lists, normalize_english), normalize_english
+        )
         if args.in_scored:
             report["coverage"] = name_coverage(read_tagged([args.in_scored]), texts, lists)
     report["classes"] = entity_counts(texts, sanitized, lists)

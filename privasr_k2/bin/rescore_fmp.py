@@ -5,10 +5,11 @@ r"""Score N-best lists with an LM that federated marginals adapt [liu2020], or c
         --in-choice exp/fmp/lambda.json --out-scores exp/fmp/T10/lm_scores/test.safetensors \
         --out-run exp/fmp/T10/run_test.json --config conf/fmp.yaml#fmp --set rounds=10
 
---out-scores has the format of lm_scores and the name of the unadapted model. select_nbest uses it with that
-model's weights. --in-plain gives the unadapted scores of lm_scores; unnormalized scores then need no model.
---in-release replaces the exact global marginals by those of release_fmp. --out-run holds the settings and,
-for normalized scores, perplexities of the best hypotheses by round and client.
+--out-scores has the format of lm_scores and the name of the unadapted model. select_nbest uses it
+with that model's weights. --in-plain gives the unadapted scores of lm_scores; unnormalized scores
+then need no model. --in-release replaces the exact global marginals by those of release_fmp.
+--out-run holds the settings and, for normalized scores, perplexities of the best hypotheses by
+round and client.
 
     privasr verb rescore_fmp --in-nbest exp/x/nbest_dev --in-timeline exp/fmp/timeline_dev.jsonl \
         --in-lm exp/x/lm/transformer --in-background exp/fmp/background.safetensors \
@@ -16,10 +17,10 @@ for normalized scores, perplexities of the best hypotheses by round and client.
         --in-manifests data/manifests --out-choice exp/fmp/lambda.json --config conf/fmp.yaml#fmp
 
 --out-choice holds lambda, and alpha, beta and kernel_bandwidth where several values are listed.
-criterion=errors minimizes word errors with the weights of the unadapted models. The adapted model has the
-name of its folder, or name=; --in-scores gives the other models. criterion=perplexity minimizes the
-perplexity of the best hypotheses; it needs normalized scores. Ties go to the smaller lambda. Lists of
-another role than dev are refused.
+criterion=errors minimizes word errors with the weights of the unadapted models. The adapted model
+has the name of its folder, or name=; --in-scores gives the other models. criterion=perplexity
+minimizes the perplexity of the best hypotheses; it needs normalized scores. Ties go to the smaller
+lambda. Lists of another role than dev are refused.
 """
 
 from __future__ import annotations
@@ -104,7 +105,11 @@ def _score(args: argparse.Namespace) -> None:
         released, about = read_released(args.in_release, lm.numbers, config, world.background)
     plain = None if args.in_plain is None else read_plain(args.in_plain, world.lists)
     scores = token_scores(world, lm, config, [config.lam], released, plain)[:, 0]
-    run: dict[str, Any] = {"config": dataclasses.asdict(config), "release": about, "perplexity": None}
+    run: dict[str, Any] = {
+        "config": dataclasses.asdict(config),
+        "release": about,
+        "perplexity": None,
+    }
     if config.normalized:
         perplexities = client_perplexities(world.spoken, scores, config.rounds)
         run["perplexity"] = {
@@ -113,7 +118,9 @@ def _score(args: argparse.Namespace) -> None:
             "clients": {
                 name: {"nats": nats, "tokens": tokens}
                 for name, nats, tokens in zip(
-                    world.spoken.client_names, perplexities.nats.tolist(), perplexities.tokens.tolist()
+                    world.spoken.client_names,
+                    perplexities.nats.tolist(),
+                    perplexities.tokens.tolist(),
                 )
             },
         }
@@ -150,10 +157,14 @@ def _choose(args: argparse.Namespace) -> None:
         scores = token_scores(world, lm, dataclasses.replace(config, **point), lams, None, plain)
         if by_errors:
             name = config.name or lm.name
-            tried = word_errors(world, scores, name, args.in_scores, args.in_weights, args.in_manifests)
+            tried = word_errors(
+                world, scores, name, args.in_scores, args.in_weights, args.in_manifests
+            )
         else:
             tried = perplexities(world, scores)
-        records += [{"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)]
+        records += [
+            {"lam": lam, **point, config.criterion: value} for lam, value in zip(lams, tried)
+        ]
         log.info("%s: %s for lambda %s", point or "the settings", tried, lams)
     chosen = min(records, key=lambda one: (one[config.criterion], one["lam"]))
     at_end = chosen["lam"] == lams[-1] and len(lams) > 1

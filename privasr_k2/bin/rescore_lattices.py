@@ -1,11 +1,12 @@
 """Rescore lattices with a language model and write N-best lists with its scores.
 
-    python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm \\
-        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config conf/rescore.yaml#rescore_lattices
+    python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm
+        \\ --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config
+        conf/rescore.yaml#rescore_lattices
 
-The search mixes the scores of the LM and of the graph (neural_share), at the LM weight and the insertion
-penalty of the lattices. Merged histories make the LM scores approximate; lm_scores computes the exact ones.
-tune_weights then chooses the weights for the lists on dev.
+The search mixes the scores of the LM and of the graph (neural_share), at the LM weight and the
+insertion penalty of the lattices. Merged histories make the LM scores approximate; lm_scores
+computes the exact ones. tune_weights then chooses the weights for the lists on dev.
 """
 
 from __future__ import annotations

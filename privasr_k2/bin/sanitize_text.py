@@ -5,10 +5,10 @@ r"""Replace, tag or delete the names in tagged text, as a release.
         --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
         --config conf/classlm.yaml#sanitize --set data=mini/train
 
-Names are replaced word by word, by names of public lists. --out-dir gets sanitized.jsonl.gz (tagged text),
-text.txt.gz (its sentences), class_text.txt.gz (tags such as <PER> for names) and about.json. Texts have new
-ids, a random order and no users; replacements are not recorded. Sanitized text is not private: see
-docs/sanitization.md. report_entities counts missed names.
+Names are replaced word by word, by names of public lists. --out-dir gets sanitized.jsonl.gz (tagged
+text), text.txt.gz (its sentences), class_text.txt.gz (tags such as <PER> for names) and about.json.
+Texts have new ids, a random order and no users; replacements are not recorded. Sanitized text is
+not private: see docs/sanitization.md. report_entities counts missed names.
 """
 
 from __future__ import annotations
@@ -43,16 +43,22 @@ def main() -> None:
     args = cli.parse(parser)
     config = cli.load(SanitizeConfig, args)
     if not config.data:
-        raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/train")
+        raise ConfigError(
+            "data", "a corpus and its part", "nothing", "name it: --set data=mini/train"
+        )
     texts = read_tagged(args.in_private_text)
     needs_entities(texts, "--in-private-text")
     if config.method == "replace" and args.in_public_lists is None:
-        raise ConfigError("the command line", "--in-public-lists", "none", "name lists, or --set method=tag")
+        raise ConfigError(
+            "the command line", "--in-public-lists", "none", "name lists, or --set method=tag"
+        )
     if config.utterances_per_user is not None:
         needs_users(texts)
     lists = {}
     if config.method == "replace":
-        lists = words_of(read_name_lists(args.in_public_lists, normalize_english), normalize_english)
+        lists = words_of(
+            read_name_lists(args.in_public_lists, normalize_english), normalize_english
+        )
         needs_lists(texts, lists)
     protected = guarantee(config, {label: len(words) for label, words in lists.items()})
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]

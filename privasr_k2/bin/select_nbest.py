@@ -1,10 +1,11 @@
 r"""Select the best hypothesis of each N-best list, by the weights that were chosen on dev.
 
-  python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores exp/x/lstm_test.safetensors \
-      --in-weights exp/x/rescoring.json --out-hyps exp/x/lstm/decode_test/1.jsonl
+  python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores
+      exp/x/lstm_test.safetensors \ --in-weights exp/x/rescoring.json --out-hyps
+      exp/x/lstm/decode_test/1.jsonl
 
-Without --in-weights it selects the hypothesis with the fewest errors, the oracle. An utterance without a
-path stays without one; its words count as deleted.
+Without --in-weights it selects the hypothesis with the fewest errors, the oracle. An utterance
+without a path stays without one; its words count as deleted.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def main() -> None:
     if args.in_weights is None:
         records = oracle_records(lists, candidates)
     else:
-        records = rescored_records(lists, candidates, *read_rescoring(args.in_weights), place=args.in_weights)
+        records = rescored_records(
+            lists, candidates, *read_rescoring(args.in_weights), place=args.in_weights
+        )
     write_jsonl(args.out_hyps, (record.to_dict() for record in records))
 
 

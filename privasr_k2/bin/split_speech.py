@@ -1,7 +1,7 @@
 r"""Split a corpus by speakers into private speech, public speech and a public pool without texts.
 
-    privasr verb split_speech --in-feats data/feats_fbank --in-public-train data/public/feats_fbank \
-        --out-dir data/sides_fbank --config conf/pate.yaml#split_speech \
+    privasr verb split_speech --in-feats data/feats_fbank --in-public-train data/public/feats_fbank
+        \ --out-dir data/sides_fbank --config conf/pate.yaml#split_speech \
         --set 'pool_speakers=[anna,bert]'
 
 --out-dir gets private/ and public/ (roles train and dev), pool/ (role pool) and sides.json, which

@@ -1,11 +1,12 @@
 r"""Split tagged text by users: background, adaptation parts of several sizes, dev and test.
 
-    python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
-        --out-dir data/split --config conf/classlm.yaml#split_text --set sizes=[12,15,20]
+    python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text
+        data/manifests/written.jsonl \ --out-dir data/split --config conf/classlm.yaml#split_text
+        --set sizes=[12,15,20]
 
-The parts are *.jsonl.gz files of tagged text: background, adapt_12 and so on, dev and test. about.json holds
-minutes of speech, users, words and entities of each part. Text of --in-text joins the role train.
-declare_unprotected enters adaptation text that is used as it is in the ledger.
+The parts are *.jsonl.gz files of tagged text: background, adapt_12 and so on, dev and test.
+about.json holds minutes of speech, users, words and entities of each part. Text of --in-text joins
+the role train. declare_unprotected enters adaptation text that is used as it is in the ledger.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def main() -> None:
     config = cli.load(SplitConfig, args)
     if not cuts_path(args.in_manifests, "train").is_file():
         there = " ".join(roles(args.in_manifests)) or "none"
-        raise DataError(args.in_manifests, "cuts of the role train", there, "name a manifests folder")
+        raise DataError(
+            args.in_manifests, "cuts of the role train", there, "name a manifests folder"
+        )
     seconds, copies = _speech(args.in_manifests)
     if args.in_spoken is not None:
         seconds, _ = _speech(args.in_spoken)
@@ -64,7 +67,9 @@ def main() -> None:
 
 
 def _speech(manifests: Path) -> tuple[dict[str, float], frozenset[str]]:
-    """Seconds of each cut with speech, and the ids of copies at another speed, no texts of their own."""
+    """Seconds of each cut with speech, and the ids of copies at another speed, no texts of their
+    own.
+    """
     seconds, copies = {}, set()
     for role in _ROLES:
         path = cuts_path(manifests, role)

@@ -1,17 +1,19 @@
 r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 
     python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
-        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set normalize=spoken
-    python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged \
-        --config conf/classlm.yaml#tag_entities
+        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set
+        normalize=spoken
+    python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged
+        \ --config conf/classlm.yaml#tag_entities
 
     privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
         --config conf/classlm.yaml#tag_entities --set taggers=[gold]
 
 --in-text reads tagged text (*.jsonl, *.jsonl.gz, also cuts), or plain text with a sentence a line.
---raw-conll reads CoNLL files, or all *.conll and *.conll.txt below a folder, gzipped or not. taggers=[gold]
-maps their labels to four classes. Taggers read the written form where it is known; entities refer to
-normalized words. --out-manifests gets the cuts of all roles with new entities, and corpus.json. Nothing is
+--raw-conll reads CoNLL files, or all *.conll and *.conll.txt below a folder, gzipped or not.
+taggers=[gold] maps their labels to four classes. Taggers read the written form where it is known;
+entities refer to normalized words. --out-manifests gets the cuts of all roles with new entities,
+and corpus.json. Nothing is
 released: the result is as private as the text.
 """
 
@@ -59,18 +61,23 @@ def main() -> None:
     cli.add_config(parser)
     args = cli.parse(parser)
     config = cli.load(TagConfig, args)
-    if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(args.in_manifests) != bool(
-        args.out_manifests
-    ):
+    if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(
+        args.in_manifests
+    ) != bool(args.out_manifests):
         raise ConfigError("the command line", "an --out- for each --in-", "one alone", "give both")
     if not (args.out_text or args.in_manifests):
         raise ConfigError(
-            "the command line", "--in-text, --raw-conll or --in-manifests", "none of them", "name one"
+            "the command line",
+            "--in-text, --raw-conll or --in-manifests",
+            "none of them",
+            "name one",
         )
     normalize = _normalize(args.in_definition, config)
     public = [line.cased.split() for line in _read(args.in_public_cased, normalize)]
     lists = read_name_lists(args.in_public_lists, normalize_english) if args.in_public_lists else {}
-    truecaser = Truecaser(public, spread(lists), capital_unknown=config.capital_unknown) if public else None
+    truecaser = (
+        Truecaser(public, spread(lists), capital_unknown=config.capital_unknown) if public else None
+    )
     taggers = _taggers(args, config, lists, truecaser)
 
     def tag(texts: Sequence[TaggedText]) -> list[TaggedText]:
@@ -78,7 +85,9 @@ def main() -> None:
 
     if args.out_text:
         annotated = [
-            gold for _, path in sorted(conll_files(args.raw_conll).items()) for gold in read_conll(path)
+            gold
+            for _, path in sorted(conll_files(args.raw_conll).items())
+            for gold in read_conll(path)
         ]
         tagged = tag([*_read(args.in_text, normalize), *tagged_texts(annotated, normalize)])
         write_tagged(args.out_text, tagged)
@@ -116,11 +125,16 @@ def _taggers(
         taggers["spacy"] = SpacyTagger(config.spacy_models, args.num_jobs)
     if "gazetteer" in config.taggers:
         if not lists:
-            raise ConfigError("taggers", "--in-public-lists for the gazetteer", "none", "name the folder")
+            raise ConfigError(
+                "taggers", "--in-public-lists for the gazetteer", "none", "name the folder"
+            )
         names = {label: of_class.names for label, of_class in lists.items()}
         small = truecaser.small if truecaser else {}
         gazetteer = Gazetteer(names, ignore_case=config.ignore_case, small=small)
-        log.info("%d names are on the lists of several classes and count for the first", gazetteer.ambiguous)
+        log.info(
+            "%d names are on the lists of several classes and count for the first",
+            gazetteer.ambiguous,
+        )
         taggers["gazetteer"] = gazetteer
     return taggers
 
@@ -130,7 +144,10 @@ def _tag_manifests(
 ) -> None:
     if manifests.absolute().parent != out.absolute().parent:
         raise ConfigError(
-            "--out-manifests", f"a folder beside {manifests}", str(out), "paths of audio are relative"
+            "--out-manifests",
+            f"a folder beside {manifests}",
+            str(out),
+            "paths of audio are relative",
         )
     with atomic_path(out) as folder:
         folder.mkdir()

@@ -1,12 +1,13 @@
 r"""Train an acoustic model, or continue an interrupted training.
 
-    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char --out-dir exp/ctc/am \
-        --config conf/ctc.yaml#am_ctc
+    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char --out-dir exp/ctc/am
+        \ --config conf/ctc.yaml#am_ctc
 
 --in-feats has the roles train and dev, --in-lang tokens and pronunciations. --out-dir gets
 checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
 of the configuration selects the model: section am_ctc, am_rnnt, am_ctc_attention or am_las. For
-several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects, --tee):
+several GPUs or machines start it with torchrun (torch 1.13 on Python 3.11 needs --redirects,
+--tee):
 
     torchrun --redirects 1 --tee 1 --nproc_per_node 4 -m privasr_k2.bin.train_am ...
 """
@@ -38,7 +39,15 @@ def main() -> None:
     torch.set_num_threads(args.num_jobs)
     config = cli.load(kind_of(args.config).config, args)
     with join(args.device) as process:
-        train_am(args.in_feats, args.in_lang, args.out_dir, config, process, args.num_jobs, init=args.in_init)
+        train_am(
+            args.in_feats,
+            args.in_lang,
+            args.out_dir,
+            config,
+            process,
+            args.num_jobs,
+            init=args.in_init,
+        )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Train and calibrate a classifier that estimates the probability that a recognized word is correct.
+"""Train and calibrate a classifier that estimates the probability that a recognized word is
+correct.
 
-    python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights exp/x/weights.json \\
-        --in-manifests data/manifests --out-model exp/x/confidence/model \\
+    python -m privasr_k2.bin.train_confidence --in-nbest exp/x/nbest_dev --in-weights
+        exp/x/weights.json \\ --in-manifests data/manifests --out-model exp/x/confidence/model \\
         --config conf/confidence.yaml#confidence
 
-The lists need references. The recognizer must not be trained on their utterances. --in-calibration has other
-utterances, on which calibration is fitted; without it, cross-fitting over users takes its place. --in-scores
-adds scores of LMs to the features.
+The lists need references. The recognizer must not be trained on their utterances. --in-calibration
+has other utterances, on which calibration is fitted; without it, cross-fitting over users takes its
+place. --in-scores adds scores of LMs to the features.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def main() -> None:
     if args.in_calibration is not None:
         others = read_nbest(args.in_calibration)
         check_unseen(others, train.utterances)
-        features = word_features(others, read_lm_scores(args.in_calibration_scores, others), settings)
+        features = word_features(
+            others, read_lm_scores(args.in_calibration_scores, others), settings
+        )
         held_out = examples_of(others, features, names, units)
     save_model(train_model(config, names, settings, train, held_out), args.out_model)
 

@@ -4,20 +4,23 @@ r"""Adapt a neural language model by federated training on the text of clients [
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
         --config conf/fedlm.yaml#fedlm --set rounds=50
 
-Training is private where privacy.noise is above 0. It is then a release, with --out-privacy and --ledger:
+Training is private where privacy.noise is above 0. It is then a release, with --out-privacy and
+--ledger:
 
     python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
         --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json \
         --config conf/fedlm.yaml#fedlm \
-        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20 rounds=100
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20
+        rounds=100
 
-The guarantee covers all text of a client. With sampling=ordered, clients take part in a fixed order, and
-privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches N --strategy square_root
-plans such a training.
+The guarantee covers all text of a client. With sampling=ordered, clients take part in a fixed
+order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches N
+--strategy square_root plans such a training.
 
---out-dir gets the files of train_lm, and federated.json. A training that was killed is continued. torchrun
-starts several processes; their number does not change the result. finetune_lm trains on the server.
+--out-dir gets the files of train_lm, and federated.json. A training that was killed is continued.
+torchrun starts several processes; their number does not change the result. finetune_lm trains on
+the server.
 """
 
 from __future__ import annotations
@@ -66,7 +69,9 @@ def main() -> None:
     config = cli.load(FedLmConfig, args)
     if config.claims != (args.out_privacy is not None) or (config.claims and args.ledger is None):
         wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
-        raise ConfigError("the command line", wanted, f"privacy.noise={config.privacy.noise:g}", "see --help")
+        raise ConfigError(
+            "the command line", wanted, f"privacy.noise={config.privacy.noise:g}", "see --help"
+        )
     clients = read_clients(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]
@@ -98,7 +103,8 @@ def main() -> None:
             for line in guarantees([spent])[0].lines():
                 log.info(line)
             log.info(
-                "plan: the paper's 10,000 devices, 100 a round, 1,000 rounds: epsilon (RDP) %s, (PLD) %s",
+                "plan: the paper's 10,000 devices, 100 a round, 1,000 rounds: epsilon (RDP) %s,"
+                " (PLD) %s",
                 shown(of_paper.rdp),
                 "none" if of_paper.pld is None else shown(of_paper.pld),
             )

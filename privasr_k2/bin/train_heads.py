@@ -4,8 +4,9 @@ r"""Train a teacher for each shard as a head on the frozen lower layers of one p
         --in-lang data/lang_char --out-dir exp/pate/heads --config conf/pate.yaml#heads \
         --set trained=last_block
 
-Hundreds of heads are trained at once. --out-dir gets heads.safetensors, encoder/ (the public model),
-shards.json and heads.yaml. An interrupted run continues with the unfinished heads. The folder is
+Hundreds of heads are trained at once. --out-dir gets heads.safetensors, encoder/ (the public
+model), shards.json and heads.yaml. An interrupted run continues with the unfinished heads. The
+folder is
 private: do not publish any of it.
 """
 
@@ -35,7 +36,14 @@ def main() -> None:
 
     torch.set_num_threads(args.num_jobs)
     config = cli.load(HeadConfig, args)
-    train_heads(args.in_shards, args.in_model, args.in_lang, args.out_dir, config, choose_device(args.device))
+    train_heads(
+        args.in_shards,
+        args.in_model,
+        args.in_lang,
+        args.out_dir,
+        config,
+        choose_device(args.device),
+    )
 
 
 if __name__ == "__main__":

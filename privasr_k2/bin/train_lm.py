@@ -1,12 +1,13 @@
 """Train a neural language model, or continue a training that was interrupted.
 
-Reads text as train_ngram does: that of the cuts of the role train and lm_text.txt.gz, or --raw-text in
-place of the latter; or, in place of both, the files of --in-text. Epochs are scored on the cuts of the role
-dev, or on --in-dev. The vocabulary is that of the language folder, other words count as <unk>. A model of
---in-init is trained further, as a whole or, with trained=output, in its softmax alone. The first YAML file
-says which kind: section lm_lstm, lm_char_lstm or lm_transformer of conf/common.yaml. Writes checkpoints/,
-train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir. For several GPUs start
-it with torchrun, as train_am.
+Reads text as train_ngram does: that of the cuts of the role train and lm_text.txt.gz, or --raw-text
+in place of the latter; or, in place of both, the files of --in-text. Epochs are scored on the cuts
+of the role dev, or on --in-dev. The vocabulary is that of the language folder, other words count as
+<unk>. A model of --in-init is trained further, as a whole or, with trained=output, in its softmax
+alone. The first YAML file
+says which kind: section lm_lstm, lm_char_lstm or lm_transformer of conf/common.yaml. Writes
+checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
+For several GPUs start it with torchrun, as train_am.
 
     python -m privasr_k2.bin.train_lm --in-manifests data/manifests --in-lang data/lang_phone \\
         --out-dir exp/lm_lstm --config conf/common.yaml#lm_lstm --set epochs=5
@@ -25,9 +26,15 @@ def main() -> None:
     parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
+        "--in-text",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="*.jsonl(.gz) or plain, not the corpus's",
     )
-    cli.add_flags(source, raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz")
+    cli.add_flags(
+        source, raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz"
+    )
     cli.add_flags(
         parser,
         in_dev="[FILE] text in place of the cuts of dev",
@@ -51,9 +58,14 @@ def main() -> None:
     config = cli.load(kind_of(args.config).config, args)
     words = list(load_lang(args.in_lang).word_ids)
     if args.in_manifests is None and args.in_dev is None:
-        raise ConfigError("--in-dev", "dev text to score epochs on", "none", "give it, or --in-manifests")
+        raise ConfigError(
+            "--in-dev", "dev text to score epochs on", "none", "give it, or --in-manifests"
+        )
     text = training_text(config, args.in_manifests, args.in_text, args.raw_text)
-    sentences, dev = [sentence for sentence in text if sentence], dev_text(args.in_manifests, args.in_dev)
+    sentences, dev = (
+        [sentence for sentence in text if sentence],
+        dev_text(args.in_manifests, args.in_dev),
+    )
     with join(args.device) as process:
         train_lm(sentences, dev, words, args.out_dir, config, process, init=args.in_init)
 

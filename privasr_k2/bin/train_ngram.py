@@ -1,24 +1,27 @@
-"""Train an n-gram model: of words, of words and name classes, or as the approximation of another LM.
+"""Train an n-gram model: of words, of words and name classes, or as the approximation of another
+LM.
 
     privasr verb train_ngram --in-manifests data/manifests --in-lang data/lang_phone \\
         --out-lm data/lm/phone.arpa.gz --config conf/common.yaml#lm_ngram --set order=3
 
 --out-lm: a word n-gram model, pruned by entropy. Its text is that of a corpus (the cuts of the role
-train, lm_text.txt.gz; --set text=), or that of the files of --in-text. Its vocabulary is closed: that
-of the language folder. Other words count as <unk>. --raw-arpa checks and takes over an ARPA file.
+train, lm_text.txt.gz; --set text=), or that of the files of --in-text. Its vocabulary is closed:
+that of the language folder. Other words count as <unk>. --raw-arpa checks and takes over an ARPA
+file.
 
     privasr verb train_ngram --in-lm exp/lm_lstm --in-text data/sanitized/train.jsonl.gz \\
-        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config conf/common.yaml#approximate
+        --in-lang data/lang_phone --out-lm exp/lstm_3gram.arpa.gz --config
+        conf/common.yaml#approximate
 
 --in-lm: this model reads the text; --out-lm has the text's n-grams with the model's probabilities.
 
     privasr verb train_ngram --in-text data/sanitized/train.jsonl.gz --in-public-lists data/lists \\
         --in-lang data/lang_phone --out-class-lm exp/class_lm --config conf/common.yaml#class_lm
 
---out-class-lm: a root model of text with tags, and a sub-model of each class's names. The text is JSON
-Lines with marked names (tag_entities), or plain text with tags such as <PER>. Names come from the
-marks and from lists (per.txt, org.txt, ... in one folder; a name a line, maybe with a tab and its
-probability).
+--out-class-lm: a root model of text with tags, and a sub-model of each class's names. The text is
+JSON Lines with marked names (tag_entities), or plain text with tags such as <PER>. Names come from
+the marks and from lists (per.txt, org.txt, ... in one folder; a name a line, maybe with a tab and
+its probability).
 """
 
 from __future__ import annotations
@@ -41,7 +44,11 @@ def main() -> None:
     parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--in-text", type=Path, nargs="+", metavar="FILE", help="*.jsonl(.gz) or plain, not the corpus's"
+        "--in-text",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="*.jsonl(.gz) or plain, not the corpus's",
     )
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(
@@ -53,7 +60,9 @@ def main() -> None:
     )
     out = parser.add_mutually_exclusive_group(required=True)
     cli.add_flags(
-        out, out_lm="[FILE] ARPA; gzipped if the name ends in .gz", out_class_lm="[DIR] a class LM's folder"
+        out,
+        out_lm="[FILE] ARPA; gzipped if the name ends in .gz",
+        out_class_lm="[DIR] a class LM's folder",
     )
     cli.add_device(parser)
     cli.add_config(parser)
@@ -103,7 +112,9 @@ def _classes(args: argparse.Namespace, words: list[str]) -> None:
     if args.in_public_lists is not None:
         lists = read_lists(args.in_public_lists, normalize_english)
         places = list_places(args.in_public_lists, normalize_english)
-    save_class_lm(args.out_class_lm, train_class_lm(texts, words, lists, config, places=places, dev=dev))
+    save_class_lm(
+        args.out_class_lm, train_class_lm(texts, words, lists, config, places=places, dev=dev)
+    )
 
 
 def _approximate(args: argparse.Namespace, words: list[str]) -> None:

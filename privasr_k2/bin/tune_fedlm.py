@@ -1,12 +1,12 @@
 r"""Choose learning rates of federated training on clients of dev.
 
     python -m privasr_k2.bin.tune_fedlm --in-clients exp/fedlm/dev/recognized.jsonl.gz \
-        --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates exp/rates.json \
-        --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
+        --in-scored exp/fedlm/dev/clients.jsonl.gz --in-init exp/lm/pretrained --out-rates
+        exp/rates.json \ --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_tune --set rounds=50
 
-Half of the clients train; the text of the others is scored. train_fedlm --in-public-rates reads the rates.
-privacy.clip and privacy.noise apply, so that the rates fit a private training. The text of the clients of
-that training is not read, and nothing is released.
+Half of the clients train; the text of the others is scored. train_fedlm --in-public-rates reads the
+rates. privacy.clip and privacy.noise apply, so that the rates fit a private training. The text of
+the clients of that training is not read, and nothing is released.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def main() -> None:
 
         def make_trainer(chosen: FedLmConfig) -> LocalTrainer:
             model = load_initial(args.in_init, **begin_with)[0].to(process.device)
-            return LocalTrainer(model, chosen_parameters(model, chosen.trained), chosen.client, chosen.seed)
+            return LocalTrainer(
+                model, chosen_parameters(model, chosen.trained), chosen.client, chosen.seed
+            )
 
         tuned = fedlm_tuning.tune(make_trainer, clients, dev, vocabulary, config, process)
         if process.leads:

@@ -2,12 +2,13 @@ r"""Choose weights with the fewest errors on dev: of a first pass, or of rescori
 
     privasr verb tune_weights --in-hyps exp/ctc/decode_dev --out-weights exp/ctc/weights.json
     privasr verb tune_weights --in-nbest exp/x/nbest_dev --in-scores exp/x/lstm_dev.safetensors \
-        exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights exp/x/rescoring.json
+        exp/x/ngram_dev.safetensors --config conf/common.yaml#rescore --out-weights
+        exp/x/rescoring.json
 
---in-hyps chooses the LM weight and the insertion penalty from decode's grid. Ties go to the smallest LM
-weight, then to the insertion penalty nearest to 0. --in-nbest and --in-scores choose the weights of several
-language models. --out-weights holds the choice and the errors of the whole grid. Another role than dev is
-refused.
+--in-hyps chooses the LM weight and the insertion penalty from decode's grid. Ties go to the
+smallest LM weight, then to the insertion penalty nearest to 0. --in-nbest and --in-scores choose
+the weights of several language models. --out-weights holds the choice and the errors of the whole
+grid. Another role than dev is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def main() -> None:
     """Parse, choose, write."""
     parser = cli.parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
-    cli.add_flags(source, in_hyps="[DIR] decode_dev, with *.jsonl", in_nbest="[DIR] nbest_dev, with *.jsonl")
+    cli.add_flags(
+        source, in_hyps="[DIR] decode_dev, with *.jsonl", in_nbest="[DIR] nbest_dev, with *.jsonl"
+    )
     cli.add_flags(
         parser,
         in_scores="[FILE...] of lm_scores",
@@ -43,7 +46,9 @@ def main() -> None:
     cli.add_config(parser)
     args = cli.parse(parser)
     if bool(args.in_nbest) != bool(args.in_scores):
-        raise ConfigError("the command line", "--in-nbest with --in-scores", "one", "give the other")
+        raise ConfigError(
+            "the command line", "--in-nbest with --in-scores", "one", "give the other"
+        )
     if args.in_hyps:
         _first_pass(args)
     else:
@@ -79,8 +84,12 @@ def _rescoring(args: argparse.Namespace) -> None:
     lengths = {one.id: len(to_scored_units(one.ref.split(), units)) for one in lists.lists}
     # Without a path every word is a deletion, whatever the weights.
     lost = sum(lengths[one.id] for one in lists.lists if one.no_path)
-    errors = {point: count + lost for point, count in grid_errors(candidates, names, config).items()}
-    chosen = Rescoring(names, config.interpolation, choose(errors), role, errors, sum(lengths.values()))
+    errors = {
+        point: count + lost for point, count in grid_errors(candidates, names, config).items()
+    }
+    chosen = Rescoring(
+        names, config.interpolation, choose(errors), role, errors, sum(lengths.values())
+    )
     write_json(args.out_weights, chosen.to_dict())
     log.info("%d settings of %s on %s: %s", len(errors), " + ".join(names), role, chosen.point)
 

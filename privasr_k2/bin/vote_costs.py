@@ -1,12 +1,13 @@
-r"""Compute what votes tell their owner: how far teachers agree, and the data-dependent epsilon of a release.
+r"""Compute what votes tell their owner: how far teachers agree, and the data-dependent epsilon of a
+release.
 
-    privasr verb vote_costs --in-private-votes exp/pate/votes --out-agreement exp/pate/agreement.json
-    privasr verb vote_costs --in-private-votes exp/pate/votes --in-labels exp/pate/gnmax_8/labels \
-        --out-costs exp/pate/gnmax_8/costs.json
+    privasr verb vote_costs --in-private-votes exp/pate/votes --out-agreement
+    exp/pate/agreement.json privasr verb vote_costs --in-private-votes exp/pate/votes --in-labels
+        exp/pate/gnmax_8/labels \ --out-costs exp/pate/gnmax_8/costs.json
 
-Both results are the owner's: they are computed from private votes, may tell of a unit, and no ledger holds
-them. Publish the epsilon of privacy.json. To publish a data-dependent one, noise would have to be added by
-its smooth sensitivity, which no verb does.
+Both results are the owner's: they are computed from private votes, may tell of a unit, and no
+ledger holds them. Publish the epsilon of privacy.json. To publish a data-dependent one, noise would
+have to be added by its smooth sensitivity, which no verb does.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def main() -> None:
         out_costs="[FILE] JSON; private",
     )
     args = cli.parse(parser)
-    if (args.in_labels is None) != (args.out_costs is None) or not (args.out_costs or args.out_agreement):
+    if (args.in_labels is None) != (args.out_costs is None) or not (
+        args.out_costs or args.out_agreement
+    ):
         expected = "--out-agreement, or --in-labels with --out-costs"
         raise ConfigError("the command line", expected, "neither", "see --help")
     votes = read_votes(args.in_private_votes)

@@ -1,4 +1,5 @@
-r"""Release labels of public utterances token by token: teachers vote for the token after each prefix.
+r"""Release labels of public utterances token by token: teachers vote for the token after each
+prefix.
 
     privasr verb vote_tokens --in-private-teachers exp/pate/teachers \
         --in-private-shards exp/pate/shards --in-public-feats data/feats_pool \
@@ -49,7 +50,13 @@ def main() -> None:
     from privasr_k2.pate.loading import open_ensemble
     from privasr_k2.pate.nbest_hypotheses import check_public
     from privasr_k2.pate.shards import read_shards
-    from privasr_k2.pate.tokens import TOKEN, TokenVotesConfig, chosen, release_tokens, settle_tokens
+    from privasr_k2.pate.tokens import (
+        TOKEN,
+        TokenVotesConfig,
+        chosen,
+        release_tokens,
+        settle_tokens,
+    )
     from privasr_k2.pate.verbs import begin_release, check_flags, print_plan, print_result
     from privasr_k2.training.distributed import choose_device
 
@@ -72,7 +79,12 @@ def main() -> None:
         check_public(args.in_public_model)
         public = load_recognizer(args.in_public_model, device)
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
-    who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster), "teachers": shards.teachers}
+    who = {
+        "vote": TOKEN,
+        "unit": shards.unit,
+        "units": len(shards.roster),
+        "teachers": shards.teachers,
+    }
     inputs = [args.in_private_teachers, args.in_shards, args.in_feats]
     inputs += filter(None, [args.in_public_model])
     with begin_release(args, config, setting, who, inputs) as release:

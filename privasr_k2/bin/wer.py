@@ -4,9 +4,9 @@
     --in-manifests data/manifests --in-lang data/lang_bpe --out-dir exp/ctc/score_test \\
     --config conf/common.yaml#wer --set role=test
 
---out-dir gets wer.json: errors of words or phones, of characters, and of words of entities where the corpus
-marks them. utterances.jsonl holds the compared words. The files recogs-*, errs-* and wer-summary-* are those
-of icefall; the summary lists the whole grid for dev only.
+--out-dir gets wer.json: errors of words or phones, of characters, and of words of entities where
+the corpus marks them. utterances.jsonl holds the compared words. The files recogs-*, errs-* and
+wer-summary-* are those of icefall; the summary lists the whole grid for dev only.
 """
 
 from __future__ import annotations
@@ -45,13 +45,17 @@ def main() -> None:
     results.check_role(decoded, options.role)
     if args.in_manifests is not None:
         check_complete(decoded, args.in_manifests)
-    weights = choose_point(decoded, None if args.in_weights is None else read_weights(args.in_weights))
+    weights = choose_point(
+        decoded, None if args.in_weights is None else read_weights(args.in_weights)
+    )
     corpus = read_corpus_info(args.in_manifests)
     units = corpus.scored_units
     entities = (
         None
         if args.in_manifests is None
-        else read_entities(args.in_manifests, decoded.role, units, corpus.public_roles, args.in_entity_cuts)
+        else read_entities(
+            args.in_manifests, decoded.role, units, corpus.public_roles, args.in_entity_cuts
+        )
     )
     vocabulary = None if args.in_lang is None else read_vocabulary(args.in_lang)
 
@@ -67,8 +71,12 @@ def main() -> None:
             refs = [u.ref for u in utterances]
             parts[part] = replace(
                 results.score_part(part, scored, options, raw_refs=refs, vocabulary=vocabulary),
-                characters=results.score_characters(part, scored, options) if corpus.unit == WORD else None,
-                entities=None if entities is None else results.score_names(part, scored, entities, options),
+                characters=results.score_characters(part, scored, options)
+                if corpus.unit == WORD
+                else None,
+                entities=None
+                if entities is None
+                else results.score_names(part, scored, entities, options),
             )
             settings = {weights: total(u.counts for u in scored)}
             if decoded.role == TUNING_ROLE:
@@ -78,7 +86,13 @@ def main() -> None:
             records += [u.to_dict() for u in scored]
             logging.info("%s: %s", part, icefall_files.error_line(parts[part].counts))
         score = results.Score(
-            args.out_dir, results.system_of(args.out_dir), decoded.role, weights, options, parts, corpus.unit
+            args.out_dir,
+            results.system_of(args.out_dir),
+            decoded.role,
+            weights,
+            options,
+            parts,
+            corpus.unit,
         )
         write_jsonl(folder / results.UTTERANCES_FILE, records)
         write_json(folder / results.WER_FILE, score.to_dict())

@@ -1,7 +1,7 @@
 """Several systems' confidences on the same recordings: metrics with intervals, points of a plot.
 
-A system is a folder ``GROUP/SYSTEM/nbest_<role>`` whose best hypotheses have confidences. Systems of one
-group recognized the same words, and are compared with each other.
+A system is a folder ``GROUP/SYSTEM/nbest_<role>`` whose best hypotheses have confidences. Systems
+of one group recognized the same words, and are compared with each other.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class SystemResult:
                 for other, measured in self.differences.items()
             },
             "reliability": {
-                name: getattr(self.reliability, name).tolist() for name in ("confidence", "correct", "words")
+                name: getattr(self.reliability, name).tolist()
+                for name in ("confidence", "correct", "words")
             },
         }
 
@@ -97,12 +98,13 @@ def evaluate(
 
     Args:
         folders: ``GROUP/SYSTEM/nbest_<role>``.
-        baselines: systems that the others of their group are compared with; none: the first of each group.
+        baselines: systems that the others of their group are compared with; none: the first of each
+            group.
         scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
 
     Raises:
-        DataError: hypotheses without confidences, no reference, no word, other words or users than the
-            group's first system, or a system of the same name twice.
+        DataError: hypotheses without confidences, no reference, no word, other words or users than
+            the group's first system, or a system of the same name twice.
     """
     groups: dict[str, list[tuple[str, Targets, np.ndarray]]] = {}
     for folder in folders:
@@ -115,7 +117,10 @@ def evaluate(
         known = groups.setdefault(group, [])
         if system in [name for name, _, _ in known]:
             raise DataError(
-                folder, f"systems of different names in {group}", f"{system} again", "rename its folder"
+                folder,
+                f"systems of different names in {group}",
+                f"{system} again",
+                "rename its folder",
             )
         if known and not _same(known[0][1], targets):
             raise DataError(
@@ -151,7 +156,9 @@ def _evaluate_group(
         correct, speakers = targets.correct[kept] == 1, targets.speakers[kept]
         sums.append(ConfidenceSums(values, correct, speakers, len(targets.speaker_names), options))
     rng = randomness.stream(options.seed, "confidence", group)
-    drawn = dict(zip([system for system, _, _ in systems], draw_metrics(sums, rng, options.num_replicates)))
+    drawn = dict(
+        zip([system for system, _, _ in systems], draw_metrics(sums, rng, options.num_replicates))
+    )
     results = []
     for system, targets, values in systems:
         # A baseline is compared with those before it, so that no pair comes twice.
@@ -166,7 +173,10 @@ def _evaluate_group(
                 len(np.unique(targets.speakers[targets.scored])),
                 targets.errors / targets.ref_words if targets.ref_words else math.nan,
                 drawn[system].measured(options.confidence),
-                {other: drawn[system].measured(options.confidence, drawn[other]) for other in others},
+                {
+                    other: drawn[system].measured(options.confidence, drawn[other])
+                    for other in others
+                },
                 reliability(values, correct, options.num_bins),
             )
         )

@@ -1,22 +1,23 @@
 """Features of each recognized word for a classifier: numbers from any recognizer's N-best lists.
 
-==========================  ================================================================================
-confidence                  log-odds of the recognizer's own confidence (a lattice posterior), clipped
-confidence_previous, _next  of the words before and behind; at an end the word's own
-confidence_around           mean log-odds of the words at most ``around`` away, its own included
-characters                  ln of the word's length
-seconds                     ln of its duration
+==========================
+================================================================================ confidence
+log-odds of the recognizer's own confidence (a lattice posterior), clipped confidence_previous,
+_next  of the words before and behind; at an end the word's own confidence_around           mean
+log-odds of the words at most ``around`` away, its own included characters                  ln of
+the word's length seconds                     ln of its duration
 frames_per_character        duration in frames of 10 ms by characters
 pause_before, pause_after   ln of the silence beside it, at most 2 s
 depth                       ln of the effective number of words that compete in the lattice
-agreement                   share of the list, weighted by posterior, that has the word at the same place; in
-                            a list of one hypothesis it is 1
-lm_NAME, lm_NAME_next       ln P of the word, and of what follows it (word or sentence end), by each LM given
-==========================  ================================================================================
+agreement                   share of the list, weighted by posterior, that has the word at the same
+                            place; in a list of one hypothesis it is 1
+lm_NAME, lm_NAME_next       ln P of the word, and of what follows it (word or sentence end), by each
+LM given ==========================
+================================================================================
 
-Features need what not every list has; those of a model are the ones that its training lists could give.
-[kalgaonkar2015] K. Kalgaonkar, C. Liu, Y. Gong and K. Yao, Estimating confidence scores on ASR results using
-recurrent neural networks, ICASSP 2015, has most of them.
+Features need what not every list has; those of a model are the ones that its training lists could
+give. [kalgaonkar2015] K. Kalgaonkar, C. Liu, Y. Gong and K. Yao, Estimating confidence scores on
+ASR results using recurrent neural networks, ICASSP 2015, has most of them.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def word_features(
 
     Args:
         lists: of one role.
-        lm_log_probs: by the LM's name, natural logs of every word and sentence end of all hypotheses, as
-            :func:`privasr_k2.decoding.lm_scores.read_lm_scores` gives them.
+        lm_log_probs: by the LM's name, natural logs of every word and sentence end of all
+            hypotheses, as :func:`privasr_k2.decoding.lm_scores.read_lm_scores` gives them.
 
     Raises:
         DataError: no list has a word.
@@ -126,7 +127,9 @@ def word_features(
         columns["pause_after"] = np.log(np.clip(after, _SHORTEST, _LONGEST_PAUSE))
     if all(hyp.depths is not None for hyp in spoken):
         columns["depth"] = np.log(np.array([d for hyp in spoken for d in hyp.depths or ()]))
-    columns[AGREEMENT] = np.concatenate([agreement(nbest, settings) for nbest in lists.lists if nbest.hyps])
+    columns[AGREEMENT] = np.concatenate(
+        [agreement(nbest, settings) for nbest in lists.lists if nbest.hyps]
+    )
     # An LM scores each hypothesis's words and its end.
     at = np.arange(len(words)) + np.repeat(np.arange(len(counts)), counts)
     for name, log_probs in sorted(lm_log_probs.items()):
@@ -161,7 +164,9 @@ def hypothesis_weights(hyps: Sequence[Hypothesis], settings: FeatureSettings) ->
     lm_weight, insertion_penalty = settings.weights
     totals = np.array(
         [
-            h.am_score + lm_weight * h.lm_scores.get(GRAPH, 0.0) - insertion_penalty * len(h.words.split())
+            h.am_score
+            + lm_weight * h.lm_scores.get(GRAPH, 0.0)
+            - insertion_penalty * len(h.words.split())
             for h in hyps
         ]
     )

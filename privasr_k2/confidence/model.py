@@ -1,9 +1,10 @@
-"""The confidence model: which features, which classifier, which calibration; trained, kept as files, applied.
+"""The confidence model: which features, which classifier, which calibration; trained, kept as
+files, applied.
 
-What a network is trained on it knows too well to be calibrated there. Calibration uses other words: those of
-lists given for it, or else cross-fitting: the users are dealt into folds, each fold is scored by a network
-trained on the others, and the calibrator is fitted on these scores; the network that is kept is trained on
-all.
+What a network is trained on it knows too well to be calibrated there. Calibration uses other words:
+those of lists given for it, or else cross-fitting: the users are dealt into folds, each fold is
+scored by a network trained on the others, and the calibrator is fitted on these scores; the network
+that is kept is trained on all.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ class ConfidenceModel:
         settings: how they are computed.
         calibrator: from scores to probabilities.
         network: ``None`` where the classifier is the recognizer's own confidence.
-        trained_on: (U,) :func:`hashes_of` the utterances that network and calibrator saw, increasing.
+        trained_on: (U,) :func:`hashes_of` the utterances that network and calibrator saw,
+            increasing.
     """
 
     classifier: str
@@ -132,9 +134,13 @@ def feature_names(config: ConfidenceConfig, found: WordFeatures, place: Path) ->
     """
     if config.classifier == NETWORK:
         # Lists of one hypothesis each tell nothing by their agreement, 1 for all words.
-        return tuple(name for name in found.names if name != AGREEMENT or (found.column(name) != 1).any())
+        return tuple(
+            name for name in found.names if name != AGREEMENT or (found.column(name) != 1).any()
+        )
     if CONFIDENCE not in found.names:
-        raise DataError(place, "word confidences", "hypotheses without", "choose --set classifier=network")
+        raise DataError(
+            place, "word confidences", "hypotheses without", "choose --set classifier=network"
+        )
     return (CONFIDENCE,)
 
 
@@ -145,8 +151,13 @@ def select(found: WordFeatures, names: Sequence[str], place: Path) -> np.ndarray
         DataError: lists that cannot give one of them.
     """
     if missing := [name for name in names if name not in found.names]:
-        way_out = "give the scores, times or confidences that the model was trained with, or train it without"
-        raise DataError(place, f"the features {' '.join(names)}", f"no {' '.join(missing)}", way_out)
+        way_out = (
+            "give the scores, times or confidences that the model was trained with, or train it"
+            " without"
+        )
+        raise DataError(
+            place, f"the features {' '.join(names)}", f"no {' '.join(missing)}", way_out
+        )
     return found.values[:, [found.names.index(name) for name in names]]
 
 
@@ -163,7 +174,9 @@ def examples_of(
     targets = targets_of(lists, scored_units)
     values, kept = select(found, names, lists.place)[found.best], targets.scored
     seen = hashes_of(nbest.id for nbest in lists.lists)
-    return Examples(values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place)
+    return Examples(
+        values[kept], targets.correct[kept] == 1, targets.speakers[kept], seen, lists.place
+    )
 
 
 def hashes_of(utterances: Iterable[str]) -> np.ndarray:
@@ -231,7 +244,8 @@ def train_model(
                 examples.place,
                 "correct and wrong words",
                 "words of one kind only",
-                "give more utterances; recipe rescore does without confidences by --confidence false",
+                "give more utterances; recipe rescore does without confidences by --confidence"
+                " false",
             )
     network, scorer = None, _own
     if config.classifier == NETWORK:
@@ -243,7 +257,9 @@ def train_model(
         scores, correct = _cross_fitted(config, train), train.correct
     else:
         scores, correct = _own(train.features), train.correct
-    calibrator = calibration.fit(config.calibration, scores, correct, isotonic_from=config.isotonic_from)
+    calibrator = calibration.fit(
+        config.calibration, scores, correct, isotonic_from=config.isotonic_from
+    )
     log.info(
         "%s on %d words, %.1f %% correct; calibration %s on %d words, %.1f %% correct",
         config.classifier, len(train.correct), 100 * train.correct.mean(),
@@ -251,7 +267,9 @@ def train_model(
     )  # fmt: skip
     seen = [examples.utterances for examples in (train, held_out) if examples is not None]
     trained_on = np.unique(np.concatenate(seen))
-    return ConfidenceModel(config.classifier, tuple(names), settings, calibrator, network, trained_on)
+    return ConfidenceModel(
+        config.classifier, tuple(names), settings, calibrator, network, trained_on
+    )
 
 
 def _own(features: np.ndarray) -> np.ndarray:
@@ -274,7 +292,9 @@ def _network(config: ConfidenceConfig, train: Examples, kept: np.ndarray) -> Con
 
 
 def _cross_fitted(config: ConfidenceConfig, train: Examples) -> np.ndarray:
-    """(N,) scores of each word by a network that has not seen its user (with one user: not the word)."""
+    """(N,) scores of each word by a network that has not seen its user (with one user: not the
+    word).
+    """
     groups = train.speakers
     if len(np.unique(groups)) < 2:
         groups = np.arange(len(groups))
@@ -310,7 +330,9 @@ def save_model(model: ConfidenceModel, folder: Path) -> None:
         TRAINED_ON: torch.from_numpy(model.trained_on),
     }
     if model.network is not None:
-        tensors.update({f"network/{name}": value for name, value in model.network.state_dict().items()})
+        tensors.update(
+            {f"network/{name}": value for name, value in model.network.state_dict().items()}
+        )
     with atomic_path(folder) as temporary:
         temporary.mkdir()
         write_json(temporary / MODEL_FILE, plain)
@@ -335,21 +357,35 @@ def load_model(folder: Path) -> ConfidenceModel:
         names = tuple(map(str, plain["features"]))
         weights = Weights(float(plain["lm_weight"]), float(plain["insertion_penalty"]))
         settings = FeatureSettings(weights, float(plain["nbest_scale"]), int(plain["around"]))
-        x, y, trained_on = (tensors[name].numpy() for name in ("calibrator/x", "calibrator/y", TRAINED_ON))
+        x, y, trained_on = (
+            tensors[name].numpy() for name in ("calibrator/x", "calibrator/y", TRAINED_ON)
+        )
         kind, classifier = str(plain["calibration"]), str(plain["classifier"])
-        if kind not in calibration.KINDS or kind == calibration.AUTO or classifier not in (NETWORK, OWN):
+        if (
+            kind not in calibration.KINDS
+            or kind == calibration.AUTO
+            or classifier not in (NETWORK, OWN)
+        ):
             raise ValueError(f"calibration: {kind}, classifier: {classifier}")
         calibrator = Calibrator(kind, x, y)
         network = None
         if classifier == NETWORK:
-            network = ConfidenceNetwork(len(names), [int(width) for width in plain["hidden"]]).eval()
+            network = ConfidenceNetwork(
+                len(names), [int(width) for width in plain["hidden"]]
+            ).eval()
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(path, "what train_confidence writes", repr(error), "train the model again") from error
+        raise DataError(
+            path, "what train_confidence writes", repr(error), "train the model again"
+        ) from error
     if network is not None:
         start = "network/"
         fill(
             network,
-            {name[len(start) :]: value for name, value in tensors.items() if name.startswith(start)},
+            {
+                name[len(start) :]: value
+                for name, value in tensors.items()
+                if name.startswith(start)
+            },
             folder / WEIGHTS_FILE,
         )
     return ConfidenceModel(classifier, names, settings, calibrator, network, trained_on)

@@ -1,7 +1,8 @@
-"""The feed-forward network of the classifier: standardized features in, log-odds of "correct" out [liu2021].
+"""The feed-forward network of the classifier: standardized features in, log-odds of "correct" out
+[liu2021].
 
-[liu2021] Z. Liu et al., Private language model adaptation for speech recognition, section 3.2: "feed-forward
-networks and handcrafted input features from decoding results".
+[liu2021] Z. Liu et al., Private language model adaptation for speech recognition, section 3.2:
+"feed-forward networks and handcrafted input features from decoding results".
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def train_network(
     weight_decay: float,
     seed: int,
 ) -> ConfidenceNetwork:
-    """Minimize the cross-entropy with AdamW and a cosine learning rate; the same seed gives the same network.
+    """Minimize the cross-entropy with AdamW and a cosine learning rate; the same seed gives the
+    same network.
 
     Args:
         features: (N, F).
@@ -84,7 +86,9 @@ def train_network(
         order = torch.from_numpy(stream(seed, "batches", epoch).permutation(len(features)))
         total = 0.0
         for batch in order.split(batch_size):
-            loss = nn.functional.binary_cross_entropy_with_logits(network(inputs[batch]), targets[batch])
+            loss = nn.functional.binary_cross_entropy_with_logits(
+                network(inputs[batch]), targets[batch]
+            )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()

@@ -15,8 +15,8 @@ _STYLE: dict[str, Any] = {"svg.hashsalt": "reliability", "svg.fonttype": "none",
 
 
 def reliability_plot(results: Sequence[SystemResult], path: Path) -> None:
-    """Draw the systems of one group as SVG: above, shares of correct words against mean confidences of bins;
-    below, how many words the bins have. The same results give the same file.
+    """Draw the systems of one group as SVG: above, shares of correct words against mean confidences
+    of bins; below, how many words the bins have. The same results give the same file.
 
     Args:
         results: of one group, at least one.
@@ -32,7 +32,12 @@ def reliability_plot(results: Sequence[SystemResult], path: Path) -> None:
         for result in results:
             bins = result.reliability
             above.plot(
-                bins.confidence, bins.correct, marker="o", markersize=3, linewidth=1, label=result.system
+                bins.confidence,
+                bins.correct,
+                marker="o",
+                markersize=3,
+                linewidth=1,
+                label=result.system,
             )
             below.plot(bins.confidence, bins.words, marker="o", markersize=2, linewidth=1)
         above.set(ylabel="share of correct words", xlim=(0, 1), ylim=(0, 1), title=results[0].group)

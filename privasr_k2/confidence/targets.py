@@ -1,4 +1,6 @@
-"""Which recognized words are correct: those that the alignment puts beside the same word of the reference."""
+"""Which recognized words are correct: those that the alignment puts beside the same word of the
+reference.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from privasr_k2.errors import DataError
 from privasr_k2.scoring.align import align
 from privasr_k2.scoring.nbest_lists import NbestLists
 
-# An alignment of kaldialign keeps a table of 4 bytes a cell: recordings of an hour would take a gigabyte.
+# An alignment of kaldialign keeps a table of 4 bytes a cell: recordings of an hour would take a
+# gigabyte.
 _LARGEST_TABLE = 4_000_000
 
 
@@ -20,10 +23,12 @@ class Targets:
     """The words of the best hypotheses, one utterance after the other.
 
     Attributes:
-        correct: (W,) int8, 1: beside itself in the reference; 0: substituted or inserted; -1: not scored.
+        correct: (W,) int8, 1: beside itself in the reference; 0: substituted or inserted; -1: not
+            scored.
         speakers: (W,) numbers of users, from 0.
         speaker_names: by their numbers, sorted.
-        ref_words, errors: scored words of all references, and substitutions, insertions and deletions.
+        ref_words, errors: scored words of all references, and substitutions, insertions and
+            deletions.
     """
 
     correct: np.ndarray
@@ -44,8 +49,8 @@ def targets_of(lists: NbestLists, scored_units: Mapping[str, str]) -> Targets:
     Utterances without a path have no words; their references count as deleted.
 
     Args:
-        scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`; words that map to ``""`` are
-            not scored.
+        scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`; words that map to
+            ``""`` are not scored.
 
     Raises:
         DataError: no list has a reference.
@@ -79,8 +84,8 @@ def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, i
     """Which words of a hypothesis are correct in an alignment of least edit distance.
 
     The alignment is the one that ``wer`` shows; that of very long texts is another one of the same
-    distance, found in linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein and Damerau
-    edit distances].
+    distance, found in linear memory [Hyyrö 2003, A bit-vector algorithm for computing Levenshtein
+    and Damerau edit distances].
 
     Returns:
         (len(hyp),) bool, and the number of substitutions, insertions and deletions.
@@ -100,5 +105,7 @@ def correct_words(ref: Sequence[str], hyp: Sequence[str]) -> tuple[np.ndarray, i
     for block in blocks:
         if block.tag == "equal":
             correct[block.dest_start : block.dest_end] = True
-    errors = sum(max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in blocks if b.tag != "equal")
+    errors = sum(
+        max(b.src_end - b.src_start, b.dest_end - b.dest_start) for b in blocks if b.tag != "equal"
+    )
     return correct, errors

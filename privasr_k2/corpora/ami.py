@@ -1,15 +1,17 @@
-"""The AMI meetings [Carletta et al. 2005], individual headsets: annotations as published, or tables of turns.
+"""The AMI meetings [Carletta et al. 2005], individual headsets: annotations as published, or tables
+of turns.
 
 Understood is a folder with
 
 - the manual annotations in their official layout (``words/``, ``segments/``,
   ``corpusResources/meetings.xml``, ``namedEntities/``), with headset audio in
   ``amicorpus/<meeting>/audio/<meeting>.Headset-<n>.wav`` or without;
-- ``turns.tsv.gz`` (meeting, split, turn, role, text): words in the order of turns, no times and no audio.
+- ``turns.tsv.gz`` (meeting, split, turn, role, text): words in the order of turns, no times and no
+  audio.
 
-dev and test are those of the full-corpus-ASR partition; no speaker is in two roles. Without audio the cuts
-are text only (``custom["text_only"]``), or ``speech=synthetic`` has some of them spoken: then corpus.json
-calls it synthetic, and language models get the words of all training meetings.
+dev and test are those of the full-corpus-ASR partition; no speaker is in two roles. Without audio
+the cuts are text only (``custom["text_only"]``), or ``speech=synthetic`` has some of them spoken:
+then corpus.json calls it synthetic, and language models get the words of all training meetings.
 Numbers stand in ``conf/corpora.yaml#ami``.
 """
 
@@ -41,7 +43,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEV_GROUPS = ("ES2011", "IS1008", "TS3004", "IB4001", "IB4002", "IB4003", "IB4004", "IB4010", "IB4011")
+DEV_GROUPS = (
+    "ES2011",
+    "IS1008",
+    "TS3004",
+    "IB4001",
+    "IB4002",
+    "IB4003",
+    "IB4004",
+    "IB4010",
+    "IB4011",
+)
 TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
 MAX_SECONDS = 15.0
 """A longer turn is cut at its punctuation."""
@@ -76,7 +88,9 @@ class AmiConfig(Checked):
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The cuts of ``train``, ``adapt``, ``dev`` and ``test``."""
     raw_dir = given.folder().absolute()
-    overrides = [f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS]
+    overrides = [
+        f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS
+    ]
     options = config.load(AmiConfig, given.config_files, overrides)
     if (raw_dir / "words").is_dir():
         utterances = list(read_annotations(raw_dir, normalize_english, _part))
@@ -93,7 +107,9 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     if options.speech == "synthetic":
         write_text(given.out_dir / _TRAIN_TEXT, "".join(f"{u.text}\n" for u in by_role["train"]))
         by_role = _speak(by_role, options, given.out_dir / "audio", given.num_jobs)
-    return {role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role}
+    return {
+        role: make_cuts(of_role, given.num_jobs) for role, of_role in by_role.items() if of_role
+    }
 
 
 def lm_text(given: CorpusInput) -> list[Path]:
@@ -103,7 +119,9 @@ def lm_text(given: CorpusInput) -> list[Path]:
 
 def _turns(path: Path) -> Iterator[Utterance]:
     """Utterances of the table; a role within a group of meetings (ES2002a-d) is one person."""
-    rows = csv.reader((line for _, line in read_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
+    rows = csv.reader(
+        (line for _, line in read_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE
+    )
     expected = ["meeting", "split", "turn", "role", "text"]
     for number, row in enumerate(rows, start=1):
         if number == 1 and row == expected:
@@ -151,7 +169,9 @@ def _part(meeting: str) -> str:
     return "dev" if group in DEV_GROUPS else "test" if group in TEST_GROUPS else "train"
 
 
-def _with_speech(utterances: Sequence[Utterance], options: AmiConfig, raw_dir: Path) -> list[Utterance]:
+def _with_speech(
+    utterances: Sequence[Utterance], options: AmiConfig, raw_dir: Path
+) -> list[Utterance]:
     """The utterances with headset audio, or all of them as text."""
     if options.speech in ("synthetic", "none"):
         return [replace(u, audio=None) for u in utterances]
@@ -177,7 +197,9 @@ def _with_speech(utterances: Sequence[Utterance], options: AmiConfig, raw_dir: P
 
 
 def _roles(utterances: Sequence[Utterance], options: AmiConfig) -> dict[str, list[Utterance]]:
-    """Utterances by role. Whole groups of meetings are held out; then nobody of theirs stays in train."""
+    """Utterances by role. Whole groups of meetings are held out; then nobody of theirs stays in
+    train.
+    """
     by_role: dict[str, list[Utterance]] = {"train": [], "adapt": [], "dev": [], "test": []}
     lengths: Counter[str] = Counter()
     for utterance in utterances:
@@ -192,7 +214,9 @@ def _roles(utterances: Sequence[Utterance], options: AmiConfig) -> dict[str, lis
         kept = [u for u in by_role[role] if u.speaker not in taken]
         if len(kept) < len(by_role[role]):
             log.warning(
-                "%s: %d utterances of speakers of other roles left out", role, len(by_role[role]) - len(kept)
+                "%s: %d utterances of speakers of other roles left out",
+                role,
+                len(by_role[role]) - len(kept),
             )
         by_role[role] = [replace(u, part=role) for u in kept]
         taken |= {u.speaker for u in kept}
@@ -217,12 +241,16 @@ def _speak(
         lines = [(u.id, normalize_english(u.text), voice_of[u.speaker]) for u in of_role]
         jobs = voices.plan(lines, options.conditions, derive_seed(options.seed, "ami", role))
         spoken = voices.speak(jobs, out_dir / role, num_jobs)
-        chosen[role] = [replace(u, audio=file.path, synthetic=True) for u, file in zip(of_role, spoken)]
+        chosen[role] = [
+            replace(u, audio=file.path, synthetic=True) for u, file in zip(of_role, spoken)
+        ]
     return chosen
 
 
 def _sample(utterances: Sequence[Utterance], hours: float, role: str, seed: int) -> list[Utterance]:
-    """Utterances drawn at random, in their own order, of about so many hours by their characters."""
+    """Utterances drawn at random, in their own order, of about so many hours by their
+    characters.
+    """
     left = hours * 3600 * CHARACTERS_PER_SECOND
     chosen = []
     for index in stream(seed, "hours", role).permutation(len(utterances)):

@@ -1,9 +1,9 @@
 """Reading AMI's manual annotations in their published form, the NITE XML toolkit's standoff files.
 
-``segments/<meeting>.<agent>.segments.xml`` names runs of words of ``words/<meeting>.<agent>.words.xml``;
-``namedEntities/<meeting>.<agent>.ne.xml`` names runs of words too, with a type of
-``ontologies/ne-types.xml``; ``corpusResources/meetings.xml`` says who an agent is and which headset they
-wore.
+``segments/<meeting>.<agent>.segments.xml`` names runs of words of
+``words/<meeting>.<agent>.words.xml``; ``namedEntities/<meeting>.<agent>.ne.xml`` names runs of
+words too, with a type of ``ontologies/ne-types.xml``; ``corpusResources/meetings.xml`` says who an
+agent is and which headset they wore.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def read_annotations(
         normalize: a segment without words after it is left out.
         part_of: meeting -> part.
 
-    ``custom["entities"]`` counts the blank-parted tokens of the text, in which marks stand apart from words.
+    ``custom["entities"]`` counts the blank-parted tokens of the text, in which marks stand apart
+    from words.
 
     Raises:
         DataError: a file that is not XML, or names what is not there.
@@ -50,7 +51,10 @@ def read_annotations(
         meeting, agent = path.name.split(".")[:2]
         if (meeting, agent) not in agents:
             raise DataError(
-                path, f"agent {agent} of {meeting} in meetings.xml", "none", "complete the annotations"
+                path,
+                f"agent {agent} of {meeting} in meetings.xml",
+                "none",
+                "complete the annotations",
             )
         who = agents[meeting, agent]
         words = _Words(raw_dir / "words" / f"{meeting}.{agent}.words.xml")
@@ -99,7 +103,9 @@ def _agents(path: Path) -> dict[tuple[str, str], _Agent]:
 def _entity_types(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
-    return {node.get(_ID, ""): node.get("name", "").upper() for node in _parse(path).iter("ne-type")}
+    return {
+        node.get(_ID, ""): node.get("name", "").upper() for node in _parse(path).iter("ne-type")
+    }
 
 
 class _Words:
@@ -119,7 +125,9 @@ class _Words:
             names = (match[1], match[2] or match[1]) if match else ("", "")
             if names[0] not in self._index or names[1] not in self._index:
                 found = f"{child.get('href')!r} in {node.get(_ID)}"
-                raise DataError(place, f"words of {self.path.name}", found, "unpack the annotations again")
+                raise DataError(
+                    place, f"words of {self.path.name}", found, "unpack the annotations again"
+                )
             firsts.append(self._index[names[0]])
             lasts.append(self._index[names[1]] + 1)
         return (min(firsts), max(lasts)) if firsts else (0, 0)
@@ -140,7 +148,9 @@ class _Words:
         return " ".join(tokens), [span for span in spans if span[0] != span[1]]
 
 
-def _entities(path: Path, words: _Words, types: dict[str, str]) -> list[tuple[int, int, str]] | None:
+def _entities(
+    path: Path, words: _Words, types: dict[str, str]
+) -> list[tuple[int, int, str]] | None:
     """Runs of words with their types; ``None`` where a meeting was not annotated."""
     if not path.is_file():
         return None

@@ -1,7 +1,7 @@
 """Interface of corpora: one :class:`Corpus` value holds the reader and the facts of a corpus.
 
-A corpus is one Python file that exports ``CORPUS = Corpus(...)``; ``docs/new_corpus.md`` shows how to write
-one.
+A corpus is one Python file that exports ``CORPUS = Corpus(...)``; ``docs/new_corpus.md`` shows how
+to write one.
 Importing this module imports neither lhotse nor torch.
 """
 
@@ -26,7 +26,9 @@ GENERAL_OPTIONS = ("allow_pipes", "drop_empty", "max_characters_per_second", "no
 """Options of ``bin.prepare_corpus`` that every corpus takes."""
 
 ROLES = ("train", "adapt", "dev", "test", "pool")
-"""The parts that recipes know: what a corpus calls its own parts stands in ``cut.custom["part"]``."""
+"""The parts that recipes know: what a corpus calls its own parts stands in
+``cut.custom["part"]``.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class CorpusInput:
 
     Attributes:
         raw_dir: the user's corpus; read only. ``None`` where the corpus needs none.
-        out_dir: where a corpus may write audio of its own (``out_dir / "audio"``). It is the manifests folder
+        out_dir: where a corpus may write audio of its own (``out_dir / "audio"``). It is the
+            manifests folder
             under a temporary name: do not keep it.
         options: the words of ``--set``, as text.
         config_files: the YAML layers of ``--config``.
@@ -55,18 +58,25 @@ class CorpusInput:
             DataError: it was not given, or there is no such folder.
         """
         if self.raw_dir is None:
-            raise DataError("--corpus-dir", "the folder of the corpus", "nothing", "add --corpus-dir DIR")
+            raise DataError(
+                "--corpus-dir", "the folder of the corpus", "nothing", "add --corpus-dir DIR"
+            )
         if not self.raw_dir.is_dir():
             found = "a file" if self.raw_dir.exists() else "nothing"
             raise DataError(self.raw_dir, "the folder of the corpus", found, "correct --corpus-dir")
         return self.raw_dir
 
     def option(self, name: str, default: str, choices: tuple[str, ...] = ()) -> str:
-        """The option ``name`` of ``--set``, or ``default``; one of ``choices`` where there are any."""
+        """The option ``name`` of ``--set``, or ``default``; one of ``choices`` where there are
+        any.
+        """
         value = self.options.get(name, default)
         if choices and value not in choices:
             raise ConfigError(
-                f"--set {name}={value}", " or ".join(choices), repr(value), f"write --set {name}={choices[0]}"
+                f"--set {name}={value}",
+                " or ".join(choices),
+                repr(value),
+                f"write --set {name}={choices[0]}",
             )
         return value
 
@@ -83,7 +93,9 @@ class CorpusInput:
             value = math.nan
         if not least <= value < math.inf:
             way_out = f"for example --set {name}={default:g}"
-            raise ConfigError(f"--set {name}={text}", f"a number of at least {least:g}", repr(text), way_out)
+            raise ConfigError(
+                f"--set {name}={text}", f"a number of at least {least:g}", repr(text), way_out
+            )
         return value
 
     def refuse_unknown(self, *known: str) -> None:
@@ -123,27 +135,30 @@ class Corpus:
 
     Attributes:
         name: lower case, as in ``egs/<name>``; empty: that of the corpus's folder.
-        read: gives the cuts of each role (``train``, ``dev``, ``test``; ``adapt`` and ``pool`` where there
-            are any).
-            A cut holds one supervision with ``text`` as found, ``speaker``, and maybe ``cut.custom["part"]``,
-            the name in tables where that is not the role's; it has a recording, or features that come with
-            the corpus, or neither where only text is wanted (then ``duration`` is an estimate and
-            ``cut.custom["text_only"]`` is true).
+        read: gives the cuts of each role (``train``, ``dev``, ``test``; ``adapt`` and ``pool``
+            where there are any).
+            A cut holds one supervision with ``text`` as found, ``speaker``, and maybe
+            ``cut.custom["part"]``, the name in tables where that is not the role's; it has a
+            recording, or features that come with the corpus, or neither where only text is wanted
+            (then ``duration`` is an estimate and ``cut.custom["text_only"]`` is true).
         normalize: turns a text as found into words parted by single blanks.
         lexicon: the corpus's own lexicon, if it has one; asked for after ``read``, as ``lm_text``.
-        lm_text: files (``.txt`` or ``.txt.gz``) with one sentence a line, if there is more text than the
-            transcripts.
+        lm_text: files (``.txt`` or ``.txt.gz``) with one sentence a line, if there is more text
+            than the transcripts.
         user_of: the unit of privacy of an utterance: written to ``supervision.speaker``.
         expected_utterances: part -> count in the official edition; other counts give a warning.
-        public_roles: the roles that are not private, from which a private recipe may take vocabulary and
-            models.
-        scored_units: recognized unit -> scored unit, where several count as one (TIMIT's 48 -> 39 phones);
-            a unit that maps to ``""`` is not scored, as the words of the option ``not_scored``.
-        unit: what the transcripts are made of: ``word`` or ``phone``, so that tables say WER or PER.
-        sampling_rate: of the audio, in Hz. Audio of another rate is a problem that ``check_cuts`` reports.
+        public_roles: the roles that are not private, from which a private recipe may take
+            vocabulary and models.
+        scored_units: recognized unit -> scored unit, where several count as one (TIMIT's 48 -> 39
+            phones); a unit that maps to ``""`` is not scored, as the words of the option
+            ``not_scored``.
+        unit: what the transcripts are made of: ``word`` or ``phone``, so that tables say WER or
+            PER.
+        sampling_rate: of the audio, in Hz. Audio of another rate is a problem that ``check_cuts``
+            reports.
         synthetic: whether the speech is made by a machine; tables say so.
-        max_characters_per_second: of normalized text, blanks included; denser text is a problem that
-            ``check_cuts`` reports. Fast English has about 20.
+        max_characters_per_second: of normalized text, blanks included; denser text is a problem
+            that ``check_cuts`` reports. Fast English has about 20.
     """
 
     name: str
@@ -166,19 +181,25 @@ class Corpus:
 
 
 def load_corpus(definition: Path) -> Corpus:
-    """The ``CORPUS`` that a Python file exports. The file is imported as a plain module, from its path.
+    """The ``CORPUS`` that a Python file exports. The file is imported as a plain module, from its
+    path.
 
     Raises:
         DataError: there is no such file, it cannot be imported, or it exports no ``CORPUS``.
     """
     if not definition.is_file():
         raise DataError(
-            definition, "a Python file that exports CORPUS", "nothing", "correct the path of the corpus"
+            definition,
+            "a Python file that exports CORPUS",
+            "nothing",
+            "correct the path of the corpus",
         )
     name = f"privasr_k2_corpus_{definition.stem}"
     spec = importlib.util.spec_from_file_location(name, definition)
     if spec is None or spec.loader is None:
-        raise DataError(definition, "a file whose name ends in .py", definition.name, "rename the file")
+        raise DataError(
+            definition, "a file whose name ends in .py", definition.name, "rename the file"
+        )
     module = importlib.util.module_from_spec(spec)
     # Before it runs: dataclasses and spawned processes look their module up by name.
     sys.modules[name] = module

@@ -3,15 +3,16 @@
 Accepted is a folder with
 
 - ``train/``, ``test/`` and perhaps ``dev/``, ``adapt/``, ``pool/``, each a Kaldi data directory;
-- one Kaldi data directory, from which whole speakers become test and dev (any other folder without test
-  is split where ``test_fraction`` is given);
+- one Kaldi data directory, from which whole speakers become test and dev (any other folder without
+  test is split where ``test_fraction`` is given);
 - lhotse manifests: ``cuts_<role>.jsonl.gz``, or ``recordings_<role>.jsonl.gz`` with
   ``supervisions_<role>.jsonl.gz``.
 
-Where there is no dev part, ``dev_fraction`` of train becomes it, by speakers. ``lexicon.txt`` in the folder
-is used.
-Options: ``allow_pipes=true`` (run the commands of ``wav.scp``), ``dev_fraction=0.09 test_fraction=0.1
-split_seed=0``, ``sampling_rate=16000`` (of given features; audio must have 16000 Hz).
+Where there is no dev part, ``dev_fraction`` of train becomes it, by speakers. ``lexicon.txt`` in
+the folder is used.
+Options: ``allow_pipes=true`` (run the commands of ``wav.scp``), ``dev_fraction=0.09
+test_fraction=0.1 split_seed=0``, ``sampling_rate=16000`` (of given features; audio must have 16000
+Hz).
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from privasr_k2.errors import DataError
 if TYPE_CHECKING:
     from lhotse import CutSet
 
-_SAFE_STORAGE = ("lilcom_chunky", "lilcom_files", "lilcom_hdf5", "numpy_files", "numpy_hdf5", "kaldiio")
+_SAFE_STORAGE = (
+    "lilcom_chunky",
+    "lilcom_files",
+    "lilcom_hdf5",
+    "numpy_files",
+    "numpy_hdf5",
+    "kaldiio",
+)
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
@@ -37,11 +45,17 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     given.refuse_unknown("dev_fraction", "test_fraction", "split_seed", "sampling_rate")
     folder = given.folder().absolute()
     seed = int(given.number("split_seed", 0))
-    dev_fraction, test_fraction = given.number("dev_fraction", 0.09), given.number("test_fraction", 0.1)
+    dev_fraction, test_fraction = (
+        given.number("dev_fraction", 0.09),
+        given.number("test_fraction", 0.1),
+    )
     cuts = _lhotse_cuts(folder) or _kaldi_cuts(folder, given)
     if "train" not in cuts:
         raise DataError(
-            folder, "lhotse manifests of train", f"only those of {' '.join(cuts)}", "add cuts_train.jsonl.gz"
+            folder,
+            "lhotse manifests of train",
+            f"only those of {' '.join(cuts)}",
+            "add cuts_train.jsonl.gz",
         )
     if "test" not in cuts:
         # Next to train/ it is missing; a single folder is there to be split.
@@ -50,7 +64,8 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
                 folder,
                 "test beside train",
                 f"only {' '.join(cuts)} among {_names(folder)}",
-                "name it test, or make speakers of train the test part: --corpus-options test_fraction=0.1",
+                "name it test, or make speakers of train the test part: --corpus-options"
+                " test_fraction=0.1",
             )
         cuts["train"], cuts["test"] = _split(cuts["train"], "test", test_fraction, seed)
     if "dev" not in cuts:
@@ -118,7 +133,9 @@ def _lhotse_cuts(folder: Path) -> dict[str, CutSet]:
 
 
 def _first(folder: Path, name: str) -> Path | None:
-    """The manifest with or without compression; lhotse's own recipes put the corpus's name in front."""
+    """The manifest with or without compression; lhotse's own recipes put the corpus's name in
+    front.
+    """
     paths = [*sorted(folder.glob(f"{name}*")), *sorted(folder.glob(f"*_{name}*"))]
     return next((path for path in paths if path.suffix in (".jsonl", ".gz")), None)
 

@@ -1,12 +1,14 @@
-"""Earnings-21: gold words of 38 earnings calls, and what recognizers made of them, with confidences.
+"""Earnings-21: gold words of 38 earnings calls, and what recognizers made of them, with
+confidences.
 
-There is no audio, and nothing tells utterances: for recognizers' output each call is one list of one
-hypothesis, and its own user. As a corpus (``CORPUS``) it is text only: sentences of one speaker of a call,
-who is the user, with gold entities in the corpus's own labels (``bin.tag_entities --set taggers=[gold]``
-brings them to four classes). Calls are dealt to the roles ``train dev test`` by a seed; ``adapt`` has some of
-train's.
+There is no audio, and nothing tells utterances: for recognizers' output each call is one list of
+one hypothesis, and its own user. As a corpus (``CORPUS``) it is text only: sentences of one speaker
+of a call, who is the user, with gold entities in the corpus's own labels (``bin.tag_entities --set
+taggers=[gold]`` brings them to four classes). Calls are dealt to the roles ``train dev test`` by a
+seed; ``adapt`` has some of train's.
 
-M. Del Rio et al., Earnings-21: a practical benchmark for ASR in the wild, Interspeech 2021; CC BY-SA 4.0.
+M. Del Rio et al., Earnings-21: a practical benchmark for ASR in the wild, Interspeech 2021; CC
+    BY-SA 4.0.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class Earnings21Config(Checked):
 
     Args:
         train, dev: their shares of the calls; test has the rest.
-        adapt: share of train's calls that are kept for adapting language models; recognizers' output has no
-            such role, and they stay in train.
+        adapt: share of train's calls that are kept for adapting language models; recognizers'
+            output has no such role, and they stay in train.
         seed: of the deal.
     """
 
@@ -63,7 +65,9 @@ class Earnings21Config(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.train + self.dev >= 1:
-            raise ValueError(f"train and dev must leave something to test, got {self.train} and {self.dev}")
+            raise ValueError(
+                f"train and dev must leave something to test, got {self.train} and {self.dev}"
+            )
 
 
 def corpus_info() -> dict[str, object]:
@@ -78,7 +82,9 @@ def deal(calls: list[str], config: Earnings21Config) -> dict[str, str]:
         DataError: fewer than three calls.
     """
     if len(calls) < len(ROLES):
-        raise DataError("earnings21", "three calls or more", str(len(calls)), "give the whole corpus")
+        raise DataError(
+            "earnings21", "three calls or more", str(len(calls)), "give the whole corpus"
+        )
     order = stream(config.seed, "earnings21").permutation(sorted(calls)).tolist()
     train = min(max(1, round(config.train * len(order))), len(order) - 2)
     dev = min(max(1, round(config.dev * len(order))), len(order) - train - 1)
@@ -87,7 +93,8 @@ def deal(calls: list[str], config: Earnings21Config) -> dict[str, str]:
 
 
 def adapting(roles: Mapping[str, str], config: Earnings21Config) -> dict[str, str]:
-    """The roles of :func:`deal` with ``adapt`` for its share of train's calls; at least one stays in train.
+    """The roles of :func:`deal` with ``adapt`` for its share of train's calls; at least one stays
+    in train.
 
     >>> dealt = dict.fromkeys("abcde", "train")
     >>> adapting(dealt, Earnings21Config(train=0.4, dev=0.2, adapt=0.4, seed=1))
@@ -101,7 +108,9 @@ def adapting(roles: Mapping[str, str], config: Earnings21Config) -> dict[str, st
 def read(given: CorpusInput) -> dict[str, CutSet]:
     """The sentences of ``train``, ``adapt``, ``dev`` and ``test``: text only."""
     folder = given.folder()
-    overrides = [f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS]
+    overrides = [
+        f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS
+    ]
     config = configs.load(Earnings21Config, given.config_files, overrides)
     paths = _calls(folder / "gold", _GOLD)
     if not paths:
@@ -126,8 +135,8 @@ def _words(text: str) -> str:
 
 
 def read_gold(path: Path) -> list[str]:
-    """The words of one call, as :func:`privasr_k2.corpora.spoken_numbers.spoken_words` spells them out, and
-    "gonna" and its like in full.
+    """The words of one call, as :func:`privasr_k2.corpora.spoken_numbers.spoken_words` spells them
+    out, and "gonna" and its like in full.
 
     Raises:
         DataError: with line: not the columns that the corpus has.
@@ -137,7 +146,10 @@ def read_gold(path: Path) -> list[str]:
         fields = line.split("\t")
         if len(fields) != len(_HEADER) or (number == 1 and fields != _HEADER):
             raise DataError(
-                f"{path}:{number}", f"the columns {' '.join(_HEADER)}", repr(line)[:60], "correct the line"
+                f"{path}:{number}",
+                f"the columns {' '.join(_HEADER)}",
+                repr(line)[:60],
+                "correct the line",
             )
         if number > 1:
             tokens.append(fields[1])
@@ -147,12 +159,12 @@ def read_gold(path: Path) -> list[str]:
 def read_recognized(path: Path, call: str) -> Hypothesis:
     """Return a recognizer's words of one call, normalized as the gold words.
 
-    A line that becomes several words (``long-term``) gives each its confidence and an equal share of its
-    time; one that becomes none (``<unk>``) is left out.
+    A line that becomes several words (``long-term``) gives each its confidence and an equal share
+    of its time; one that becomes none (``<unk>``) is left out.
 
     Raises:
-        DataError: what :func:`privasr_k2.scoring.nbest_formats.read_ctm` refuses; another call; a word
-            without a confidence.
+        DataError: what :func:`privasr_k2.scoring.nbest_formats.read_ctm` refuses; another call; a
+            word without a confidence.
     """
     found = read_ctm([path])
     if set(found) != {call}:
@@ -184,7 +196,9 @@ def read_lists(corpus: Path, config: Earnings21Config) -> dict[str, dict[str, li
     recognizers = sorted(p for p in corpus.glob(f"{_RECOGNIZER}*") if p.is_dir()) if gold else []
     if not recognizers:
         found = "no recognizer" if gold else "no gold words"
-        raise DataError(corpus, f"gold/*{_GOLD} and {_RECOGNIZER}*/*{_CTM}", found, "correct --corpus-dir")
+        raise DataError(
+            corpus, f"gold/*{_GOLD} and {_RECOGNIZER}*/*{_CTM}", found, "correct --corpus-dir"
+        )
     roles = deal(list(gold), config)
     refs = {call: " ".join(read_gold(path)) for call, path in gold.items()}
     lists: dict[str, dict[str, list[NbestList]]] = {}
@@ -211,7 +225,8 @@ def _calls(folder: Path, ending: str) -> Mapping[str, Path]:
     return {path.name.removesuffix(ending): path for path in sorted(folder.glob(f"*{ending}"))}
 
 
-# What is written in figures is longer when it is said than the duration that is estimated from it allows.
+# What is written in figures is longer when it is said than the duration that is estimated from it
+# allows.
 CORPUS = Corpus(
     name="earnings21",
     read=read,

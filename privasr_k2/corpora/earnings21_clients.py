@@ -1,9 +1,9 @@
 """Earnings-21 as the text of clients: a recognizer's words with confidences, by call and speaker.
 
-The recognizer tells neither speakers nor utterances. Each of its words gets the speaker of the gold word that
-it is aligned with (an inserted one that of the word before it), so that the *clients* are those of the gold
-words, while their text, errors and confidences are the recognizer's. An utterance ends where the speaker
-changes, or at a pause.
+The recognizer tells neither speakers nor utterances. Each of its words gets the speaker of the gold
+word that it is aligned with (an inserted one that of the word before it), so that the *clients* are
+those of the gold words, while their text, errors and confidences are the recognizer's. An utterance
+ends where the speaker changes, or at a pause.
 """
 
 from __future__ import annotations
@@ -41,32 +41,41 @@ class DealtClientsConfig(Earnings21ClientsConfig, Earnings21Config):
 def read_clients_of(corpus: Path, config: DealtClientsConfig) -> dict[str, dict[str, list[Line]]]:
     """Role -> ``recognized`` and ``gold`` -> lines of a clients' file (``docs/formats.md``).
 
-    Gold sentences end where the corpus has a full stop, a question mark or an exclamation mark, and where the
-    speaker changes.
+    Gold sentences end where the corpus has a full stop, a question mark or an exclamation mark, and
+    where the speaker changes.
 
     Raises:
         DataError: no gold words, or no words of the recognizer for a call.
     """
-    gold = {path.name.removesuffix(_GOLD): path for path in sorted((corpus / "gold").glob(f"*{_GOLD}"))}
+    gold = {
+        path.name.removesuffix(_GOLD): path for path in sorted((corpus / "gold").glob(f"*{_GOLD}"))
+    }
     roles = deal(list(gold), config)
-    found: dict[str, dict[str, list[Line]]] = {role: {"recognized": [], "gold": []} for role in ROLES}
+    found: dict[str, dict[str, list[Line]]] = {
+        role: {"recognized": [], "gold": []} for role in ROLES
+    }
     for call, path in gold.items():
         ctm = corpus / f"ctm_{config.recognizer}" / f"{call}{_CTM}"
         if not ctm.is_file():
             raise DataError(
-                ctm, "the words of a recognizer", "no such file", "correct recognizer or --corpus-dir"
+                ctm,
+                "the words of a recognizer",
+                "no such file",
+                "correct recognizer or --corpus-dir",
             )
         sentences = list(gold_sentences(path))
         lines = found[roles[call]]
         lines["gold"] += [
-            _line(call, speaker, number, words, None) for number, (speaker, words) in enumerate(sentences)
+            _line(call, speaker, number, words, None)
+            for number, (speaker, words) in enumerate(sentences)
         ]
         lines["recognized"] += recognized_lines(ctm, call, sentences, config.pause)
     return found
 
 
 def gold_sentences(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The sentences of a call with their speakers, as they are said; those without a word are left out.
+    """The sentences of a call with their speakers, as they are said; those without a word are left
+    out.
 
     Raises:
         DataError: with line: not the columns that the corpus has.
@@ -132,7 +141,9 @@ def speakers_of(words: list[str], sentences: list[tuple[str, list[str]]]) -> lis
     return found
 
 
-def _line(call: str, speaker: str, number: int, words: list[str], confidences: list[float] | None) -> Line:
+def _line(
+    call: str, speaker: str, number: int, words: list[str], confidences: list[float] | None
+) -> Line:
     name = f"{call}-{speaker}"
     return {
         "client": name,

@@ -26,15 +26,18 @@ _CHARACTERS_UTF8 = 1
 _RATE, _VOLUME, _PITCH, _PITCH_RANGE = 1, 2, 3, 4
 _VOLUME_WITHOUT_CLIPPING = 50  # 100 is the default; the louder voices clip at it
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
+)
 
 
 class Espeak:
     """One folder with a private copy of the library and a link to its data. Made by :func:`espeak`.
 
-    The library keeps state from one utterance to the next (phases, flutter, random numbers), which would make
-    the samples depend on what was spoken before, and thus on the number of processes. So each call loads the
-    library, speaks, and unloads it (0.2 ms). That works only on a copy that nobody else in the process holds.
+    The library keeps state from one utterance to the next (phases, flutter, random numbers), which
+    would make the samples depend on what was spoken before, and thus on the number of processes. So
+    each call loads the library, speaks, and unloads it (0.2 ms). That works only on a copy that
+    nobody else in the process holds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +46,8 @@ class Espeak:
     def speak(
         self, text: str, *, name: str, rate: int, pitch: int, pitch_range: int, seed: int
     ) -> np.ndarray:
-        """Samples of ``text``: int16, at :data:`SAMPLING_RATE`, with the silences that espeak-ng makes.
+        """Samples of ``text``: int16, at :data:`SAMPLING_RATE`, with the silences that espeak-ng
+        makes.
 
         Args:
             text: English text; sentence marks shape the melody.
@@ -76,10 +80,15 @@ class Espeak:
             return 0
 
         callback = _CALLBACK(take)  # kept in a variable: the library holds no reference
-        rate = library.espeak_Initialize(_OUTPUT_SYNCHRONOUS, 0, str(self._data).encode(), _DONT_EXIT)
+        rate = library.espeak_Initialize(
+            _OUTPUT_SYNCHRONOUS, 0, str(self._data).encode(), _DONT_EXIT
+        )
         if rate != SAMPLING_RATE:
             raise DataError(
-                "espeak-ng", f"{SAMPLING_RATE} samples a second", str(rate), "install espeakng-loader again"
+                "espeak-ng",
+                f"{SAMPLING_RATE} samples a second",
+                str(rate),
+                "install espeakng-loader again",
             )
         library.espeak_SetSynthCallback(callback)
         variant = name.partition("+")[2]
@@ -87,13 +96,18 @@ class Espeak:
         unknown = variant and not (self._data / "voices" / "!v" / variant).is_file()
         if unknown or library.espeak_SetVoiceByName(name.encode()) != 0:
             raise DataError(
-                "espeak-ng", "the name of a voice", repr(name), "choose one of voices.ACCENTS and VARIANTS"
+                "espeak-ng",
+                "the name of a voice",
+                repr(name),
+                "choose one of voices.ACCENTS and VARIANTS",
             )
         for parameter, value in {**settings, _VOLUME: _VOLUME_WITHOUT_CLIPPING}.items():
             library.espeak_SetParameter(parameter, int(value), 0)
         library.espeak_ng_SetRandSeed(ctypes.c_long(seed % (1 << 31)))
         encoded = text.encode() + b"\0"
-        library.espeak_Synth(encoded, ctypes.c_size_t(len(encoded)), 0, 0, 0, _CHARACTERS_UTF8, None, None)
+        library.espeak_Synth(
+            encoded, ctypes.c_size_t(len(encoded)), 0, 0, 0, _CHARACTERS_UTF8, None, None
+        )
         if not any(piece.any() for piece in pieces):
             raise DataError("espeak-ng", "a text that can be spoken", repr(text), "give it words")
         return np.concatenate(pieces)
@@ -112,7 +126,9 @@ def espeak() -> Iterator[Espeak]:
     try:
         import espeakng_loader
     except ImportError as error:
-        raise DataError("espeakng_loader", "the package", "nothing", "pip install espeakng-loader") from error
+        raise DataError(
+            "espeakng_loader", "the package", "nothing", "pip install espeakng-loader"
+        ) from error
     # A short path matters too: espeak-ng cuts the path of its data at 160 bytes.
     with tempfile.TemporaryDirectory(prefix="espeak") as folder:
         made = Espeak(Path(folder))

@@ -1,8 +1,8 @@
 """Reading one Kaldi data directory, with every problem of its files named by file and line.
 
-Understood: ``text``, ``utt2spk`` and ``wav.scp`` (with ``segments`` or without) or ``feats.scp`` (matrices
-compressed or not), ``utt2dur`` where there is one. As in Kaldi, files are sorted by their first field in C
-order.
+Understood: ``text``, ``utt2spk`` and ``wav.scp`` (with ``segments`` or without) or ``feats.scp``
+(matrices compressed or not), ``utt2dur`` where there is one. As in Kaldi, files are sorted by their
+first field in C order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Pipes:
     """Treatment of commands in ``wav.scp``.
 
     Attributes:
-        allowed: whether they are run at all: whoever wrote the file then runs programs in your name.
+        allowed: whether they are run at all: whoever wrote the file then runs programs in your
+            name.
         out_dir: where their output is kept, run once.
         num_jobs: commands at a time.
     """
@@ -51,7 +52,11 @@ class Pipes:
 
 def is_kaldi_dir(folder: Path) -> bool:
     """Whether a folder is meant to be a Kaldi data directory."""
-    return (folder / "text").is_file() or (folder / "wav.scp").is_file() or (folder / "feats.scp").is_file()
+    return (
+        (folder / "text").is_file()
+        or (folder / "wav.scp").is_file()
+        or (folder / "feats.scp").is_file()
+    )
 
 
 def read_kaldi_dir(folder: Path, *, part: str, pipes: Pipes, sampling_rate: int) -> list[Utterance]:
@@ -115,7 +120,9 @@ def _read(path: Path, problems: list[Problem]) -> dict[str, _Line]:
             )
             continue
         if key.encode() < previous.encode():
-            problems.append(Problem(place, "lines sorted as by LC_ALL=C sort", f"{key!r} after {previous!r}"))
+            problems.append(
+                Problem(place, "lines sorted as by LC_ALL=C sort", f"{key!r} after {previous!r}")
+            )
         if not rest.strip() and path.name != "text":
             problems.append(Problem(place, "an id and its value", repr(line)))
             continue
@@ -125,14 +132,22 @@ def _read(path: Path, problems: list[Problem]) -> dict[str, _Line]:
 
 
 def _same_ids(
-    path: Path, table: dict[str, _Line], other_name: str, other: dict[str, _Line], problems: list[Problem]
+    path: Path,
+    table: dict[str, _Line],
+    other_name: str,
+    other: dict[str, _Line],
+    problems: list[Problem],
 ) -> None:
     for key, line in other.items():
         if key not in table:
-            problems.append(Problem(line.place, f"{key!r} also in {path.name}", "no such line there"))
+            problems.append(
+                Problem(line.place, f"{key!r} also in {path.name}", "no such line there")
+            )
     for key, line in table.items():
         if key not in other:
-            problems.append(Problem(line.place, f"{key!r} also in {other_name}", "no such line there"))
+            problems.append(
+                Problem(line.place, f"{key!r} also in {other_name}", "no such line there")
+            )
 
 
 def _with_audio(
@@ -145,7 +160,9 @@ def _with_audio(
     problems: list[Problem],
 ) -> list[Utterance]:
     audio = _audio_paths(folder, tables["wav.scp"], pipes, problems)
-    spans: dict[str, tuple[str, float, float | None]] = {key: (key, 0.0, None) for key in tables["wav.scp"]}
+    spans: dict[str, tuple[str, float, float | None]] = {
+        key: (key, 0.0, None) for key in tables["wav.scp"]
+    }
     if "segments" in tables:
         spans = {key: _span(line, problems) for key, line in tables["segments"].items()}
     utterances = []
@@ -157,10 +174,14 @@ def _with_audio(
             problems.append(Problem(line.place, f"{key!r} also in {where}", "no such line there"))
         elif recording not in tables["wav.scp"]:
             place = tables["segments"][key].place
-            problems.append(Problem(place, f"recording {recording!r} in wav.scp", "no such line there"))
+            problems.append(
+                Problem(place, f"recording {recording!r} in wav.scp", "no such line there")
+            )
         elif path is not None and key in speakers:
             utterances.append(
-                Utterance(key, line.rest, speakers[key].rest, part, path, start, end, place=line.place)
+                Utterance(
+                    key, line.rest, speakers[key].rest, part, path, start, end, place=line.place
+                )
             )
     return utterances
 
@@ -183,7 +204,11 @@ def _audio_paths(
     folder: Path, table: dict[str, _Line], pipes: Pipes, problems: list[Problem]
 ) -> dict[str, Path]:
     """Recording -> file. Commands are refused, or run where the user allows it."""
-    files = {key: _resolve(folder, line.rest) for key, line in table.items() if not line.rest.endswith("|")}
+    files = {
+        key: _resolve(folder, line.rest)
+        for key, line in table.items()
+        if not line.rest.endswith("|")
+    }
     commands = {key: line for key, line in table.items() if line.rest.endswith("|")}
     if commands and not pipes.allowed:
         for line in commands.values():
@@ -195,7 +220,9 @@ def _audio_paths(
                 )
             )
         return files
-    return files | (_run_pipes(commands, pipes.out_dir, pipes.num_jobs, problems) if commands else {})
+    return files | (
+        _run_pipes(commands, pipes.out_dir, pipes.num_jobs, problems) if commands else {}
+    )
 
 
 def _run_pipes(
@@ -224,7 +251,9 @@ def _run_pipes(
 
 
 def _resolve(folder: Path, name: str) -> Path:
-    """A relative name counts from the folder of its file, or else from where the command was given."""
+    """A relative name counts from the folder of its file, or else from where the command was
+    given.
+    """
     path = Path(name)
     if path.is_absolute():
         return path
@@ -253,13 +282,20 @@ def _with_features(
         features = _features(folder, key, entry, durations.get(key), sampling_rate, problems)
         if features is not None and key in speakers:
             utterances.append(
-                Utterance(key, line.rest, speakers[key].rest, part, features=features, place=line.place)
+                Utterance(
+                    key, line.rest, speakers[key].rest, part, features=features, place=line.place
+                )
             )
     return utterances
 
 
 def _features(
-    folder: Path, key: str, entry: _Line, duration: _Line | None, sampling_rate: int, problems: list[Problem]
+    folder: Path,
+    key: str,
+    entry: _Line,
+    duration: _Line | None,
+    sampling_rate: int,
+    problems: list[Problem],
 ) -> Features | None:
     import kaldi_native_io
     from lhotse import Features
@@ -277,7 +313,9 @@ def _features(
         # The header alone: rows and columns of a matrix, compressed or not.
         shape = kaldi_native_io.MatrixShape.read(storage_path)
     except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "an unreadable matrix"
+        reason = (
+            str(error).strip().splitlines()[0] if str(error).strip() else "an unreadable matrix"
+        )
         problems.append(Problem(entry.place, "a matrix of features", reason))
         return None
     frames = int(shape.num_rows)
@@ -305,5 +343,10 @@ def _features(
 
 
 def _frame_shift(seconds: float, frames: int) -> float:
-    """Of the usual frame shifts the one that fits best; an utterance lacks up to two frames at its ends."""
-    return min((0.01, 0.02, 0.03, 0.04, 0.005, 0.0125), key=lambda shift: abs((frames + 1) * shift - seconds))
+    """Of the usual frame shifts the one that fits best; an utterance lacks up to two frames at its
+    ends.
+    """
+    return min(
+        (0.01, 0.02, 0.03, 0.04, 0.005, 0.0125),
+        key=lambda shift: abs((frames + 1) * shift - seconds),
+    )

@@ -1,11 +1,11 @@
 """LibriSpeech [Panayotov et al. 2015] in its official layout, whole or any subset of it.
 
-``train`` is every ``train-*`` part there is, ``dev`` is dev-clean and dev-other, ``test`` is test-clean and
-test-other.
-Where there is no dev part, whole speakers are cut from train: in an order drawn with ``dev_seed``, until they
-hold ``dev_fraction`` of the duration, and at least ``dev_min_speakers``. Speakers named in
-``recovered_transcripts.txt`` (utterances whose transcripts were located afterwards) are trained on and never
-scored.
+``train`` is every ``train-*`` part there is, ``dev`` is dev-clean and dev-other, ``test`` is
+test-clean and test-other.
+Where there is no dev part, whole speakers are cut from train: in an order drawn with ``dev_seed``,
+until they hold ``dev_fraction`` of the duration, and at least ``dev_min_speakers``. Speakers named
+in ``recovered_transcripts.txt`` (utterances whose transcripts were located afterwards) are trained
+on and never scored.
 
 Options: ``dev_fraction=0.06 dev_min_speakers=1 dev_seed=0``; ``unlabelled=DIR``: audio named as
 LibriSpeech's, without transcripts, by other speakers: the role ``pool``.
@@ -49,21 +49,30 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     given.refuse_unknown("dev_fraction", "dev_min_speakers", "dev_seed", "unlabelled")
     raw_dir = given.folder().absolute()
     found = {
-        role: [u for part in parts if (raw_dir / part).is_dir() for u in _utterances(raw_dir / part)]
+        role: [
+            u for part in parts if (raw_dir / part).is_dir() for u in _utterances(raw_dir / part)
+        ]
         for role, parts in PARTS.items()
     }
     if not found["train"] or not found["test"]:
-        there = ", ".join(sorted(p.name for p in raw_dir.iterdir() if p.is_dir())[:8]) or "no folders"
+        there = (
+            ", ".join(sorted(p.name for p in raw_dir.iterdir() if p.is_dir())[:8]) or "no folders"
+        )
         raise DataError(
             raw_dir,
             "utterances in a train-* and in a test-* folder of LibriSpeech",
             there,
-            "give the folder that holds train-clean-100 and the like, with <speaker>/<chapter>/*.trans.txt",
+            "give the folder that holds train-clean-100 and the like, with"
+            " <speaker>/<chapter>/*.trans.txt",
         )
     unlabelled = given.option("unlabelled", "")
     if unlabelled:
         found["pool"] = _without_transcripts(Path(unlabelled))
-    cuts = {role: make_cuts(utterances, given.num_jobs) for role, utterances in found.items() if utterances}
+    cuts = {
+        role: make_cuts(utterances, given.num_jobs)
+        for role, utterances in found.items()
+        if utterances
+    }
     if "dev" not in cuts:
         seconds: Counter[str] = Counter()
         for cut in cuts["train"]:
@@ -89,7 +98,9 @@ def _utterances(part_dir: Path) -> Iterator[Utterance]:
             utterance_id, _, text = line.strip().partition(" ")
             if not utterance_id:
                 problems.append(
-                    Problem(f"{transcript}:{number}", "an utterance id and its words", "an empty line")
+                    Problem(
+                        f"{transcript}:{number}", "an utterance id and its words", "an empty line"
+                    )
                 )
                 continue
             listed.add(utterance_id)
@@ -122,7 +133,11 @@ def _without_transcripts(folder: Path) -> list[Utterance]:
 
 def _recovered_speakers(raw_dir: Path) -> frozenset[str]:
     path = raw_dir / "recovered_transcripts.txt"
-    return frozenset(line.split("-")[0] for _, line in read_lines(path)) if path.is_file() else frozenset()
+    return (
+        frozenset(line.split("-")[0] for _, line in read_lines(path))
+        if path.is_file()
+        else frozenset()
+    )
 
 
 def lm_text(given: CorpusInput) -> list[Path]:

@@ -1,4 +1,6 @@
-"""The corpus ``mini``: a voice assistant with users that do not exist, made on the spot; all synthetic."""
+"""The corpus ``mini``: a voice assistant with users that do not exist, made on the spot; all
+synthetic.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from privasr_k2.corpora.base import GENERAL_OPTIONS, Corpus, CorpusInput
 from privasr_k2.corpora.mini_names import KINDS, Name, public_list
 from privasr_k2.corpora.mini_text import Sentence
 from privasr_k2.corpora.mini_users import Habits, User
-from privasr_k2.corpora.voices import ACCENTS, SAMPLING_RATE, Ranges, Spoken, draw_voices, plan, speak
+from privasr_k2.corpora.voices import (
+    ACCENTS,
+    SAMPLING_RATE,
+    Ranges,
+    Spoken,
+    draw_voices,
+    plan,
+    speak,
+)
 from privasr_k2.fileio import write_json, write_text
 from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.tagged_files import write_tagged
@@ -30,7 +40,9 @@ _WRITTEN, _PUBLIC, _TAGGED = "written.txt", "public.txt", "written.jsonl"
 
 @dataclass(frozen=True)
 class PartSize(Checked):
-    """A part: its share of the users, relative to the other parts' shares, and utterances for each user."""
+    """A part: its share of the users, relative to the other parts' shares, and utterances for each
+    user.
+    """
 
     share: NotNegative
     utterances: Count
@@ -38,7 +50,9 @@ class PartSize(Checked):
 
 @dataclass(frozen=True)
 class Parts(Checked):
-    """The parts. No user is in two of them; one with share 0 is not there, which adapt and pool may be."""
+    """The parts. No user is in two of them; one with share 0 is not there, which adapt and pool may
+    be.
+    """
 
     train: PartSize
     adapt: PartSize
@@ -50,7 +64,9 @@ class Parts(Checked):
         super().__post_init__()
         for name in ("train", "dev", "test"):
             if getattr(self, name).share <= 0:
-                raise ValueError(f"parts.{name}.share must be above 0, got {getattr(self, name).share}")
+                raise ValueError(
+                    f"parts.{name}.share must be above 0, got {getattr(self, name).share}"
+                )
 
     @property
     def shares(self) -> dict[str, float]:
@@ -76,12 +92,14 @@ class MiniConfig(Checked):
     Attributes:
         seed: of everything.
         users: at least one for each part.
-        first_user: number of the first of them, 0 or more. Corpora of one seed with other numbers have other
-            users, with other voices and habits.
+        first_user: number of the first of them, 0 or more. Corpora of one seed with other numbers
+            have other users, with other voices and habits.
         accents: of the users, out of :data:`privasr_k2.corpora.voices.ACCENTS`; none: all of those.
         public_factor: names on a public list over the most that any part can use.
-        written: sentences that each user of train wrote besides what was spoken: text for language models.
-        public_writers: people who are no users; each wrote as many sentences, and names anybody on the lists.
+        written: sentences that each user of train wrote besides what was spoken: text for language
+            models.
+        public_writers: people who are no users; each wrote as many sentences, and names anybody on
+            the lists.
         parts, names, habits, speech: see there.
     """
 
@@ -101,7 +119,8 @@ class MiniConfig(Checked):
         super().__post_init__()
         if self.users < len(self.parts.shares):
             raise ValueError(
-                f"users must be at least {len(self.parts.shares)}, one for each part, got {self.users}"
+                f"users must be at least {len(self.parts.shares)}, one for each part, got"
+                f" {self.users}"
             )
 
 
@@ -150,13 +169,17 @@ def further_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> lis
 
 
 def public_texts(settings: MiniConfig, public: Mapping[str, list[Name]]) -> list[Sentence]:
-    """Return ``settings.written`` sentences of each person who is not a user, with names of the lists."""
+    """Return ``settings.written`` sentences of each person who is not a user, with names of the
+    lists.
+    """
     counts = {kind: getattr(settings.names, kind) for kind in KINDS}
     writers = (
         User(f"writer{number:04d}", settings.seed, settings.habits, public, counts)
         for number in range(settings.public_writers)
     )
-    return [sentence for one in writers for sentence in one.sentences(settings.written, strangers=True)]
+    return [
+        sentence for one in writers for sentence in one.sentences(settings.written, strangers=True)
+    ]
 
 
 def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[tuple[str, User]]:
@@ -168,20 +191,25 @@ def _users(settings: MiniConfig, public: Mapping[str, list[Name]]) -> Iterator[t
 
 
 def read(given: CorpusInput) -> dict[str, CutSet]:
-    """Make the corpus in ``given.out_dir``: audio, text, ``public_lists/*.txt`` and ``mini.json``; and what
-    users of train wrote, plain and with entities.
+    """Make the corpus in ``given.out_dir``: audio, text, ``public_lists/*.txt`` and ``mini.json``;
+    and what users of train wrote, plain and with entities.
 
-    ``given.config_files`` and ``given.options`` (dotted keys, as ``users`` or ``parts.train.utterances``)
-    make a :class:`MiniConfig`. The texts depend on it alone; so do the bytes of audio on one machine.
+    ``given.config_files`` and ``given.options`` (dotted keys, as ``users`` or
+    ``parts.train.utterances``) make a :class:`MiniConfig`. The texts depend on it alone; so do the
+    bytes of audio on one machine.
     """
     from lhotse import CutSet
 
-    overrides = [f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS]
+    overrides = [
+        f"{key}={value}" for key, value in given.options.items() if key not in GENERAL_OPTIONS
+    ]
     settings = config.load(MiniConfig, given.config_files, overrides)
     public = public_lists(settings)
     texts = write_texts(settings, public)
     drawn = draw_voices(settings.first_user + settings.users, settings.seed, settings.accents)
-    voices = dict(zip((user for part in texts.values() for user in part), drawn[settings.first_user :]))
+    voices = dict(
+        zip((user for part in texts.values() for user in part), drawn[settings.first_user :])
+    )
     sentences = {
         f"{user}-{number:04d}": (part, user, sentence)
         for part, users in texts.items()
@@ -189,7 +217,9 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
         for number, sentence in enumerate(said)
     }
     lines = [(id_, sentence.text, voices[user]) for id_, (_, user, sentence) in sentences.items()]
-    spoken = speak(plan(lines, settings.speech, settings.seed), given.out_dir / "audio", given.num_jobs)
+    spoken = speak(
+        plan(lines, settings.speech, settings.seed), given.out_dir / "audio", given.num_jobs
+    )
     for kind, names in public.items():
         path = given.out_dir / "public_lists" / f"{kind.lower()}.txt"
         write_text(path, "".join(name.text + "\n" for name in names))
@@ -207,7 +237,9 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
 
 
 def _tagged(number: int, user: str, sentence: Sentence) -> TaggedText:
-    """A sentence that was written; marks stick to words, so that normalizing leaves their number as it is."""
+    """A sentence that was written; marks stick to words, so that normalizing leaves their number as
+    it is.
+    """
     entities = tuple(Entity(*entity) for entity in sentence.entities)
     return TaggedText(
         f"written{number:06d}", tuple(_words(sentence.text)), entities, user, cased=sentence.text
@@ -259,21 +291,25 @@ def describe(
 ) -> dict[str, Any]:
     """Return the corpus's counts as plain values, for ``mini.json``.
 
-    For each part: users, utterances, hours, words, different words; share of running words that neither the
-    speech of train nor what was written holds (``new_words``); for each kind of name mentions, different
-    names, and of the different names the shares that are on the public list (``on_public_list``) and that
-    train does not use (``new``); ``None`` where there are no names.
+    For each part: users, utterances, hours, words, different words; share of running words that
+    neither the speech of train nor what was written holds (``new_words``); for each kind of name
+    mentions, different names, and of the different names the shares that are on the public list
+    (``on_public_list``) and that train does not use (``new``); ``None`` where there are no names.
     """
     durations = {one.id.split("-")[0]: 0.0 for one in spoken}
     for one in spoken:
         durations[one.id.split("-")[0]] += one.duration
     train = {**texts["train"], "": further}
     texts_of_lms = [*train.values(), by_others]
-    train_words = {word for said in texts_of_lms for sentence in said for word in _words(sentence.text)}
+    train_words = {
+        word for said in texts_of_lms for sentence in said for word in _words(sentence.text)
+    }
     train_names = _names(train)
     parts = {}
     for part, users in texts.items():
-        words = [word for said in users.values() for sentence in said for word in _words(sentence.text)]
+        words = [
+            word for said in users.values() for sentence in said for word in _words(sentence.text)
+        ]
         names = _names(users)
         parts[part] = {
             "users": len(users),
@@ -286,13 +322,17 @@ def describe(
                 kind: {
                     "mentions": len(names[kind]),
                     "different": len(set(names[kind])),
-                    "on_public_list": _share(set(names[kind]), {name.text for name in public[kind]}),
+                    "on_public_list": _share(
+                        set(names[kind]), {name.text for name in public[kind]}
+                    ),
                     "new": _share(set(names[kind]), set(names[kind]) - set(train_names[kind])),
                 }
                 for kind in KINDS
             },
         }
-    all_test = {(kind, name) for kind, mentioned in _names(texts["test"]).items() for name in mentioned}
+    all_test = {
+        (kind, name) for kind, mentioned in _names(texts["test"]).items() for name in mentioned
+    }
     all_public = {(kind, name.text) for kind, names in public.items() for name in names}
     return {
         "label": "synthetic",
@@ -327,4 +367,6 @@ def _share(of: set[Any], inside: set[Any]) -> float | None:
     return round(len(of & inside) / len(of), 4) if of else None
 
 
-CORPUS = Corpus(name="mini", read=read, lm_text=lm_text, sampling_rate=SAMPLING_RATE, synthetic=True)
+CORPUS = Corpus(
+    name="mini", read=read, lm_text=lm_text, sampling_rate=SAMPLING_RATE, synthetic=True
+)

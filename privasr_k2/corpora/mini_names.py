@@ -1,6 +1,8 @@
-"""Names of persons, places, organizations and works for the corpus ``mini``: made up from parts, in any number.
+"""Names of persons, places, organizations and works for the corpus ``mini``: made up from parts, in
+any number.
 
-Some parts are plain words of English too (Rose, May, Reading, Orange), as recipes that know entities must cope with that.
+Some parts are plain words of English too (Rose, May, Reading, Orange), as recipes that know
+entities must cope with that.
 """
 
 from __future__ import annotations
@@ -56,8 +58,12 @@ _PLACE_STEMS = tuple(
     """Ash North South West East Oak Elm Mill Stone Red White Black Green Silver Fair Clear High Wood Spring Winter Long
     Deer Fox Swan Crow Lake River Sand Rock Glen""".split()
 )
-_PLACE_ENDS = tuple("ford brook field bury ham ville ton port wick mouth haven dale stead bridge".split())
-_WAYS = tuple("Street Road Avenue Lane Square Station Park Hill Beach Bridge Market Harbour".split())
+_PLACE_ENDS = tuple(
+    "ford brook field bury ham ville ton port wick mouth haven dale stead bridge".split()
+)
+_WAYS = tuple(
+    "Street Road Avenue Lane Square Station Park Hill Beach Bridge Market Harbour".split()
+)
 _REGIONS = ("Port", "Lake", "Mount", "Saint", "New", "Upper", "Lower", "Old")
 
 _MADE_UP = tuple("Vel Zen Nor Lum Tal Kor Sol Mir Quan Ver Dex Pol Lan Ost".split())
@@ -80,12 +86,16 @@ _FESTIVALS = tuple("Festival Marathon Cup Fair Parade Open Carnival Awards".spli
 
 
 def parts_by_popularity(parts: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """The parts in the order of how often they are drawn: fixed, but not that of the lists above."""
+    """The parts in the order of how often they are drawn: fixed, but not that of the lists
+    above.
+    """
     return tuple(parts[i] for i in stream(0, "popularity", name).permutation(len(parts)))
 
 
 def zipf_index(count: int, exponent: float, generator: np.random.Generator) -> int:
-    """An index from 0 to ``count`` - 1 with probability in proportion to (index + 1) ** -exponent."""
+    """An index from 0 to ``count`` - 1 with probability in proportion to (index + 1) **
+    -exponent.
+    """
     mass = _zipf_mass(count, exponent)
     return min(int(mass.searchsorted(generator.random() * mass[-1], side="right")), count - 1)
 
@@ -98,7 +108,9 @@ def _zipf_mass(count: int, exponent: float) -> np.ndarray:
 _SURNAME_PARTS = parts_by_popularity(
     _SURNAMES + tuple(a + b for a in _SURNAME_STEMS for b in _SURNAME_ENDS), "surname"
 )
-_TOWN_PARTS = parts_by_popularity(_PLACES + tuple(a + b for a in _PLACE_STEMS for b in _PLACE_ENDS), "town")
+_TOWN_PARTS = parts_by_popularity(
+    _PLACES + tuple(a + b for a in _PLACE_STEMS for b in _PLACE_ENDS), "town"
+)
 _BRAND_PARTS = parts_by_popularity(
     ("Apple", "Orange", *(a + b for a in _MADE_UP for b in _MADE_UP_ENDS)), "brand"
 )
@@ -119,7 +131,9 @@ def _place(generator: np.random.Generator) -> Name:
     if kind < 0.4:
         return Name(town)
     way, region = f" {_draw(_WAYS, generator)}", f"{_draw(_REGIONS, generator)} "
-    return Name((region if kind >= 0.78 else "") + town + (way if kind < 0.78 or kind >= 0.97 else ""))
+    return Name(
+        (region if kind >= 0.78 else "") + town + (way if kind < 0.78 or kind >= 0.97 else "")
+    )
 
 
 def _organization(generator: np.random.Generator) -> Name:
@@ -153,7 +167,8 @@ def _draw(parts: tuple[str, ...], generator: np.random.Generator) -> str:
 
 
 def public_list(kind: str, size: int, seed: int) -> list[Name]:
-    """``size`` different names of one kind, the better known ones first; it depends on nobody who uses the names.
+    """``size`` different names of one kind, the better known ones first; it depends on nobody who
+    uses the names.
 
     Raises:
         ConfigError: there are not that many names of the kind.
@@ -180,4 +195,6 @@ def own_name(kind: str, known: frozenset[str], generator: np.random.Generator) -
         name = _MAKERS[kind](generator)
         if name.text not in known:
             return name
-    raise ConfigError(f"names of {kind}", "one that is not on the public list", "none", "ask for fewer users")
+    raise ConfigError(
+        f"names of {kind}", "one that is not on the public list", "none", "ask for fewer users"
+    )

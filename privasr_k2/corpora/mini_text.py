@@ -3,8 +3,8 @@
 A template is text with
 
 - ``[a|b|c]``: one alternative;
-- ``[1:a|b]`` ... ``[1:c|d]``: groups of one digit take the same alternative, however far apart they stand;
-  ``[g:her|him]`` goes by the gender of the last person named before it;
+- ``[1:a|b]`` ... ``[1:c|d]``: groups of one digit take the same alternative, however far apart they
+  stand; ``[g:her|him]`` goes by the gender of the last person named before it;
 - ``{room}``: a word list of :data:`WORDS`, whose items are templates themselves;
 - ``{PER} {LOC} {ORG} {MISC}``: a name the user knows.
 
@@ -64,24 +64,32 @@ def expand(template: str, key: str, choose: Choose, name_of: NameOf) -> Sentence
     draft = _Draft()
     _fill(template, key, choose, name_of, draft, 0)
     text = draft.text[:1].upper() + draft.text[1:]
-    entities = tuple((text[:a].count(" "), text[:b].count(" ") + 1, kind) for a, b, kind in draft.names)
+    entities = tuple(
+        (text[:a].count(" "), text[:b].count(" ") + 1, kind) for a, b, kind in draft.names
+    )
     return Sentence(text if text.endswith("?") else text + ".", entities)
 
 
 def compose(intent: str, number: int, choose: Choose, name_of: NameOf) -> Sentence:
-    """Template ``number`` of an intent with the user's way of addressing the assistant around it."""
+    """Template ``number`` of an intent with the user's way of addressing the assistant around
+    it.
+    """
     template = INTENTS[intent][number]
     is_question = template.endswith("?")
     prefixes = PREFIXES["question" if is_question or template.startswith("*") else "command"]
     prefix = prefixes[choose("prefix" + str(len(prefixes)), len(prefixes))]
     body = template.lstrip("*")
     courtesy = (
-        "" if is_question or template.startswith("*") else COURTESIES[choose("courtesy", len(COURTESIES))]
+        ""
+        if is_question or template.startswith("*")
+        else COURTESIES[choose("courtesy", len(COURTESIES))]
     )
     return expand(prefix + body + courtesy, f"{intent}.{number}", choose, name_of)
 
 
-def _fill(template: str, key: str, choose: Choose, name_of: NameOf, draft: _Draft, depth: int) -> None:
+def _fill(
+    template: str, key: str, choose: Choose, name_of: NameOf, draft: _Draft, depth: int
+) -> None:
     position = 0
     for number, item in enumerate(_ITEM.finditer(template)):
         draft.text += template[position : item.start()]

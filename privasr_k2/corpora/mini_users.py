@@ -1,4 +1,6 @@
-"""The users of the corpus ``mini``: whom they know, where they go, and how they like to put things."""
+"""The users of the corpus ``mini``: whom they know, where they go, and how they like to put
+things.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ class Habits(Checked):
     """Strength of the differences between users.
 
     Attributes:
-        habit: exponent of the Zipf distribution over a user's alternatives and names, in an order of the
-            user's own; 0 is no preference.
-        popularity: exponent of the Zipf distribution by which users come to know names of the public lists.
+        habit: exponent of the Zipf distribution over a user's alternatives and names, in an order
+            of the user's own; 0 is no preference.
+        popularity: exponent of the Zipf distribution by which users come to know names of the
+            public lists.
         coverage: share of a user's names that are on the public lists, 0 to 1.
         intents: how many kinds of request there are, 1 to 20.
         words: how many items of each word list are used, the first ones; at least 2.
@@ -40,7 +43,8 @@ class Habits(Checked):
 
 
 class User:
-    """One user. What is drawn depends on ``seed`` and ``id`` alone, so that other users change nothing.
+    """One user. What is drawn depends on ``seed`` and ``id`` alone, so that other users change
+    nothing.
 
     Args:
         id: the user's name in the corpus.
@@ -65,13 +69,17 @@ class User:
         self.names = {kind: self._get_to_know(kind, public[kind], counts[kind]) for kind in KINDS}
 
     def _get_to_know(self, kind: str, public: Sequence[Name], count: int) -> list[Name]:
-        generator, known = stream(self._seed, "user", self.id, kind), frozenset(name.text for name in public)
+        generator, known = (
+            stream(self._seed, "user", self.id, kind),
+            frozenset(name.text for name in public),
+        )
         names: dict[str, Name] = {}
         offset, missing = generator.random(), 1.0 - self._habits.coverage
         for _ in range(1000 * count):
             if len(names) == count:
                 break
-            # Spread evenly from a random start on: each user's share is as near as can be to the wanted one.
+            # Spread evenly from a random start on: each user's share is as near as can be to the
+            # wanted one.
             is_own = int((len(names) + 1) * missing + offset) > int(len(names) * missing + offset)
             if is_own:
                 name = own_name(kind, known, generator)
@@ -80,23 +88,33 @@ class User:
             names.setdefault(name.text, name)
         if len(names) < count:
             raise ConfigError(
-                f"names of {kind}", f"{count} for a user", str(len(names)), "make public_factor larger"
+                f"names of {kind}",
+                f"{count} for a user",
+                str(len(names)),
+                "make public_factor larger",
             )
         drawn = list(names.values())
         return [drawn[i] for i in generator.permutation(count)]
 
     def choose(self, what: str, count: int) -> int:
-        """An index below ``count`` by the user's taste: Zipf's law in an order that is the user's own."""
+        """An index below ``count`` by the user's taste: Zipf's law in an order that is the user's
+        own.
+        """
         if what in WORDS:
             count = min(count, self._habits.words)
         if (what, count) not in self._orders:
-            self._orders[what, count] = stream(self._seed, "user", self.id, "taste", what).permutation(count)
-        return int(self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)])
+            self._orders[what, count] = stream(
+                self._seed, "user", self.id, "taste", what
+            ).permutation(count)
+        return int(
+            self._orders[what, count][zipf_index(count, self._habits.habit, self._generator)]
+        )
 
     def sentences(self, count: int, strangers: bool = False) -> Iterator[Sentence]:
         """Yield the user's sentences in order of time; one repeats only where no new one is found.
 
-        ``strangers``: names are not those that the user knows, but any of the public lists, by popularity.
+        ``strangers``: names are not those that the user knows, but any of the public lists, by
+            popularity.
         """
         for _ in range(count):
             for _ in range(_MAX_TRIES):

@@ -1,6 +1,8 @@
-"""The word lists and templates of the corpus ``mini``; :mod:`privasr_k2.corpora.mini_text` says how they are read.
+"""The word lists and templates of the corpus ``mini``; :mod:`privasr_k2.corpora.mini_text` says how
+they are read.
 
-A template that ends in ``?`` is a question, one that begins with ``*`` a statement, any other a command.
+A template that ends in ``?`` is a question, one that begins with ``*`` a statement, any other a
+command.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ def _phrases(text: str) -> tuple[str, ...]:
 WORDS: dict[str, tuple[str, ...]] = {
     "room": _phrases("""kitchen, bathroom, bedroom, living room, hall, garage, garden, office, cellar, attic, dining room,
         nursery, guest room, laundry, balcony, workshop, library"""),
-    "lamps": _phrases("""lights, lamps, ceiling lights, reading lamps, spotlights, lanterns, candles"""),
+    "lamps": _phrases(
+        """lights, lamps, ceiling lights, reading lamps, spotlights, lanterns, candles"""
+    ),
     "machine": _phrases("""radio, television, heater, dishwasher, oven, kettle, fan, printer, washing machine, coffee machine,
         vacuum cleaner, sprinkler, dryer, toaster, projector, humidifier, alarm, camera"""),
     "opening": _phrases("window, door, gate, curtain, shutter, skylight, garage door, blind"),
@@ -33,7 +37,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     "clock": _phrases("""{hour}, {hour} thirty, half past {hour}, a quarter to {hour}, a quarter past {hour},
         {hour} o'clock, {hour} fifteen, {hour} forty five, noon, midnight, ten past {hour}, twenty to {hour}"""),
     "weekday": _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"),
-    "month": _words("January February March April May June July August September October November December"),
+    "month": _words(
+        "January February March April May June July August September October November December"
+    ),
     "ordinal": _phrases("""first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth, eleventh, twelfth,
         fifteenth, twentieth, twenty first, twenty second, thirtieth"""),
     "day": _phrases("""today, tomorrow, on {weekday}, next {weekday}, this {weekday}, the day after tomorrow, this weekend,
@@ -77,8 +83,12 @@ WORDS: dict[str, tuple[str, ...]] = {
     "mood": _words("quiet cheerful slow relaxing loud energetic sad romantic gentle soft"),
     "topic": _phrases("""politics, business, science, sports, technology, traffic, health, weather, music, farming,
         education, the economy, space, history, travel"""),
-    "animal": _words("whale elephant tiger giraffe penguin falcon crocodile dolphin kangaroo camel"),
-    "language": _words("Italian French German Spanish Japanese Polish Turkish Greek Danish Swahili"),
+    "animal": _words(
+        "whale elephant tiger giraffe penguin falcon crocodile dolphin kangaroo camel"
+    ),
+    "language": _words(
+        "Italian French German Spanish Japanese Polish Turkish Greek Danish Swahili"
+    ),
     "wordtosay": _phrases("""good morning, thank you, where is the station, the bill please, excuse me, good night, how much is it,
         see you tomorrow, I am lost, happy birthday, two coffees please, I am sorry"""),
     "vehicle": _words("train bus ferry tram flight taxi coach"),
@@ -87,7 +97,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     "weather": _phrases(
         "rain, snow, be windy, be sunny, be foggy, freeze, be cloudy, be stormy, be warm, hail"
     ),
-    "cuisine": _words("Italian Indian Thai Mexican Greek French Chinese Turkish Lebanese vegetarian"),
+    "cuisine": _words(
+        "Italian Indian Thai Mexican Greek French Chinese Turkish Lebanese vegetarian"
+    ),
     "reason": _phrases("""I am expecting guests, the children are asleep, I am working from home, the sun is going down,
         we are going on holiday, it has been a long day, my parents are visiting, the cat has escaped"""),
 }

@@ -14,7 +14,9 @@ def white_noise(count: int, generator: np.random.Generator) -> np.ndarray:
 
 
 def pink_noise(count: int, generator: np.random.Generator) -> np.ndarray:
-    """Gaussian noise whose power falls as 1/f, (count,): white noise shaped in the frequency domain."""
+    """Gaussian noise whose power falls as 1/f, (count,): white noise shaped in the frequency
+    domain.
+    """
     length = 1 << max(count - 1, 1).bit_length()  # a transform of prime length is slow
     spectrum = np.fft.rfft(generator.standard_normal(length))
     spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
@@ -32,7 +34,8 @@ def babble(voices: list[np.ndarray], count: int, generator: np.random.Generator)
 
 
 def add_noise(speech: np.ndarray, noise: np.ndarray, *, snr_db: float) -> np.ndarray:
-    """``speech`` plus ``noise`` scaled so that the ratio of their mean powers is ``snr_db`` decibels.
+    """``speech`` plus ``noise`` scaled so that the ratio of their mean powers is ``snr_db``
+    decibels.
 
     >>> noisy = add_noise(np.ones(4), np.array([1.0, -1.0, 1.0, -1.0]), snr_db=20.0)
     >>> noisy.round(3).tolist()
@@ -43,9 +46,15 @@ def add_noise(speech: np.ndarray, noise: np.ndarray, *, snr_db: float) -> np.nda
 
 
 def reverberate(
-    speech: np.ndarray, *, t60: float, wet: float, sampling_rate: int, generator: np.random.Generator
+    speech: np.ndarray,
+    *,
+    t60: float,
+    wet: float,
+    sampling_rate: int,
+    generator: np.random.Generator,
 ) -> np.ndarray:
-    """``speech`` in a small room: a direct path and Gaussian noise that decays by 60 dB in ``t60`` seconds.
+    """``speech`` in a small room: a direct path and Gaussian noise that decays by 60 dB in ``t60``
+    seconds.
 
     Args:
         speech: (count,).
@@ -70,14 +79,18 @@ def reverberate(
 
 
 def trim(speech: np.ndarray, *, below_db: float = 40.0) -> np.ndarray:
-    """Without the ends that stay ``below_db`` decibels under the peak; never empty unless ``speech`` is."""
+    """Without the ends that stay ``below_db`` decibels under the peak; never empty unless
+    ``speech`` is.
+    """
     level = np.abs(speech)
     loud = np.flatnonzero(level > level.max(initial=0.0) * 10.0 ** (-below_db / 20.0))
     return speech if len(loud) == 0 else speech[loud[0] : loud[-1] + 1]
 
 
 def scale_to_peak(samples: np.ndarray, *, peak_db: float) -> np.ndarray:
-    """``samples`` with their largest magnitude at ``peak_db`` decibels relative to full scale (1.0)."""
+    """``samples`` with their largest magnitude at ``peak_db`` decibels relative to full scale
+    (1.0).
+    """
     return samples * (10.0 ** (peak_db / 20.0) / max(np.abs(samples).max(initial=0.0), 1e-9))
 
 

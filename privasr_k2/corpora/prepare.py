@@ -103,7 +103,8 @@ def _refuse_inside(out_dir: Path, raw_dir: Path) -> None:
 def not_scored(text: str, normalize: Callable[[str], str]) -> dict[str, str]:
     """The words of the option ``not_scored``, parted by commas, as :attr:`Corpus.scored_units`.
 
-    They are left out of references and hypotheses when errors are counted: hesitations, for example.
+    They are left out of references and hypotheses when errors are counted: hesitations, for
+    example.
 
     Raises:
         ConfigError: what is one word in the option is none, or several, in the transcripts.
@@ -137,7 +138,10 @@ def _normalize_cut(cut: Cut, role: str, corpus: Corpus) -> Cut:
 
     if len(cut.supervisions) != 1:
         raise DataError(
-            cut.id, "one supervision in each cut", str(len(cut.supervisions)), "cut it in utterances"
+            cut.id,
+            "one supervision in each cut",
+            str(len(cut.supervisions)),
+            "cut it in utterances",
         )
     supervision = cut.supervisions[0]
     found = supervision.text or ""
@@ -148,7 +152,9 @@ def _normalize_cut(cut: Cut, role: str, corpus: Corpus) -> Cut:
     if found != text and found.upper() != found:
         # Upper case only, as LibriSpeech's, tells no more than the normalized text does.
         custom.setdefault("cased", found)
-    changed = fastcopy(supervision, text=text, speaker=corpus.user_of(supervision), custom=custom or None)
+    changed = fastcopy(
+        supervision, text=text, speaker=corpus.user_of(supervision), custom=custom or None
+    )
     return fastcopy(cut, supervisions=[changed], custom={"part": role, **(cut.custom or {})})
 
 
@@ -177,7 +183,10 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
     for part, expected in corpus.expected_utterances.items():
         if 0 < counts[part] != expected:
             log.warning(
-                "%s has %d utterances of the %d of the official edition", part, counts[part], expected
+                "%s has %d utterances of the %d of the official edition",
+                part,
+                counts[part],
+                expected,
             )
     return {
         "name": corpus.name,
@@ -192,10 +201,11 @@ def describe(corpus: Corpus, cuts_by_role: Mapping[str, CutSet]) -> dict[str, An
 
 
 def _lexicon_lines(path: Path, normalize: Callable[[str], str]) -> Iterator[str]:
-    """``word token token`` with words as in the transcripts, each pronunciation once, in the order found.
+    """``word token token`` with words as in the transcripts, each pronunciation once, in the order
+    found.
 
-    ``WORD(2)`` is another pronunciation of WORD. An entry whose word is no single word (``<unk>``, ``!SIL``)
-    is left out.
+    ``WORD(2)`` is another pronunciation of WORD. An entry whose word is no single word (``<unk>``,
+    ``!SIL``) is left out.
     """
     seen = set()
     for number, line in read_lines(path):
@@ -204,7 +214,10 @@ def _lexicon_lines(path: Path, normalize: Callable[[str], str]) -> Iterator[str]
         word, *tokens = line.split()
         if not tokens:
             raise DataError(
-                f"{path}:{number}", "a word and its tokens", repr(line), "add the tokens, or remove the line"
+                f"{path}:{number}",
+                "a word and its tokens",
+                repr(line),
+                "add the tokens, or remove the line",
             )
         words = normalize(_VARIANT.sub("", word)).split()
         entry = f"{' '.join([*words, *tokens])}\n"
@@ -213,7 +226,9 @@ def _lexicon_lines(path: Path, normalize: Callable[[str], str]) -> Iterator[str]
             yield entry
 
 
-def _copy_text(lines: Iterable[tuple[int, str]], path: Path, change: Callable[[str], str]) -> dict[str, int]:
+def _copy_text(
+    lines: Iterable[tuple[int, str]], path: Path, change: Callable[[str], str]
+) -> dict[str, int]:
     """Write the changed lines that are not empty; count them and their words."""
     counts = {"sentences": 0, "words": 0}
 

@@ -1,7 +1,9 @@
-"""English words for what transcripts write as figures and signs: ``Q3``, ``$40 million``, ``2.5%``, ``30th``.
+"""English words for what transcripts write as figures and signs: ``Q3``, ``$40 million``, ``2.5%``,
+``30th``.
 
-A recognizer writes words, so references with figures are spelled out before both are compared. One reading of
-each is chosen, that of a speaker who reads it out in full; other readings count as errors.
+A recognizer writes words, so references with figures are spelled out before both are compared. One
+reading of each is chosen, that of a speaker who reads it out in full; other readings count as
+errors.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _ORDINALS = {
 }  # fmt: skip
 _CURRENCIES = {"$": ("dollar", "dollars"), "€": ("euro", "euros"), "£": ("pound", "pounds")}
 _MONEY = re.compile(r"([$€£])(\d[\d,]*(?:\.\d+)?|\.\d+)")
-_NUMBER = re.compile(r"(?<![\d.])(\d[\d,]*)(\.\d+)?(%|(?:st|nd|rd|th)(?![a-z])|'?s(?![a-z]))?", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?<![\d.])(\d[\d,]*)(\.\d+)?(%|(?:st|nd|rd|th)(?![a-z])|'?s(?![a-z]))?", re.IGNORECASE
+)
 _FRACTION = re.compile(r"\.(\d+)(%?)")  # of no number, or a second one
 _LARGEST = 10**15
 
@@ -82,9 +86,9 @@ def year(number: int) -> str:
 def spoken_words(tokens: Sequence[str]) -> list[str]:
     """The words that tokens are read as, in the form of :func:`normalize_english`.
 
-    Figures are spelled out, ``&`` is "and", ``.com`` "dot com"; an amount of money ends with its currency,
-    after a magnitude in the next token; hyphens and slashes part words; markers such as ``<inaudible>`` go,
-    and so does the hyphen of a word that was broken off.
+    Figures are spelled out, ``&`` is "and", ``.com`` "dot com"; an amount of money ends with its
+    currency, after a magnitude in the next token; hyphens and slashes part words; markers such as
+    ``<inaudible>`` go, and so does the hyphen of a word that was broken off.
 
     >>> " ".join(spoken_words(["In", "Q3", "we", "sold", "$40", "million", ",", "up", "2.5%", "in", "2019-"]))
     'in q three we sold forty million dollars up two point five percent in twenty nineteen'
@@ -106,7 +110,11 @@ def spoken_words(tokens: Sequence[str]) -> list[str]:
             elif _MAGNITUDE.match(following):
                 owed = several
             elif len(cents) == 2 and one == "dollar":
-                said = f"{int(cents)} cents" if whole == "0" else f"{_counted(whole)} and {int(cents)} cents"
+                said = (
+                    f"{int(cents)} cents"
+                    if whole == "0"
+                    else f"{_counted(whole)} and {int(cents)} cents"
+                )
             else:
                 said = f"{said} {one if of_one else several}"
             text = f"{text[: money.start()]} {said} {behind}"

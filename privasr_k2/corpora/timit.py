@@ -1,9 +1,9 @@
 """TIMIT [Garofolo et al. 1993], the user's own licensed copy, for phone recognition.
 
-Any mixture of upper and lower case in names, and SPHERE or RIFF audio, is read. The "words" are phones: the
-61 of the ``.PHN`` files mapped to 48 for training, scored on 39 [Lee and Hon 1989]. The two SA sentences,
-which everybody reads, are left out. ``test`` is the core test of 24 speakers and ``dev`` the usual 50 others
-of TEST.
+Any mixture of upper and lower case in names, and SPHERE or RIFF audio, is read. The "words" are
+phones: the 61 of the ``.PHN`` files mapped to 48 for training, scored on 39 [Lee and Hon 1989]. The
+two SA sentences, which everybody reads, are left out. ``test`` is the core test of 24 speakers and
+``dev`` the usual 50 others of TEST.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def _utterances(folder: Path, text_of: Callable[[Path], str]) -> Iterator[Uttera
             id=f"{speaker}_{sentence}",
             text=text_of(path),
             speaker=speaker,
-            part=part if part == "train" else "core_test" if speaker in CORE_TEST_SPEAKERS else "dev",
+            part=(
+                part if part == "train" else "core_test" if speaker in CORE_TEST_SPEAKERS else "dev"
+            ),
             audio=_audio(path),
             place=str(path),
         )
@@ -145,7 +147,10 @@ def _phones(path: Path) -> Iterator[str]:
             continue
         if len(fields) != 3 or fields[2].lower() not in _61_TO_48:
             raise DataError(
-                f"{path}:{number}", "FIRST LAST PHONE, one of 61 phones", repr(line), "replace the file"
+                f"{path}:{number}",
+                "FIRST LAST PHONE, one of 61 phones",
+                repr(line),
+                "replace the file",
             )
         phone = _61_TO_48[fields[2].lower()]
         if phone:
@@ -165,5 +170,6 @@ CORPUS = Corpus(
     expected_utterances={"train": 3696, "dev": 400, "core_test": 192},
     scored_units=PHONES_48_TO_39,
     unit="phone",
-    max_characters_per_second=75.0,  # 13 phones a second on the average, of three characters with their blank
+    # 13 phones a second on the average, of three characters with their blank
+    max_characters_per_second=75.0,
 )

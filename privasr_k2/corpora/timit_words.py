@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 def words_of(phones: Path) -> str:
     """The sentence beside a ``.PHN``: ``FIRST LAST Words of the sentence.``"""
     path = next(
-        (p for p in sorted(phones.parent.iterdir()) if p.name.lower() == f"{phones.stem.lower()}.txt"), None
+        (
+            p
+            for p in sorted(phones.parent.iterdir())
+            if p.name.lower() == f"{phones.stem.lower()}.txt"
+        ),
+        None,
     )
     if path is None:
-        raise DataError(phones, "the sentence in a .TXT beside it", "none", "complete your copy of TIMIT")
+        raise DataError(
+            phones, "the sentence in a .TXT beside it", "none", "complete your copy of TIMIT"
+        )
     fields = " ".join(line for _, line in read_lines(path)).split(maxsplit=2)
     if len(fields) != 3 or not all(field.isdigit() for field in fields[:2]):
         raise DataError(path, "FIRST LAST WORDS", " ".join(fields)[:60], "replace the file")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from lhotse import CutSet, Features, MonoCut
 
 CHARACTERS_PER_SECOND = 15.0
-"""Of conversational English, blanks included: the duration of speech that nobody recorded is estimated by
-it."""
+"""Of conversational English, blanks included: the duration of speech that nobody recorded is
+estimated by it."""
 _OVERSHOOT_SECONDS = 0.5
 
 
@@ -53,7 +53,8 @@ class Utterance:
 
 
 def make_cuts(utterances: Iterable[Utterance], num_jobs: int = 1) -> CutSet:
-    """One cut with one supervision an utterance, in the given order. Reads the headers of the audio files.
+    """One cut with one supervision an utterance, in the given order. Reads the headers of the audio
+    files.
 
     An utterance whose audio cannot be read, or lies outside its file, gets a cut with
     ``custom["problem"]``, so that ``check_cuts`` reports it with all others.
@@ -110,7 +111,9 @@ def _make_cut(utterance: Utterance, headers: Mapping[Path, AudioHeader]) -> Mono
 
 
 def _duration(utterance: Utterance, header: AudioHeader) -> tuple[float, str | None]:
-    """Seconds of the utterance, a whole number of samples; and what is wrong with it (then 1 second)."""
+    """Seconds of the utterance, a whole number of samples; and what is wrong with it (then 1
+    second).
+    """
     if header.problem is not None:
         return 1.0, header.problem
     if utterance.channel >= header.num_channels:
@@ -130,7 +133,9 @@ def _recording(utterance: Utterance, header: AudioHeader) -> Any:
 
     assert utterance.audio is not None
     whole = utterance.start == 0.0 and utterance.end is None
-    source = AudioSource(type="file", channels=list(range(header.num_channels)), source=str(utterance.audio))
+    source = AudioSource(
+        type="file", channels=list(range(header.num_channels)), source=str(utterance.audio)
+    )
     return Recording(
         id=utterance.id if whole else utterance.audio.stem,
         sources=[source],

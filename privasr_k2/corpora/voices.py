@@ -1,7 +1,9 @@
-"""Synthetic speech for corpora: as many voices as wanted, each utterance in a room with a noise of its own.
+"""Synthetic speech for corpora: as many voices as wanted, each utterance in a room with a noise of
+its own.
 
-:func:`draw_voices` makes the speakers, :func:`plan` says how each line is to sound, :func:`speak` writes FLAC
-files in parallel. The bytes depend on the jobs alone, not on their order nor on the number of processes.
+:func:`draw_voices` makes the speakers, :func:`plan` says how each line is to sound, :func:`speak`
+writes FLAC files in parallel. The bytes depend on the jobs alone, not on their order nor on the
+number of processes.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from privasr_k2.randomness import stream
 
 SAMPLING_RATE = 16000
 
-# Accents by how often they are drawn, and the variants of espeak-ng that are understood well: no whisper,
-# no robots, none that clips.
+# Accents by how often they are drawn, and the variants of espeak-ng that are understood well: no
+# whisper, no robots, none that clips.
 ACCENTS = {
     "en-us": 0.55,
     "en-us-nyc": 0.1,
@@ -54,8 +56,32 @@ VARIANTS = (
         "Annie",
         "Denis",
     ),
-    *("Diogo", "Henrique", "Hugo", "Lee", "Michael", "Mike", "Nguyen", "adam", "anika", "aunty", "belinda"),
-    *("benjamin", "boris", "david", "edward2", "ian", "linda", "marcelo", "max", "michel", "miguel", "pablo"),
+    *(
+        "Diogo",
+        "Henrique",
+        "Hugo",
+        "Lee",
+        "Michael",
+        "Mike",
+        "Nguyen",
+        "adam",
+        "anika",
+        "aunty",
+        "belinda",
+    ),
+    *(
+        "benjamin",
+        "boris",
+        "david",
+        "edward2",
+        "ian",
+        "linda",
+        "marcelo",
+        "max",
+        "michel",
+        "miguel",
+        "pablo",
+    ),
     *("quincy", "rob", "robert", "shelby", "steph", "travis", "victor", "zac"),
 )
 
@@ -75,7 +101,8 @@ class Voice:
 
 @dataclass(frozen=True)
 class Ranges(Checked):
-    """From what the conditions of an utterance are drawn, uniformly; every pair is (lowest, highest).
+    """From what the conditions of an utterance are drawn, uniformly; every pair is (lowest,
+    highest).
 
     Attributes:
         snr_db: speech over noise, in decibels.
@@ -139,7 +166,9 @@ class SpeakJob:
 
 @dataclass(frozen=True)
 class Spoken:
-    """A file that was written: its utterance, its path and its length in samples of :data:`SAMPLING_RATE`."""
+    """A file that was written: its utterance, its path and its length in samples of
+    :data:`SAMPLING_RATE`.
+    """
 
     id: str
     path: Path
@@ -161,7 +190,11 @@ def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]
     >>> len({voice.name for voice in voices}), voices[:2] == draw_voices(2, seed=1)
     (48, True)
     """
-    accents, taken, voices = [accent for accent in ACCENTS if not among or accent in among], set(), []
+    accents, taken, voices = (
+        [accent for accent in ACCENTS if not among or accent in among],
+        set(),
+        [],
+    )
     total = sum(ACCENTS[accent] for accent in accents) if among else 1.0
     shares = [ACCENTS[accent] / total for accent in accents]
     for number in range(count):
@@ -174,14 +207,18 @@ def draw_voices(count: int, seed: int, among: Sequence[str] = ()) -> list[Voice]
                 break
         taken.add(name)
         rate, pitch = int(generator.integers(145, 196)), int(generator.integers(30, 71))
-        voices.append(Voice(name, rate=rate, pitch=pitch, pitch_range=int(generator.integers(30, 71))))
+        voices.append(
+            Voice(name, rate=rate, pitch=pitch, pitch_range=int(generator.integers(30, 71)))
+        )
     return voices
 
 
 def plan(lines: Sequence[tuple[str, str, Voice]], ranges: Ranges, seed: int) -> list[SpeakJob]:
-    """A job for each (id, text, voice): conditions drawn from ``ranges``, babble from three other lines.
+    """A job for each (id, text, voice): conditions drawn from ``ranges``, babble from three other
+    lines.
 
-    The conditions of an utterance depend on ``seed`` and its id; who babbles depends on the other lines too.
+    The conditions of an utterance depend on ``seed`` and its id; who babbles depends on the other
+    lines too.
     """
     jobs = []
     for id_, text, voice in lines:
@@ -191,7 +228,11 @@ def plan(lines: Sequence[tuple[str, str, Voice]], ranges: Ranges, seed: int) -> 
             for name in ("snr_db", "t60", "wet", "peak_db")
         }
         silence = tuple(float(s) for s in generator.uniform(*ranges.silence, size=2))
-        kind = "babble" if generator.random() < ranges.babble else str(generator.choice(["white", "pink"]))
+        kind = (
+            "babble"
+            if generator.random() < ranges.babble
+            else str(generator.choice(["white", "pink"]))
+        )
         others = generator.integers(len(lines), size=3) if kind == "babble" else ()
         jobs.append(
             SpeakJob(
@@ -225,7 +266,10 @@ def speak(jobs: Sequence[SpeakJob], out_dir: Path, num_jobs: int) -> list[Spoken
     ids = {job.id for job in jobs}
     if len(ids) < len(jobs):
         raise DataError(
-            out_dir, "utterance ids that differ", f"{len(jobs) - len(ids)} twice", "give each its own"
+            out_dir,
+            "utterance ids that differ",
+            f"{len(jobs) - len(ids)} twice",
+            "give each its own",
         )
     out_dir.mkdir(parents=True, exist_ok=True)
     if num_jobs <= 1 or len(jobs) < 2 * num_jobs:
@@ -283,10 +327,17 @@ def _say(text: str, voice: Voice, seed: int, synthesizer: Espeak) -> np.ndarray:
     from scipy.signal import resample_poly
 
     spoken = synthesizer.speak(
-        text, name=voice.name, rate=voice.rate, pitch=voice.pitch, pitch_range=voice.pitch_range, seed=seed
+        text,
+        name=voice.name,
+        rate=voice.rate,
+        pitch=voice.pitch,
+        pitch_range=voice.pitch_range,
+        seed=seed,
     )
     up, down = SAMPLING_RATE // 50, ESPEAK_RATE // 50
-    return acoustics.trim(resample_poly(spoken.astype(np.float64), up, down, window=_low_pass(up, down)))
+    return acoustics.trim(
+        resample_poly(spoken.astype(np.float64), up, down, window=_low_pass(up, down))
+    )
 
 
 @cache

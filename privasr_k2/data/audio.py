@@ -1,4 +1,5 @@
-"""Looking at audio files: what their headers say, and whether the samples that they promise are there.
+"""Looking at audio files: what their headers say, and whether the samples that they promise are
+there.
 
 Formats are those of libsndfile (WAV, FLAC, NIST SPHERE, Ogg, AIFF, ...); no other program is run.
 """
@@ -17,7 +18,9 @@ _UNKNOWN_SIZE = 0x7FFFF000
 
 @dataclass(frozen=True)
 class AudioHeader:
-    """The header of an audio file; ``problem`` is why it cannot be read, and then the numbers are 0."""
+    """The header of an audio file; ``problem`` is why it cannot be read, and then the numbers are
+    0.
+    """
 
     num_samples: int
     sampling_rate: int
@@ -26,7 +29,9 @@ class AudioHeader:
 
 
 def read_header(path: Path) -> AudioHeader:
-    """The header of one audio file. A file that cannot be read gives a header with a ``problem``."""
+    """The header of one audio file. A file that cannot be read gives a header with a
+    ``problem``.
+    """
     import soundfile
 
     if not path.exists():
@@ -50,8 +55,8 @@ def read_headers(paths: Iterable[Path], num_jobs: int = 1) -> dict[Path, AudioHe
 def missing_samples(path: Path) -> str | None:
     """Why the end of a file cannot be decoded, or ``None`` where all is well.
 
-    Only the last half second is decoded, and the sizes in the headers of WAV and SPHERE files are held
-    against the size of the file, so that a thousand hours are looked at in minutes.
+    Only the last half second is decoded, and the sizes in the headers of WAV and SPHERE files are
+    held against the size of the file, so that a thousand hours are looked at in minutes.
     """
     import soundfile
 
@@ -65,7 +70,11 @@ def missing_samples(path: Path) -> str | None:
             decoded = len(file.read(tail, dtype="int16", always_2d=True))
     except soundfile.LibsndfileError as error:
         return f"a truncated or damaged file ({_reason(error)})"
-    return None if decoded == tail else f"a truncated file: {tail - decoded} samples are missing at its end"
+    return (
+        None
+        if decoded == tail
+        else f"a truncated file: {tail - decoded} samples are missing at its end"
+    )
 
 
 def _shorter_than_header(path: Path) -> str | None:
@@ -82,7 +91,11 @@ def _shorter_than_header(path: Path) -> str | None:
         if fields.get("sample_coding", "pcm") == "pcm":
             promised = 1024 + int(fields.get("sample_count", 0)) * width
     # One byte of padding at the end is often left out.
-    return f"a truncated file: {promised} bytes by its header, {size} there" if size + 1 < promised else None
+    return (
+        f"a truncated file: {promised} bytes by its header, {size} there"
+        if size + 1 < promised
+        else None
+    )
 
 
 def sphere_fields(head: bytes) -> dict[str, str]:
@@ -107,7 +120,9 @@ def _why_unreadable(path: Path, error: Exception) -> str:
     if not head:
         return "an empty file"
     if head[:7] == b"NIST_1A" and "shorten" in sphere_fields(head).get("sample_coding", ""):
-        return "SPHERE compressed with shorten: unpack it with 'w_decode -o pcm' or 'sph2pipe -f wav'"
+        return (
+            "SPHERE compressed with shorten: unpack it with 'w_decode -o pcm' or 'sph2pipe -f wav'"
+        )
     return f"no readable audio ({_reason(error)})"
 
 

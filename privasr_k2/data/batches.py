@@ -1,4 +1,6 @@
-"""Batches for training: utterances of like length together, in an order that seed and epoch determine."""
+"""Batches for training: utterances of like length together, in an order that seed and epoch
+determine.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,16 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on ``device``."""
-        moved = {name: getattr(self, name).to(device) for name in self.__dataclass_fields__ if name != "ids"}
+        moved = {
+            name: getattr(self, name).to(device)
+            for name in self.__dataclass_fields__
+            if name != "ids"
+        }
         return replace(self, **moved)
 
     def split(self, parts: int) -> list[Batch]:
-        """The utterances in ``parts`` batches of like size, in their order, with no more padding than needed.
+        """The utterances in ``parts`` batches of like size, in their order, with no more padding
+        than needed.
 
         >>> batch = pad_batch("abc", [torch.ones(n, 2) for n in (3, 2, 1)], [[1], [2], [3, 4]])
         >>> [(part.ids, tuple(part.features.shape)) for part in batch.split(2)]
@@ -68,7 +75,9 @@ class Batch:
         return len(self.ids)
 
 
-def pad_batch(ids: Sequence[str], features: Sequence[Tensor], targets: Sequence[Sequence[int]]) -> Batch:
+def pad_batch(
+    ids: Sequence[str], features: Sequence[Tensor], targets: Sequence[Sequence[int]]
+) -> Batch:
     """Make a batch of utterances' features (T_n, F) and token numbers.
 
     >>> batch = pad_batch(["a", "b"], [torch.ones(3, 2), torch.ones(1, 2)], [[5], [6, 7]])
@@ -79,7 +88,9 @@ def pad_batch(ids: Sequence[str], features: Sequence[Tensor], targets: Sequence[
         ids=tuple(ids),
         features=torch.nn.utils.rnn.pad_sequence(list(features), batch_first=True),
         lengths=torch.tensor([len(one) for one in features]),
-        targets=torch.nn.utils.rnn.pad_sequence([torch.tensor(one) for one in targets], batch_first=True),
+        targets=torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(one) for one in targets], batch_first=True
+        ),
         target_lengths=torch.tensor([len(one) for one in targets]),
     )
 
@@ -142,7 +153,12 @@ class Batches:
         self.targets = {cut.id: targets[cut.id] for cut in cuts}
         self._cuts = cuts
         self.total_frames = sum(cut.num_frames for cut in cuts)
-        self._max_duration, self._seed, self._rank, self._world_size = max_duration, seed, rank, world_size
+        self._max_duration, self._seed, self._rank, self._world_size = (
+            max_duration,
+            seed,
+            rank,
+            world_size,
+        )
         size = self.total_frames * cuts[0].num_features * 4 / 1e9 / world_size
         fits = size <= memory_gb
         self._num_workers = 0 if fits else num_workers
@@ -166,7 +182,9 @@ class Batches:
         """Every utterance once, for this process alone, in the cuts' order."""
         from lhotse.dataset import SimpleCutSampler
 
-        for cuts in SimpleCutSampler(self._cuts, max_duration=self._max_duration, rank=0, world_size=1):
+        for cuts in SimpleCutSampler(
+            self._cuts, max_duration=self._max_duration, rank=0, world_size=1
+        ):
             yield self._utterances[cuts]
 
     def _sampler(self) -> Any:
@@ -183,7 +201,9 @@ class Batches:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it would rather read cuts lazily; ours are in memory
             size = max(10000, len(self._cuts))
-            return DynamicBucketingSampler(self._cuts, num_buckets=buckets, buffer_size=size, **shuffled)
+            return DynamicBucketingSampler(
+                self._cuts, num_buckets=buckets, buffer_size=size, **shuffled
+            )
 
 
 def encode_texts(cuts: CutSet, encode: Callable[[str], list[int]]) -> dict[str, list[int]]:
@@ -206,7 +226,8 @@ def encode_texts(cuts: CutSet, encode: Callable[[str], list[int]]) -> dict[str, 
 
 
 def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
-    """The cuts whose words are all ``known``, for which there are targets; the others are named in the log.
+    """The cuts whose words are all ``known``, for which there are targets; the others are named in
+    the log.
 
     Raises:
         DataError: none is left.
@@ -216,7 +237,10 @@ def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
     kept, dropped = [], {}
     for cut in cuts:
         unknown = [
-            word for said in cut.supervisions for word in (said.text or "").split() if word not in known
+            word
+            for said in cut.supervisions
+            for word in (said.text or "").split()
+            if word not in known
         ]
         if unknown:
             dropped[cut.id] = unknown
@@ -239,7 +263,8 @@ def drop_unspelled(cuts: CutSet, known: Container[str], *, role: str) -> CutSet:
 
 
 def needed_frames(targets: Sequence[int]) -> int:
-    """Fewest output frames that CTC can spread ``targets`` over: equal neighbours need a blank between them.
+    """Fewest output frames that CTC can spread ``targets`` over: equal neighbours need a blank
+    between them.
 
     >>> needed_frames([3, 3, 4])
     4
@@ -248,7 +273,11 @@ def needed_frames(targets: Sequence[int]) -> int:
 
 
 def drop_unalignable(
-    cuts: CutSet, targets: Mapping[str, Sequence[int]], output_frames: Callable[[int], int], *, role: str
+    cuts: CutSet,
+    targets: Mapping[str, Sequence[int]],
+    output_frames: Callable[[int], int],
+    *,
+    role: str,
 ) -> CutSet:
     """The cuts whose tokens fit their output frames; those that do not are named in the log.
 

@@ -1,7 +1,9 @@
-"""Acoustic features, as Kaldi defines them, through kaldi-native-fbank; stored once in lhotse's formats.
+"""Acoustic features, as Kaldi defines them, through kaldi-native-fbank; stored once in lhotse's
+formats.
 
-Frames are 25 ms long and 10 ms apart, with Povey's window, no dither, and edges reflected, so that S samples
-give ``(S + shift / 2) // shift`` frames. Samples are floats in [-1, 1] and filters end 400 Hz below half the
+Frames are 25 ms long and 10 ms apart, with Povey's window, no dither, and edges reflected, so that
+S samples give ``(S + shift / 2) // shift`` frames. Samples are floats in [-1, 1] and filters end
+400 Hz below half the
 sampling rate: the features are those of lhotse's ``Fbank`` and icefall's recipes, up to rounding.
 The kind ``sphinx`` is another definition, with as many frames: :mod:`privasr_k2.data.sphinx`.
 """
@@ -40,7 +42,9 @@ DIMENSIONS = {"fbank": 80, "mfcc": 40, "sphinx": sphinx.NUM_CEPSTRA}
 FRAME_SHIFT = 0.01
 """Seconds."""
 FINE_TICK_POWER = -12
-"""Of features whose scale nobody knows, or is small, as that of Sphinx's cepstra: they are kept to 1/8192."""
+"""Of features whose scale nobody knows, or is small, as that of Sphinx's cepstra: they are kept to
+1/8192.
+"""
 SPEEDS = (0.9, 1.1)
 """Factors of speed perturbation [Ko et al. 2015], besides 1."""
 
@@ -50,8 +54,8 @@ class FeatureConfig(Checked):
     """Section ``features`` of the configuration.
 
     Attributes:
-        kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has features
-            and no audio, otherwise fbank.
+        kind: ``fbank``, ``mfcc``, ``sphinx``, ``given``, or ``auto``: given where the corpus has
+            features and no audio, otherwise fbank.
         speed_perturb: whether train is stored at three speeds.
         tick_power: values of fbank and mfcc are stored in steps of ``2 ** tick_power``; -15 to -1.
         cuts_per_file: utterances stored in one file.
@@ -65,7 +69,9 @@ class FeatureConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kind == "given" and self.speed_perturb:
-            raise ValueError("speed_perturb must be false with kind=given, which has no audio, got true")
+            raise ValueError(
+                "speed_perturb must be false with kind=given, which has no audio, got true"
+            )
 
 
 def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.ndarray:
@@ -90,7 +96,10 @@ def extract(samples: np.ndarray, sampling_rate: int, kind: str = "fbank") -> np.
     """
     if kind not in DIMENSIONS:
         raise ConfigError(
-            "kind", " or ".join(DIMENSIONS), repr(kind), "features of another kind come with the corpus"
+            "kind",
+            " or ".join(DIMENSIONS),
+            repr(kind),
+            "features of another kind come with the corpus",
         )
     if samples.ndim != 1:
         raise DataError(
@@ -126,17 +135,23 @@ def _computer(sampling_rate: int, kind: str) -> Any:
 def load_features(cut: Cut) -> np.ndarray:
     """The stored features of a cut, (T, F) float32."""
     if not cut.has_features:
-        raise DataError(cut.id, "a cut with features", "none", "read the cuts from data/feats_<kind>")
+        raise DataError(
+            cut.id, "a cut with features", "none", "read the cuts from data/feats_<kind>"
+        )
     return np.asarray(cut.load_features(), dtype=np.float32)
 
 
-def compute(in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 1) -> dict[str, Any]:
-    """Compute and store the features of all roles of ``in_dir``; return what ``features.yaml`` holds.
+def compute(
+    in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 1
+) -> dict[str, Any]:
+    """Compute and store the features of all roles of ``in_dir``; return what ``features.yaml``
+    holds.
 
     ``out_dir`` appears when all is done. The result does not depend on ``num_jobs``.
 
     Raises:
-        DataError: cuts without audio (or, with ``given``, without features); audio that cannot be decoded.
+        DataError: cuts without audio (or, with ``given``, without features); audio that cannot be
+            decoded.
     """
     there = roles(in_dir)
     if not there:
@@ -148,7 +163,9 @@ def compute(in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 
         )
     if config.kind == "auto":
         first = next(iter(load_cuts(in_dir, there[0], lazy=True)))
-        config = replace(config, kind="given" if first.has_features and not first.has_recording else "fbank")
+        config = replace(
+            config, kind="given" if first.has_features and not first.has_recording else "fbank"
+        )
         log.info("%s features", config.kind)
     dims: set[int] = set()
     shifts: set[float] = set()
@@ -177,7 +194,9 @@ def compute(in_dir: Path, out_dir: Path, config: FeatureConfig, num_jobs: int = 
     return about
 
 
-def _counted(cuts: Iterable[Cut], seen: Counter[str], dims: set[int], shifts: set[float]) -> Iterator[Cut]:
+def _counted(
+    cuts: Iterable[Cut], seen: Counter[str], dims: set[int], shifts: set[float]
+) -> Iterator[Cut]:
     """Hand the cuts on and note what they hold, so that they are gone through once."""
     for cut in cuts:
         seen.update(cuts=1, frames=cut.features.num_frames)
@@ -188,12 +207,16 @@ def _counted(cuts: Iterable[Cut], seen: Counter[str], dims: set[int], shifts: se
 
 def _sampling_rate(cuts: CutSet) -> int:
     first = next(iter(cuts))
-    return int(first.recording.sampling_rate if first.has_recording else first.features.sampling_rate)
+    return int(
+        first.recording.sampling_rate if first.has_recording else first.features.sampling_rate
+    )
 
 
 @contextlib.contextmanager
 def _pool(num_jobs: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes, or ``None`` for this one alone. Spawned: a fork of a process with threads may hang."""
+    """Processes, or ``None`` for this one alone. Spawned: a fork of a process with threads may
+    hang.
+    """
     if num_jobs <= 1:
         yield None
         return
@@ -263,9 +286,14 @@ def _at_speed(cut: Cut, speed: float) -> Cut:
 
 def _no_audio(cut: Cut) -> DataError:
     if (cut.custom or {}).get("text_only"):
-        way_out = "have the text spoken (--set speech=synthetic), or run a recipe that needs text only"
+        way_out = (
+            "have the text spoken (--set speech=synthetic), or run a recipe that needs text only"
+        )
     elif cut.has_features:
-        way_out = "take its own features: --feature given (of the verb: --set kind=given speed_perturb=false)"
+        way_out = (
+            "take its own features: --feature given (of the verb: --set kind=given"
+            " speed_perturb=false)"
+        )
     else:
         way_out = "give a corpus with audio"
     return DataError(cut.id, "audio", "features only" if cut.has_features else "text only", way_out)
@@ -305,7 +333,10 @@ def _samples(cut: Cut) -> np.ndarray:
         place = cut.recording.sources[0].source
         reason = str(error).strip().splitlines()[0]
         raise DataError(
-            place, f"the audio of {cut.id}", f"an error: {reason}", "replace the file, or leave it out"
+            place,
+            f"the audio of {cut.id}",
+            f"an error: {reason}",
+            "replace the file, or leave it out",
         ) from error
 
 

@@ -1,7 +1,7 @@
 """The manifests of a corpus: reading, writing and checking ``cuts_<role>.jsonl.gz``.
 
-Paths of files inside the data folder stand in them relative to the manifests' folder, so that a moved tree
-still works; paths of the user's own corpus are absolute.
+Paths of files inside the data folder stand in them relative to the manifests' folder, so that a
+moved tree still works; paths of the user's own corpus are absolute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def cuts_path(folder: Path, role: str) -> Path:
 
 def roles(folder: Path) -> list[str]:
     """The roles that a manifests folder holds, sorted."""
-    return sorted(path.name[len("cuts_") : -len(".jsonl.gz")] for path in folder.glob("cuts_*.jsonl.gz"))
+    return sorted(
+        path.name[len("cuts_") : -len(".jsonl.gz")] for path in folder.glob("cuts_*.jsonl.gz")
+    )
 
 
 def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
@@ -52,7 +54,9 @@ def load_cuts(folder: Path, role: str, *, lazy: bool = False) -> CutSet:
     path, folder = cuts_path(folder, role), Path(folder).absolute()
     if not path.is_file():
         there = f"the roles {' '.join(roles(folder))}" if folder.is_dir() else "no such folder"
-        raise DataError(path, f"the cuts of the role {role!r}", there, "run the stage that writes them")
+        raise DataError(
+            path, f"the cuts of the role {role!r}", there, "run the stage that writes them"
+        )
     cuts = CutSet.from_jsonl_lazy(path)
     if lazy:
         return cuts.map(_Resolve(folder))
@@ -73,7 +77,8 @@ def save_cuts(cuts: Iterable[Cut], folder: Path, role: str, *, final: Path | Non
     """Write the cuts of one role to ``folder``, a child of the data folder, and return the file.
 
     Args:
-        final: where the folder will stand, not below the data folder: all paths are then relative to it.
+        final: where the folder will stand, not below the data folder: all paths are then relative
+            to it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, tree = cuts_path(folder, role), folder.absolute().parent
@@ -83,10 +88,13 @@ def save_cuts(cuts: Iterable[Cut], folder: Path, role: str, *, final: Path | Non
         if final is not None:
             return os.path.relpath(absolute, final.absolute())
         return (
-            os.path.relpath(absolute, folder.absolute()) if absolute.is_relative_to(tree) else str(absolute)
+            os.path.relpath(absolute, folder.absolute())
+            if absolute.is_relative_to(tree)
+            else str(absolute)
         )
 
-    # Not through lhotse's writer, whose gzip header holds the time: the same cuts shall give the same bytes.
+    # Not through lhotse's writer, whose gzip header holds the time: the same cuts shall give the
+    # same bytes.
     write_jsonl(path, (_with_paths(cut, shorten).to_dict() for cut in cuts))
     return path
 
@@ -96,11 +104,14 @@ def _with_paths(cut: Cut, change: Any) -> Cut:
 
     if cut.has_recording:
         sources = [
-            fastcopy(s, source=change(s.source)) if s.type == "file" else s for s in cut.recording.sources
+            fastcopy(s, source=change(s.source)) if s.type == "file" else s
+            for s in cut.recording.sources
         ]
         cut = fastcopy(cut, recording=fastcopy(cut.recording, sources=sources))
     if cut.has_features:
-        cut = fastcopy(cut, features=fastcopy(cut.features, storage_path=change(cut.features.storage_path)))
+        cut = fastcopy(
+            cut, features=fastcopy(cut.features, storage_path=change(cut.features.storage_path))
+        )
     return cut
 
 
@@ -114,8 +125,9 @@ def check_cuts(
 ) -> None:
     """Look for everything that would spoil a training or a test, and report it at once.
 
-    Missing, unreadable or truncated audio; another sampling rate; empty text; text longer than its audio can
-    hold; ids that stand twice; a speaker in two roles; a role without cuts; no training or no test part.
+    Missing, unreadable or truncated audio; another sampling rate; empty text; text longer than its
+    audio can hold; ids that stand twice; a speaker in two roles; a role without cuts; no training
+    or no test part.
 
     Args:
         cuts_by_role: as :attr:`Corpus.read` gives them, with normalized text.
@@ -148,7 +160,9 @@ def _check_roles(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
             first = owner.setdefault(speaker, role)
             if first != role:
                 yield Problem(
-                    f"speaker {speaker}", "a speaker in one role only", f"them in {first} and {role}"
+                    f"speaker {speaker}",
+                    "a speaker in one role only",
+                    f"them in {first} and {role}",
                 )
 
 
@@ -158,7 +172,9 @@ def _check_ids(cuts_by_role: Mapping[str, CutSet]) -> Iterator[Problem]:
         for cut in cuts:
             if cut.id in first:
                 yield Problem(
-                    _place(cut), "an id that stands once", f"{cut.id!r} again, after {first[cut.id]}"
+                    _place(cut),
+                    "an id that stands once",
+                    f"{cut.id!r} again, after {first[cut.id]}",
                 )
             first.setdefault(cut.id, _place(cut))
 
@@ -179,7 +195,9 @@ def _check_cut(
         yield Problem(source, f"audio of {sampling_rate} Hz", f"{cut.recording.sampling_rate} Hz")
     if len(text) > _GRACE_CHARACTERS + max_characters_per_second * cut.duration:
         yield Problem(
-            place, f"text that {cut.duration:.2f} s of speech can hold", f"{len(text)} characters in {cut.id}"
+            place,
+            f"text that {cut.duration:.2f} s of speech can hold",
+            f"{len(text)} characters in {cut.id}",
         )
 
 

@@ -1,7 +1,8 @@
-"""Split a corpus by speakers: private speech, public transcribed speech, and a public pool without texts.
+"""Split a corpus by speakers: private speech, public transcribed speech, and a public pool without
+texts.
 
-No speaker is in two parts. The split is public and does not depend on the speech: speakers are named,
-or drawn by their names and a seed alone.
+No speaker is in two parts. The split is public and does not depend on the speech: speakers are
+named, or drawn by their names and a seed alone.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def split_speakers(
         pool: whether other speech is in the pool.
 
     Raises:
-        DataError: a named speaker whom train lacks, or who is named twice; nobody is left for a side.
+        DataError: a named speaker whom train lacks, or who is named twice; nobody is left for a
+            side.
 
     >>> config = SplitConfig(["a"], [], public_share=0.5, pool_share=0.25, seed=1)
     >>> split = split_speakers("abcdefgh", config, public=False, pool=False)
@@ -76,9 +78,13 @@ def split_speakers(
     names = sorted(set(speakers))
     named = {PUBLIC: sorted(set(config.public_speakers)), POOL: sorted(set(config.pool_speakers))}
     if unknown := sorted({*named[PUBLIC], *named[POOL]} - set(names)):
-        raise DataError("public_speakers and pool_speakers", "speakers of train", unknown[0], _WAY_OUT)
+        raise DataError(
+            "public_speakers and pool_speakers", "speakers of train", unknown[0], _WAY_OUT
+        )
     if both := sorted(set(named[PUBLIC]) & set(named[POOL])):
-        raise DataError("public_speakers and pool_speakers", "a speaker in one of them", both[0], _WAY_OUT)
+        raise DataError(
+            "public_speakers and pool_speakers", "a speaker in one of them", both[0], _WAY_OUT
+        )
     rest = [name for name in names if name not in {*named[PUBLIC], *named[POOL]}]
     order = [rest[place] for place in stream(config.seed, "sides").permutation(len(rest))]
     for side, elsewhere, share in (
@@ -90,20 +96,26 @@ def split_speakers(
             named[side], order = sorted(order[:taken]), order[taken:]
             if not named[side]:
                 raise DataError(
-                    f"the {side} side", "a speaker at least", "none", f"set {side}_share, or name some"
+                    f"the {side} side",
+                    "a speaker at least",
+                    "none",
+                    f"set {side}_share, or name some",
                 )
     if not order:
-        raise DataError("the private side", "a speaker at least", "none", "leave some of train to it")
+        raise DataError(
+            "the private side", "a speaker at least", "none", "leave some of train to it"
+        )
     return {PRIVATE: sorted(order), **named}
 
 
 def split_speech(
     feats: Path, folder: Path, config: SplitConfig, *, public_feats: Path | None
 ) -> dict[str, list[str]]:
-    """Write features folders ``private/``, ``public/`` and ``pool/``, and ``sides.json``; all or nothing.
+    """Write features folders ``private/``, ``public/`` and ``pool/``, and ``sides.json``; all or
+    nothing.
 
-    Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the pool has the
-    role ``pool``, without texts and at one speed.
+    Private and public have the roles ``train`` and ``dev`` (the corpus's, which is public); the
+    pool has the role ``pool``, without texts and at one speed.
 
     Args:
         feats: the corpus: train, dev, and perhaps a pool of its own, which is public.
@@ -113,23 +125,29 @@ def split_speech(
         the speakers of each side.
 
     Raises:
-        DataError: a side without speakers, a speaker on two sides or also in dev or test, a duplicate
-            utterance, or features of two forms.
+        DataError: a side without speakers, a speaker on two sides or also in dev or test, a
+            duplicate utterance, or features of two forms.
     """
     from lhotse import CutSet
 
     train, dev = load_cuts(feats, "train"), load_cuts(feats, "dev")
-    own_pool = load_cuts(feats, "pool") if cuts_path(feats, "pool").is_file() else CutSet.from_cuts([])
+    own_pool = (
+        load_cuts(feats, "pool") if cuts_path(feats, "pool").is_file() else CutSet.from_cuts([])
+    )
     other = CutSet.from_cuts([])
     if public_feats is not None:
         _check_form(feats, public_feats)
         other = load_cuts(public_feats, "train")
-    sides = split_speakers(map(_speaker, train), config, public=bool(len(other)), pool=bool(len(own_pool)))
+    sides = split_speakers(
+        map(_speaker, train), config, public=bool(len(other)), pool=bool(len(own_pool))
+    )
     side_of = {name: side for side, names in sides.items() for name in names}
     cuts: dict[str, list[Cut]] = {PRIVATE: [], PUBLIC: [*other], POOL: [*own_pool]}
     for cut in train:
         cuts[side_of[_speaker(cut)]].append(cut)
-    cuts[POOL] = [_without_text(cut) for cut in cuts[POOL] if "original_id" not in (cut.custom or {})]
+    cuts[POOL] = [
+        _without_text(cut) for cut in cuts[POOL] if "original_id" not in (cut.custom or {})
+    ]
     test = load_cuts(feats, "test", lazy=True) if cuts_path(feats, "test").is_file() else ()
     _check_people(feats, {**cuts, "dev": dev, "test": test})
     summary: dict[str, Any] = {
@@ -147,21 +165,27 @@ def split_speech(
                 save_cuts(dev, here, "dev", final=final)
             if (feats / _ABOUT).is_file():
                 shutil.copyfile(feats / _ABOUT, here / _ABOUT)
-        write_json(temporary / FILE, {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary})
+        write_json(
+            temporary / FILE, {"format": _FORMAT, "unit": "speaker", "seed": config.seed, **summary}
+        )
     return {side: about["speakers"] for side, about in summary.items()}
 
 
 def _speaker(cut: Cut) -> str:
     speaker = cut.supervisions[0].speaker
     if not speaker:
-        raise DataError(cut.id, "a speaker", "none", "name the speakers: sides are dealt out by people")
+        raise DataError(
+            cut.id, "a speaker", "none", "name the speakers: sides are dealt out by people"
+        )
     return str(speaker)
 
 
 def _without_text(cut: Cut) -> Cut:
     from lhotse.utils import fastcopy
 
-    return fastcopy(cut, supervisions=[fastcopy(one, text="", custom=None) for one in cut.supervisions])
+    return fastcopy(
+        cut, supervisions=[fastcopy(one, text="", custom=None) for one in cut.supervisions]
+    )
 
 
 def _check_form(feats: Path, public: Path) -> None:

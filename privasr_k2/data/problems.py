@@ -1,5 +1,5 @@
-"""Problems of a corpus, collected first and reported at once: nobody wants to mend a corpus one message at a
-time."""
+"""Problems of a corpus, collected first and reported at once: nobody wants to mend a corpus one
+message at a time."""
 
 from __future__ import annotations
 
@@ -45,4 +45,6 @@ def report(problems: Sequence[Problem], *, place: str | Path, way_out: str) -> N
     lines = [f"\n  {problem}" for problem in problems[:SHOWN]]
     if len(problems) > SHOWN:
         lines.append(f"\n  ... and {len(problems) - SHOWN} more")
-    raise DataError(place, "a corpus without problems", f"{len(problems)}:{''.join(lines)}", way_out)
+    raise DataError(
+        place, "a corpus without problems", f"{len(problems)}:{''.join(lines)}", way_out
+    )

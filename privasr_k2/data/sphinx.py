@@ -1,8 +1,10 @@
-"""The 13 cepstra of CMU Sphinx's front end, so that audio can join a corpus that has only those, as AN4.
+"""The 13 cepstra of CMU Sphinx's front end, so that audio can join a corpus that has only those, as
+AN4.
 
-It is the front end of SphinxTrain and Sphinx-3: ``-transform legacy -nfilt 40 -lowerf 130 -upperf 6800`` at
-16 kHz, no dither, no liftering, energies of 16-bit samples. Its window, filters, logarithm and scale are
-neither HTK's nor Kaldi's, and later models of Sphinx have another transform.
+It is the front end of SphinxTrain and Sphinx-3: ``-transform legacy -nfilt 40 -lowerf 130 -upperf
+6800`` at 16 kHz, no dither, no liftering, energies of 16-bit samples. Its window, filters,
+logarithm and scale are neither HTK's nor Kaldi's, and later models of Sphinx have another
+transform.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ _FRAMES_AT_ONCE = 10000
 def cepstra(samples: np.ndarray, sampling_rate: int) -> np.ndarray:
     """Mel cepstra as CMU Sphinx computes them.
 
-    Frame t sees the samples 160 t to 160 t + 409. Sphinx ends with the first frame that reaches beyond the
-    signal; here one or two more follow, of what is left and zeros, so that an utterance has as many frames as
-    with every other kind of features.
+    Frame t sees the samples 160 t to 160 t + 409. Sphinx ends with the first frame that reaches
+    beyond the signal; here one or two more follow, of what is left and zeros, so that an utterance
+    has as many frames as with every other kind of features.
 
     Args:
         samples: (S,) floats in [-1, 1].
@@ -60,7 +62,9 @@ def cepstra(samples: np.ndarray, sampling_rate: int) -> np.ndarray:
     signal = samples.astype(np.float64) * _FULL_SCALE
     # Before the zeros are appended: in Sphinx, too, they do not take part in the pre-emphasis.
     signal[1:] -= _PRE_EMPHASIS * signal[:-1]
-    frames = np.lib.stride_tricks.sliding_window_view(np.pad(signal, (0, _WINDOW)), _WINDOW)[::_SHIFT]
+    frames = np.lib.stride_tricks.sliding_window_view(np.pad(signal, (0, _WINDOW)), _WINDOW)[
+        ::_SHIFT
+    ]
     made = np.empty((num_frames, NUM_CEPSTRA), dtype=np.float32)
     for start in range(0, num_frames, _FRAMES_AT_ONCE):
         block = slice(start, min(start + _FRAMES_AT_ONCE, num_frames))
@@ -87,7 +91,8 @@ def _bases() -> tuple[np.ndarray, np.ndarray]:
     frequencies = spacing * np.arange(_FFT // 2 + 1)[:, None]
     rising, falling = (frequencies - low) / (centre - low), (high - frequencies) / (high - centre)
     filters = np.maximum(0, np.minimum(rising, falling)) * 2 / (high - low)
-    # Sphinx's first transform: a mean over the filters, of which the lowest counts half; not orthonormal.
+    # Sphinx's first transform: a mean over the filters, of which the lowest counts half; not
+    # orthonormal.
     cosines = np.cos(np.pi / _FILTERS * np.outer(np.arange(_FILTERS) + 0.5, np.arange(NUM_CEPSTRA)))
     cosines /= _FILTERS
     cosines[0] /= 2

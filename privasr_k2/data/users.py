@@ -8,13 +8,18 @@ from privasr_k2.randomness import stream
 
 
 def hold_out(
-    seconds: Mapping[str, float], *, fraction: float, at_least: int, seed: int, never: Collection[str] = ()
+    seconds: Mapping[str, float],
+    *,
+    fraction: float,
+    at_least: int,
+    seed: int,
+    never: Collection[str] = (),
 ) -> frozenset[str]:
-    """Users to keep from training, whole, until they hold ``fraction`` of the seconds and are ``at_least`` so
-    many.
+    """Users to keep from training, whole, until they hold ``fraction`` of the seconds and are
+    ``at_least`` so many.
 
-    The order is a random one of the sorted names; a user that would take the sum above ``fraction`` is passed
-    over for a smaller one as long as there are enough users, and at least one user stays.
+    The order is a random one of the sorted names; a user that would take the sum above ``fraction``
+    is passed over for a smaller one as long as there are enough users, and at least one user stays.
 
     Args:
         seconds: user -> seconds of speech, above 0.
@@ -35,6 +40,8 @@ def hold_out(
             chosen.append(user)
             room -= seconds[user]
     # Too few fit: take the shortest of the others, so that training loses as little as possible.
-    rest = sorted((user for user in candidates if user not in chosen), key=lambda user: (seconds[user], user))
+    rest = sorted(
+        (user for user in candidates if user not in chosen), key=lambda user: (seconds[user], user)
+    )
     chosen += rest[: max(0, at_least - len(chosen))]
     return frozenset(chosen[: max(0, len(seconds) - 1)])

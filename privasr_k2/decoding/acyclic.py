@@ -1,4 +1,6 @@
-"""Graphs without cycles as arrays: levels, best paths, and what leads nowhere. Loops go over levels only."""
+"""Graphs without cycles as arrays: levels, best paths, and what leads nowhere. Loops go over levels
+only.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ class Dag:
         return np.split(order, splits_of(of_arc[order], int(self.levels.max(initial=0)) + 1)[1:-1])
 
     def best_from(self, start: int, scores: np.ndarray) -> np.ndarray:
-        """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf where there is none."""
+        """(S,) the best sum of ``scores`` (A,) on a path from ``start``; -inf where there is
+        none.
+        """
         best = np.full(self.num_states, -np.inf)
         best[start] = 0.0
         for arcs in self.by_level(self.sources):
@@ -80,7 +84,9 @@ class Dag:
         return best
 
     def best_to(self, final: int | np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(S,) the best sum of ``scores`` (A,) on a path to ``final``, one or several; -inf where none is."""
+        """(S,) the best sum of ``scores`` (A,) on a path to ``final``, one or several; -inf where
+        none is.
+        """
         best = np.full(self.num_states, -np.inf)
         best[final] = 0.0
         for arcs in reversed(self.by_level(self.sources)):

@@ -1,16 +1,19 @@
-"""From a lattice of tokens to a compact word lattice: every word sequence once, with its best alignment.
+"""From a lattice of tokens to a compact word lattice: every word sequence once, with its best
+alignment.
 
 Two steps, both in the tropical semiring and exact within a beam:
 
-1. Epsilon removal. Word arcs are joined by the best way through the arcs without words between them.
-2. Determinization by subsets [Mohri 1997, Finite-state transducers in language and speech processing]. A
-   state stands for all alignments of the words so far: pairs of a state of step 1 and its residual cost.
-   Kaldi keeps the two scores of a lattice in one semiring, so that determinization by their sum carries both
-   [Povey et al. 2012, Generating exact lattices in the WFST framework]; so do the residuals here: cost,
-   acoustic score, LM score. Sums along a path are then the scores of the best alignment of its words.
+1. Epsilon removal. Word arcs are joined by the best way through the arcs without words between
+   them.
+2. Determinization by subsets [Mohri 1997, Finite-state transducers in language and speech
+   processing]. A state stands for all alignments of the words so far: pairs of a state of step 1
+   and its residual cost. Kaldi keeps the two scores of a lattice in one semiring, so that
+   determinization by their sum carries both [Povey et al. 2012, Generating exact lattices in the
+   WFST framework]; so do the residuals here: cost, acoustic score, LM score. Sums along a path are
+   then the scores of the best alignment of its words.
 
-Costs are relative to the best path through a state (``WordLattice.costs``), so that nothing within the beam
-is cut. What is left may hold sequences beyond it, not always with their best alignment.
+Costs are relative to the best path through a state (``WordLattice.costs``), so that nothing within
+the beam is cut. What is left may hold sequences beyond it, not always with their best alignment.
 """
 
 from __future__ import annotations
@@ -75,7 +78,8 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
         max_states: ``None`` = any number.
 
     Returns:
-        ``None`` where that takes more than ``max_states`` states, or work out of all proportion to them.
+        ``None`` where that takes more than ``max_states`` states, or work out of all proportion to
+        them.
     """
     arcs, frames, final = _single_words(lattice, beam + _DELTA)
     without_epsilons = _without_epsilons(
@@ -84,16 +88,22 @@ def compact(lattice: WordLattice, beam: float, max_states: int | None) -> Compac
     if without_epsilons is None:
         return None
     anchors, words = without_epsilons
-    return _deterministic(words, np.append(frames[anchors], frames[final]), beam + _DELTA, max_states)
+    return _deterministic(
+        words, np.append(frames[anchors], frames[final]), beam + _DELTA, max_states
+    )
 
 
 def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray, int]:
-    """The arcs within the beam, with one word or none (0) each; the frame of every state; the final state.
+    """The arcs within the beam, with one word or none (0) each; the frame of every state; the final
+    state.
 
     An arc with several words becomes a chain, of which the first has all of the scores.
     """
     kept = np.flatnonzero(lattice.excess <= beam)
-    sources, targets = lattice.sources[kept].astype(np.int64), lattice.targets[kept].astype(np.int64)
+    sources, targets = (
+        lattice.sources[kept].astype(np.int64),
+        lattice.targets[kept].astype(np.int64),
+    )
     frames = Dag(lattice.final + 1, sources, targets).levels
     into_final = targets == lattice.final
     if into_final.any() and (lattice.labels[kept[into_final]] < 0).all():
@@ -107,13 +117,18 @@ def _single_words(lattice: WordLattice, beam: float) -> tuple[_Arcs, np.ndarray,
     first = np.cumsum(links) - links
     is_first = np.arange(len(arc)) == first[arc]
     is_last = np.append(is_first[1:], True)[: len(arc)]
-    between = lattice.final + 1 + np.cumsum(~is_last) - 1  # the state behind each link that is not the last
+    between = (
+        lattice.final + 1 + np.cumsum(~is_last) - 1
+    )  # the state behind each link that is not the last
     ends = np.where(is_last, targets[arc], between)
     starts = np.where(is_first, sources[arc], np.roll(ends, 1))
     words = np.zeros(len(arc), dtype=np.int64)
     words[np.repeat(counts, links) > 0] = link_words
     costs = np.where(is_first, lattice.costs[kept][arc], 0.0)
-    scores = np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc] * is_first[:, None]
+    scores = (
+        np.stack((lattice.am_scores[kept], lattice.lm_scores[kept]), axis=1)[arc]
+        * is_first[:, None]
+    )
     frames = np.concatenate((frames, frames[targets[arc[~is_last]]]))
     return _Arcs(starts, ends, words, costs, scores), frames, lattice.final
 
@@ -124,9 +139,9 @@ def _without_epsilons(
     """Anchors, the states that stand behind a word, and the arcs between them.
 
     Returns:
-        (R,) the states that the numbers 0 to R - 1 stand for, the first one the start; and arcs, sorted by
-        source, of which those with the word 0 lead to R: the end of the sentence. ``None`` where more than
-        ``max_ways`` ways without words start in anchors.
+        (R,) the states that the numbers 0 to R - 1 stand for, the first one the start; and arcs,
+        sorted by source, of which those with the word 0 lead to R: the end of the sentence.
+        ``None`` where more than ``max_ways`` ways without words start in anchors.
     """
     dag = Dag(max(final, int(arcs.targets.max(initial=0))) + 1, arcs.sources, arcs.targets)
     levels, (starts, order) = dag.levels, dag.leaving
@@ -170,9 +185,15 @@ def _deterministic(
         frames: (R + 1,) of these states.
     """
     final = len(frames) - 1
-    levels, starts = Dag(final + 1, arcs.sources, arcs.targets).levels, splits_of(arcs.sources, final + 1)
-    # What waits for a level: arcs, the best total up to their ends, and the members of the subsets there.
-    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [[] for _ in range(int(levels.max()) + 1)]
+    levels, starts = (
+        Dag(final + 1, arcs.sources, arcs.targets).levels,
+        splits_of(arcs.sources, final + 1),
+    )
+    # What waits for a level: arcs, the best total up to their ends, and the members of the subsets
+    # there.
+    waiting: list[list[tuple[_Arcs, np.ndarray, _Arcs]]] = [
+        [] for _ in range(int(levels.max()) + 1)
+    ]
     initial = _zeros(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     waiting[0].append((replace(initial, sources=initial.sources - 1), np.zeros(1), initial))
     taken, ends, num_states, last = [], [], 0, 0
@@ -181,7 +202,9 @@ def _deterministic(
             continue
         into, totals, members = _side_by_side(at_this_level)
         at_this_level.clear()
-        _, first, state = np.unique(_digests(members, len(totals)), return_index=True, return_inverse=True)
+        _, first, state = np.unique(
+            _digests(members, len(totals)), return_index=True, return_inverse=True
+        )
         state = state.reshape(-1)  # numpy 2.0 gives it another shape
         come = np.full(len(first), np.inf)
         np.minimum.at(come, state, totals)
@@ -213,7 +236,8 @@ def _deterministic(
 
 
 def _subsets(onward: _Arcs) -> tuple[_Arcs, _Arcs]:
-    """One arc for each source and word, with the best cost, and the members of the subset that it leads to.
+    """One arc for each source and word, with the best cost, and the members of the subset that it
+    leads to.
 
     Args:
         onward: sorted by source, word and target.
@@ -248,7 +272,9 @@ def _trimmed(arcs: _Arcs, frames: np.ndarray, final: int) -> CompactLattice:
     number, arcs = np.cumsum(leads) - 1, arcs.take(leads[arcs.targets])
     arcs = arcs.take(np.lexsort((arcs.words, arcs.sources)))
     sources, targets = number[arcs.sources], number[arcs.targets]
-    return CompactLattice(frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1])
+    return CompactLattice(
+        frames[leads], sources, targets, arcs.words, arcs.scores[:, 0], arcs.scores[:, 1]
+    )
 
 
 def _zeros(sources: np.ndarray, targets: np.ndarray) -> _Arcs:
@@ -277,8 +303,14 @@ def _of_arcs(members: _Arcs, chosen: np.ndarray, num: int) -> _Arcs:
     return replace(members, sources=number[members.sources])
 
 
-def _side_by_side(parts: Sequence[tuple[_Arcs, np.ndarray, _Arcs]]) -> tuple[_Arcs, np.ndarray, _Arcs]:
+def _side_by_side(
+    parts: Sequence[tuple[_Arcs, np.ndarray, _Arcs]],
+) -> tuple[_Arcs, np.ndarray, _Arcs]:
     """Arcs, totals and members of several parts, the arcs numbered through."""
     offsets = np.cumsum([0, *(len(totals) for _, totals, _ in parts)])
     members = [replace(m, sources=m.sources + offset) for (_, _, m), offset in zip(parts, offsets)]
-    return _joined([a for a, _, _ in parts]), np.concatenate([t for _, t, _ in parts]), _joined(members)
+    return (
+        _joined([a for a, _, _ in parts]),
+        np.concatenate([t for _, t, _ in parts]),
+        _joined(members),
+    )

@@ -36,7 +36,8 @@ class EndToEndConfig(ShareConfig):
         num_paths: token sequences of an utterance that are kept, at most.
         tokens_per_second: no hypothesis has more tokens.
         ctc_weight: of CTC in a hybrid model's scores, up to 1; below 0 the model's own.
-        insertion_penalties: the grid: natural log, each word costs so much when the best of a list is chosen.
+        insertion_penalties: the grid: natural log, each word costs so much when the best of a list
+            is chosen.
     """
 
     head: Natural
@@ -93,7 +94,12 @@ def decode_e2e(
     ) -> list[list[Found] | None]:
         longest = [int(np.ceil(cut.duration * config.tokens_per_second)) for cut in batch]
         lists = nbest(
-            model, features, lengths, torch.tensor(longest), beam=config.beam, num_paths=config.num_paths
+            model,
+            features,
+            lengths,
+            torch.tensor(longest),
+            beam=config.beam,
+            num_paths=config.num_paths,
         )
         return [texts_of or None for texts_of in lists]
 
@@ -107,7 +113,9 @@ def decode_e2e(
 
 
 def in_words(found: Sequence[Found], tokens: Sequence[str]) -> list[tuple[str, float]]:
-    """Words and scores of token sequences, the best first; spellings of the same words are added up."""
+    """Words and scores of token sequences, the best first; spellings of the same words are added
+    up.
+    """
     scores: dict[str, float] = {}
     for sequence, score in found:
         words = join_tokens([tokens[token] for token in sequence])

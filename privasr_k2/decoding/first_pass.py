@@ -1,6 +1,8 @@
-"""The first pass with k2: pruned search in HLG, and from one lattice the best words at each weight of a grid.
+"""The first pass with k2: pruned search in HLG, and from one lattice the best words at each weight
+of a grid.
 
-Another back end, with the same :class:`FirstPass` in front, is :mod:`privasr_k2.decoding.kaldi_backend`.
+Another back end, with the same :class:`FirstPass` in front, is
+:mod:`privasr_k2.decoding.kaldi_backend`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class SearchConfig(Checked):
         search_beam: paths this much (natural log) worse than the best of a frame are dropped.
         output_beam: k2: arcs this much worse than the best path are dropped from the lattice.
         min_active_states, max_active_states: bounds of the states kept in a frame.
-        search_lm_weight: k2: the LM weight while searching; the other back end searches at each point.
+        search_lm_weight: k2: the LM weight while searching; the other back end searches at each
+            point.
         lm_weights, insertion_penalties: the grid; k2 reads it from one lattice.
     """
 
@@ -54,7 +57,8 @@ class SearchConfig(Checked):
         super().__post_init__()
         if self.min_active_states > self.max_active_states:
             raise ValueError(
-                f"min_active_states must be from 0 to max_active_states, got {self.min_active_states}"
+                "min_active_states must be from 0 to max_active_states, got"
+                f" {self.min_active_states}"
             )
 
 
@@ -70,9 +74,14 @@ class FirstPass(ABC, Generic[G]):
         self.graph, self.config = graph, config
 
     def check_model(
-        self, num_tokens: int, tokens: Sequence[str] | None, model: Path, topology: str | None = None
+        self,
+        num_tokens: int,
+        tokens: Sequence[str] | None,
+        model: Path,
+        topology: str | None = None,
     ) -> None:
-        """Refuse an acoustic model of another number of outputs, other tokens or another CTC topology.
+        """Refuse an acoustic model of another number of outputs, other tokens or another CTC
+        topology.
 
         Raises:
             GraphError: as :func:`privasr_k2.graph.folder.check_outputs` says.
@@ -80,7 +89,9 @@ class FirstPass(ABC, Generic[G]):
         check_outputs(self.graph, num_tokens, tokens, topology, model)
 
     def check_log_probs(self, log_probs: torch.Tensor) -> None:
-        """Refuse (N, T, C) log-probabilities of another number of outputs than the graph has tokens."""
+        """Refuse (N, T, C) log-probabilities of another number of outputs than the graph has
+        tokens.
+        """
         if log_probs.shape[-1] != len(self.graph.tokens):
             raise GraphError(
                 self.graph.folder,
@@ -90,7 +101,9 @@ class FirstPass(ABC, Generic[G]):
             )
 
     @abstractmethod
-    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
+    def decode(
+        self, log_probs: torch.Tensor, lengths: torch.Tensor
+    ) -> list[tuple[Hyp, ...] | None]:
         """The best words at every point of the grid.
 
         Args:
@@ -98,7 +111,8 @@ class FirstPass(ABC, Generic[G]):
             lengths: (N,) frames of each utterance, at most T; 0 gives no path.
 
         Returns:
-            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no path.
+            For each utterance the hypotheses, LM weights outermost; ``None`` where the beam left no
+            path.
 
         Raises:
             GraphError: another number of outputs than the graph has tokens.
@@ -135,11 +149,15 @@ class Decoder(FirstPass[Graph]):
             self._search_graph.symbols = graph.HLG.symbols
 
     @classmethod
-    def from_folder(cls, folder: str | Path, config: SearchConfig, *, device: str = "cpu") -> Decoder:
+    def from_folder(
+        cls, folder: str | Path, config: SearchConfig, *, device: str = "cpu"
+    ) -> Decoder:
         """A decoder for the graph in ``folder``."""
         return cls(load_graph(folder, device), config)
 
-    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
+    def decode(
+        self, log_probs: torch.Tensor, lengths: torch.Tensor
+    ) -> list[tuple[Hyp, ...] | None]:
         """As :meth:`FirstPass.decode`."""
         results: list[tuple[Hyp, ...] | None] = [None] * len(lengths)
         for utterances, lattice in self.lattices(log_probs, lengths):
@@ -154,9 +172,11 @@ class Decoder(FirstPass[Graph]):
                     results[utterance] = tuple(hyp for hyp in hyps if hyp is not None)
         return results
 
-    def lattices(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> Iterator[tuple[list[int], k2.Fsa]]:
-        """The lattices of a batch with the rows of ``log_probs`` that they belong to; arguments as for
-        :meth:`decode`. Rows without frames have none.
+    def lattices(
+        self, log_probs: torch.Tensor, lengths: torch.Tensor
+    ) -> Iterator[tuple[list[int], k2.Fsa]]:
+        """The lattices of a batch with the rows of ``log_probs`` that they belong to; arguments as
+        for :meth:`decode`. Rows without frames have none.
 
         Raises:
             GraphError: another number of outputs than the graph has tokens.
@@ -164,16 +184,20 @@ class Decoder(FirstPass[Graph]):
         self.check_log_probs(log_probs)
         # k2 wants the longest first, and no empty ones.
         by_length = [
-            n for n in lengths.cpu().argsort(descending=True, stable=True).tolist() if lengths[n] > 0
+            n
+            for n in lengths.cpu().argsort(descending=True, stable=True).tolist()
+            if lengths[n] > 0
         ]
         if by_length:
             yield by_length, self.lattice(log_probs, lengths, by_length)
 
-    def lattice(self, log_probs: torch.Tensor, lengths: torch.Tensor, utterances: Sequence[int]) -> k2.Fsa:
+    def lattice(
+        self, log_probs: torch.Tensor, lengths: torch.Tensor, utterances: Sequence[int]
+    ) -> k2.Fsa:
         """The lattices of some utterances, the longest first.
 
-        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words; with the
-        delimiters of a graph with classes between them they are ``symbols``.
+        Each arc has ``am_scores``, ``lm_scores`` and ``num_words``. Its ``aux_labels`` are words;
+        with the delimiters of a graph with classes between them they are ``symbols``.
         """
         import k2
         import torch
@@ -192,7 +216,9 @@ class Decoder(FirstPass[Graph]):
         lattice.num_words = spoken.sum()
         return lattice
 
-    def _best(self, lattice: k2.Fsa, lm_weight: float, insertion_penalty: float) -> list[Hyp | None]:
+    def _best(
+        self, lattice: k2.Fsa, lm_weight: float, insertion_penalty: float
+    ) -> list[Hyp | None]:
         """The best path of each lattice; ``None`` for an empty lattice."""
         import k2
 
@@ -215,6 +241,8 @@ class Decoder(FirstPass[Graph]):
 
 
 def total_scores(lattice: k2.Fsa, weights: Weights) -> torch.Tensor:
-    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of the arcs of :meth:`Decoder.lattice`."""
+    """(A,) ``am + lm_weight * lm - insertion_penalty * num_words`` of the arcs of
+    :meth:`Decoder.lattice`.
+    """
     lm_weight, insertion_penalty = weights
     return lattice.am_scores + lm_weight * lattice.lm_scores - insertion_penalty * lattice.num_words

@@ -1,4 +1,5 @@
-"""The record of a decoded utterance, one line of ``decode_<role>/JOB.jsonl``, as ``decode`` writes it.
+"""The record of a decoded utterance, one line of ``decode_<role>/JOB.jsonl``, as ``decode`` writes
+it.
 
 :func:`privasr_k2.scoring.hypotheses.read_decoded` reads a folder of them.
 """
@@ -16,7 +17,8 @@ from privasr_k2.graph.class_delimiters import Span
 class Hyp:
     """The best words at one LM weight and insertion penalty.
 
-    ``am_score + lm_weight * lm_score - insertion_penalty * (number of words)`` is what was the greatest.
+    ``am_score + lm_weight * lm_score - insertion_penalty * (number of words)`` is what was the
+    greatest.
 
     Args:
         lm_weight: the factor of the LM score, at least 0.

@@ -33,8 +33,12 @@ LOG_SECONDS = 30.0  # between two lines of progress in a log
 class AcousticModel(Protocol):
     """The interface of acoustic models for the search."""
 
-    def log_probs(self, features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, T, F) features and (N,) lengths to (N, T', C) natural log-probabilities and (N,) lengths."""
+    def log_probs(
+        self, features: torch.Tensor, lengths: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N, T, F) features and (N,) lengths to (N, T', C) natural log-probabilities and (N,)
+        lengths.
+        """
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class ShareConfig(Checked):
     Args:
         role: which cuts.
         job, num_jobs: this job, from 1, of so many.
-        max_duration: seconds of speech in a batch, padding not counted; a longer cut is a batch of its own.
+        max_duration: seconds of speech in a batch, padding not counted; a longer cut is a batch of
+            its own.
     """
 
     role: str
@@ -77,7 +82,11 @@ class Search(Protocol[R_co]):
 
 
 def decode_cuts(
-    model: AcousticModel, decoder: Search[tuple[Hyp, ...]], cuts: CutSet, config: DecodeConfig, device: str
+    model: AcousticModel,
+    decoder: Search[tuple[Hyp, ...]],
+    cuts: CutSet,
+    config: DecodeConfig,
+    device: str,
 ) -> Iterator[Record]:
     """The records of this job's cuts, the longest first; progress and speed are logged."""
     for cut, hyps in search_cuts(model, decoder, cuts, config, device):
@@ -87,9 +96,13 @@ def decode_cuts(
 def search_cuts(
     model: AcousticModel, search: Search[R], cuts: CutSet, config: DecodeConfig, device: str
 ) -> Iterator[tuple[Cut, R | None]]:
-    """This job's cuts, the longest first, each with what ``search`` finds; progress and speed are logged."""
+    """This job's cuts, the longest first, each with what ``search`` finds; progress and speed are
+    logged.
+    """
 
-    def recognize(features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]) -> Sequence[R | None]:
+    def recognize(
+        features: torch.Tensor, lengths: torch.Tensor, batch: Sequence[Cut]
+    ) -> Sequence[R | None]:
         return search.decode(*model.log_probs(features, lengths))
 
     return recognized(recognize, cuts, config, device)
@@ -102,10 +115,12 @@ def recognized(
     device: str,
     shuffle: np.random.Generator | None = None,
 ) -> Iterator[tuple[Cut, R | None]]:
-    """This job's cuts, the longest first, each with what ``recognize`` finds; progress and speed are logged.
+    """This job's cuts, the longest first, each with what ``recognize`` finds; progress and speed
+    are logged.
 
     Args:
-        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results; ``None`` where there is none.
+        recognize: (N, T, F) features, (N,) lengths and the N cuts to N results; ``None`` where
+            there is none.
         shuffle: puts the batches, each of cuts of about one length, in random order.
     """
     import torch
@@ -120,7 +135,9 @@ def recognized(
         order = range(len(parts)) if shuffle is None else shuffle.permutation(len(parts))
         for batch in (parts[index] for index in order):
             features, lengths = _features(batch)
-            for cut, result in zip(batch, recognize(features.to(device), lengths.to(device), batch)):
+            for cut, result in zip(
+                batch, recognize(features.to(device), lengths.to(device), batch)
+            ):
                 if result is None:
                     lost.append(cut.id)
                 yield cut, result
@@ -131,12 +148,15 @@ def recognized(
                 log.info("%d of %d utterances", done, len(share))
     elapsed = time.perf_counter() - started
     log.info(
-        "%d utterances, %.0f s of speech, real-time factor %.3f", done, seconds, elapsed / max(seconds, 1e-9)
+        "%d utterances, %.0f s of speech, real-time factor %.3f",
+        done,
+        seconds,
+        elapsed / max(seconds, 1e-9),
     )
     if lost:
         log.warning(
-            "no path within the beam for %d of %d utterances (empty there): %s; a larger search_beam or "
-            "max_active_states may find one",
+            "no path within the beam for %d of %d utterances (empty there): %s; a larger"
+            " search_beam or max_active_states may find one",
             len(lost),
             len(share),
             " ".join(lost[:5]),
@@ -146,7 +166,9 @@ def recognized(
 def record_of(cut: Cut, hyps: tuple[Hyp, ...] | None, config: SearchConfig) -> Record:
     """The record of one cut; without a path every point of the grid has no words."""
     supervision = cut.supervisions[0]
-    empty = tuple(Hyp(w, p, "", 0.0, 0.0) for w in config.lm_weights for p in config.insertion_penalties)
+    empty = tuple(
+        Hyp(w, p, "", 0.0, 0.0) for w in config.lm_weights for p in config.insertion_penalties
+    )
     part = (cut.custom or {}).get("part", "")
     return Record(
         cut.id,

@@ -1,8 +1,10 @@
 """The first pass with ``kaldi_decoder.FasterDecoder``, as a cross-check of k2's: a search in TLG.
 
-It gives the best path only, so each point of a grid of weights is a search of its own, in a graph whose arcs
-cost ``lm_weight * cost + insertion_penalty * (the arc has a word)``. The search sees the numbers of arcs in
-the place of words: from the path's arcs come its words and its scores, at any weight and in double precision.
+It gives the best path only, so each point of a grid of weights is a search of its own, in a graph
+whose arcs cost ``lm_weight * cost + insertion_penalty * (the arc has a word)``. The search sees the
+numbers of arcs in
+the place of words: from the path's arcs come its words and its scores, at any weight and in double
+    precision.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     import torch
 
 
-def open_decoder(folder: str | Path, config: SearchConfig, *, device: str = "cpu") -> FirstPass[Any]:
+def open_decoder(
+    folder: str | Path, config: SearchConfig, *, device: str = "cpu"
+) -> FirstPass[Any]:
     """The back end that ``config`` names, for the graph in ``folder``.
 
     Args:
@@ -38,8 +42,8 @@ def open_decoder(folder: str | Path, config: SearchConfig, *, device: str = "cpu
 class KaldiDecoder(FirstPass[TokenGraph]):
     """Searches a TLG with ``FasterDecoder``, one utterance after the other.
 
-    ``search_beam``, ``min_active_states`` and ``max_active_states`` mean what they mean for k2, in units of
-    the point's own weights; ``output_beam`` and ``search_lm_weight`` mean nothing here.
+    ``search_beam``, ``min_active_states`` and ``max_active_states`` mean what they mean for k2, in
+    units of the point's own weights; ``output_beam`` and ``search_lm_weight`` mean nothing here.
 
     Raises:
         ConfigError: kaldi_decoder is not installed.
@@ -51,7 +55,10 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             import kaldi_decoder
         except ImportError as error:
             raise ConfigError(
-                "backend=kaldi", "kaldi_decoder", str(error), "install kaldi-decoder, or set backend=k2"
+                "backend=kaldi",
+                "kaldi_decoder",
+                str(error),
+                "install kaldi-decoder, or set backend=k2",
             ) from error
         self._options = kaldi_decoder.FasterDecoderOptions(
             beam=config.search_beam,
@@ -64,8 +71,12 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         self._numbered = dataclasses.replace(graph.TLG, olabels=numbers)
         self._ready: tuple[tuple[float, float], Any, Any] | None = None
 
-    def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[tuple[Hyp, ...] | None]:
-        """As :meth:`FirstPass.decode`; a point of the grid without a path leaves the utterance without."""
+    def decode(
+        self, log_probs: torch.Tensor, lengths: torch.Tensor
+    ) -> list[tuple[Hyp, ...] | None]:
+        """As :meth:`FirstPass.decode`; a point of the grid without a path leaves the utterance
+        without.
+        """
         self.check_log_probs(log_probs)
         scores = log_probs.detach().float().cpu().numpy()
         results: list[list[Hyp]] = [[] for _ in lengths]
@@ -88,7 +99,9 @@ class KaldiDecoder(FirstPass[TokenGraph]):
             weighted = dataclasses.replace(
                 self._numbered,
                 costs=(lm_weight * TLG.costs + insertion_penalty * self._spoken).astype(np.float32),
-                finals=np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf).astype(np.float32),
+                finals=np.where(ends, lm_weight * np.where(ends, TLG.finals, 0), np.inf).astype(
+                    np.float32
+                ),
             )
             fst = weighted.to_kaldifst()
             # Kept beside its search, which only points to it.
@@ -96,12 +109,16 @@ class KaldiDecoder(FirstPass[TokenGraph]):
         return self._ready[2]
 
     def _best(self, search: Any, scores: np.ndarray, point: tuple[float, float]) -> Hyp | None:
-        """The best path of one utterance, (T, C) log-probabilities; ``None`` where none comes to its end."""
+        """The best path of one utterance, (T, C) log-probabilities; ``None`` where none comes to
+        its end.
+        """
         import kaldi_decoder
         import kaldifst
 
         search.decode(kaldi_decoder.DecodableCtc(np.ascontiguousarray(scores)))
-        if not search.reached_final():  # get_best_path would then take a path that stops inside a word
+        if (
+            not search.reached_final()
+        ):  # get_best_path would then take a path that stops inside a word
             return None
         _, best = search.get_best_path()
         _, _, numbers, _ = kaldifst.get_linear_symbol_sequence(best)

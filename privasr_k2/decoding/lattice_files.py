@@ -1,4 +1,6 @@
-"""Compact lattices as files: one safetensors file a job, all of its utterances one after the other."""
+"""Compact lattices as files: one safetensors file a job, all of its utterances one after the
+other.
+"""
 
 from __future__ import annotations
 
@@ -46,15 +48,23 @@ class Lattices:
     weights: Weights
 
 
-def write_lattices(path: Path, lattices: Iterable[Lattice], words: Sequence[str], weights: Weights) -> None:
+def write_lattices(
+    path: Path, lattices: Iterable[Lattice], words: Sequence[str], weights: Weights
+) -> None:
     """Write the lattices of one job, whole or not at all."""
     written = list(lattices)
     arrays = {
-        name: np.concatenate([getattr(lattice, name) for lattice in written] or [np.zeros(0)]).astype(kind)
+        name: np.concatenate(
+            [getattr(lattice, name) for lattice in written] or [np.zeros(0)]
+        ).astype(kind)
         for name, kind in (_OF_STATES | _OF_ARCS).items()
     }
-    arrays["state_splits"] = np.cumsum([0, *(lattice.num_states for lattice in written)], dtype=np.int64)
-    arrays["arc_splits"] = np.cumsum([0, *(len(lattice.words) for lattice in written)], dtype=np.int64)
+    arrays["state_splits"] = np.cumsum(
+        [0, *(lattice.num_states for lattice in written)], dtype=np.int64
+    )
+    arrays["arc_splits"] = np.cumsum(
+        [0, *(len(lattice.words) for lattice in written)], dtype=np.int64
+    )
     header = {
         "format": _FORMAT,
         "weights": weights._asdict(),
@@ -69,8 +79,9 @@ def read_lattices(folder: Path) -> Lattices:
     """Read and check the lattices of all jobs.
 
     Raises:
-        DataError: no files; one that is damaged, or no file of lattices; one with other words or weights than
-            those before; an utterance twice; a lattice that is not as :class:`Lattice` says.
+        DataError: no files; one that is damaged, or no file of lattices; one with other words or
+            weights than those before; an utterance twice; a lattice that is not as :class:`Lattice`
+            says.
     """
     by_id: dict[str, Lattice] = {}
     places: dict[str, Path] = {}
@@ -80,7 +91,10 @@ def read_lattices(folder: Path) -> Lattices:
         if common is not None and common != (words, weights):
             differing = "words" if common[0] != words else f"weights, {tuple(weights)}"
             raise DataError(
-                path, f"the words and weights of the other files of {folder}", f"other {differing}", _AGAIN
+                path,
+                f"the words and weights of the other files of {folder}",
+                f"other {differing}",
+                _AGAIN,
             )
         common = words, weights
         for lattice in lattices:
@@ -93,7 +107,9 @@ def read_lattices(folder: Path) -> Lattices:
                 )
             by_id[lattice.id], places[lattice.id] = lattice, path
     if common is None or not by_id:
-        raise DataError(folder, "*.safetensors files with lattices", "none", "run decode --out-lattices")
+        raise DataError(
+            folder, "*.safetensors files with lattices", "none", "run decode --out-lattices"
+        )
     return Lattices(folder, tuple(by_id[name] for name in sorted(by_id)), *common)
 
 
@@ -122,9 +138,11 @@ def _read(path: Path) -> tuple[list[Lattice], tuple[str, ...], Weights]:
 
 
 def kaldi_text(lattice: Lattice) -> str:
-    """The lattice as Kaldi's ``lattice-copy`` reads it as text, words as numbers, without transition ids.
+    """The lattice as Kaldi's ``lattice-copy`` reads it as text, words as numbers, without
+    transition ids.
 
-    Costs are negated, unscaled scores, the graph's first; arcs that end a sentence become final costs.
+    Costs are negated, unscaled scores, the graph's first; arcs that end a sentence become final
+    costs.
 
     >>> one = Lattice("u1", "", "", "", 1.0, np.zeros(3), np.array([0, 1]), np.array([1, 2]),
     ...     np.array([7, 0]), np.array([-1.5, -0.5]), np.array([-2.0, -0.25]))

@@ -28,7 +28,11 @@ class LatticeJobConfig(DecodeConfig, LatticeConfig):
 
 
 def lattice_cuts(
-    model: SubsamplingModel, search: LatticeSearch, cuts: CutSet, config: LatticeJobConfig, device: str
+    model: SubsamplingModel,
+    search: LatticeSearch,
+    cuts: CutSet,
+    config: LatticeJobConfig,
+    device: str,
 ) -> Iterator[Lattice]:
     """The lattices of this job's cuts, the longest first; what was lost or cut short is logged.
 
@@ -74,4 +78,6 @@ def lattice_of(cut: Cut, found: Found | None, subsampling: int, beam: float) -> 
     sources, targets, words = (
         values.astype(np.int32) for values in (arrays.sources, arrays.targets, arrays.words)
     )
-    return Lattice(*about, found.beam, seconds, sources, targets, words, arrays.am_scores, arrays.lm_scores)
+    return Lattice(
+        *about, found.beam, seconds, sources, targets, words, arrays.am_scores, arrays.lm_scores
+    )

@@ -1,4 +1,6 @@
-"""N-best lists from rescored lattices, with the scores of the first pass and of the LM side by side."""
+"""N-best lists from rescored lattices, with the scores of the first pass and of the LM side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,12 @@ _LISTED = 10
 
 @dataclass(frozen=True)
 class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
-    """How lattices are searched, and what is written; defaults in ``conf/rescore.yaml#rescore_lattices``.
+    """How lattices are searched, and what is written; defaults in
+    ``conf/rescore.yaml#rescore_lattices``.
 
     Args:
-        name: how the LM is called in lists, tables and weights; empty takes that of its folder or file.
+        name: how the LM is called in lists, tables and weights; empty takes that of its folder or
+            file.
         job, num_jobs: this job, from 1, of so many.
     """
 
@@ -43,7 +47,9 @@ class RescoreLatticesConfig(LatticeSearchConfig, NbestConfig):
 
     def nbest(self) -> NbestConfig:
         """The settings of the lists."""
-        return NbestConfig(**{field.name: getattr(self, field.name) for field in fields(NbestConfig)})
+        return NbestConfig(
+            **{field.name: getattr(self, field.name) for field in fields(NbestConfig)}
+        )
 
 
 def rescored_lists(
@@ -69,7 +75,9 @@ def rescored_lists(
     _check_words(lattices, lm)
     share = lattices.lattices[config.job - 1 :: config.num_jobs]
     states = limited = 0
-    for lattice, rescored in zip(share, rescore(share, lattices.words, lm, lattices.weights, config)):
+    for lattice, rescored in zip(
+        share, rescore(share, lattices.words, lm, lattices.weights, config)
+    ):
         nbest = rescored_list(lattice, rescored, name, lattices.words, lattices.weights, config)
         if rescored is not None:
             states += rescored.lattice.num_states
@@ -98,7 +106,9 @@ def rescored_list(
             scores = {GRAPH: path.lm_score, name: float(found.lm_scores[path.arcs].sum())}
             text = " ".join(words[word] for word in path.words)
             hyps.append(Hypothesis(rank, text, path.am_score, scores))
-    return NbestList(lattice.id, lattice.part, lattice.speaker, lattice.ref, found is None, tuple(hyps))
+    return NbestList(
+        lattice.id, lattice.part, lattice.speaker, lattice.ref, found is None, tuple(hyps)
+    )
 
 
 def _check_words(lattices: Lattices, lm: SteppingLm[Any]) -> None:

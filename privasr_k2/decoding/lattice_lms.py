@@ -1,4 +1,6 @@
-"""Language models that are read word by word, many histories at once: what searching lattices needs."""
+"""Language models that are read word by word, many histories at once: what searching lattices
+needs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ S = TypeVar("S")
 class SteppingLm(Protocol[S]):
     """A model that is read word by word.
 
-    What it remembers of N histories is one value of the model's own kind, ``S``, whose rows are histories.
+    What it remembers of N histories is one value of the model's own kind, ``S``, whose rows are
+    histories.
     """
 
     name: str
@@ -36,7 +39,8 @@ class SteppingLm(Protocol[S]):
         """Whether ``<unk>`` has a probability."""
 
     def symbols(self, words: Sequence[str]) -> np.ndarray:
-        """(V,) int64 the model's numbers of words; the first one stands for the end of the sentence.
+        """(V,) int64 the model's numbers of words; the first one stands for the end of the
+        sentence.
 
         Words of one number are one word to the model.
         """
@@ -90,7 +94,9 @@ class SteppingNeural:
         """As :meth:`SteppingLm.read`."""
         from privasr_k2.lm.neural.model import join
 
-        return self._step(join([state.select(self._tensor(rows)) for (_, state), rows in parts]), symbols)
+        return self._step(
+            join([state.select(self._tensor(rows)) for (_, state), rows in parts]), symbols
+        )
 
     def score(self, states: tuple[Any, Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
         """Log-probabilities of words; the softmax is evaluated for the requested rows only."""
@@ -98,7 +104,9 @@ class SteppingNeural:
 
         with torch.no_grad():
             output = self._model.output
-            log_probs = output.target_log_probs(states[0], self._tensor(symbols), self._tensor(rows))
+            log_probs = output.target_log_probs(
+                states[0], self._tensor(symbols), self._tensor(rows)
+            )
             return log_probs.double().cpu().numpy()
 
     def _step(self, state: Any, symbols: np.ndarray) -> tuple[Any, Any]:
@@ -154,7 +162,8 @@ class SteppingNgram:
     def score(self, states: list[Any], rows: np.ndarray, symbols: np.ndarray) -> np.ndarray:
         """As :meth:`SteppingLm.score`."""
         log_probs = [
-            self._after(states[row], symbol)[0] for row, symbol in zip(rows.tolist(), symbols.tolist())
+            self._after(states[row], symbol)[0]
+            for row, symbol in zip(rows.tolist(), symbols.tolist())
         ]
         return np.array(log_probs, dtype=np.float64) * math.log(10.0)
 

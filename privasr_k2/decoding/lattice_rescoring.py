@@ -1,24 +1,25 @@
 """Rescoring whole lattices with a language model: a pruned search that merges histories.
 
-A state of the search is a state of a lattice with a history, the last ``order`` - 1 words [Liu et al. 2014,
-Efficient lattice rescoring using recurrent neural network language models: n-gram history clustering]. Paths
-that meet in one such state go on together; the network's state of the best of them stands for all. The
-search goes through the levels of the lattices (arcs on the longest path to a state), all utterances at once:
-on each level the network reads one word for every new state, and is asked for the words of its arcs only.
+A state of the search is a state of a lattice with a history, the last ``order`` - 1 words [Liu et
+al. 2014, Efficient lattice rescoring using recurrent neural network language models: n-gram history
+clustering]. Paths that meet in one such state go on together; the network's state of the best of
+them stands for all. The search goes through the levels of the lattices (arcs on the longest path to
+a state), all utterances at once: on each level the network reads one word for every new state, and
+is asked for the words of its arcs only.
 
 With L the model's and G the graph's log-probabilities, the search ranks paths by
 
     am + lm_weight * (neural_share * L + (1 - neural_share) * G) - insertion_penalty * words
 
-and drops an arc whose best path is more than ``beam`` worse than the best one that is waiting on its
-utterance, where what lies ahead is judged by the first pass's scores of the best way on, as in Kaldi's
-pruned composition [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for ASR]. Of one lattice
-state the ``max_histories`` best histories are kept.
+and drops an arc whose best path is more than ``beam`` worse than the best one that is waiting on
+its utterance, where what lies ahead is judged by the first pass's scores of the best way on, as in
+Kaldi's pruned composition [Xu et al. 2018, A pruned RNNLM lattice-rescoring algorithm for ASR]. Of
+one lattice state the ``max_histories`` best histories are kept.
 
-What is approximated: (1) of merged paths all but the best are scored with another one's network state, so
-that their L is not exactly theirs; (2) pruning may cut the best path. Nothing else: with ``order`` 0 (nothing
-is merged), an infinite beam and histories without bound every path has its exact score; for an n-gram model
-of order n, ``order`` n merges only what it cannot tell apart.
+What is approximated: (1) of merged paths all but the best are scored with another one's network
+state, so that their L is not exactly theirs; (2) pruning may cut the best path. Nothing else: with
+``order`` 0 (nothing is merged), an infinite beam and histories without bound every path has its
+exact score; for an n-gram model of order n, ``order`` n merges only what it cannot tell apart.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from privasr_k2.decoding.lattices import END, Lattice
 from privasr_k2.ragged import items_of, splits_of
 from privasr_k2.scoring.hypotheses import Weights
 
-# Numbers in the states of the lattices that are searched together, one history each, and their states.
+# Numbers in the states of the lattices that are searched together, one history each, and their
+# states.
 _MAX_NUMBERS = 1 << 24
 _MAX_STATES = 20_000
 
@@ -63,8 +65,8 @@ class Rescored:
     """A lattice after rescoring: states of the search in place of the states of the lattice.
 
     Attributes:
-        lattice: with the scores of the first pass. Its beam is that of the lattice before; what the search
-            has pruned is not in it.
+        lattice: with the scores of the first pass. Its beam is that of the lattice before; what the
+            search has pruned is not in it.
         lm_scores: (A,) float64, natural log, of the LM.
     """
 
@@ -91,7 +93,9 @@ def rescore(
     """
     symbols = lm.symbols(words)
     for block in _blocks(lattices, lm):
-        searched = _search([lattice for lattice in block if lattice.num_states], symbols, lm, weights, config)
+        searched = _search(
+            [lattice for lattice in block if lattice.num_states], symbols, lm, weights, config
+        )
         for lattice in block:
             yield next(searched) if lattice.num_states else None
 
@@ -117,7 +121,9 @@ def _blocks(lattices: Sequence[Lattice], lm: SteppingLm[Any]) -> Iterator[list[L
 
 @dataclass(frozen=True, eq=False)
 class _Arcs:
-    """Arcs of the search (E,): where from, along which arc of the lattices, LM score, the best total."""
+    """Arcs of the search (E,): where from, along which arc of the lattices, LM score, the best
+    total.
+    """
 
     sources: np.ndarray
     along: np.ndarray
@@ -125,7 +131,9 @@ class _Arcs:
     totals: np.ndarray
 
     def take(self, which: np.ndarray) -> _Arcs:
-        return _Arcs(self.sources[which], self.along[which], self.lm_scores[which], self.totals[which])
+        return _Arcs(
+            self.sources[which], self.along[which], self.lm_scores[which], self.totals[which]
+        )
 
 
 def _joined(parts: Sequence[_Arcs]) -> _Arcs:
@@ -145,7 +153,10 @@ class _Together:
         self.num, self.offsets = len(lattices), np.cumsum([0, *sizes])
         self.sources, self.targets = (
             np.concatenate(
-                [getattr(lattice.dag, name) + offset for lattice, offset in zip(lattices, self.offsets)]
+                [
+                    getattr(lattice.dag, name) + offset
+                    for lattice, offset in zip(lattices, self.offsets)
+                ]
             )
             for name in ("sources", "targets")
         )
@@ -160,7 +171,10 @@ class _Together:
         self.is_final[self.offsets[1:] - 1] = True
         self.symbols = symbols[words]
         spoken = am - weights.insertion_penalty * (words != END)
-        self.fixed, self.factor = spoken + weights.lm_weight * (1 - share) * graph, weights.lm_weight * share
+        self.fixed, self.factor = (
+            spoken + weights.lm_weight * (1 - share) * graph,
+            weights.lm_weight * share,
+        )
         self.go = dag.best_to(self.offsets[1:] - 1, spoken + weights.lm_weight * graph)
 
 
@@ -169,7 +183,8 @@ class _Search:
 
     Attributes:
         at: their states of the lattices.
-        histories: (_, H) what they remember: the last symbols, or else the state before and the last symbol.
+        histories: (_, H) what they remember: the last symbols, or else the state before and the
+            last symbol.
         totals: of the best path to each.
     """
 
@@ -183,7 +198,8 @@ class _Search:
         self.ahead = np.full((whole.num, num_levels), -np.inf)
         self.kept: list[_Arcs] = []
         self.ends: list[np.ndarray] = []
-        # By level: the model's states, the number of the first one, and the last level that needs them.
+        # By level: the model's states, the number of the first one, and the last level that needs
+        # them.
         self.memory: dict[int, tuple[Any, int, int]] = {}
 
     def run(self) -> None:
@@ -207,8 +223,13 @@ class _Search:
         rows, along = items_of(whole.leaving, self.at[base + on])
         scores = self.lm.score(states, rows, whole.symbols[along])
         totals = self.totals[base + rows] + whole.fixed[along] + whole.factor * scores
-        arcs_out, later = _Arcs(base + rows, along, scores, totals), whole.levels[whole.targets[along]]
-        np.maximum.at(self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(arcs_out))
+        arcs_out, later = (
+            _Arcs(base + rows, along, scores, totals),
+            whole.levels[whole.targets[along]],
+        )
+        np.maximum.at(
+            self.ahead, (whole.utterances[whole.targets[along]], later), self._estimates(arcs_out)
+        )
         for target, which in grouped(later):
             self.waiting[target].append(arcs_out.take(which))
         self.memory[level] = states, base, int(later.max())
@@ -239,7 +260,9 @@ class _Search:
         return arcs.take(best)
 
     def _read(self, into: _Arcs) -> Any:
-        """The model's states after the symbols of arcs, which stand by the levels that they come from."""
+        """The model's states after the symbols of arcs, which stand by the levels that they come
+        from.
+        """
         parts = [
             (self.memory[level][0], into.sources[which] - self.memory[level][1])
             for level, which in grouped(self.whole.levels[self.whole.sources[into.along]])
@@ -266,16 +289,20 @@ def _merged(
     """The states that arcs lead to.
 
     Args:
-        targets, totals: (E,) of arcs; those to one target differ by totals only in what lies ahead, too.
+        targets, totals: (E,) of arcs; those to one target differ by totals only in what lies ahead,
+            too.
         histories: (E, H).
         max_histories: how many states of a target are kept, the best ones.
 
     Returns:
-        (E,) the number of each arc's state, -1 where it is not kept; (K,) the best arc into each state.
+        (E,) the number of each arc's state, -1 where it is not kept; (K,) the best arc into each
+        state.
     """
     codes = targets
     for column in histories.T:
-        codes = np.unique(codes * (int(column.max()) + 2) + column + 1, return_inverse=True)[1].reshape(-1)
+        codes = np.unique(codes * (int(column.max()) + 2) + column + 1, return_inverse=True)[
+            1
+        ].reshape(-1)
     order = np.lexsort((-totals, codes))
     best = order[np.flatnonzero(np.diff(codes[order], prepend=-1))]
     ranked = best[np.lexsort((-totals[best], targets[best]))]

@@ -1,8 +1,9 @@
 """Compact word lattices: what rescoring reads in place of the first pass's lattices of tokens.
 
-Every word sequence within a beam of the best one is one path, whose scores are those of its best alignment at
-the weights of the first pass. A sentence ends with an arc that has the word 0, so that an LM can score its
-end. Further sequences may be there, whose alignment need not be their best: what is kept are arcs.
+Every word sequence within a beam of the best one is one path, whose scores are those of its best
+alignment at the weights of the first pass. A sentence ends with an arc that has the word 0, so that
+an LM can score its end. Further sequences may be there, whose alignment need not be their best:
+what is kept are arcs.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ class Lattice:
         part: the corpus's own name of the part that it is scored with.
         speaker: the user.
         ref: the normalized reference.
-        beam: natural log; all word sequences that are at most so much worse than the best are there.
-        seconds: (S,) float64, where the best alignment of the words up to a state ends. On other paths
-            through it the words may end elsewhere.
-        sources, targets: (A,) int32 states in topological order, sources ascending; paths go from 0 to the
-            last one.
+        beam: natural log; all word sequences that are at most so much worse than the best are
+            there.
+        seconds: (S,) float64, where the best alignment of the words up to a state ends. On other
+            paths through it the words may end elsewhere.
+        sources, targets: (A,) int32 states in topological order, sources ascending; paths go from 0
+            to the last one.
         words: (A,) int32, :data:`END` on the arcs into the last state, and only there.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
     """
@@ -90,13 +92,20 @@ class Lattice:
         return Dag(self.num_states, self.sources.astype(np.int64), self.targets.astype(np.int64))
 
     def totals(self, weights: Weights, lm_scores: np.ndarray | None = None) -> np.ndarray:
-        """(A,) am + lm_weight * lm - insertion_penalty of every word, with other LM scores where given."""
+        """(A,) am + lm_weight * lm - insertion_penalty of every word, with other LM scores where
+        given.
+        """
         lm = self.lm_scores if lm_scores is None else lm_scores
-        return self.am_scores + weights.lm_weight * lm - weights.insertion_penalty * (self.words != END)
+        return (
+            self.am_scores
+            + weights.lm_weight * lm
+            - weights.insertion_penalty * (self.words != END)
+        )
 
     def _problem(self) -> str:
         sizes = {
-            len(getattr(self, name)) for name in ("sources", "targets", "words", "am_scores", "lm_scores")
+            len(getattr(self, name))
+            for name in ("sources", "targets", "words", "am_scores", "lm_scores")
         }
         if len(sizes) > 1:
             return "its arrays of arcs have different lengths"
@@ -106,7 +115,9 @@ class Lattice:
             return "its arcs are not sorted by source, from state 0"
         if (self.targets <= self.sources).any() or self.targets.max() != self.num_states - 1:
             return "its states are not in topological order up to the last"
-        if ((self.words == END) != (self.targets == self.num_states - 1)).any() or (self.words < 0).any():
+        if ((self.words == END) != (self.targets == self.num_states - 1)).any() or (
+            self.words < 0
+        ).any():
             return "the word 0 stands elsewhere than on all arcs into the last state"
         if not (np.isfinite(self.am_scores).all() and np.isfinite(self.lm_scores).all()):
             return "it has scores that are not finite"
@@ -181,7 +192,9 @@ class LatticeSearch:
 
 
 def widest(lattice: WordLattice, config: LatticeConfig) -> Found:
-    """The compact lattice of the widest beam, the asked one or a half of it, that ``max_states`` allows."""
+    """The compact lattice of the widest beam, the asked one or a half of it, that ``max_states``
+    allows.
+    """
     beam = config.beam
     for halvings in range(_HALVINGS + 1):
         arrays = compact(lattice, beam, config.max_states)

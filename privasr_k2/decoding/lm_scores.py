@@ -1,8 +1,10 @@
 """Log-probabilities of every word of N-best lists by an LM: one file for each LM, beside the lists.
 
-Log-probabilities of single words, sentence ends included, so that LMs can be interpolated word by word later.
-The file is safetensors: ``log_probs`` (W,) float32, natural log, the hypotheses of all utterances one after
-the other, and in the header as JSON the LM's ``name`` and the ``lists`` that it is for, as a hash.
+Log-probabilities of single words, sentence ends included, so that LMs can be interpolated word by
+word later.
+The file is safetensors: ``log_probs`` (W,) float32, natural log, the hypotheses of all utterances
+one after the other, and in the header as JSON the LM's ``name`` and the ``lists`` that it is for,
+as a hash.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
         header, arrays = read_arrays(path, ["log_probs"], expected=what, way_out=_AGAIN)
         log_probs = arrays["log_probs"].astype(np.float64)
         if header.get("lists") != expected:
-            raise DataError(path, f"scores of the lists in {lists.place}", "those of others", _AGAIN)
+            raise DataError(
+                path, f"scores of the lists in {lists.place}", "those of others", _AGAIN
+            )
         if log_probs.shape != (total,):
             shape = f"an array of the shape {log_probs.shape}"
             raise DataError(path, f"{total} scores, of all words and sentence ends", shape, _AGAIN)
@@ -69,7 +73,9 @@ def read_lm_scores(paths: Iterable[Path], lists: NbestLists) -> dict[str, np.nda
             raise DataError(path, "the name of the LM", repr(header.get("name")), _AGAIN)
         name = header["name"]
         if name in by_name:
-            raise DataError(path, "LMs of different names", f"{name} twice", "give one of them another name")
+            raise DataError(
+                path, "LMs of different names", f"{name} twice", "give one of them another name"
+            )
         by_name[name] = log_probs
     return by_name
 
@@ -84,15 +90,21 @@ def with_lm_scores(lists: NbestLists, log_probs: Mapping[str, np.ndarray]) -> Nb
     if not words:
         return lists
     starts = np.concatenate([[0], np.cumsum(words)[:-1]]).astype(np.int64)
-    totals = {name: iter(np.add.reduceat(values, starts).tolist()) for name, values in log_probs.items()}
+    totals = {
+        name: iter(np.add.reduceat(values, starts).tolist()) for name, values in log_probs.items()
+    }
     scored = []
     for nbest in lists.lists:
         hyps = tuple(
-            replace(hyp, lm_scores={**hyp.lm_scores, **{name: next(of) for name, of in totals.items()}})
+            replace(
+                hyp, lm_scores={**hyp.lm_scores, **{name: next(of) for name, of in totals.items()}}
+            )
             for hyp in nbest.hyps
         )
         scored.append(replace(nbest, hyps=hyps))
-    return replace(lists, lists=tuple(scored), lm_names=tuple(sorted({*lists.lm_names, *log_probs})))
+    return replace(
+        lists, lists=tuple(scored), lm_names=tuple(sorted({*lists.lm_names, *log_probs}))
+    )
 
 
 def candidates_of(
@@ -114,7 +126,8 @@ def candidates_of(
     for nbest in chosen:
         ref = to_scored_units(nbest.ref.split(), scored_units)
         errors += [
-            count_errors(ref, to_scored_units(hyp.words.split(), scored_units)).errors for hyp in nbest.hyps
+            count_errors(ref, to_scored_units(hyp.words.split(), scored_units)).errors
+            for hyp in nbest.hyps
         ]
     sizes = [len(nbest.hyps) for nbest in chosen]
     hyps = [hyp for nbest in chosen for hyp in nbest.hyps]
@@ -128,5 +141,7 @@ def candidates_of(
 
 
 def _digest(lists: NbestLists) -> str:
-    content: Sequence[object] = [[nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists]
+    content: Sequence[object] = [
+        [nbest.id, [hyp.words for hyp in nbest.hyps]] for nbest in lists.lists
+    ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

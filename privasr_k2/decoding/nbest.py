@@ -1,20 +1,24 @@
-"""Exact N-best lists: the n best *different* word sequences of a lattice, each with its best alignment.
+"""Exact N-best lists: the n best *different* word sequences of a lattice, each with its best
+alignment.
 
 A lattice of CTC holds many alignments of one word sequence. Its word acceptor, with the costs
 ``-(am_score + lm_weight * lm_score - insertion_penalty * num_words)``, becomes free of epsilons and
-deterministic in the tropical semiring, so that a word sequence is one path with the cost of its best
-alignment [Mohri & Riley 2002, An efficient algorithm for the n-best-strings problem]; the n shortest paths
-are the list. Sampling paths (:mod:`privasr_k2.decoding.sampled`) finds only a part of it and is an option.
+deterministic in the tropical semiring, so that a word sequence is one path with the cost of its
+best alignment [Mohri & Riley 2002, An efficient algorithm for the n-best-strings problem]; the n
+shortest paths are the list. Sampling paths (:mod:`privasr_k2.decoding.sampled`) finds only a part
+of it and is an option.
 
-A lattice may have more word sequences than any memory. Two steps keep the work small and the list exact:
+A lattice may have more word sequences than any memory. Two steps keep the work small and the list
+exact:
 
-- Arcs on no path within a beam of the best are left out, and determinization goes no further than that beam.
-  Every path within the beam survives whole, so the n best are exact as soon as n of them lie within it;
-  until then the beam is doubled.
+- Arcs on no path within a beam of the best are left out, and determinization goes no further than
+  that beam. Every path within the beam survives whole, so the n best are exact as soon as n of them
+  lie within it; until then the beam is doubled.
 - Costs are taken relative to the best path through each state (``cost + cost_to_go[target] -
   cost_to_go[source]``, at least 0), so that Kaldi's single precision is spent on differences.
 
-Where determinization needs more than ``max_states``, the list is what lies within the widest beam that needs
+Where determinization needs more than ``max_states``, the list is what lies within the widest beam
+that needs
 fewer: still exact, but shorter, and :class:`Nbest` says so.
 """
 
@@ -44,7 +48,8 @@ if TYPE_CHECKING:
 METHODS = ("exact", "sampled")
 # Subsets of states whose costs differ by less are one state of the deterministic acceptor.
 _DELTA = 2.0**-16
-# A path's cost as the acceptor has it, in single precision, against its arcs' sum in double precision.
+# A path's cost as the acceptor has it, in single precision, against its arcs' sum in double
+# precision.
 _AGREEMENT = 1e-3
 # The beam is halved so often before a list of the best path only is given.
 _HALVINGS = 8
@@ -56,7 +61,8 @@ class NbestConfig(Checked):
 
     Args:
         num_paths: hypotheses of an utterance, where the lattice has so many.
-        first_beam: natural log; where to look first. It changes the time, and no list that is whole.
+        first_beam: natural log; where to look first. It changes the time, and no list that is
+            whole.
         max_states: of the deterministic acceptor.
     """
 
@@ -70,8 +76,10 @@ class NbestSearchConfig(NbestConfig):
     """How lists of a first pass are made; defaults in ``conf/common.yaml#nbest``.
 
     Args:
-        posterior_scale: on total scores, before they make word posteriors, or paths are drawn; above 0.
-        method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn paths.
+        posterior_scale: on total scores, before they make word posteriors, or paths are drawn;
+            above 0.
+        method: ``exact``, or ``sampled``: the different word sequences of ``num_paths`` drawn
+            paths.
     """
 
     posterior_scale: Finite
@@ -109,9 +117,10 @@ class Nbest:
 
     Attributes:
         paths: the best first; equal totals are in the order of their words' numbers.
-        limited: ``max_states`` was reached before ``num_paths``: the lattice has more word sequences.
-        beam: natural log; of what is at most this much worse than the best, only ranks beyond ``num_paths``
-            are missing. -inf for drawn paths, which promise nothing.
+        limited: ``max_states`` was reached before ``num_paths``: the lattice has more word
+            sequences.
+        beam: natural log; of what is at most this much worse than the best, only ranks beyond
+            ``num_paths`` are missing. -inf for drawn paths, which promise nothing.
     """
 
     paths: tuple[Path, ...]
@@ -132,7 +141,8 @@ class NbestSearch:
         self.decoder, self.weights, self.config = decoder, weights, config
 
     def decode(self, log_probs: torch.Tensor, lengths: torch.Tensor) -> list[Nbest | None]:
-        """The list of each utterance, with word posteriors; arguments as for :meth:`Decoder.decode`.
+        """The list of each utterance, with word posteriors; arguments as for
+        :meth:`Decoder.decode`.
 
         Returns:
             ``None`` where the beam left no path.
@@ -143,11 +153,15 @@ class NbestSearch:
             if self.config.method == "sampled":
                 scores = total_scores(lattice, self.weights) * self.config.posterior_scale
                 drawn = draw_paths(lattice, scores, self.config.num_paths)
-            for utterance, own, paths in zip(utterances, word_lattices(lattice, self.weights), drawn):
+            for utterance, own, paths in zip(
+                utterances, word_lattices(lattice, self.weights), drawn
+            ):
                 if own is not None:
                     hypotheses = nbest(own, self.config) if paths is None else of_paths(own, paths)
                     with_names = _with_classes(hypotheses, own, self.decoder.graph.delimiters)
-                    results[utterance] = with_posteriors(with_names, own, self.config.posterior_scale)
+                    results[utterance] = with_posteriors(
+                        with_names, own, self.config.posterior_scale
+                    )
         return results
 
 
@@ -155,7 +169,10 @@ def _with_classes(found: Nbest, lattice: WordLattice, delimiters: ClassDelimiter
     """With the spans of names in each path's alignment."""
     if not delimiters.classes:
         return found
-    paths = [replace(path, classes=delimiters.split(lattice.symbols(path.arcs))[1]) for path in found.paths]
+    paths = [
+        replace(path, classes=delimiters.split(lattice.symbols(path.arcs))[1])
+        for path in found.paths
+    ]
     return replace(found, paths=tuple(paths))
 
 
@@ -186,7 +203,9 @@ def nbest(lattice: WordLattice, config: NbestConfig) -> Nbest:
             sequences, beam = wider, 2 * beam
     # With a smaller beam there may still have been enough.
     limited = limited and len(sequences) < config.num_paths
-    aligned = _aligned(lattice, [words for _, words in sequences], max(cost for cost, _ in sequences))
+    aligned = _aligned(
+        lattice, [words for _, words in sequences], max(cost for cost, _ in sequences)
+    )
     for (exact, path), (cost, _) in zip(aligned, sequences):
         if abs(exact - cost) > _AGREEMENT:
             raise RuntimeError(f"the path of {path.words} costs {exact} and was found with {cost}")
@@ -223,7 +242,8 @@ def with_posteriors(found: Nbest, lattice: WordLattice, scale: float) -> Nbest:
 def _sequences(
     lattice: WordLattice, beam: float, num_paths: int, max_states: int | None
 ) -> list[tuple[float, tuple[int, ...]]] | None:
-    """The word sequences within a beam, at most ``num_paths``, and their costs over the best, by cost.
+    """The word sequences within a beam, at most ``num_paths``, and their costs over the best, by
+    cost.
 
     Returns:
         ``None`` where that takes more than ``max_states`` states.
@@ -247,7 +267,8 @@ def _sequences(
 
 
 def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifst.StdVectorFst:
-    """The arcs within a beam in OpenFst, from words to words, or else from words to arc numbers from 1.
+    """The arcs within a beam in OpenFst, from words to words, or else from words to arc numbers
+    from 1.
 
     An arc with several words becomes several arcs, of which the first has the cost and the number.
     """
@@ -265,9 +286,14 @@ def _transducer(lattice: WordLattice, beam: float, *, acceptor: bool) -> kaldifs
     sources[later] = targets[later - 1] = lattice.final + 1 + np.arange(len(later))
     labels = np.zeros(len(of), dtype=np.int64)
     labels[counts[of] > 0] = words
-    numbers, costs = np.where(is_first, kept[of] + 1, 0), np.where(is_first, lattice.costs[kept][of], 0.0)
+    numbers, costs = (
+        np.where(is_first, kept[of] + 1, 0),
+        np.where(is_first, lattice.costs[kept][of], 0.0),
+    )
     # Few states are left within a beam: they are numbered anew, the first one 0.
-    states, numbered = np.unique(np.concatenate([[0, lattice.final], sources, targets]), return_inverse=True)
+    states, numbered = np.unique(
+        np.concatenate([[0, lattice.final], sources, targets]), return_inverse=True
+    )
     sources, targets = np.split(numbered[2:], 2)
     finals = np.full(len(states), np.inf)
     finals[numbered[1]] = 0.0

@@ -79,7 +79,9 @@ class WordTimes:
             duration: of the utterance, which no word exceeds.
         """
         words = [self._words[word] for word in path.words]
-        variants = [None if self._any_tokens and word == UNK else self._variants[word] for word in words]
+        variants = [
+            None if self._any_tokens and word == UNK else self._variants[word] for word in words
+        ]
         spans = word_spans(path.labels.tolist(), variants, repeats=self._repeats)
         if spans is None:
             raise GraphError(
@@ -89,7 +91,10 @@ class WordTimes:
                 "give the language folder that the graph was compiled from",
             )
         return tuple(
-            (round(min(first * seconds, duration), _DIGITS), round(min(last * seconds, duration), _DIGITS))
+            (
+                round(min(first * seconds, duration), _DIGITS),
+                round(min(last * seconds, duration), _DIGITS),
+            )
             for first, last in spans
         )
 
@@ -131,7 +136,11 @@ def nbest_cuts(
 
 
 def nbest_list(
-    cut: Cut, found: Nbest | None, words: Sequence[str], subsampling: int, word_times: WordTimes | None
+    cut: Cut,
+    found: Nbest | None,
+    words: Sequence[str],
+    subsampling: int,
+    word_times: WordTimes | None,
 ) -> NbestList:
     """The list of one cut; without a path it is empty.
 
@@ -151,7 +160,9 @@ def nbest_list(
         text = " ".join(words[word] for word in path.words)
         sure, depths = _rounded(path.posteriors), _rounded(path.depths)
         hyps.append(
-            Hypothesis(rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times, path.classes, depths)
+            Hypothesis(
+                rank, text, path.am_score, {GRAPH: path.lm_score}, sure, times, path.classes, depths
+            )
         )
     part = (cut.custom or {}).get("part", "")
     return NbestList(
@@ -160,4 +171,8 @@ def nbest_list(
 
 
 def _rounded(values: np.ndarray | None) -> tuple[float, ...] | None:
-    return None if values is None else tuple(round(float(value), _POSTERIOR_DIGITS) for value in values)
+    return (
+        None
+        if values is None
+        else tuple(round(float(value), _POSTERIOR_DIGITS) for value in values)
+    )

@@ -32,8 +32,8 @@ class RecognizerSpec(Checked):
     Attributes:
         model: folder of the acoustic model.
         graph: folder of the graph.
-        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` where the corpus brought its own, so that no
-            audio can be transcribed.
+        features: ``fbank``, ``mfcc`` or ``sphinx``; ``given`` where the corpus brought its own, so
+            that no audio can be transcribed.
         sampling_rate: of the training data, in Hz.
         search: pruning, and as its grid the one point that dev has chosen.
     """
@@ -74,7 +74,11 @@ class Recognizer:
     """Turns samples into words. Made by :meth:`from_folder`."""
 
     def __init__(
-        self, spec: RecognizerSpec, model: CtcModel | ExportedModel, decoder: FirstPass[Any], device: str
+        self,
+        spec: RecognizerSpec,
+        model: CtcModel | ExportedModel,
+        decoder: FirstPass[Any],
+        device: str,
     ) -> None:
         self.spec, self._model, self._decoder, self._device = spec, model, decoder, device
 
@@ -86,7 +90,9 @@ class Recognizer:
         folder = Path(folder)
         file = folder / FILE
         if not file.is_file():
-            raise DataError(file, "a recognizer", "nothing", "run the recipe to its end; it writes the file")
+            raise DataError(
+                file, "a recognizer", "nothing", "run the recipe to its end; it writes the file"
+            )
         spec = configuration.load(RecognizerSpec, [file])
         if spec.features not in DIMENSIONS:
             raise DataError(
@@ -122,7 +128,9 @@ class Recognizer:
 
 
 def read_audio(path: Path) -> tuple[np.ndarray, int]:
-    """The samples, (S,) float32 in [-1, 1], and the sampling rate of an audio file with one channel."""
+    """The samples, (S,) float32 in [-1, 1], and the sampling rate of an audio file with one
+    channel.
+    """
     import soundfile
 
     from privasr_k2.data.audio import read_header

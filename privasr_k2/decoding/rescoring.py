@@ -1,4 +1,5 @@
-"""Choose among the hypotheses of N-best lists with several language models, at every point of a grid.
+"""Choose among the hypotheses of N-best lists with several language models, at every point of a
+grid.
 
     score = am + lm_weight * L(words) - insertion_penalty * (number of words)
 
@@ -7,7 +8,8 @@ with L of K models, whose weights lambda_k are 0 or more and add up to 1:
     linear      L = sum over words of ln sum_k lambda_k P_k(word | history)
     log-linear  L = sum_k lambda_k ln P_k(words)
 
-where "words" includes the sentence end. All models' log-probabilities of every word are given, so that a grid
+where "words" includes the sentence end. All models' log-probabilities of every word are given, so
+that a grid
 needs no model again: each point is a few sums over all hypotheses.
 """
 
@@ -35,7 +37,8 @@ _ROUNDING = 1e-9  # of weights that add up to 1
 
 @dataclass(frozen=True)
 class Candidates:
-    """The hypotheses of all utterances, one after the other, those of each in the order of their ranks.
+    """The hypotheses of all utterances, one after the other, those of each in the order of their
+    ranks.
 
     Attributes:
         utterance: (H,) number of the utterance, from 0, ascending, none left out.
@@ -54,22 +57,33 @@ class Candidates:
 
     def __post_init__(self) -> None:
         steps = np.diff(self.utterance)
-        if len(self.utterance) == 0 or self.utterance[0] != 0 or ((steps != 0) & (steps != 1)).any():
-            raise ValueError("utterances must be numbered 0, 1, ... with at least one hypothesis each")
+        if (
+            len(self.utterance) == 0
+            or self.utterance[0] != 0
+            or ((steps != 0) & (steps != 1)).any()
+        ):
+            raise ValueError(
+                "utterances must be numbered 0, 1, ... with at least one hypothesis each"
+            )
         total = int(self.num_words.sum()) + len(self.num_words)
         for name, values in self.log_probs.items():
             if values.shape != (total,):
                 raise ValueError(f"{name}: {total} log-probabilities expected, got {values.shape}")
             if not np.isfinite(values).all():
                 at = (
-                    int(np.searchsorted(self.word_starts, np.flatnonzero(~np.isfinite(values))[0], "right"))
+                    int(
+                        np.searchsorted(
+                            self.word_starts, np.flatnonzero(~np.isfinite(values))[0], "right"
+                        )
+                    )
                     - 1
                 )
                 raise DataError(
                     f"LM {name}, hypothesis {at} (utterance {self.utterance[at]})",
                     "finite log-probabilities",
                     "others",
-                    "give words that the LM does not know a probability (<unk>), or leave the LM out",
+                    "give words that the LM does not know a probability (<unk>), or leave the"
+                    " LM out",
                 )
 
     @cached_property
@@ -99,10 +113,14 @@ class Candidates:
         if interpolation == "log_linear":
             by_word = sum(weight * self.log_probs[name] for name, weight in used.items())
         else:
-            by_word = np.logaddexp.reduce([np.log(w) + self.log_probs[name] for name, w in used.items()])
+            by_word = np.logaddexp.reduce(
+                [np.log(w) + self.log_probs[name] for name, w in used.items()]
+            )
         return np.add.reduceat(by_word, self.word_starts)
 
-    def best(self, lm_totals: np.ndarray, lm_weights: np.ndarray, penalties: np.ndarray) -> np.ndarray:
+    def best(
+        self, lm_totals: np.ndarray, lm_weights: np.ndarray, penalties: np.ndarray
+    ) -> np.ndarray:
         """The best hypothesis of each utterance at G points: (G, N) numbers of hypotheses.
 
         Of several equally good ones it is the one of the lowest rank.
@@ -116,7 +134,9 @@ class Candidates:
         for start in range(0, len(lm_weights), rows):
             points = slice(start, start + rows)
             scores = (
-                self.am + lm_weights[points, None] * lm_totals - penalties[points, None] * self.num_words
+                self.am
+                + lm_weights[points, None] * lm_totals
+                - penalties[points, None] * self.num_words
             )  # (g, H)
             top = np.maximum.reduceat(scores, self.starts, axis=1)
             is_top = scores == top[:, self.utterance]
@@ -154,8 +174,8 @@ class GridConfig(Checked):
         interpolation: ``linear`` or ``log_linear``.
         lm_weights: factors of L.
         insertion_penalties: what a word costs; below 0 it is a reward.
-        steps: weights of single LMs are multiples of 1 / steps; 0: all LMs have the same weight. With one LM
-            there is nothing to try.
+        steps: weights of single LMs are multiples of 1 / steps; 0: all LMs have the same weight.
+            With one LM there is nothing to try.
     """
 
     interpolation: Annotated[str, one_of(*INTERPOLATIONS)]
@@ -174,19 +194,24 @@ def simplex(num: int, steps: int) -> list[tuple[float, ...]]:
     def parts(left: int, places: int) -> list[tuple[int, ...]]:
         if places == 1:
             return [(left,)]
-        return [(first, *rest) for first in range(left + 1) for rest in parts(left - first, places - 1)]
+        return [
+            (first, *rest) for first in range(left + 1) for rest in parts(left - first, places - 1)
+        ]
 
     return [tuple(part / steps for part in whole) for whole in parts(steps, num)]
 
 
-def grid_errors(candidates: Candidates, names: Sequence[str], config: GridConfig) -> dict[Point, int]:
+def grid_errors(
+    candidates: Candidates, names: Sequence[str], config: GridConfig
+) -> dict[Point, int]:
     """The summed errors of the hypotheses chosen at every point, in the order of the grid.
 
     Args:
         names: the LMs to combine; a single one needs no weights.
     """
     weights, penalties = (
-        values.ravel() for values in np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
+        values.ravel()
+        for values in np.meshgrid(config.lm_weights, config.insertion_penalties, indexing="ij")
     )
     errors: dict[Point, int] = {}
     even = config.steps == 0 or len(names) == 1
@@ -199,14 +224,21 @@ def grid_errors(candidates: Candidates, names: Sequence[str], config: GridConfig
 
 
 def choose(errors: Mapping[Point, int]) -> Point:
-    """The point with the fewest errors; among equals the smallest LM weight, then the penalty nearest to 0.
+    """The point with the fewest errors; among equals the smallest LM weight, then the penalty
+    nearest to 0.
 
     Among points that differ in single LMs' weights only it is the one nearest to even weights.
     """
 
     def order(point: Point) -> tuple[float, ...]:
         uneven = max(point.lambdas) - min(point.lambdas)
-        return (errors[point], point.lm_weight, abs(point.insertion_penalty), point.insertion_penalty, uneven)
+        return (
+            errors[point],
+            point.lm_weight,
+            abs(point.insertion_penalty),
+            point.insertion_penalty,
+            uneven,
+        )
 
     return min(errors, key=order)
 
@@ -248,9 +280,13 @@ class Rescoring:
 def _check_rescoring(lms: Any, interpolation: Any, point: Point) -> None:
     named = isinstance(lms, list) and all(isinstance(name, str) for name in lms)
     if not named or not len(set(lms)) == len(lms) == len(point.lambdas):
-        raise ValueError(f"lms must be different names, one for each of {len(point.lambdas)} lambdas")
+        raise ValueError(
+            f"lms must be different names, one for each of {len(point.lambdas)} lambdas"
+        )
     if interpolation not in INTERPOLATIONS:
-        raise ValueError(f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}")
+        raise ValueError(
+            f"interpolation must be one of {' '.join(INTERPOLATIONS)}, got {interpolation!r}"
+        )
     if not np.isfinite([point.lm_weight, point.insertion_penalty]).all() or point.lm_weight < 0:
         raise ValueError("lm_weight (0 or more) and insertion_penalty must be finite")
     if not (min(point.lambdas) >= 0 and abs(sum(point.lambdas) - 1) <= _ROUNDING):
@@ -267,7 +303,10 @@ def read_rescoring(path: Path) -> tuple[tuple[str, ...], str, Point]:
     try:
         if content["role"] != TUNING_ROLE:
             raise DataError(
-                path, f"weights that were chosen on {TUNING_ROLE}", str(content["role"]), "choose on dev"
+                path,
+                f"weights that were chosen on {TUNING_ROLE}",
+                str(content["role"]),
+                "choose on dev",
             )
         point = Point(
             float(content["lm_weight"]),

@@ -1,8 +1,8 @@
 """Paths drawn from lattices, each as likely as its share of all paths' probabilities.
 
-An N-best list of drawn paths (``conf/common.yaml#nbest``, ``method: sampled``) misses some of the best word
-sequences. ``k2.random_paths`` draws without chance, at even distances in the cumulative distribution of all
-paths, so that the same lattice gives the same paths.
+An N-best list of drawn paths (``conf/common.yaml#nbest``, ``method: sampled``) misses some of the
+best word sequences. ``k2.random_paths`` draws without chance, at even distances in the cumulative
+distribution of all paths, so that the same lattice gives the same paths.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def draw_paths(lattice: k2.Fsa, scores: torch.Tensor, num_paths: int) -> list[list[np.ndarray]]:
-    """For each of N lattices the arcs of drawn paths, numbered within the lattice; none for an empty one.
+    """For each of N lattices the arcs of drawn paths, numbered within the lattice; none for an
+    empty one.
 
     Args:
         lattice: N lattices without cycles; its own scores are neither read nor changed.

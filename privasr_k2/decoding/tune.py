@@ -1,8 +1,8 @@
 """The LM weight and the insertion penalty with the fewest errors on dev, and only on dev.
 
-What is chosen travels as a file, ``weights.json``, with the counts of the whole grid beside it: so that a
-reader sees whether the choice lies on a plateau, and a test set is scored once, at a point that was fixed
-before.
+What is chosen travels as a file, ``weights.json``, with the counts of the whole grid beside it: so
+that a reader sees whether the choice lies on a plateau, and a test set is scored once, at a point
+that was fixed before.
 """
 
 from __future__ import annotations
@@ -52,16 +52,18 @@ class Choice:
             "wer_percent": self.grid[self.weights].percent,
             "no_path": self.no_path,
             "edges": list(self.edges),
-            "grid": [{**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()],
+            "grid": [
+                {**point._asdict(), **counts.to_dict()} for point, counts in self.grid.items()
+            ],
         }
 
 
 def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
     """Choose the point of the grid with the fewest errors on dev.
 
-    Of several such points the one with the smallest LM weight is taken, and among these the one whose
-    insertion penalty is nearest to 0, below 0 before above: the least that has to be added to the acoustic
-    model.
+    Of several such points the one with the smallest LM weight is taken, and among these the one
+    whose insertion penalty is nearest to 0, below 0 before above: the least that has to be added to
+    the acoustic model.
 
     Args:
         decoded: dev, decoded at every point of a grid.
@@ -79,12 +81,16 @@ def tune(decoded: Decoded, scored_units: Mapping[str, str]) -> Choice:
         )
     grid = grid_counts(decoded, scored_units)
     if not grid[decoded.grid[0]].ref_words:
-        raise DataError(decoded.place, "references with words", "only empty ones", "give dev transcripts")
+        raise DataError(
+            decoded.place, "references with words", "only empty ones", "give dev transcripts"
+        )
     chosen = min(grid, key=lambda point: (grid[point].errors, point.lm_weight, _from_zero(point)))
     edges = edges_of(chosen, decoded.grid)
     for edge in edges:
         log.warning(
-            "the best %s on dev, %s, is at the edge of its grid: try a wider one", edge, getattr(chosen, edge)
+            "the best %s on dev, %s, is at the edge of its grid: try a wider one",
+            edge,
+            getattr(chosen, edge),
         )
     return Choice(chosen, grid, decoded.role, sum(u.no_path for u in decoded.utterances), edges)
 
@@ -105,12 +111,14 @@ def grid_counts(decoded: Decoded, scored_units: Mapping[str, str]) -> dict[Weigh
 
 
 def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
-    """Which of LM weight and insertion penalty lies at the end of its range: a wider one might do better.
+    """Which of LM weight and insertion penalty lies at the end of its range: a wider one might do
+    better.
 
     Args:
         chosen: of the ``grid``, whose points have both by name.
 
-    A range of one value has no edge, and an LM weight of 0 is no edge either: nothing lies below it.
+    A range of one value has no edge, and an LM weight of 0 is no edge either: nothing lies below
+    it.
 
     >>> grid = tuple(Weights(lm, penalty) for lm in (0.25, 0.5, 1.0) for penalty in (0.0, 1.0))
     >>> edges_of(Weights(0.5, 1.0), grid)
@@ -120,7 +128,9 @@ def edges_of(chosen: Any, grid: Collection[Any]) -> tuple[str, ...]:
     for name in Weights._fields:
         values = {getattr(point, name) for point in grid}
         value = getattr(chosen, name)
-        at_end = value == max(values) or (value == min(values) and not (name == "lm_weight" and value == 0))
+        at_end = value == max(values) or (
+            value == min(values) and not (name == "lm_weight" and value == 0)
+        )
         if len(values) > 1 and at_end:
             edges.append(name)
     return tuple(edges)
@@ -147,13 +157,17 @@ def choose_point(decoded: Decoded, weights: Weights | None) -> Weights:
             )
         return decoded.grid[0]
     if weights not in decoded.grid:
-        points = ", ".join(f"({p.lm_weight}, {p.insertion_penalty})" for p in decoded.grid[:_LISTED])
+        points = ", ".join(
+            f"({p.lm_weight}, {p.insertion_penalty})" for p in decoded.grid[:_LISTED]
+        )
         more = f" and {len(decoded.grid) - _LISTED} more" if len(decoded.grid) > _LISTED else ""
         raise DataError(
             decoded.place,
-            f"the LM weight and insertion penalty ({weights.lm_weight}, {weights.insertion_penalty})",
+            f"the LM weight and insertion penalty ({weights.lm_weight},"
+            f" {weights.insertion_penalty})",
             f"only {points}{more}",
-            "decode again with the weights that were chosen, or with the grid that dev was decoded with",
+            "decode again with the weights that were chosen, or with the grid that dev was decoded"
+            " with",
         )
     return weights
 
@@ -172,7 +186,10 @@ def read_weights(path: Path) -> Weights:
     if not isinstance(content, dict) or content.get("role") != TUNING_ROLE:
         role = content.get("role") if isinstance(content, dict) else None
         raise DataError(
-            path, f"weights that were chosen on {TUNING_ROLE}", f"the role {role}", "run tune_weights on dev"
+            path,
+            f"weights that were chosen on {TUNING_ROLE}",
+            f"the role {role}",
+            "run tune_weights on dev",
         )
     try:
         weights = Weights(float(content["lm_weight"]), float(content["insertion_penalty"]))

@@ -1,4 +1,6 @@
-"""The lattices of a first pass as arrays: words, scores, and how much worse than the best each arc is."""
+"""The lattices of a first pass as arrays: words, scores, and how much worse than the best each arc
+is.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,15 @@ class WordLattice:
         final: the state in which paths end.
         sources, targets: (A,) states.
         labels: (A,) tokens; -1 on the arcs into the last state.
-        word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i + 1]]``.
-        symbol_splits, symbol_values: the same with the delimiters of a graph with classes between the words.
+        word_splits, word_values: the words of arc i are ``word_values[word_splits[i]:word_splits[i
+            + 1]]``.
+        symbol_splits, symbol_values: the same with the delimiters of a graph with classes between
+            the words.
         am_scores, lm_scores: (A,) float64, natural log, unweighted.
-        costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of the best
-            way on from the arc's source.
-        excess: (A,) float64, at least 0: how much worse than the best path is the best one through the arc.
-            Both are infinite for an arc on no path.
+        costs: (A,) float64, at least 0: how much worse a path becomes by taking the arc instead of
+            the best way on from the arc's source.
+        excess: (A,) float64, at least 0: how much worse than the best path is the best one through
+            the arc. Both are infinite for an arc on no path.
     """
 
     final: int
@@ -72,7 +76,8 @@ def word_lattices(lattice: k2.Fsa, weights: Weights) -> Iterator[WordLattice | N
     arcs = shape.remove_axis(1).row_splits(1).cpu().numpy()
     values = lattice.arcs.values()[:, :3].cpu().numpy()
     scores, am, lm = (
-        s.detach().double().cpu().numpy() for s in (lattice.scores, lattice.am_scores, lattice.lm_scores)
+        s.detach().double().cpu().numpy()
+        for s in (lattice.scores, lattice.am_scores, lattice.lm_scores)
     )
     word_splits = lattice.aux_labels.shape.row_splits(1).cpu().numpy()
     word_values = lattice.aux_labels.values.cpu().numpy()

@@ -1,7 +1,8 @@
 """When each word of a CTC path was said.
 
-A path has a token for every output frame. Runs of one token between blanks and other tokens are what was
-said; the pronunciations of the path's words tell which of them belong together. The arcs on which a lattice
+A path has a token for every output frame. Runs of one token between blanks and other tokens are
+what was said; the pronunciations of the path's words tell which of them belong together. The arcs
+on which a lattice
 carries its words do not tell it: determinization moves words to where they are known for certain.
 """
 
@@ -15,23 +16,26 @@ _Position = tuple[int, int]
 
 
 def word_spans(
-    labels: Sequence[int], pronunciations: Sequence[Sequence[Sequence[int]] | None], *, repeats: bool
+    labels: Sequence[int],
+    pronunciations: Sequence[Sequence[Sequence[int]] | None],
+    *,
+    repeats: bool,
 ) -> list[tuple[int, int]] | None:
     """From the first frame of a word's first token to the end of the last frame of its last token.
 
-    Where the words' variants fit in several ways, the first variant of the latest word that differs wins; of
-    a word that may have any tokens, the shortest.
+    Where the words' variants fit in several ways, the first variant of the latest word that differs
+    wins; of a word that may have any tokens, the shortest.
 
     Args:
         labels: the token of each of T frames; 0 is the blank.
-        pronunciations: for each word its variants, each the numbers of its tokens; ``None``: any tokens, at
-            least one.
-        repeats: a run may be several equal tokens (the modified CTC topology). The path does not show how
-            many; all but the last of them are then taken to be one frame long.
+        pronunciations: for each word its variants, each the numbers of its tokens; ``None``: any
+            tokens, at least one.
+        repeats: a run may be several equal tokens (the modified CTC topology). The path does not
+            show how many; all but the last of them are then taken to be one frame long.
 
     Returns:
-        For each word its first frame and the frame after its last one; ``None`` where the words do not spell
-        the path.
+        For each word its first frame and the frame after its last one; ``None`` where the words do
+        not spell the path.
 
     >>> word_spans([0, 1, 1, 0, 2, 2, 0, 1], [[[1], [1, 2]], [[1]]], repeats=False)
     [(1, 6), (7, 8)]
@@ -68,7 +72,11 @@ def word_spans(
 
 
 def _spelled(
-    runs: Sequence[tuple[int, int, int]], position: _Position, tokens: Sequence[int], *, repeats: bool
+    runs: Sequence[tuple[int, int, int]],
+    position: _Position,
+    tokens: Sequence[int],
+    *,
+    repeats: bool,
 ) -> Iterator[tuple[_Position, tuple[int, int]]]:
     """The positions behind a word that begins at ``position``, each with the word's span."""
     if not tokens or position[0] >= len(runs):

@@ -1,8 +1,8 @@
 """Gradients of each example of a batch by Opacus, and the proof that they are that.
 
-Opacus takes for granted that the first dimension of what a layer reads is the batch, and that no layer mixes
-examples. Where that is wrong it clips something else, without an error. :func:`check_examples` tries it out,
-on examples that are made up.
+Opacus takes for granted that the first dimension of what a layer reads is the batch, and that no
+layer mixes examples. Where that is wrong it clips something else, without an error.
+:func:`check_examples` tries it out, on examples that are made up.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.errors import PrivacyError
 from privasr_k2.randomness import stream
 
-# Of the norm of a parameter's gradient: float32 sums in another order, through a network of some layers.
+# Of the norm of a parameter's gradient: float32 sums in another order, through a network of some
+# layers.
 _TOLERANCE = 1e-3
 
 
 class ExampleGradients(GradSampleModule):
-    """A model whose parameters get ``grad_sample`` (N, ...) when a sum of N losses is differentiated.
+    """A model whose parameters get ``grad_sample`` (N, ...) when a sum of N losses is
+    differentiated.
 
-    It shares its parameters with ``model``, has no dropout (a mask that depends on a place in the batch would
-    let one example change another's gradient), and Opacus's rules but for one: what a linear layer is called
-    with several times is joined before the product, as a speller calls its layers for every token.
+    It shares its parameters with ``model``, has no dropout (a mask that depends on a place in the
+    batch would let one example change another's gradient), and Opacus's rules but for one: what a
+    linear layer is called with several times is joined before the product, as a speller calls its
+    layers for every token.
 
     Args:
         model: an acoustic model; is not changed.
@@ -68,11 +71,16 @@ class ExampleGradients(GradSampleModule):
         num = len(activation)
         calls = self._waiting.setdefault(module, [])
         calls.append(
-            (activation.reshape(num, -1, activation.size(-1)), backprop.reshape(num, -1, backprop.size(-1)))
+            (
+                activation.reshape(num, -1, activation.size(-1)),
+                backprop.reshape(num, -1, backprop.size(-1)),
+            )
         )
         if module.activations:
             return
-        activations, backprops = (torch.cat(part, dim=1) for part in zip(*self._waiting.pop(module)))
+        activations, backprops = (
+            torch.cat(part, dim=1) for part in zip(*self._waiting.pop(module))
+        )
         if module.weight.requires_grad:
             module.weight.grad_sample = torch.bmm(backprops.transpose(1, 2), activations)
         if module.bias is not None and module.bias.requires_grad:
@@ -81,7 +89,8 @@ class ExampleGradients(GradSampleModule):
             parameter._forward_counter = 0
 
     def gradients(self, losses: Callable[[nn.Module], Tensor]) -> list[Tensor]:
-        """The gradients (N, ...) of every trained parameter for losses (N,) that are computed with it.
+        """The gradients (N, ...) of every trained parameter for losses (N,) that are computed with
+        it.
 
         Raises:
             PrivacyError: a parameter that has none, or not one for each example.
@@ -95,7 +104,9 @@ class ExampleGradients(GradSampleModule):
             made = getattr(parameter, "grad_sample", None)
             if not isinstance(made, Tensor) or made.shape != (len(found), *parameter.shape):
                 shape = tuple(made.shape) if isinstance(made, Tensor) else made
-                raise _mixed(name, f"{len(found)} gradients of shape {tuple(parameter.shape)}", str(shape))
+                raise _mixed(
+                    name, f"{len(found)} gradients of shape {tuple(parameter.shape)}", str(shape)
+                )
         return [parameter.grad_sample for parameter in self.trained.values()]
 
     def clear(self) -> None:
@@ -124,7 +135,8 @@ def made_up(model: AcousticModel, seed: int) -> Batch:
     drawn = stream(seed, "made-up examples")
     lengths = [16 * model.subsampling + 3 * extra for extra in (0, 5, 2)]
     features = [
-        torch.from_numpy(drawn.normal(size=(length, model.feature_dim))).float() for length in lengths
+        torch.from_numpy(drawn.normal(size=(length, model.feature_dim))).float()
+        for length in lengths
     ]
     tokens = drawn.integers(1, model.num_tokens, size=(3, 2)).tolist()
     return pad_batch(("0", "1", "2"), features, tokens)
@@ -135,8 +147,8 @@ def check_examples(
 ) -> None:
     """Make sure that each row of the gradients belongs to one example, and to no other.
 
-    Another second example must leave the gradients of the first and the third as they are, and the first's
-    must be what the model itself has for it alone.
+    Another second example must leave the gradients of the first and the third as they are, and the
+    first's must be what the model itself has for it alone.
 
     Args:
         gradients: of ``model``.
@@ -164,12 +176,15 @@ def check_examples(
         if any(float((old[row] - new[row]).norm()) > _TOLERANCE * scale for row in (0, 2)):
             raise _mixed(name, "gradients that do not depend on other examples", "that they do")
         if any(float((row - own).norm()) > _TOLERANCE * scale for row in (old[0], single[0])):
-            raise _mixed(name, "the gradient of an example in a batch to be that of it alone", "another")
+            raise _mixed(
+                name, "the gradient of an example in a batch to be that of it alone", "another"
+            )
     gradients.clear()
 
 
 def _mixed(name: str, expected: str, found: str) -> PrivacyError:
     way_out = (
-        "replace that layer by one that keeps examples apart, with the batch first; or set isolate_units=true"
+        "replace that layer by one that keeps examples apart, with the batch first; or set"
+        " isolate_units=true"
     )
     return PrivacyError(f"parameter {name}", expected, found, way_out)

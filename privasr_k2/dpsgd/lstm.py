@@ -1,14 +1,18 @@
-"""An LSTM of linear layers that Opacus knows, which reads no faster or slower than torch's own by much.
+"""An LSTM of linear layers that Opacus knows, which reads no faster or slower than torch's own by
+much.
 
-Opacus's ``DPLSTM`` calls its linear layers once for every frame, and makes the gradients of all weights for
-every example there each time. Here the recurrence is one function, and the weights are two linear layers that
+Opacus's ``DPLSTM`` calls its linear layers once for every frame, and makes the gradients of all
+weights for every example there each time. Here the recurrence is one function, and the weights are
+two linear layers that
 are called once for all frames:
 
     gates(t) = W x(t) + R h(t - 1)
 
-First h is computed without a graph; then both products for all frames at once, with h as a constant; then
-the function gives h again and, on the way back, the gradient of the gates through time. That is all that the
-two layers need: the gradients of W and R are sums over t of gates' gradient times x(t) and h(t - 1).
+First h is computed without a graph; then both products for all frames at once, with h as a
+constant; then the function gives h again and, on the way back, the gradient of the gates through
+time. That is all that the
+two layers need: the gradients of W and R are sums over t of gates' gradient times x(t) and h(t -
+    1).
 """
 
 from __future__ import annotations
@@ -70,14 +74,20 @@ class Recurrence(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Backpropagation through time; nothing for the weights, which are those of linear layers."""
-        (d_out, d_last_hidden, d_last_cell), (acting, cells, recurrent) = gradients, ctx.saved_tensors
+        """Backpropagation through time; nothing for the weights, which are those of linear
+        layers.
+        """
+        (d_out, d_last_hidden, d_last_cell), (acting, cells, recurrent) = (
+            gradients,
+            ctx.saved_tensors,
+        )
         enter, keep, new, leave = acting.chunk(4, dim=2)
         bent = cells[1:].tanh()
         into_cell = leave * (1 - bent * bent)
         # What a change of the cell (three gates) or of the output (the last) means for each gate.
         by_cell = torch.cat(
-            (new * enter * (1 - enter), cells[:-1] * keep * (1 - keep), enter * (1 - new * new)), dim=2
+            (new * enter * (1 - enter), cells[:-1] * keep * (1 - keep), enter * (1 - new * new)),
+            dim=2,
         )
         by_output = bent * leave * (1 - leave)
         d_gates = torch.empty_like(acting)
@@ -99,7 +109,9 @@ class Recurrence(torch.autograd.Function):
 
 
 class Layer(nn.Module):
-    """One layer of an ``nn.LSTM``, with the same parameters: ``ih`` for its inputs, ``hh`` for itself."""
+    """One layer of an ``nn.LSTM``, with the same parameters: ``ih`` for its inputs, ``hh`` for
+    itself.
+    """
 
     def __init__(self, lstm: nn.LSTM, number: int) -> None:
         super().__init__()
@@ -116,7 +128,9 @@ class Layer(nn.Module):
             acting = (inputs + self.hh.bias).transpose(0, 1).contiguous()
             hidden, cells = forward_steps(acting, weight, *state)
         gates = inputs + self.hh(hidden[:-1].transpose(0, 1))
-        out, last_hidden, last_cell = Recurrence.apply(gates, *state, weight, (acting, hidden, cells))
+        out, last_hidden, last_cell = Recurrence.apply(
+            gates, *state, weight, (acting, hidden, cells)
+        )
         return out, (last_hidden, last_cell)
 
 
@@ -132,7 +146,9 @@ class ExampleLstm(nn.Module):
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
         if lstm.bidirectional or lstm.proj_size or lstm.dropout or not lstm.bias:
-            raise ValueError(f"an LSTM in one direction, without projection or dropout, expected: {lstm}")
+            raise ValueError(
+                f"an LSTM in one direction, without projection or dropout, expected: {lstm}"
+            )
         self.input_size, self.hidden_size = lstm.input_size, lstm.hidden_size
         self.num_layers, self.batch_first = lstm.num_layers, lstm.batch_first
         self.layers = nn.ModuleList(Layer(lstm, number) for number in range(lstm.num_layers))
@@ -152,12 +168,16 @@ class ExampleLstm(nn.Module):
 
 
 def with_example_lstms(model: nn.Module) -> nn.Module:
-    """A copy of a model's modules around the same parameters, with an :class:`ExampleLstm` for each LSTM."""
+    """A copy of a model's modules around the same parameters, with an :class:`ExampleLstm` for each
+    LSTM.
+    """
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return _replaced(copy.deepcopy(model, shared))
 
 
 def _replaced(module: nn.Module) -> nn.Module:
     for name, child in module.named_children():
-        setattr(module, name, ExampleLstm(child) if isinstance(child, nn.LSTM) else _replaced(child))
+        setattr(
+            module, name, ExampleLstm(child) if isinstance(child, nn.LSTM) else _replaced(child)
+        )
     return module

@@ -21,10 +21,11 @@ from privasr_k2.training.unit_sum import UnitSum
 
 
 class UnitOptimizer(DPOptimizer):
-    """Accumulates a Poisson batch in parts, one a ``step()``, and updates the weights with the last part.
+    """Accumulates a Poisson batch in parts, one a ``step()``, and updates the weights with the last
+    part.
 
-    As in Opacus, ``signal_skip_step`` says whether more parts follow. Rows of ``grad_sample`` of one unit
-    are summed before the clip, also across parts.
+    As in Opacus, ``signal_skip_step`` says whether more parts follow. Rows of ``grad_sample`` of
+    one unit are summed before the clip, also across parts.
 
     Args:
         optimizer: updates the weights by the noisy gradient.
@@ -80,7 +81,9 @@ class UnitOptimizer(DPOptimizer):
         if len(self.owners) > 1 + max(self.owners):
             owners = torch.tensor(self.owners, device=rows[0].device)
             num = 1 + max(self.owners)
-            rows = [part.new_zeros(num, *part.shape[1:]).index_add_(0, owners, part) for part in rows]
+            rows = [
+                part.new_zeros(num, *part.shape[1:]).index_add_(0, owners, part) for part in rows
+            ]
         if self._open:
             rows = [part + before for part, before in zip(rows, self._open)]
         self._open = [] if self.ends else rows

@@ -62,8 +62,15 @@ class DpSgdConfig:
             "optimizer": ("sgd", "adam"),
         }.items():
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        for name, least in {"steps": 1, "save_every": 1, "most_utterances": 0, "warmup_steps": 0}.items():
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
+                )
+        for name, least in {
+            "steps": 1,
+            "save_every": 1,
+            "most_utterances": 0,
+            "warmup_steps": 0,
+        }.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         for name in ("lr", "max_duration", "gradients_mb"):
@@ -82,7 +89,9 @@ class DpSgdConfig:
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be above 0 and below 1, got {self.delta}")
         if self.epsilon is not None and self.noise is not None:
-            raise ValueError("epsilon and noise: give one of them, or neither for a training without a claim")
+            raise ValueError(
+                "epsilon and noise: give one of them, or neither for a training without a claim"
+            )
         for name in ("clip", "epsilon", "noise"):
             value = getattr(self, name)
             if value is not None and value <= 0:
@@ -104,7 +113,8 @@ class DpSgdConfig:
 
 
 def noise_multiplier(config: DpSgdConfig) -> float:
-    """The noise of a step by the clip: as given, or the least that stays within ``epsilon``; 0 = none.
+    """The noise of a step by the clip: as given, or the least that stays within ``epsilon``; 0 =
+    none.
 
     Raises:
         PrivacyError: no noise reaches that epsilon.
@@ -130,7 +140,9 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
     """
     if not config.claims:
         raise PrivacyError("epsilon and noise", "one of them", "neither", "a claim needs noise")
-    rounding = () if config.isolate_units else ("float32 rounding that units computed together share",)
+    rounding = (
+        () if config.isolate_units else ("float32 rounding that units computed together share",)
+    )
     several = ("a speaker under several names",) if config.unit == "speaker" else ()
     return Spending(
         data=config.data,
@@ -142,7 +154,10 @@ def spending(config: DpSgdConfig, units: int, noise: float) -> Spending:
         sampling=config.sampling.describe(),
         delta=config.delta,
         does_not_cover=(
-            "the model that it began with, its normalization, tokens and lexicon, wherever they are from",
+            (
+                "the model that it began with, its normalization, tokens and lexicon, wherever they"
+                " are from"
+            ),
             f"how many {config.unit}s and steps there are",
             *several,
             *rounding,

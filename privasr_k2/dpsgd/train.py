@@ -1,8 +1,9 @@
 """Train a public model further on private speech by DP-SGD, and write its folder.
 
-``checkpoints/latest.safetensors`` has the weights after some steps and the state for the next ones. An
-interrupted training continues from it: later steps are repeated with the same batches and the same noise,
-which come from the key of the release. Dev is scored with weights that are in that file.
+``checkpoints/latest.safetensors`` has the weights after some steps and the state for the next ones.
+An interrupted training continues from it: later steps are repeated with the same batches and the
+same noise, which come from the key of the release. Dev is scored with weights that are in that
+file.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ from privasr_k2.graph.lang import Lang
 from privasr_k2.graph.spelled import spelled_targets
 from privasr_k2.privacy.release import Release
 from privasr_k2.privacy.streams import Drawn
-from privasr_k2.training.checkpoint_manager import LATEST, TrainerState, restore_training, training_tensors
+from privasr_k2.training.checkpoint_manager import (
+    LATEST,
+    TrainerState,
+    restore_training,
+    training_tensors,
+)
 from privasr_k2.training.distributed import Process
 from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.trainer import evaluate
@@ -67,8 +73,8 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     Args:
         private: features folder with ``cuts_train.jsonl.gz``.
         public: features folder with ``cuts_dev.jsonl.gz``, of public speech.
-        init: a model that train_am wrote: its form and normalization are kept, and with ``init=pretrained``
-            its weights.
+        init: a model that train_am wrote: its form and normalization are kept, and with
+            ``init=pretrained`` its weights.
 
     Raises:
         DataError: no model to begin with, or another's features, tokens or no usable utterance.
@@ -77,7 +83,9 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
         raise DataError(init / SPEC, "an acoustic model", "no such file", "train it with train_am")
     spec = read_spec(init / SPEC)
     if isinstance(spec, ExportedSpec):
-        raise DataError(init, "a model that train_am wrote", "an exported one", "train one with train_am")
+        raise DataError(
+            init, "a model that train_am wrote", "an exported one", "train one with train_am"
+        )
     model = continue_model(init, spec, lang.tokens)
     if config.init == "scratch":
         fresh = new_model(spec, config.seed)
@@ -116,13 +124,16 @@ def fingerprint_of(inputs: Inputs, config: DpSgdConfig) -> str:
     """A hash of everything that the trained weights depend on."""
     units = [(unit.name, unit.copies) for unit in inputs.data.units]
     content = inputs.data.speech.content()
-    return training_fingerprint(config, inputs.model.spec, inputs.tokens, units, content, inputs.model)
+    return training_fingerprint(
+        config, inputs.model.spec, inputs.tokens, units, content, inputs.model
+    )
 
 
 def train_dpsgd(
     trainer: Trainer, inputs: Inputs, folder: Path, fingerprint: str, release: Release | None
 ) -> None:
-    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/`` and ``dpsgd.json``.
+    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/`` and
+    ``dpsgd.json``.
 
     Args:
         trainer: of the model and the data of ``inputs``.
@@ -138,7 +149,8 @@ def train_dpsgd(
     if not (name and about.exists() and read_json(about)["release"] == name):
         secrets = release if release is not None else Drawn("batches", config.seed)
         configuration.save(config, folder / "config.yaml")
-        # A release has one configuration and one data set; a hash of them in a file would tell of the data.
+        # A release has one configuration and one data set; a hash of them in a file would tell of
+        # the data.
         files = StepFiles(folder / "checkpoints", name or fingerprint)
         average = files.resume(trainer)
         _follow(trainer, average, inputs.dev, folder, secrets, files)
@@ -188,7 +200,9 @@ class StepFiles:
         header = read_header(latest) if latest.is_file() else None
         if header is None or header["fingerprint"] != self._fingerprint:
             if self._folder.is_dir():
-                log.warning("%s: of other data or another configuration; training anew", self._folder)
+                log.warning(
+                    "%s: of other data or another configuration; training anew", self._folder
+                )
                 remove_tree(self._folder)
             return Average(0, 0, {})
         others = restore_training(latest, trainer.model, trainer.optimizer.original_optimizer)
@@ -233,7 +247,9 @@ def _follow(
 
 
 def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
-    """Metadata of the model; under a claim it depends on the private data by the number of units only."""
+    """Metadata of the model; under a claim it depends on the private data by the number of units
+    only.
+    """
     config = trainer.config
     return {
         "release": release or None,

@@ -1,7 +1,8 @@
 """DP-SGD step by step: who is drawn, their gradients in parts, clip, noise, and the step.
 
-What a unit adds to the sum depends on that unit, the weights and the step alone, never on who else was drawn:
-there is no dropout, and what is masked or stretched in an utterance is drawn for that utterance and step.
+What a unit adds to the sum depends on that unit, the weights and the step alone, never on who else
+was drawn: there is no dropout, and what is masked or stretched in an utterance is drawn for that
+    utterance and step.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from privasr_k2.am.model import AcousticModel, AmTask
 from privasr_k2.am.specaugment import SpecAugment
 from privasr_k2.compat import out_of_memory
 from privasr_k2.data.batches import Batch, pad_batch
-from privasr_k2.dpsgd.examples import ExampleGradients, check_examples, trained_parameters, without_dropout
+from privasr_k2.dpsgd.examples import (
+    ExampleGradients,
+    check_examples,
+    trained_parameters,
+    without_dropout,
+)
 from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.dpsgd.optimizer import UnitOptimizer, make_optimizer
 from privasr_k2.dpsgd.settings import DpSgdConfig
@@ -59,8 +65,8 @@ class Step:
         number: from 0.
         gradient: (P,) what the optimizer stepped with, noise included.
         lr: its learning rate.
-        units: that took part; left_out: those whose gradient was not finite, besides. Private where a
-            guarantee is claimed.
+        units: that took part; left_out: those whose gradient was not finite, besides. Private where
+            a guarantee is claimed.
     """
 
     number: int
@@ -87,7 +93,9 @@ class Trainer:
         PrivacyError: a layer mixes examples.
     """
 
-    def __init__(self, model: AcousticModel, data: PrivateData, config: DpSgdConfig, noise: float) -> None:
+    def __init__(
+        self, model: AcousticModel, data: PrivateData, config: DpSgdConfig, noise: float
+    ) -> None:
         choose_trained(model, config.trained)
         self.model, self._data, self.config = model, data, config
         self.trained = trained_parameters(model)
@@ -95,9 +103,13 @@ class Trainer:
         self._device = model.mean.device
         self._task: AmTask = KINDS[model.spec.kind].task()
         self._augment = AmTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
-        plain = make_optimizer(self.trained, kind=config.optimizer, lr=config.lr, momentum=config.momentum)
+        plain = make_optimizer(
+            self.trained, kind=config.optimizer, lr=config.lr, momentum=config.momentum
+        )
         expected = config.rate * max(1, len(data.units))
-        self.optimizer = UnitOptimizer(plain, clip=config.clip, noise_multiplier=noise, expected=expected)
+        self.optimizer = UnitOptimizer(
+            plain, clip=config.clip, noise_multiplier=noise, expected=expected
+        )
         self._twin: nn.Module
         if config.isolate_units:
             self._twin = without_dropout(with_example_lstms(model)).train()
@@ -121,9 +133,15 @@ class Trainer:
             if unit.name in self._data.replaced:
                 self.optimizer.add_given(self._data.replaced[unit.name].to(self._device))
         real = [unit for unit in units if unit.name not in self._data.replaced]
-        weights = [unit.weights(config.within, config.most_utterances, config.seed, number) for unit in real]
+        weights = [
+            unit.weights(config.within, config.most_utterances, config.seed, number)
+            for unit in real
+        ]
         frames = {name: self._data.speech.frames(name) for unit in weights for name in unit}
-        limits = {"most_frames": int(config.max_duration * _FRAMES_PER_SECOND), "most_rows": self._rows()}
+        limits = {
+            "most_frames": int(config.max_duration * _FRAMES_PER_SECOND),
+            "most_rows": self._rows(),
+        }
         for part in parts(weights, frames, **limits):
             self._add(part, number)
         lr = learning_rate(config, number, number / config.steps)  # type: ignore[arg-type]
@@ -136,7 +154,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         left_out = self.optimizer.left_out
         if left_out:
-            log.warning("step %d: %d units left out, whose gradients are not finite", number + 1, left_out)
+            log.warning(
+                "step %d: %d units left out, whose gradients are not finite", number + 1, left_out
+            )
         return Step(number, self.optimizer.gradient, lr, self.optimizer.count, left_out)
 
     def _rows(self) -> int:
@@ -165,13 +185,17 @@ class Trainer:
                 self._forget()
                 continue
             if len(part.names) == 1:
-                way_out = "leave it out, choose a larger subsampling, or take a machine with more memory"
+                way_out = (
+                    "leave it out, choose a larger subsampling, or take a machine with more memory"
+                )
                 raise PrivasrError(part.names[0], "memory for one utterance", reason, way_out)
             log.warning("out of memory (%s): %d utterances in two parts", reason, len(part.names))
             todo.extendleft(reversed(halves(part)))
 
     def _gradients(self, part: Part, number: int) -> None:
-        """Put gradients into ``grad_sample``: a row an utterance, or one of all where units are alone."""
+        """Put gradients into ``grad_sample``: a row an utterance, or one of all where units are
+        alone.
+        """
         batch = self._batch(part.names, number)
         weights = torch.tensor(part.weights, device=self._device)
         if isinstance(self._twin, ExampleGradients):
@@ -191,7 +215,9 @@ class Trainer:
         speech, features = self._data.speech, []
         for name in names:
             one = pad_batch([name], [speech.features(name)], [speech.targets[name]])
-            generator = torch.Generator().manual_seed(derive_seed(self.config.seed, "masks", name, number))
+            generator = torch.Generator().manual_seed(
+                derive_seed(self.config.seed, "masks", name, number)
+            )
             features.append(self._augment.augmented(one, generator)[0][0])
         return pad_batch(names, features, [speech.targets[name] for name in names]).to(self._device)
 

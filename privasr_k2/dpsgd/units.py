@@ -25,7 +25,8 @@ class Unit:
 
     Attributes:
         name: an utterance's or a speaker's.
-        copies: for each of its utterances, the names of that at all speeds that there are; may be empty.
+        copies: for each of its utterances, the names of that at all speeds that there are; may be
+            empty.
     """
 
     name: str
@@ -64,12 +65,18 @@ def units_of(cuts: Iterable[Cut], kind: str, usable: Iterable[str]) -> list[Unit
         original = (cut.custom or {}).get("original_id", cut.id)
         speaker = cut.supervisions[0].speaker if cut.supervisions else None
         if kind == "speaker" and not speaker:
-            raise DataError(cut.id, "a speaker", "none", "take utterances as units, or name the speakers")
-        copies = by_unit.setdefault(speaker if kind == "speaker" else original, {}).setdefault(original, [])
+            raise DataError(
+                cut.id, "a speaker", "none", "take utterances as units, or name the speakers"
+            )
+        copies = by_unit.setdefault(speaker if kind == "speaker" else original, {}).setdefault(
+            original, []
+        )
         if cut.id in kept:
             copies.append(cut.id)
     return [
-        Unit(name, tuple(tuple(sorted(copies)) for _, copies in sorted(originals.items()) if copies))
+        Unit(
+            name, tuple(tuple(sorted(copies)) for _, copies in sorted(originals.items()) if copies)
+        )
         for name, originals in sorted(by_unit.items())
     ]
 
@@ -83,7 +90,9 @@ class Speech:
         memory_gb: features are kept in memory where all of them have at most this size.
     """
 
-    def __init__(self, cuts: CutSet, targets: Mapping[str, Sequence[int]], *, memory_gb: float) -> None:
+    def __init__(
+        self, cuts: CutSet, targets: Mapping[str, Sequence[int]], *, memory_gb: float
+    ) -> None:
         self._cuts = {cut.id: cut for cut in cuts}
         self.targets = {name: tuple(targets[name]) for name in self._cuts}
         size = sum(cut.num_frames * cut.num_features * 4 for cut in self._cuts.values())
@@ -129,7 +138,11 @@ class Part:
 
 
 def parts(
-    weights: Sequence[Mapping[str, float]], frames: Mapping[str, int], *, most_frames: int, most_rows: int
+    weights: Sequence[Mapping[str, float]],
+    frames: Mapping[str, int],
+    *,
+    most_frames: int,
+    most_rows: int,
 ) -> Iterator[Part]:
     """A batch of units in parts that fit into memory, units of like length together.
 
@@ -156,7 +169,9 @@ def parts(
     for unit in sorted(ordered, key=lambda names: (-frames[names[0]], names[0])):
         # Longest first, so that what is there already sets the padding.
         longest = longest if together else frames[unit[0]]
-        if together and (rows + len(unit) > most_rows or (rows + len(unit)) * longest > most_frames):
+        if together and (
+            rows + len(unit) > most_rows or (rows + len(unit)) * longest > most_frames
+        ):
             yield made(together)
             together, rows, longest = [], 0, frames[unit[0]]
         if len(unit) * longest <= most_frames and len(unit) <= max(1, most_rows):
@@ -164,7 +179,8 @@ def parts(
             rows += len(unit)
         else:
             yield from (
-                made([names], ends=last) for names, last in _pieces(unit, frames, most_frames, most_rows)
+                made([names], ends=last)
+                for names, last in _pieces(unit, frames, most_frames, most_rows)
             )
     if together:
         yield made(together)
@@ -173,7 +189,9 @@ def parts(
 def _pieces(
     unit: Sequence[str], frames: Mapping[str, int], most_frames: int, most_rows: int
 ) -> Iterator[tuple[Sequence[str], bool]]:
-    """One unit's utterances, longest first, as many at a time as fit; and whether it is the last time."""
+    """One unit's utterances, longest first, as many at a time as fit; and whether it is the last
+    time.
+    """
     start = 0
     while start < len(unit):
         width = max(1, min(most_rows or len(unit), most_frames // max(1, frames[unit[start]])))

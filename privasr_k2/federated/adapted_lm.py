@@ -3,18 +3,18 @@
     p'(w | h) = p(w | h) (g(w) / u(w))^lambda / Z(h)                                      [eq. 1]
     g(w) = (1 - alpha - beta) u(w) + alpha q(w) + beta q_i(w)                             [eq. 2]
 
-with the global marginal q and the client's own q_i. In rescoring the paper leaves Z(h) out; both forms are
-here. Everything is computed from g/u - 1 = alpha (q/u - 1) + beta (q_i/u - 1) and
+with the global marginal q and the client's own q_i. In rescoring the paper leaves Z(h) out; both
+forms are here. Everything is computed from g/u - 1 = alpha (q/u - 1) + beta (q_i/u - 1) and
 
     Z(h) = 1 + sum over w of p(w | h) ((g(w) / u(w))^lambda - 1),
 
-which are the same numbers, and exactly 0 and 1 where g = u or lambda = 0: scores then are the unadapted ones,
-bit for bit. What is no word (the sentence end) keeps its factor 1.
+which are the same numbers, and exactly 0 and 1 where g = u or lambda = 0: scores then are the
+unadapted ones, bit for bit. What is no word (the sentence end) keeps its factor 1.
 
-Without Z(h), adaptation adds one number to each word's log-probability and needs no model at all. With it,
-each distinct prefix of the hypotheses is read once, as in plain rescoring, and its distribution over all
-words, which plain rescoring computes for its normalizer, is multiplied with as many vectors of factors as
-there are settings.
+Without Z(h), adaptation adds one number to each word's log-probability and needs no model at all.
+With it, each distinct prefix of the hypotheses is read once, as in plain rescoring, and its
+distribution over all words, which plain rescoring computes for its normalizer, is multiplied with
+as many vectors of factors as there are settings.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def log_factors(mixing: Mixing, shared: np.ndarray, own: np.ndarray) -> np.ndarr
 
 
 def normalizers(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """ln Z(h) (H, K) of distributions ``probs`` (H, V) and log factors ``factors`` (K, V), by the definition.
+    """ln Z(h) (H, K) of distributions ``probs`` (H, V) and log factors ``factors`` (K, V), by the
+    definition.
 
     >>> normalizers(np.array([[0.25, 0.75]]), np.log([[2.0, 1.0], [1.0, 1.0]])).round(4)
     array([[0.2231, 0.    ]])
@@ -113,8 +114,8 @@ def adapted_log_probs(
         max_numbers: as for ``NeuralScorer.nbest_token_log_probs``.
 
     Returns:
-        (W, K) float64, the hypotheses of all lists one after the other. A setting whose factors are all 0
-        has the bits of the model's own scores of the same block.
+        (W, K) float64, the hypotheses of all lists one after the other. A setting whose factors are
+        all 0 has the bits of the model's own scores of the same block.
     """
     blocks = []
     was_training = lm.model.training
@@ -156,7 +157,9 @@ def _score_block(
     # Each prefix once for every state that it is needed in.
     nodes = tree.edge_nodes[edges]
     pairs, of_pair = np.unique(nodes * len(known) + of_position, return_inverse=True)
-    log_probs, log_z = _with_normalizers(lm.model.output, hidden, tree, *np.divmod(pairs, len(known)), tables)
+    log_probs, log_z = _with_normalizers(
+        lm.model.output, hidden, tree, *np.divmod(pairs, len(known)), tables
+    )
     words = tree.edge_words[edges]
     added = np.zeros((len(words), len(tables[0])))
     for number, table in enumerate(tables):
@@ -187,7 +190,9 @@ def _with_normalizers(
     states: np.ndarray,
     tables: Sequence[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(E,) ln p of the tree's edges, and (P, K) ln Z of pairs: ``nodes`` (P,), ascending, and ``states``."""
+    """(E,) ln p of the tree's edges, and (P, K) ln Z of pairs: ``nodes`` (P,), ascending, and
+    ``states``.
+    """
     changes = [torch.from_numpy(np.expm1(table).T).float().to(hidden.device) for table in tables]
     log_z = np.zeros((len(nodes), len(tables[0])))
     # The blocks of the unadapted scores, and so their bits.
@@ -245,7 +250,9 @@ def _distributions(output: Output, hidden: Tensor) -> tuple[list[_Part], Tensor]
     for number, (down, up) in enumerate(zip(output.down, output.up)):
         values, inside, _ = _exponentials(up(down(hidden)))
         column = output.shortlist + number
-        parts.append(_Part(output.limits[number], values, head[:, column : column + 1] / (sums * inside)))
+        parts.append(
+            _Part(output.limits[number], values, head[:, column : column + 1] / (sums * inside))
+        )
     return parts, logs
 
 
@@ -258,7 +265,9 @@ def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return values, sums, (sums.log() + largest).squeeze(1)
 
 
-def _gathered(output: FullSoftmax, hidden: Tensor, normalizer: Tensor, words: Tensor, rows: Tensor) -> Tensor:
+def _gathered(
+    output: FullSoftmax, hidden: Tensor, normalizer: Tensor, words: Tensor, rows: Tensor
+) -> Tensor:
     """(E,) log-softmax at (rows[e], words[e]), as ``FullSoftmax.target_log_probs`` has it."""
     weight, bias = output.linear.weight, output.linear.bias
     scores = (hidden[rows].float() * weight[words].float()).sum(dim=1)
@@ -277,7 +286,9 @@ def adapted_arpa(model: Arpa, factors: np.ndarray) -> Arpa:
 def adapted_arpa_log_probs(
     model: Arpa, nbests: Sequence[Nbest], states: np.ndarray, factors: LogFactors
 ) -> np.ndarray:
-    """Adapted log-probabilities of an n-gram model: one adapted model for each state and setting."""
+    """Adapted log-probabilities of an n-gram model: one adapted model for each state and
+    setting.
+    """
     lengths = [sum(len(hyp) + 1 for hyp in nbest) for nbest in nbests]
     of_token = np.repeat(states, lengths)
     log_probs = np.zeros((len(of_token), len(factors(int(states[0])))))

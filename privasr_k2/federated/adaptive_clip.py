@@ -1,13 +1,13 @@
 """A clip that follows a quantile of the norms of clients' updates [andrew2021].
 
-A client also sends whether its update was within the clip, as +1/2 or -1/2. The noisy sum of those moves the
-clip towards a quantile of the norms. Noise of the sum and of the bits together are one Gaussian mechanism:
-with the multiplier z of the whole and sigma_b that of the bits,
+A client also sends whether its update was within the clip, as +1/2 or -1/2. The noisy sum of those
+moves the clip towards a quantile of the norms. Noise of the sum and of the bits together are one
+Gaussian mechanism: with the multiplier z of the whole and sigma_b that of the bits,
 
     z_sum = (z^-2 - (2 sigma_b)^-2)^(-1/2)    [andrew2021, theorem 1]
 
-[andrew2021] G. Andrew, O. Thakkar, H. B. McMahan and S. Ramaswamy, Differentially private learning with
-adaptive clipping, NeurIPS 2021.
+[andrew2021] G. Andrew, O. Thakkar, H. B. McMahan and S. Ramaswamy, Differentially private learning
+with adaptive clipping, NeurIPS 2021.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class QuantileClip:
 
 
 def noise_of_sum(noise_multiplier: float, count_noise: float) -> float:
-    """z_sum of the module's docstring, with which the sum and the bits together cost ``noise_multiplier``.
+    """z_sum of the module's docstring, with which the sum and the bits together cost
+    ``noise_multiplier``.
 
     >>> round(noise_of_sum(1.0, 5.0), 4)
     1.005
@@ -55,7 +56,7 @@ def noise_of_sum(noise_multiplier: float, count_noise: float) -> float:
     rest = noise_multiplier**-2 - (2 * count_noise) ** -2
     if rest <= 0:
         raise ValueError(
-            f"count_noise must be above noise / 2 = {noise_multiplier / 2:g}, got {count_noise:g}: the bits "
-            "alone would cost more than the whole"
+            f"count_noise must be above noise / 2 = {noise_multiplier / 2:g}, got {count_noise:g}:"
+            " the bits alone would cost more than the whole"
         )
     return rest**-0.5

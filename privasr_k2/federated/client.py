@@ -1,12 +1,15 @@
-"""A client's part of a round: plain SGD on its own text, and the update that it sends [liu2021, eq. 1-4].
+"""A client's part of a round: plain SGD on its own text, and the update that it sends [liu2021, eq.
+1-4].
 
-    theta <- theta - eta_l gradient(batch),    K epochs of batches of 8;    update = theta_t - theta_i
+    theta <- theta - eta_l gradient(batch),    K epochs of batches of 8;    update = theta_t -
+    theta_i
 
-A simulation can do better than copying the model for each client. The first batches of all clients see the
+A simulation can do better than copying the model for each client. The first batches of all clients
+see the
 same weights: those of a chunk of clients are run together, with the gradient of each client apart
-(:mod:`privasr_k2.federated.lstm_gradients`). A client that has more batches goes on by itself, in the one
-buffer of weights that there is, and its update is written into the one buffer of gradients. Memory does not
-grow with the cohort.
+(:mod:`privasr_k2.federated.lstm_gradients`). A client that has more batches goes on by itself, in
+the one buffer of weights that there is, and its update is written into the one buffer of gradients.
+Memory does not grow with the cohort.
 
 Clients train without dropout.
 """
@@ -94,17 +97,26 @@ def batch_of(client: ClientData, sentences: np.ndarray) -> LocalBatch:
     )
 
 
-def local_batches(client: ClientData, config: ClientConfig, seed: int, round_number: int) -> list[np.ndarray]:
-    """The sentences of each batch of a client's round: an order of its own in every round and epoch."""
+def local_batches(
+    client: ClientData, config: ClientConfig, seed: int, round_number: int
+) -> list[np.ndarray]:
+    """The sentences of each batch of a client's round: an order of its own in every round and
+    epoch.
+    """
     batches = []
     for epoch in range(config.epochs):
-        order = stream(seed, "client", client.name, round_number, epoch).permutation(len(client.text))
-        batches += [order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)]
+        order = stream(seed, "client", client.name, round_number, epoch).permutation(
+            len(client.text)
+        )
+        batches += [
+            order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)
+        ]
     return batches
 
 
 class LocalTrainer:
-    """Trains clients one after the other, or the beginning of several together, in one copy of the model.
+    """Trains clients one after the other, or the beginning of several together, in one copy of the
+    model.
 
     Args:
         model: its parameters become views of :attr:`vector`; dropout is off.
@@ -117,7 +129,9 @@ class LocalTrainer:
         trained: the parameters, whose ``grad`` are views of it.
     """
 
-    def __init__(self, model: NeuralLm, trained: Sequence[nn.Parameter], config: ClientConfig, seed: int):
+    def __init__(
+        self, model: NeuralLm, trained: Sequence[nn.Parameter], config: ClientConfig, seed: int
+    ):
         self.model, self._config, self._seed = model.eval(), config, seed
         self._device = trained[0].device
         for parameter in model.parameters():
@@ -152,11 +166,12 @@ class LocalTrainer:
     ) -> Iterator[tuple[ClientData, Tensor | Failure | None]]:
         """The update of each client of a chunk, theta_t - theta_i (P,): valid until the next one.
 
-        ``None``: the client has no sentences to train on. A chunk in which something fails is done again
-        client by client, so that the others do not suffer.
+        ``None``: the client has no sentences to train on. A chunk in which something fails is done
+        again client by client, so that the others do not suffer.
         """
         plans = {
-            client.name: local_batches(client, self._config, self._seed, round_number) for client in clients
+            client.name: local_batches(client, self._config, self._seed, round_number)
+            for client in clients
         }
         busy = [client for client in clients if plans[client.name]]
         done = 0
@@ -185,7 +200,10 @@ class LocalTrainer:
                 yield client, self._alone(client, rest)
                 self.vector.copy_(self._base)
             else:
-                yield client, self.gradient if self._config.lr == 1 else self.gradient.mul_(self._config.lr)
+                yield (
+                    client,
+                    self.gradient if self._config.lr == 1 else self.gradient.mul_(self._config.lr),
+                )
 
     def _alone(self, client: ClientData, rest: Sequence[np.ndarray]) -> Tensor | Failure:
         begun = time.monotonic()
@@ -228,7 +246,9 @@ Product = Callable[[nn.Parameter, Tensor, Tensor], None]
 
 
 def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
-    """The gradient ``left.T @ right`` of a matrix, or of a vector the sum over the rows of ``left``."""
+    """The gradient ``left.T @ right`` of a matrix, or of a vector the sum over the rows of
+    ``left``.
+    """
     if parameter.dim() == 1:
         torch.sum(left, dim=0, out=parameter.grad)
     else:
@@ -236,19 +256,27 @@ def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
 
 
 class _Segments:
-    """Gradients of an LSTM language model: words and softmax client by client, the layers between for all."""
+    """Gradients of an LSTM language model: words and softmax client by client, the layers between
+    for all.
+    """
 
     def __init__(self, model: RecurrentLm, trained: Sequence[nn.Parameter]) -> None:
         self._model, self._lstm = model, model.recurrent.lstm
         of_lstm, of_output = set(self._lstm.parameters()), {*model.output.parameters()}
         self._layers = any(parameter in of_lstm for parameter in trained)
         # Words are read by the vectors of the softmax, and no copy of them.
-        self._tied = getattr(model, "embedding", self) is None and getattr(model, "vectors", None) is None
+        self._tied = (
+            getattr(model, "embedding", self) is None and getattr(model, "vectors", None) is None
+        )
         self._all = self._tied or any(parameter not in of_output for parameter in trained)
-        self._direct = isinstance(model.output, FullSoftmax) and isinstance(model.project, nn.Identity)
+        self._direct = isinstance(model.output, FullSoftmax) and isinstance(
+            model.project, nn.Identity
+        )
         written = (of_lstm if self._layers else set()) | (of_output if self._direct else set())
         self._added = [parameter for parameter in trained if parameter not in written]
-        self._behind = [p for p in trained if p in of_output or p in set(model.project.parameters())]
+        self._behind = [
+            p for p in trained if p in of_output or p in set(model.project.parameters())
+        ]
 
     def gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
         """For each batch: its gradient stands in the parameters' ``grad``."""
@@ -273,7 +301,9 @@ class _Segments:
     def _run(self, batches: Sequence[LocalBatch], product: Product) -> Iterator[None]:
         ends = np.cumsum([len(batch.inputs) for batch in batches])
         device = batches[0].inputs.device
-        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches])).to(device)
+        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches])).to(
+            device
+        )
         rows = [packing.places[end - len(b.inputs) : end] for end, b in zip(ends.tolist(), batches)]
         with torch.set_grad_enabled(self._all):
             vectors = [self._model.embed(batch.inputs) for batch in batches]
@@ -281,7 +311,9 @@ class _Segments:
         for own, part in zip(rows, vectors):
             inputs[own] = part.detach()
         layers = lstm_gradients.forward(self._lstm, inputs, packing)
-        losses = [self._loss(layers[-1].hidden[own], batch, product) for own, batch in zip(rows, batches)]
+        losses = [
+            self._loss(layers[-1].hidden[own], batch, product) for own, batch in zip(rows, batches)
+        ]
         if self._all:
             d_hidden = torch.empty_like(layers[-1].hidden)
             for own, (d_own, _) in zip(rows, losses):
@@ -299,11 +331,17 @@ class _Segments:
                 lstm_gradients.weight_gradients(self._lstm, layers, d_gates, packing, only, product)
             yield
 
-    def _loss(self, hidden: Tensor, batch: LocalBatch, product: Product) -> tuple[Tensor, Callable[[], None]]:
-        """The gradient of a client's loss for ``hidden`` (M, D), and what adds those of the parameters."""
+    def _loss(
+        self, hidden: Tensor, batch: LocalBatch, product: Product
+    ) -> tuple[Tensor, Callable[[], None]]:
+        """The gradient of a client's loss for ``hidden`` (M, D), and what adds those of the
+        parameters.
+        """
         if not self._direct:
             leaf = hidden.detach().requires_grad_(True)
-            log_probs = self._model.output.target_log_probs(self._model.project(leaf), batch.targets)
+            log_probs = self._model.output.target_log_probs(
+                self._model.project(leaf), batch.targets
+            )
             loss = -(batch.shares * log_probs).sum()
             (d_hidden,) = torch.autograd.grad(loss, leaf, retain_graph=True)
             return d_hidden, lambda: torch.autograd.backward(loss, inputs=self._behind)

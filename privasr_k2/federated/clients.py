@@ -1,9 +1,10 @@
 """The text of clients: what the first pass made of each device's utterances, a JSON object a line.
 
-    {"client": "s1", "id": "u1", "words": "so we went", "num_words": 3, "confidences": [0.9, 0.8, 0.4]}
+    {"client": "s1", "id": "u1", "words": "so we went", "num_words": 3, "confidences": [0.9, 0.8,
+    0.4]}
 
-A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances were
-dealt by Zipf's law [liu2021, section 3.2].
+A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances
+were dealt by Zipf's law [liu2021, section 3.2].
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Utterance:
 
 @dataclass(frozen=True)
 class ClientText:
-    """The text of one device: its utterances in the order of the file, at least one of them with words."""
+    """The text of one device: its utterances in the order of the file, at least one of them with
+    words.
+    """
 
     name: str
     utterances: tuple[Utterance, ...]
@@ -59,7 +62,8 @@ class DeviceConfig(Checked):
     Args:
         client: ``speaker``, or ``zipf``: a random device for each utterance.
         devices: of Zipf's law: how many there are; those that get nothing do not appear.
-        exponent: of Zipf's law: device k has a share in proportion to k ** -exponent; 0 = all alike.
+        exponent: of Zipf's law: device k has a share in proportion to k ** -exponent; 0 = all
+            alike.
         text: ``hyp``, the best hypothesis, or ``ref``, what was said, without confidences.
         seed: of the deal.
     """
@@ -78,7 +82,9 @@ def zipf_labels(count: int, config: DeviceConfig) -> list[str]:
     ['device-1', 'device-1', 'device-1']
     """
     shares = np.arange(1, config.devices + 1, dtype=np.float64) ** -config.exponent
-    drawn = stream(config.seed, "devices").choice(config.devices, size=count, p=shares / shares.sum())
+    drawn = stream(config.seed, "devices").choice(
+        config.devices, size=count, p=shares / shares.sum()
+    )
     width = len(str(config.devices))
     return [f"device-{number + 1:0{width}}" for number in drawn.tolist()]
 
@@ -92,7 +98,9 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
     ordered = sorted(lists, key=lambda utterance: utterance.id)
     speakers = [utterance.speaker for utterance in ordered]
     names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
-    return group((name, _transcript(utterance, config.text)) for name, utterance in zip(names, ordered))
+    return group(
+        (name, _transcript(utterance, config.text)) for name, utterance in zip(names, ordered)
+    )
 
 
 def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
@@ -106,7 +114,9 @@ def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
         if utterance.words:
             of_client.setdefault(name, []).append(utterance)
     if not of_client:
-        raise DataError("the clients", "utterances with words", "none", "decode the adaptation part again")
+        raise DataError(
+            "the clients", "utterances with words", "none", "decode the adaptation part again"
+        )
     return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
 
 
@@ -120,7 +130,9 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
                 "id": utterance.id,
                 "words": " ".join(utterance.words),
                 "num_words": len(utterance.words),
-                "confidences": None if utterance.confidences is None else list(utterance.confidences),
+                "confidences": None
+                if utterance.confidences is None
+                else list(utterance.confidences),
             }
             for client in clients
             for utterance in client.utterances
@@ -129,12 +141,13 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
 
 
 def read_clients(path: Path) -> list[ClientText]:
-    """The clients of a file, sorted by name, so that the order of its lines changes nothing between them.
+    """The clients of a file, sorted by name, so that the order of its lines changes nothing between
+    them.
 
     Raises:
-        DataError: with file and line: no JSON object; a key that is missing or of another kind; another
-            number of words than is said; confidences that are not one for each word, or outside [0, 1]; an
-            utterance twice. A client without words; no client.
+        DataError: with file and line: no JSON object; a key that is missing or of another kind;
+            another number of words than is said; confidences that are not one for each word, or
+            outside [0, 1]; an utterance twice. A client without words; no client.
     """
     by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
@@ -145,7 +158,10 @@ def read_clients(path: Path) -> list[ClientText]:
         client, utterance = _parsed(place, parse_record(line, place, way_out=_REPAIR))
         if utterance.id in places:
             raise DataError(
-                place, "every utterance once", f"{utterance.id} again, as in {places[utterance.id]}", _REPAIR
+                place,
+                "every utterance once",
+                f"{utterance.id} again, as in {places[utterance.id]}",
+                _REPAIR,
             )
         places[utterance.id] = place
         by_client.setdefault(client, []).append(utterance)
@@ -194,7 +210,9 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
             raise DataError(place, f"text for the key {key!r}", repr(record.get(key))[:60], _REPAIR)
     words = tuple(record["words"].split())
     if record.get("num_words") != len(words):
-        raise DataError(place, f"num_words {len(words)}", repr(record.get("num_words"))[:60], _REPAIR)
+        raise DataError(
+            place, f"num_words {len(words)}", repr(record.get("num_words"))[:60], _REPAIR
+        )
     values = record.get("confidences")
     if values is None:
         return record["client"], Utterance(record["id"], words, None)
@@ -204,5 +222,7 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
     for word, value in zip(words, values):
         inside = type(value) in (int, float) and 0 <= value <= 1
         if not inside:
-            raise DataError(place, "confidences from 0 to 1", f"{value!r} for {word!r}"[:60], _REPAIR)
+            raise DataError(
+                place, "confidences from 0 to 1", f"{value!r} for {word!r}"[:60], _REPAIR
+            )
     return record["client"], Utterance(record["id"], words, tuple(float(value) for value in values))

@@ -7,20 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from privasr_k2.federated.weighting import ClientData
-from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
+from privasr_k2.privacy.sampling import (
+    AllUnits,
+    FixedCohort,
+    PartitionedEpochs,
+    PoissonSampling,
+    Sampling,
+)
 
 SCHEMES = ("poisson", "fixed", "partitioned", "ordered", "everyone")
 #: Schemes that noise may be correlated over rounds with.
 KNOWN_TURNS = ("partitioned", "ordered", "everyone")
 
 
-def sampling_of(scheme: str, *, cohort: int, client_fraction: float | None, clients: int) -> Sampling:
+def sampling_of(
+    scheme: str, *, cohort: int, client_fraction: float | None, clients: int
+) -> Sampling:
     """The contract of a scheme.
 
     Args:
         scheme: ``poisson``: each client with probability ``client_fraction``, or cohort / clients;
-            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients / cohort
-            rounds; ``ordered``: so, and in the same order every time; ``everyone``.
+            ``fixed``: ``cohort`` different ones; ``partitioned``: each client once in about clients
+            / cohort rounds; ``ordered``: so, and in the same order every time; ``everyone``.
         clients: how many there are.
 
     Raises:
@@ -49,10 +57,13 @@ def expected_size(sampling: Sampling, clients: int) -> float:
     return float(clients)
 
 
-def chunks(cohort: Sequence[ClientData], *, batch_size: int, positions: int) -> list[list[ClientData]]:
+def chunks(
+    cohort: Sequence[ClientData], *, batch_size: int, positions: int
+) -> list[list[ClientData]]:
     """A cohort in chunks whose first batches have about ``positions`` positions together at most.
 
-    Clients with sentences of like length are together. It depends on the cohort alone, not on who works.
+    Clients with sentences of like length are together. It depends on the cohort alone, not on who
+    works.
 
     Args:
         positions: 1 = every client by itself.

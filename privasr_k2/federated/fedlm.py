@@ -2,14 +2,15 @@
 
 Liu, Li, Bakshi and Peng (2021), "Private language model adaptation for speech recognition".
 
-A round: the leader draws the cohort; the processes share its chunks of clients; the clipped, weighted updates
-are summed, exactly; the leader adds noise, writes the result, and steps. Which process computes what changes
-nothing: a client's order of sentences has a stream of its own, chunks depend on the cohort alone, and the sum
-comes out the same in any order.
+A round: the leader draws the cohort; the processes share its chunks of clients; the clipped,
+weighted updates are summed, exactly; the leader adds noise, writes the result, and steps. Which
+process computes what changes
+nothing: a client's order of sentences has a stream of its own, chunks depend on the cohort alone,
+and the sum comes out the same in any order.
 
-A client that fails (values that are not finite, an error, a time limit) is left out, and the log says so.
-Without a claim the average is over the others. Under a claim it counts as zero and the denominator stays:
-what the round spends was entered before, and is the same.
+A client that fails (values that are not finite, an error, a time limit) is left out, and the log
+says so. Without a claim the average is over the others. Under a claim it counts as zero and the
+denominator stays: what the round spends was entered before, and is the same.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ class Round:
     Attributes:
         number: from 0.
         stand: after it.
-        delta: (P,) float32, the average that the server stepped by, noise included; None where nobody took
-            part.
-        figures: for the operator, private: clients, failed, mean_norm. Empty where the round was read back.
+        delta: (P,) float32, the average that the server stepped by, noise included; None where
+            nobody took part.
+        figures: for the operator, private: clients, failed, mean_norm. Empty where the round was
+            read back.
     """
 
     number: int
@@ -101,8 +103,8 @@ def rounds(
         files: where to continue from and what is written; None = nothing.
 
     Returns:
-        of the leader, what each round was; of the others, a server state that has the weights alone. When all
-        are done, the trainer's model has the weights of the last.
+        of the leader, what each round was; of the others, a server state that has the weights
+        alone. When all are done, the trainer's model has the weights of the last.
     """
     trainer = federation.trainer
     stand = Stand(0, server.begin(trainer.vector.cpu(), config.server), config.privacy.clip)
@@ -137,9 +139,13 @@ def rounds(
                 if files is not None and config.claims and delta is not None:
                     files.save_round(number, delta, known[1])
         if process.leads and known is not None:
-            state = stand.server if delta is None else server.step(stand.server, delta, config.server)
+            state = (
+                stand.server if delta is None else server.step(stand.server, delta, config.server)
+            )
             stand = Stand(number + 1, state, known[1])
-            if files is not None and (stand.round % config.save_every == 0 or stand.round == config.rounds):
+            if files is not None and (
+                stand.round % config.save_every == 0 or stand.round == config.rounds
+            ):
                 files.save(stand)
         yield Round(number, stand, delta, figures)
     trainer.load(from_leader(process, stand.server.weights))
@@ -174,7 +180,9 @@ def _sum(
     trainer = federation.trainer
     cohort = [federation.clients[index] for index in chosen.tolist()]
     alone = config.claims and config.privacy.isolate_clients
-    shared = chunks(cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions)
+    shared = chunks(
+        cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions
+    )
     total, failed = UnitSum(len(trainer.vector), clip, trainer.vector.device), 0
     for chunk in shared[process.rank :: process.world_size]:
         for client, update in _updates(federation, chunk, number):
@@ -184,9 +192,13 @@ def _sum(
                 reason = "values that are not finite"
             if reason is not None:
                 failed += 1
-                log.warning("round %d goes on without client %s: %s", number + 1, client.name, reason)
+                log.warning(
+                    "round %d goes on without client %s: %s", number + 1, client.name, reason
+                )
     summed(process, total.steps)
-    figures = torch.tensor([total.weight, total.within, total.norm, total.count, failed], dtype=torch.float64)
+    figures = torch.tensor(
+        [total.weight, total.within, total.norm, total.count, failed], dtype=torch.float64
+    )
     total.weight, total.within, total.norm, count, failures = summed(process, figures).tolist()
     total.count = int(count)
     return total, int(failures)

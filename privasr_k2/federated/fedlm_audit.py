@@ -1,12 +1,14 @@
 """Attacks on federated training: canaries, membership of clients, and a lower bound on epsilon.
 
-What they need of the training is what is released: the model after each round. None of them is a release.
+What they need of the training is what is released: the model after each round. None of them is a
+release.
 
-- *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by the model's
-  loss?
-- *Membership*: do the sentences of clients that took part gain more than those of clients that did not?
-- *Marks*: can clients be recognized that send one coordinate, as long as the clip allows? The bound of
-  this attack can come near the claim (:mod:`privasr_k2.privacy.audit.canaries`).
+- *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by
+  the model's loss?
+- *Membership*: do the sentences of clients that took part gain more than those of clients that did
+  not?
+- *Marks*: can clients be recognized that send one coordinate, as long as the clip allows? The bound
+  of this attack can come near the claim (:mod:`privasr_k2.privacy.audit.canaries`).
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
     return canaries
 
 
-def plant(clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: int) -> list[ClientText]:
+def plant(
+    clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: int
+) -> list[ClientText]:
     """The clients and one more for each canary, sorted by name; secrets are sure to be right."""
     planted = []
     for number, canary in enumerate(canaries):
@@ -95,7 +99,9 @@ def plant(clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: in
         sure = (1.0,) * len(secret)
         name = f"canary-{number}"
         planted.append(
-            ClientText(name, tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats)))
+            ClientText(
+                name, tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats))
+            )
         )
     return sorted([*clients, *planted], key=lambda client: client.name)
 
@@ -104,7 +110,9 @@ def exposure_of(
     scorer: NeuralScorer, canaries: Sequence[Canary], config: AuditConfig, delta: float
 ) -> dict[str, Any]:
     """Ranks, exposures in bits, and the bound on epsilon that all canaries of one model give."""
-    losses = -scorer.score_sentences([candidate for canary in canaries for candidate in canary.candidates])
+    losses = -scorer.score_sentences(
+        [candidate for canary in canaries for candidate in canary.candidates]
+    )
     by_canary = losses.reshape(len(canaries), -1)
     own = np.array([canary.planted for canary in canaries])
     others = np.ones(by_canary.shape, dtype=bool)
@@ -130,8 +138,12 @@ def membership_of(
     others: Sequence[ClientText],
     config: AuditConfig,
 ) -> dict[str, Any]:
-    """How well members are told from others by what the model gained, in nats a symbol, on their text."""
-    gains = [np.array([_gain(before, after, client) for client in group]) for group in (members, others)]
+    """How well members are told from others by what the model gained, in nats a symbol, on their
+    text.
+    """
+    gains = [
+        np.array([_gain(before, after, client) for client in group]) for group in (members, others)
+    ]
     curve = membership.roc(*gains)
     interval = membership.auc_interval(curve, confidence=config.confidence)
     rare = membership.at_low_fpr(*gains, fpr=0.1, confidence=config.confidence)
@@ -176,7 +188,8 @@ def marks(
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
         replaced = CanaryGradients(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
         added = [
-            ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap) for name in replaced
+            ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap)
+            for name in replaced
         ]
         everyone = sorted([*clients, *added], key=lambda client: client.name)
         federation = Federation(everyone, make_trainer(), replaced)
@@ -201,12 +214,16 @@ def marks(
 
 def _with_noise(config: FedLmConfig, share: float) -> FedLmConfig:
     privacy = replace(
-        config.privacy, noise=config.privacy.noise * share, count_noise=config.privacy.count_noise * share
+        config.privacy,
+        noise=config.privacy.noise * share,
+        count_noise=config.privacy.count_noise * share,
     )
     return replace(config, privacy=privacy)
 
 
-def split_members(clients: Sequence[ClientText], seed: int) -> tuple[list[ClientText], list[ClientText]]:
+def split_members(
+    clients: Sequence[ClientText], seed: int
+) -> tuple[list[ClientText], list[ClientText]]:
     """Half of the clients, who will take part, and the others, in the order of their names.
 
     Raises:
@@ -214,7 +231,9 @@ def split_members(clients: Sequence[ClientText], seed: int) -> tuple[list[Client
     """
     if len(clients) < 2:
         raise DataError("the clients", "two or more", str(len(clients)), "give more")
-    inside = set(stream(seed, "members").permutation(len(clients))[: (len(clients) + 1) // 2].tolist())
+    inside = set(
+        stream(seed, "members").permutation(len(clients))[: (len(clients) + 1) // 2].tolist()
+    )
     groups: Mapping[bool, list[ClientText]] = {True: [], False: []}
     for index, client in enumerate(clients):
         groups[index in inside].append(client)

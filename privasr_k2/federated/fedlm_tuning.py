@@ -1,9 +1,9 @@
 """Learning rates for federated training, tried on clients of dev in place of those at hand.
 
-The clients of dev are divided: some train, the text of the others is scored, so that the model adapts to
-other people than it is judged by. Nothing of the clients that the training is for is read, so that it costs
-them no privacy, where a sweep over their own updates would be a release for every rate. Cohorts, clip and
-noise are those of the training, as the best rates depend on them.
+The clients of dev are divided: some train, the text of the others is scored, so that the model
+adapts to other people than it is judged by. Nothing of the clients that the training is for is
+read, so that it costs them no privacy, where a sweep over their own updates would be a release for
+every rate. Cohorts, clip and noise are those of the training, as the best rates depend on them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def divide(
     """Clients to train on, of half of the groups, and the sentences of the others' ``scored`` text.
 
     Args:
-        by: ``client``: each is a group; ``call``: those whose names are alike up to the last hyphen.
+        by: ``client``: each is a group; ``call``: those whose names are alike up to the last
+            hyphen.
 
     Raises:
         DataError: nobody is left to train, or no sentence to score.
@@ -72,7 +73,9 @@ def divide(
     others = [client for client in scored if group(client) not in inside]
     sentences = [list(utterance.words) for client in others for utterance in client.utterances]
     if not clients or not sentences:
-        raise DataError("the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client")
+        raise DataError(
+            "the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client"
+        )
     return clients, sentences
 
 
@@ -103,8 +106,8 @@ def tune(
         dev: sentences of others than the clients.
 
     Returns:
-        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``, with the round of
-        each perplexity.
+        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``, with the
+        round of each perplexity.
     """
     data, own = prepare(clients, vocabulary, config.confidences), sized(config, len(clients))
     grid = []
@@ -113,7 +116,9 @@ def tune(
             own, client=replace(own.client, lr=client_lr), server=replace(own.server, lr=server_lr)
         )
         trainer, perplexities = make_trainer(tried), []
-        for finished in rounds(Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None):
+        for finished in rounds(
+            Federation(data, trainer), tried, process, Drawn("cohorts", tried.seed), None
+        ):
             done = finished.number + 1
             if done == tried.rounds or (tried.eval_every and done % tried.eval_every == 0):
                 trainer.load(finished.stand.server.weights)
@@ -121,7 +126,9 @@ def tune(
                 perplexities.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
         ppl, number = min(perplexities) if config.select_round == "best" else perplexities[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
-        log.info("client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number)
+        log.info(
+            "client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number
+        )
     best = min(grid, key=lambda finished: finished["ppl"])
     return {"client_lr": best["client_lr"], "server_lr": best["server_lr"], "grid": grid}
 

@@ -1,12 +1,12 @@
 """Does a rare word that one unit has said show in the released marginals? A lower bound on epsilon.
 
-The release is run many times, each time with noise of its own: with the words of one unit, and without. The
-attacker knows all other words, sees what was released of the rare word's counts, and computes the ratio of
-likelihoods, the best score there is. The code that is run is that of the release; words of which the unit has
-said nothing tell nothing of it and are left out.
+The release is run many times, each time with noise of its own: with the words of one unit, and
+without. The attacker knows all other words, sees what was released of the rare word's counts, and
+computes the ratio of likelihoods, the best score there is. The code that is run is that of the
+release; words of which the unit has said nothing tell nothing of it and are left out.
 
-An audit counts only beside the same attack on the release with a tenth of the noise, which must exceed the
-claim, and on one without noise (:mod:`privasr_k2.privacy.audit.bounds`).
+An audit counts only beside the same attack on the release with a tenth of the noise, which must
+exceed the claim, and on one without noise (:mod:`privasr_k2.privacy.audit.bounds`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class FmpAudit:
 
     Attributes:
         claimed: epsilon of the release.
-        sound, broken, noise_free: bounds on the release as it is, with a tenth of its noise, without any.
+        sound, broken, noise_free: bounds on the release as it is, with a tenth of its noise,
+            without any.
         verdict: whether the audit counts, and what it says.
     """
 
@@ -99,12 +100,17 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
     word = int(np.argmax(word_counts))
     if word_counts[word] == 0:
         raise PrivacyError(
-            "the utterances", f"a word that one {config.unit} alone says", "none", "audit heaviest_unit"
+            "the utterances",
+            f"a word that one {config.unit} alone says",
+            "none",
+            "audit heaviest_unit",
         )
     return word, increments[:, word]
 
 
-def audit_release(mechanism: FmpMechanism, said: np.ndarray, *, trials: int, confidence: float) -> FmpAudit:
+def audit_release(
+    mechanism: FmpMechanism, said: np.ndarray, *, trials: int, confidence: float
+) -> FmpAudit:
     """Attack the release of one word's counts.
 
     Args:
@@ -116,32 +122,45 @@ def audit_release(mechanism: FmpMechanism, said: np.ndarray, *, trials: int, con
         PrivacyError: counts that the mechanism would not let through, or fewer trials.
     """
     checks.whole("trials", trials, at_least=2)
-    if said.shape != (mechanism.config.rounds,) or not said.any() or (said > mechanism.bound_steps).any():
+    if (
+        said.shape != (mechanism.config.rounds,)
+        or not said.any()
+        or (said > mechanism.bound_steps).any()
+    ):
         raise PrivacyError(
-            "said", f"counts of {mechanism.config.rounds} rounds within the bound", "others", "clip them"
+            "said",
+            f"counts of {mechanism.config.rounds} rounds within the bound",
+            "others",
+            "clip them",
         )
     delta = mechanism.config.delta
     claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value
 
     def bound(share: float) -> AuditBound:
-        with_unit, without = (_scores(mechanism, said, there, trials, share) for there in (True, False))
+        with_unit, without = (
+            _scores(mechanism, said, there, trials, share) for there in (True, False)
+        )
         return split_bound(with_unit, without, delta=delta, confidence=confidence)
 
     sound, broken, noise_free = bound(1.0), bound(BROKEN), bound(0.0)
-    verdict = judge(sound, broken=broken, noise_free=noise_free, claimed_epsilon=claimed, claimed_delta=delta)
+    verdict = judge(
+        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claimed, claimed_delta=delta
+    )
     return FmpAudit(claimed, sound, broken, noise_free, verdict)
 
 
-def _scores(mechanism: FmpMechanism, said: np.ndarray, there: bool, trials: int, share: float) -> np.ndarray:
+def _scores(
+    mechanism: FmpMechanism, said: np.ndarray, there: bool, trials: int, share: float
+) -> np.ndarray:
     """(trials,) the log ratio of likelihoods, with against without the unit, up to a factor."""
     increments = np.repeat(said[:, None] if there else np.zeros_like(said)[:, None], trials, axis=1)
     seen = mechanism.measure(increments)
     if share > 0:
         noise = mechanism.noise
         kind = type(noise)
-        seen = kind((noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma) * share).add(
-            seen
-        )
+        seen = kind(
+            (noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma) * share
+        ).add(seen)
     moved = mechanism.measure(said[:, None])
     if isinstance(mechanism.noise, DiscreteGaussianNoise):
         return (seen * moved.astype(np.float64)).sum(axis=0)

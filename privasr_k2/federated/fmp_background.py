@@ -1,4 +1,6 @@
-"""The background unigrams u of [liu2020, eq. 2]: counted once, read by all that adapts to marginals."""
+"""The background unigrams u of [liu2020, eq. 2]: counted once, read by all that adapts to
+marginals.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class BackgroundConfig(Checked):
 def write_background(path: Path, unigrams: np.ndarray, numbers: WordNumbers) -> None:
     """Write u (V,) with the digest of the words that it is of."""
     with atomic_path(path) as temporary, disk_errors(path):
-        save_file({"unigrams": unigrams}, str(temporary), {"json": json.dumps({"words": numbers.digest})})
+        save_file(
+            {"unigrams": unigrams}, str(temporary), {"json": json.dumps({"words": numbers.digest})}
+        )
 
 
 def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
@@ -47,7 +51,9 @@ def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
     header, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")
     unigrams = arrays["unigrams"]
     if header.get("words") != numbers.digest:
-        raise DataError(path, "unigrams of the words of --in-lm", "of others", "make them with that model")
+        raise DataError(
+            path, "unigrams of the words of --in-lm", "of others", "make them with that model"
+        )
     if unigrams.shape != (numbers.size,) or not (np.isfinite(unigrams) & (unigrams >= 0)).all():
         raise DataError(path, what, "other numbers than probabilities of its words", "make them")
     return unigrams

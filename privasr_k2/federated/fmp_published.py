@@ -2,14 +2,14 @@
 
     q(w) = (sum_i c_i q_i(w) + r(w)) / (sum_i c_i + sum_w r(w)),   r(w) ~ Laplace(1 / epsilon)
 
-The paper calls this (epsilon, 0)-private for utterances, with each sensitive word at most once in an
-utterance. But the noise is on the count of *each* word, in *each* round, and counts run over the rounds: an
-utterance whose hypotheses weigh l words (eq. 3) moves the counts by l in L1, in every release after it. With
-n releases that is l n epsilon, and without a clip of l no number holds for all utterances. What is summed is
-smoothed besides, which the paper leaves open: where the background's mass is the number of a client's
-different words, d new ones move what was counted before, too, and l becomes l + 2 d (:func:`largest_move`).
-These functions are for showing that beside a mechanism whose guarantee holds
-(:mod:`privasr_k2.federated.fmp_release`).
+The paper calls this (epsilon, 0)-private for utterances, with each sensitive word at most once in
+an utterance. But the noise is on the count of *each* word, in *each* round, and counts run over the
+rounds: an utterance whose hypotheses weigh l words (eq. 3) moves the counts by l in L1, in every
+release after it. With n releases that is l n epsilon, and without a clip of l no number holds for
+all utterances. What is summed is smoothed besides, which the paper leaves open: where the
+background's mass is the number of a client's different words, d new ones move what was counted
+before, too, and l becomes l + 2 d (:func:`largest_move`). These functions are for showing that
+beside a mechanism whose guarantee holds (:mod:`privasr_k2.federated.fmp_release`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
     """
     if config.client_fraction < 1:
         raise PrivacyError(
-            "client_fraction", "1: eq. 8 sums over all clients", f"{config.client_fraction:g}", "set it"
+            "client_fraction",
+            "1: eq. 8 sums over all clients",
+            f"{config.client_fraction:g}",
+            "set it",
         )
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     weights = np.asarray(counts.sum(axis=1)).reshape(-1)
@@ -64,12 +67,16 @@ def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.
     noisy = np.stack([noise.add(row, begun.noise("published", t)) for t, row in enumerate(sums)])
     totals = noisy.sum(axis=1, keepdims=True)
     if not (totals > 0).all():
-        raise PrivacyError("eq. 8", "totals above 0", "the noise has made one 0 or less", "take more data")
+        raise PrivacyError(
+            "eq. 8", "totals above 0", "the noise has made one 0 or less", "take more data"
+        )
     return noisy / totals
 
 
 def usable(marginals: np.ndarray) -> np.ndarray:
-    """(T, V) the marginals with negative values at 0, summing to 1: a power of a negative ratio is none."""
+    """(T, V) the marginals with negative values at 0, summing to 1: a power of a negative ratio is
+    none.
+    """
     cut = np.maximum(marginals, 0.0)
     return cut / cut.sum(axis=1, keepdims=True)
 
@@ -77,14 +84,15 @@ def usable(marginals: np.ndarray) -> np.ndarray:
 def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.ndarray:
     """By how much a unit moves c q(w), a client's share of eq. 8's sum, in L1 at most.
 
-    With C words counted, of which c(w) are w, and a background of mass m: c q = C (c + m u) / (C + m). For a
-    constant m adding l words moves that by no more than l. For m = D, the number of different words, write
-    a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move it by a dl, the share of counts by
-    no more than max(a (1 - a) dl, a^2 dd), that of the background by (1 - a)^2 dl + a^2 dd: together at most
-    dl + 2 dd.
+    With C words counted, of which c(w) are w, and a background of mass m: c q = C (c + m u) / (C +
+    m). For a constant m adding l words moves that by no more than l. For m = D, the number of
+    different words, write a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move
+    it by a dl, the share of counts by no more than max(a (1 - a) dl, a^2 dd), that of the
+    background by (1 - a)^2 dl + a^2 dd: together at most dl + 2 dd.
 
     Args:
-        words: l, by which the counts grow. kinds: at least d, the words that were not among them before.
+        words: l, by which the counts grow. kinds: at least d, the words that were not among them
+            before.
         prior_words: m; 0: D.
 
     >>> largest_move([7.0, 3.0], [6, 0], 0.0).tolist(), largest_move(7.0, 6, 4.0).tolist()
@@ -95,7 +103,8 @@ def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.n
 
 
 def published_event(epsilon: float, moved: float, releases: int) -> events.Event:
-    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` running sums by ``moved`` in L1.
+    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` running sums by ``moved``
+    in L1.
 
     >>> account(published_event(1.0, 7.0, 10), Relation.ADD_OR_REMOVE_ONE, 1e-12).value <= 70
     True
@@ -106,18 +115,24 @@ def published_event(epsilon: float, moved: float, releases: int) -> events.Event
 
 
 def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
-    """(M,) by how much each unit that is counted moves one running sum at most, in words. Private."""
+    """(M,) by how much each unit that is counted moves one running sum at most, in words.
+    Private.
+    """
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
     # A speaker may be heard in several meetings: a part of each of these clients.
-    parts, part_of = np.unique(units * len(spoken.client_names) + spoken.clients, return_inverse=True)
+    parts, part_of = np.unique(
+        units * len(spoken.client_names) + spoken.clients, return_inverse=True
+    )
     unit_of, client_of = np.divmod(parts, len(spoken.client_names))
     of_parts = csr_array(csr_array((counted, (part_of, np.arange(len(units))))) @ counts)
     of_parts.eliminate_zeros()
     words = np.asarray(of_parts.sum(axis=1)).reshape(-1)
     of_clients = np.bincount(client_of, words)[client_of]
-    kinds = np.where(words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0)  # nothing is left to move
+    kinds = np.where(
+        words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0
+    )  # nothing is left to move
     moves = np.bincount(unit_of, largest_move(words, kinds, config.prior_words), minlength=number)
     return moves[moves > 0]
 
@@ -125,34 +140,49 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
 def published_worth(
     spoken: Spoken, config: CacheConfig, epsilon: float, delta: float, unit: str
 ) -> dict[str, Epsilon]:
-    """The epsilon of the published noise for an average and for the heaviest unit, over all T releases.
+    """The epsilon of the published noise for an average and for the heaviest unit, over all T
+    releases.
 
     This looks at the data: for the owner's table, no release.
     """
     moves = moves_of_units(spoken, config, unit)
     kinds = {"average": float(moves.mean()), "largest": float(moves.max())}
     return {
-        kind: account(published_event(epsilon, moved, config.rounds), Relation.ADD_OR_REMOVE_ONE, delta)
+        kind: account(
+            published_event(epsilon, moved, config.rounds), Relation.ADD_OR_REMOVE_ONE, delta
+        )
         for kind, moved in kinds.items()
     }
 
 
 def published_spending(
-    config: CacheConfig, *, epsilon: float, words: float, data: str, unit: str, units: int, delta: float
+    config: CacheConfig,
+    *,
+    epsilon: float,
+    words: float,
+    data: str,
+    unit: str,
+    units: int,
+    delta: float,
 ) -> Spending:
     """The entry of the ledger, true for units of at most ``words``, a public number.
 
     Args:
-        words: most words of a unit in a running sum, by weight and by number of different ones; units beyond
-            it are not covered.
+        words: most words of a unit in a running sum, by weight and by number of different ones;
+            units beyond it are not covered.
     """
     return Spending(
         data=data,
-        released=f"unigrams of {config.rounds} rounds by eq. 8 and 9 of liu2020, called epsilon {epsilon:g}",
+        released=(
+            f"unigrams of {config.rounds} rounds by eq. 8 and 9 of liu2020, called epsilon"
+            f" {epsilon:g}"
+        ),
         unit=unit,
         units=units,
         relation=Relation.ADD_OR_REMOVE_ONE,
-        event=published_event(epsilon, float(largest_move(words, words, config.prior_words)), config.rounds),
+        event=published_event(
+            epsilon, float(largest_move(words, words, config.prior_words)), config.rounds
+        ),
         sampling="all units in every round",
         delta=delta,
         does_not_cover=(

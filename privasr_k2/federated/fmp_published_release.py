@@ -1,4 +1,6 @@
-"""Files of the release of eq. 8 and 9 as published: written once, read again where a run is continued."""
+"""Files of the release of eq. 8 and 9 as published: written once, read again where a run is
+continued.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _MARGINALS, _AGAIN = "released marginals of eq. 8 and 9", "release them again"
 
 
 def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
-    """The entry of the ledger: what the published epsilon is worth for units of ``config.words``."""
+    """The entry of the ledger: what the published epsilon is worth for units of
+    ``config.words``.
+    """
     return published_spending(
         config.caches, epsilon=config.epsilon, words=config.words, data=config.data, unit=config.unit,
         units=unit_numbers(spoken, config.unit)[1], delta=config.delta,
@@ -75,7 +79,9 @@ def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[s
     header, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
     if header.get("words") != numbers.digest:
         found = "those of another"
-        raise DataError(path, "marginals of this vocabulary", found, "give the model they were made for")
+        raise DataError(
+            path, "marginals of this vocabulary", found, "give the model they were made for"
+        )
     config, marginals = (
         from_values(PublishedConfig, settings_in(header, "published"), path),
         arrays["marginals"],

@@ -1,15 +1,16 @@
-"""The global marginal as a private release: per-round counts, clipped unit by unit, with discrete noise.
+"""The global marginal as a private release: per-round counts, clipped unit by unit, with discrete
+noise.
 
-A unit is an utterance, a user, or a client (a meeting, a call). Each contributes, in each round, its expected
-word counts over first-pass hypotheses (rank kernel of sum 1), clipped to ``bound`` words in L1 (Laplace) or
-L2 (Gaussian) and cut off to whole steps. The rounds are released as increments, or as a strategy measures
-them (:mod:`privasr_k2.privacy.strategies`), so that an utterance is in one round and a unit in at
-most ``max_rounds``, its first ones. Running sums, counts below 0 and the division by the total are
-post-processing.
+A unit is an utterance, a user, or a client (a meeting, a call). Each contributes, in each round,
+its expected word counts over first-pass hypotheses (rank kernel of sum 1), clipped to ``bound``
+words in L1 (Laplace) or L2 (Gaussian) and cut off to whole steps. The rounds are released as
+increments, or as a strategy measures them (:mod:`privasr_k2.privacy.strategies`), so that an
+utterance is in one round and a unit in at most ``max_rounds``, its first ones. Running sums, counts
+below 0 and the division by the total are post-processing.
 
-Neighbours differ in the words of one unit. *When* utterances came is public: without one of them the others
-stay in their rounds. In the simulation rounds are cut by the number of utterances, and a guarantee is for
-the rounds as they were cut.
+Neighbours differ in the words of one unit. *When* utterances came is public: without one of them
+the others stay in their rounds. In the simulation rounds are cut by the number of utterances, and a
+guarantee is for the rounds as they were cut.
 
 Counts of round T are never used, so that T increments are released, of rounds 0 to T - 1.
 """
@@ -29,7 +30,16 @@ from safetensors.numpy import save_file
 from scipy.sparse import csr_array
 
 from privasr_k2.config import from_values
-from privasr_k2.constraints import Checked, Count, Delta, Finite, Natural, NotNegative, PositiveShare, one_of
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Delta,
+    Finite,
+    Natural,
+    NotNegative,
+    PositiveShare,
+    one_of,
+)
 from privasr_k2.errors import DataError
 from privasr_k2.federated.fmp_simulation import rounds_of
 from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
@@ -46,7 +56,13 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
 #: Which units are whose: of the utterance itself, its speaker, or its client.
-UNITS = {"utterance": "utterance", "user": "user", "speaker": "user", "meeting": "client", "call": "client"}
+UNITS = {
+    "utterance": "utterance",
+    "user": "user",
+    "speaker": "user",
+    "meeting": "client",
+    "call": "client",
+}
 _MARGINALS, _AGAIN = "released marginals", "release them again"
 _STEPS_LOG2 = 13  # steps in the bound: what is cut off is 1/8192 of it a word and unit
 _PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
@@ -59,8 +75,8 @@ class FmpReleaseConfig(Checked):
     Args:
         data: whose releases are added up: a corpus and its part.
         unit: one of :data:`UNITS`, whose words are protected.
-        mechanism: ``discrete_laplace`` (bounded in L1) or ``discrete_gaussian`` (in L2), which has less
-            noise where the bound allows more than about 9 different words.
+        mechanism: ``discrete_laplace`` (bounded in L1) or ``discrete_gaussian`` (in L2), which has
+            less noise where the bound allows more than about 9 different words.
         strategy: ``increments``, ``square_root`` or ``tree``.
         rounds: T, at least 1.
         max_rounds: in how many rounds a unit may be counted; 0: in all. Utterances are in one.
@@ -85,7 +101,9 @@ class FmpReleaseConfig(Checked):
 
 @dataclass(frozen=True)
 class FmpMechanism:
-    """The mechanism of a configuration: strategy, steps, noise, and their cost. It reads no data."""
+    """The mechanism of a configuration: strategy, steps, noise, and their cost. It reads no
+    data.
+    """
 
     config: FmpReleaseConfig
 
@@ -162,7 +180,9 @@ class FmpMechanism:
         return self.strategy.error() * sd * self.grid.step
 
     def measure(self, increments: np.ndarray) -> np.ndarray:
-        """(M, V) int64: what the strategy measures of ``increments`` (T, V) int64, without noise."""
+        """(M, V) int64: what the strategy measures of ``increments`` (T, V) int64, without
+        noise.
+        """
         return self.strategy.encode @ increments
 
     def sums(self, measured: np.ndarray) -> np.ndarray:
@@ -173,11 +193,15 @@ class FmpMechanism:
         """The entry of the ledger."""
         config = self.config
         how = (
-            "its words" if config.unit == "utterance" else f"its words in its first {self.max_rounds} rounds"
+            "its words"
+            if config.unit == "utterance"
+            else f"its words in its first {self.max_rounds} rounds"
         )
         return Spending(
             data=config.data,
-            released=f"unigram counts of {config.rounds} rounds ({config.strategy}), {config.mechanism}",
+            released=(
+                f"unigram counts of {config.rounds} rounds ({config.strategy}), {config.mechanism}"
+            ),
             unit=config.unit,
             units=units,
             relation=Relation.ADD_OR_REMOVE_ONE,
@@ -185,11 +209,19 @@ class FmpMechanism:
             sampling="all units in every round",
             delta=config.delta,
             does_not_cover=(
-                "when utterances came, and how many: a unit's words are hidden, not its place in a round",
-                f"of each {config.unit}: {how}, clipped to {config.bound:g} words in {self.norm.upper()}; "
-                "nothing else of it is used in the release",
+                (
+                    "when utterances came, and how many: a unit's words are hidden, not its place"
+                    " in a round"
+                ),
+                (
+                    f"of each {config.unit}: {how}, clipped to {config.bound:g} words in"
+                    f" {self.norm.upper()}; nothing else of it is used in the release"
+                ),
                 "the vocabulary and the background marginals, wherever they are from",
-                "the personal marginal on the device, what is rescored with it, and whoever sees that",
+                (
+                    "the personal marginal on the device, what is rescored with it, and whoever"
+                    " sees that"
+                ),
             ),
         )
 
@@ -207,8 +239,8 @@ def unit_numbers(spoken: Spoken, unit: str) -> tuple[np.ndarray, int]:
 def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
     """(T, V) int64: the clipped counts of rounds 0 to T - 1 in steps. Private.
 
-    Without the words of one unit, whichever it is, no more than ``max_rounds`` rows are others, each by at
-    most ``bound_steps`` in the mechanism's norm.
+    Without the words of one unit, whichever it is, no more than ``max_rounds`` rows are others,
+    each by at most ``bound_steps`` in the mechanism's norm.
     """
     config = mechanism.config
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=True)
@@ -219,7 +251,9 @@ def increments_of(spoken: Spoken, mechanism: FmpMechanism) -> np.ndarray:
 def clipped_increments(
     counts: csr_array, rounds: np.ndarray, units: np.ndarray, mechanism: FmpMechanism
 ) -> np.ndarray:
-    """As :func:`increments_of` from the utterances' counts (N, V), their rounds (N,) and units (N,)."""
+    """As :func:`increments_of` from the utterances' counts (N, V), their rounds (N,) and units
+    (N,).
+    """
     num_rounds, size = mechanism.config.rounds, counts.shape[1]
     # An utterance without words is in no round of its unit.
     used = np.flatnonzero((rounds < num_rounds) & (np.diff(counts.indptr) > 0))
@@ -227,7 +261,9 @@ def clipped_increments(
     owners, in_round = np.divmod(cells, num_rounds)
     starts = np.searchsorted(owners, owners)
     kept = np.arange(len(cells)) - starts < mechanism.max_rounds
-    gathering = csr_array((np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0]))
+    gathering = csr_array(
+        (np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0])
+    )
     rows = csr_array(gathering @ counts)[np.flatnonzero(kept)]
     values = _clipped(csr_array(rows), mechanism.config.bound, mechanism.norm)
     increments = np.zeros((num_rounds, size), dtype=np.int64)
@@ -237,7 +273,9 @@ def clipped_increments(
 
 
 def _clipped(rows: csr_array, bound: float, norm: Norm) -> np.ndarray:
-    """The values of ``rows``, each row clipped; rows of like length together, filled up with zeros."""
+    """The values of ``rows``, each row clipped; rows of like length together, filled up with
+    zeros.
+    """
     lengths = np.diff(rows.indptr)
     clipped = np.zeros(len(rows.data))
     order = np.argsort(-lengths, kind="stable")
@@ -292,23 +330,29 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
     mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(header, "config"), path))
     measured = arrays["measured"]
     shape, rounds = measured.shape, mechanism.config.rounds
-    # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix of rounds.
+    # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix
+    # of rounds.
     fitting = len(shape) == 2 and shape[1] == numbers.size and shape[0] >= rounds
     if not fitting or measured.dtype != np.int64 or shape[0] != len(mechanism.strategy.encode):
         stored = f"{measured.dtype} of the shape {shape}"
-        raise DataError(path, f"whole counts of {rounds} rounds and {numbers.size} words", stored, _AGAIN)
+        raise DataError(
+            path, f"whole counts of {rounds} rounds and {numbers.size} words", stored, _AGAIN
+        )
     return mechanism, measured
 
 
 def settings_in(header: dict[str, Any], key: str) -> Any:
-    """The settings of a release in its header, where ``kernel_bandwidth`` was called ``sigma`` once.
+    """The settings of a release in its header, where ``kernel_bandwidth`` was called ``sigma``
+    once.
 
     >>> settings_in({"config": {"sigma": 0.1}}, "config")
     {'kernel_bandwidth': 0.1}
     """
     values = header.get(key)
     if isinstance(values, dict) and "sigma" in values:
-        return {("kernel_bandwidth" if name == "sigma" else name): of for name, of in values.items()}
+        return {
+            ("kernel_bandwidth" if name == "sigma" else name): of for name, of in values.items()
+        }
     return values
 
 
@@ -325,17 +369,24 @@ def header_of(path: Path) -> dict[str, Any]:
 
 
 def released_marginals(
-    sums: np.ndarray, errors: np.ndarray, background: np.ndarray, *, threshold: float, prior_words: float
+    sums: np.ndarray,
+    errors: np.ndarray,
+    background: np.ndarray,
+    *,
+    threshold: float,
+    prior_words: float,
 ) -> np.ndarray:
     """(T, V) global marginals from noisy running counts: post-processing, which costs nothing.
 
-    A count is believed as far as it differs from what the background would give by more than ``threshold``
+    A count is believed as far as it differs from what the background would give by more than
+    ``threshold``
     standard deviations of its noise:
 
-        n'(w) = max(0, e(w) + soft(n(w) - e(w))),  e(w) = u(w) sum of n,  soft(x) = sign(x) max(0, |x| - t sd)
+        n'(w) = max(0, e(w) + soft(n(w) - e(w))),  e(w) = u(w) sum of n,  soft(x) = sign(x) max(0,
+        |x| - t sd)
 
-    and is then smoothed as a client's. 0 only cuts counts below 0 off, so that the noise of thousands of
-    rare words is believed; infinity gives the background.
+    and is then smoothed as a client's. 0 only cuts counts below 0 off, so that the noise of
+    thousands of rare words is believed; infinity gives the background.
 
     Args:
         sums: (T, V) of ``FmpMechanism.sums``.
@@ -352,5 +403,7 @@ def released_marginals(
         beyond = counts - expected
         cut = threshold * error if error > 0 else 0.0
         kept = np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
-        marginals[number] = smoothed(np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0))
+        marginals[number] = smoothed(
+            np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0)
+        )
     return marginals

@@ -1,7 +1,7 @@
 """Adapted scores of N-best lists as rescoring reads them, with exact or released global marginals.
 
-What the verbs share: a model and its numbering of words, the lists and their timeline as arrays, the
-background marginals, and the two forms of eq. 1 of [liu2020].
+What the verbs share: a model and its numbering of words, the lists and their timeline as arrays,
+the background marginals, and the two forms of eq. 1 of [liu2020].
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from privasr_k2.federated.fmp_background import read_background
 from privasr_k2.federated.fmp_published_release import is_published, read_published
 from privasr_k2.federated.fmp_release import read_release, released_marginals
 from privasr_k2.federated.fmp_settings import FmpConfig
-from privasr_k2.federated.fmp_simulation import AdaptedScores, normalized_log_probs, token_log_ratios
+from privasr_k2.federated.fmp_simulation import (
+    AdaptedScores,
+    normalized_log_probs,
+    token_log_ratios,
+)
 from privasr_k2.federated.fmp_spoken import (
     Spoken,
     WordNumbers,
@@ -107,7 +111,9 @@ def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbe
     """Lists, their timeline, and u of the file of ``make_background``."""
     lists = read_nbest(nbest)
     return World(
-        lists, spoken_of(lists, read_timeline(timeline), numbers), read_background(background, numbers)
+        lists,
+        spoken_of(lists, read_timeline(timeline), numbers),
+        read_background(background, numbers),
     )
 
 
@@ -129,8 +135,8 @@ def token_scores(
 
     Args:
         released: (T, V) global marginals; None: the exact average of eq. 6.
-        plain: (W,) unadapted scores, where they are known already; the model itself is then not read unless
-            scores are normalized.
+        plain: (W,) unadapted scores, where they are known already; the model itself is then not
+            read unless scores are normalized.
     """
     spoken, background = world.spoken, world.background
     if config.normalized:
@@ -166,7 +172,9 @@ def read_released(
         )  # fmt: skip
         about = {**vars(mechanism.config), "sd_of_counts": [float(value) for value in errors]}
     if len(marginals) != config.rounds:
-        raise ConfigError("rounds", f"{len(marginals)}, as {path}", str(config.rounds), "give the same T")
+        raise ConfigError(
+            "rounds", f"{len(marginals)}, as {path}", str(config.rounds), "give the same T"
+        )
     return marginals, about
 
 
@@ -179,7 +187,9 @@ def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
     content = read_json(path)
     try:
         if content["role"] != "dev":
-            raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "choose on dev")
+            raise DataError(
+                path, "lambda that was chosen on dev", str(content["role"]), "choose on dev"
+            )
         names = {"alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
         names |= {"sigma": "kernel_bandwidth"}  # as it was called
         chosen = {name: float(content[key]) for key, name in names.items() if key in content}

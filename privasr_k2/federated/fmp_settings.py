@@ -1,4 +1,6 @@
-"""Settings of the verbs of federated marginal personalization: run_fmp, tune_fmp, release_fmp, audit_fmp."""
+"""Settings of the verbs of federated marginal personalization: run_fmp, tune_fmp, release_fmp,
+audit_fmp.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,16 @@ class FmpConfig(CacheConfig):
 
     Args:
         lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted_lm.Mixing`.
-        normalized: divide by Z(h); false leaves it out, as the paper rescores. Perplexities need it.
-        threshold: a released count is believed as far as it differs from the background's by more than so
-            many standard deviations of its noise.
-        release_words: the background counts as so many words beside all released counts, at least 1.
+        normalized: divide by Z(h); false leaves it out, as the paper rescores. Perplexities need
+            it.
+        threshold: a released count is believed as far as it differs from the background's by more
+            than so many standard deviations of its noise.
+        release_words: the background counts as so many words beside all released counts, at least
+            1.
         name: of the adapted LM in rescoring; empty: that of the LM's folder or file.
         lams: of lambda, what tune_fmp tries.
-        alphas, betas, kernel_bandwidths: the same of the other weights, where alpha + beta is at most 1;
+        alphas, betas, kernel_bandwidths: the same of the other weights, where alpha + beta is at
+            most 1;
             empty: the value above alone.
         criterion: ``errors`` of rescoring or ``perplexity``: what tune_fmp chooses by.
     """
@@ -56,11 +61,17 @@ class FmpConfig(CacheConfig):
 
     def tried(self) -> list[dict[str, float]]:
         """Points of the grid that are tried with every lambda; one empty point without a grid."""
-        lists = {"alpha": self.alphas, "beta": self.betas, "kernel_bandwidth": self.kernel_bandwidths}
+        lists = {
+            "alpha": self.alphas,
+            "beta": self.betas,
+            "kernel_bandwidth": self.kernel_bandwidths,
+        }
         names = [name for name, values in lists.items() if values]
         points = [dict(zip(names, values)) for values in product(*(lists[name] for name in names))]
         return [
-            point for point in points if point.get("alpha", self.alpha) + point.get("beta", self.beta) <= 1
+            point
+            for point in points
+            if point.get("alpha", self.alpha) + point.get("beta", self.beta) <= 1
         ]
 
 
@@ -116,4 +127,6 @@ class FmpAuditConfig(Checked):
 
 @dataclass(frozen=True)
 class AuditedReleaseConfig(FmpReleaseConfig, FmpAuditConfig):
-    """A release and the attack on it: sections ``fmp_release`` and ``fmp_audit`` of ``conf/fmp.yaml``."""
+    """A release and the attack on it: sections ``fmp_release`` and ``fmp_audit`` of
+    ``conf/fmp.yaml``.
+    """

@@ -1,13 +1,13 @@
 """Federated marginal personalization, simulated [liu2020, algorithm 1 and section 3.2].
 
-The utterances of each client, in the order of time, are cut evenly into T + 1 groups, of rounds 0 to T. Round
-0 is not adapted; round t + 1 is adapted with the client's own marginal and the global one as round t left
-them. With ``refresh`` utterance the client's own grows after every utterance, the global one still once a
-round.
+The utterances of each client, in the order of time, are cut evenly into T + 1 groups, of rounds 0
+to T. Round 0 is not adapted; round t + 1 is adapted with the client's own marginal and the global
+one as round t left them. With ``refresh`` utterance the client's own grows after every utterance,
+the global one still once a round.
 
-All counts are of the first pass, and so known whatever rescoring chooses: one pass over the rounds serves all
-settings that differ in lambda, alpha, beta or the global marginal alone. It holds one sparse marginal a
-client.
+All counts are of the first pass, and so known whatever rescoring chooses: one pass over the rounds
+serves all settings that differ in lambda, alpha, beta or the global marginal alone. It holds one
+sparse marginal a client.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ class CacheConfig(Checked):
     Args:
         rounds: T, at least 1: there are T + 1 groups of utterances.
         kernel_bandwidth: bandwidth of the rank kernel, 0 to infinity.
-        normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the paper's.
-        prior_words: the background counts as so many words beside a client's; 0: as it has different words.
+        normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; false is the
+            paper's.
+        prior_words: the background counts as so many words beside a client's; 0: as it has
+            different words.
         decay: what is left of a cache after each round, above 0 and at most 1; 1 is the paper's.
         refresh: ``round`` or ``utterance``: when a client's own marginal grows.
-        client_fraction: share of the clients whose marginals are averaged in each round, drawn anew; 1: all.
+        client_fraction: share of the clients whose marginals are averaged in each round, drawn
+            anew; 1: all.
         seed: of that draw.
     """
 
@@ -56,7 +59,8 @@ class CacheConfig(Checked):
 
 
 def rounds_of(spoken: Spoken, rounds: int) -> np.ndarray:
-    """(N,) the round, 0 to ``rounds``, of each utterance: each client's evenly cut, in the order of time.
+    """(N,) the round, 0 to ``rounds``, of each utterance: each client's evenly cut, in the order of
+    time.
 
     A client with fewer utterances than groups leaves some rounds out.
     """
@@ -82,7 +86,8 @@ class Epoch:
         round: theirs, 1 to T.
         utterances: (n,) numbers, at most one a client where caches grow by utterances.
         caches: the clients' own marginals before them.
-        shared: (V,) q/u - 1 of the global marginal that the round before left; None where one is given.
+        shared: (V,) q/u - 1 of the global marginal that the round before left; None where one is
+            given.
     """
 
     round: int
@@ -108,14 +113,18 @@ def epochs(
         order = np.lexsort((spoken.places, in_round, spoken.clients))
         keys = (spoken.clients * (config.rounds + 1) + in_round)[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        part[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+        part[order] = np.arange(len(order)) - np.repeat(
+            starts, np.diff(np.append(starts, len(order)))
+        )
     drawn = sampled_clients(len(spoken.client_names), config) if own_global else None
     caches = no_marginals(len(spoken.client_names), spoken.numbers, config.prior_words)
     shared = None
     for number in range(config.rounds + 1):
         report_progress(number, config.rounds, "round")
         now = np.flatnonzero(in_round == number)
-        parts = np.split(now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1])
+        parts = np.split(
+            now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1]
+        )
         for group, utterances in enumerate(parts):
             if number:
                 yield Epoch(number, np.sort(utterances), caches, shared)
@@ -151,11 +160,13 @@ def token_log_ratios(
 ) -> np.ndarray:
     """ln g(w)/u(w) at every word and sentence end of all hypotheses, for K settings; 0 in round 0.
 
-    Unnormalized scores [liu2020, section 2.1] are ``log_probs + lambda * this``, of any language model.
+    Unnormalized scores [liu2020, section 2.1] are ``log_probs + lambda * this``, of any language
+    model.
 
     Args:
         mixings: (K,); lambda is not applied, so that one call serves a grid of it.
-        released: for each setting the global marginals (T, V) that it uses; None: the exact average.
+        released: for each setting the global marginals (T, V) that it uses; None: the exact
+            average.
 
     Returns:
         (W, K).
@@ -189,7 +200,8 @@ def _shared(epoch: Epoch, given: np.ndarray | None) -> np.ndarray:
     return marginal
 
 
-#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted_lm.adapted_log_probs` of one model.
+#: Scores lists with adapted models: :func:`privasr_k2.federated.adapted_lm.adapted_log_probs` of
+#: one model.
 AdaptedScores = Callable[[Sequence[Nbest], np.ndarray, LogFactors], np.ndarray]
 
 
@@ -202,10 +214,12 @@ def normalized_log_probs(
     mixings: Sequence[Mixing],
     released: Sequence[np.ndarray | None],
 ) -> np.ndarray:
-    """ln p'(w | h) with Z(h) at every word and sentence end of all hypotheses, for K settings: (W, K).
+    """ln p'(w | h) with Z(h) at every word and sentence end of all hypotheses, for K settings: (W,
+    K).
 
     Args:
-        nbests: the hypotheses of all utterances, of those without a path none, in the order of ``spoken``.
+        nbests: the hypotheses of all utterances, of those without a path none, in the order of
+            ``spoken``.
         score: scores some lists with the factors of their states: here the number of the client.
         mixings, released: as for :func:`token_log_ratios`.
     """

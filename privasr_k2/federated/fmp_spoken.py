@@ -1,4 +1,6 @@
-"""First-pass hypotheses as arrays: whose they are, when they came, and their words as public numbers."""
+"""First-pass hypotheses as arrays: whose they are, when they came, and their words as public
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,12 @@ class WordNumbers:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the numbering."""
-        content = [self.size, self.end, self.unspoken, sorted(self.ids.items(), key=lambda item: item[1])]
+        content = [
+            self.size,
+            self.end,
+            self.unspoken,
+            sorted(self.ids.items(), key=lambda item: item[1]),
+        ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def of(self, words: Sequence[str], place: str) -> list[int]:
@@ -75,19 +82,27 @@ def numbers_of_vocabulary(vocabulary: Vocabulary, *, unknown: bool) -> WordNumbe
     >>> numbers.of(["a"], "here"), numbers.is_word.tolist()
     ([2], [False, True, True])
     """
-    return WordNumbers(vocabulary.ids, len(vocabulary), BOUNDARY, (BOUNDARY,), UNKNOWN if unknown else None)
+    return WordNumbers(
+        vocabulary.ids, len(vocabulary), BOUNDARY, (BOUNDARY,), UNKNOWN if unknown else None
+    )
 
 
 def numbers_of_arpa(model: Arpa, *, unknown: bool) -> WordNumbers:
-    """The numbering of an n-gram model; ``unknown``: other words count as ``<unk>``, if it has one."""
+    """The numbering of an n-gram model; ``unknown``: other words count as ``<unk>``, if it has
+    one.
+    """
     boundaries = tuple(model.word_ids[word] for word in (BOS, EOS))
     ids = {word: number for word, number in model.word_ids.items() if number not in boundaries}
-    return WordNumbers(ids, len(model.words), boundaries[1], boundaries, ids.get(UNK) if unknown else None)
+    return WordNumbers(
+        ids, len(model.words), boundaries[1], boundaries, ids.get(UNK) if unknown else None
+    )
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One utterance of a timeline: its id, the client (device) it came to, and the user who spoke."""
+    """One utterance of a timeline: its id, the client (device) it came to, and the user who
+    spoke.
+    """
 
     id: str
     client: str
@@ -156,20 +171,24 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
         timeline: every utterance of the lists once, those of each client in the order of time.
 
     Raises:
-        DataError: with its line: an utterance that the timeline lacks or has twice, one that has no list, a
-            word outside the vocabulary, hypotheses that are not ranked 1, 2, ...
+        DataError: with its line: an utterance that the timeline lacks or has twice, one that has no
+            list, a word outside the vocabulary, hypotheses that are not ranked 1, 2, ...
     """
     place_of: dict[str, tuple[Turn, int]] = {}
     so_far: dict[str, int] = {}
     for turn in timeline:
         if turn.id in place_of:
-            raise DataError("the timeline", "every utterance once", f"{turn.id} twice", "make it again")
+            raise DataError(
+                "the timeline", "every utterance once", f"{turn.id} twice", "make it again"
+            )
         place_of[turn.id] = (turn, so_far.setdefault(turn.client, 0))
         so_far[turn.client] += 1
     ids = tuple(nbest.id for nbest in lists.lists)
     if differing := set(ids) ^ set(place_of):
         found = f"{len(differing)} in one of them only: {' '.join(sorted(differing)[:_SHOWN])}"
-        raise DataError(lists.place, "the utterances of the timeline", found, "make both from the same cuts")
+        raise DataError(
+            lists.place, "the utterances of the timeline", found, "make both from the same cuts"
+        )
     turns = [place_of[name][0] for name in ids]
     ranks: list[int] = []
     lengths: list[int] = []
@@ -178,7 +197,9 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
         place = f"{lists.lines.get(nbest.id, lists.place)} ({nbest.id})"
         own = [hyp.rank for hyp in nbest.hyps]
         if own != list(range(1, len(own) + 1)):
-            raise DataError(place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank them by their scores")
+            raise DataError(
+                place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank them by their scores"
+            )
         for hyp in nbest.hyps:
             words = hyp.words.split()
             tokens += [*numbers.of(words, place), numbers.end]

@@ -1,7 +1,8 @@
 """Timelines: whose utterances are whose, in the order of time, as ``prepare_fmp`` writes them.
 
-A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance, those of each client in the
-order in which they were spoken. Cuts say when: by their start in a recording, and otherwise by their id.
+A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance, those of each
+client in the order in which they were spoken. Cuts say when: by their start in a recording, and
+otherwise by their id.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from privasr_k2.fileio import read_jsonl, write_jsonl
 from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList
 
 CLIENTS = ("speaker", "recording", "document", "part", "prefix")
-#: Clients whose recordings run side by side (headsets of a meeting): their common clock orders utterances.
+#: Clients whose recordings run side by side (headsets of a meeting): their common clock orders
+#: utterances.
 _ONE_CLOCK = ("recording", "document", "prefix")
 
 
@@ -54,7 +56,9 @@ class Occasion:
         """
         name = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
         if not name:
-            raise DataError(f"utterance {self.id}", f"its {kind}", "none", "choose another --set client=")
+            raise DataError(
+                f"utterance {self.id}", f"its {kind}", "none", "choose another --set client="
+            )
         return name
 
 
@@ -73,7 +77,9 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
                 if not math.isfinite(occasion.start):
                     raise ValueError(f"the start {occasion.start}")
             except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise DataError(place, "a cut or a line of tagged text", repr(error), "mend it") from error
+                raise DataError(
+                    place, "a cut or a line of tagged text", repr(error), "mend it"
+                ) from error
             if occasion.id in occasions:
                 raise DataError(place, "each id once", f"{occasion.id!r} again", "rename one")
             occasions[occasion.id] = occasion
@@ -126,7 +132,9 @@ def timeline_of(
     """
     if lost := [nbest.id for nbest in lists if nbest.id not in occasions]:
         found = f"{len(lost)} others: {' '.join(lost[:3])}"
-        raise DataError("--in-nbest", "utterances of the cuts", found, "give lists and cuts of one role")
+        raise DataError(
+            "--in-nbest", "utterances of the cuts", found, "give lists and cuts of one role"
+        )
     whose = {nbest.id: occasions[nbest.id].client(config.client) for nbest in lists}
 
     def order(nbest: NbestList) -> tuple[str, str, float, str]:
@@ -173,6 +181,8 @@ def read_timeline(path: Path) -> list[Turn]:
     for number, record in enumerate(read_jsonl(path), start=1):
         values = [record.get(name) for name in ("id", "client", "user")]
         if not all(isinstance(value, str) and value for value in values[:2]) or values[2] is None:
-            raise DataError(f"{path}:{number}", "id, client and user", str(record)[:60], "run prepare_fmp")
+            raise DataError(
+                f"{path}:{number}", "id, client and user", str(record)[:60], "run prepare_fmp"
+            )
         turns.append(Turn(*map(str, values)))
     return turns

@@ -37,7 +37,9 @@ def word_errors(
     logs = {**read_lm_scores(others, world.lists), name: scores[:, 0]}
     if set(names) != set(logs):
         found = f"scores of {' '.join(sorted(logs))}"
-        raise DataError(weights, f"the LMs {' '.join(names)}", found, "name the LM as the weights do: name=")
+        raise DataError(
+            weights, f"the LMs {' '.join(names)}", found, "name the LM as the weights do: name="
+        )
     units = read_corpus_info(manifests).scored_units
     candidates = candidates_of(world.lists, logs, units)
     lambdas = dict(zip(names, point.lambdas))
@@ -45,7 +47,9 @@ def word_errors(
     for column in scores.T:
         logs[name] = column  # the candidates look at this dictionary
         totals = candidates.lm_totals(lambdas, interpolation=interpolation)
-        best = candidates.best(totals, np.array([point.lm_weight]), np.array([point.insertion_penalty]))
+        best = candidates.best(
+            totals, np.array([point.lm_weight]), np.array([point.insertion_penalty])
+        )
         found_errors.append(float(candidates.errors[best[0]].sum()))
     return found_errors
 

@@ -1,11 +1,14 @@
-"""LSTM layers run forward and backward for the sentences of many clients at once, with their gradients apart.
+"""LSTM layers run forward and backward for the sentences of many clients at once, with their
+gradients apart.
 
-At the beginning of a round all clients share the weights. One product a time step then serves the sentences
-of all of them, where a client by itself would read the whole recurrent matrix for eight rows. What the
-weights get is split up only in the end: the gradient of a client is a product over its own rows.
+At the beginning of a round all clients share the weights. One product a time step then serves the
+sentences of all of them, where a client by itself would read the whole recurrent matrix for eight
+rows. What the weights get is split up only in the end: the gradient of a client is a product over
+its own rows.
 
-Positions are packed: those of the first words of all sentences, the longest sentence first, then those of
-the second words, and so on, so that nothing is padded and a step takes rows that lie together.
+Positions are packed: those of the first words of all sentences, the longest sentence first, then
+those of the second words, and so on, so that nothing is padded and a step takes rows that lie
+together.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ class Packing:
     Attributes:
         sizes: sentences that have a t-th position, for t = 0, 1, ...
         places: (M,) int64, the packed place of each position, sentence by sentence.
-        before: (M,) int64, the packed place of the position before each *packed* place; M where there is
-            none.
+        before: (M,) int64, the packed place of the position before each *packed* place; M where
+            there is none.
     """
 
     sizes: tuple[int, ...]
@@ -109,7 +112,9 @@ def _forward(lstm: nn.LSTM, number: int, inputs: Tensor, packing: Packing) -> La
     return Layer(inputs, gates, cells, hidden)
 
 
-def backward(lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: Packing) -> list[Tensor]:
+def backward(
+    lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: Packing
+) -> list[Tensor]:
     """From the gradient (M, D) of the output: that of each layer's gates before they act, (M, 4 D).
 
     The gradient of layer l's inputs is ``found[l] @ weight_ih``.
@@ -123,14 +128,16 @@ def backward(lstm: nn.LSTM, layers: Sequence[Layer], d_hidden: Tensor, packing: 
     return gradients[::-1]
 
 
-def _backward(lstm: nn.LSTM, number: int, layer: Layer, d_hidden: Tensor, packing: Packing) -> Tensor:
+def _backward(
+    lstm: nn.LSTM, number: int, layer: Layer, d_hidden: Tensor, packing: Packing
+) -> Tensor:
     recurrent = _parameters(lstm, number)[1]
     dim = recurrent.size(1)
     enter, keep, new, leave = layer.gates.chunk(4, dim=1)
     bent = layer.cells[:-1].tanh()
     into_cell = leave * (1 - bent * bent)
-    # What a change of the cell (three gates) or of the output (the last) means for each gate; all times at
-    # once.
+    # What a change of the cell (three gates) or of the output (the last) means for each gate; all
+    # times at once.
     d_gates = torch.empty_like(layer.gates)
     torch.mul(new * enter, 1 - enter, out=d_gates[:, :dim])
     torch.mul(layer.cells[packing.before] * keep, 1 - keep, out=d_gates[:, dim : 2 * dim])
@@ -169,8 +176,8 @@ def weight_gradients(
     """Add the gradients of the weights at the packed places ``rows`` (R,); None = all places.
 
     Args:
-        product: gets each parameter, with ``left`` and ``right`` whose ``left.T @ right`` is its gradient;
-            for a bias it is the sum over the rows of ``left``.
+        product: gets each parameter, with ``left`` and ``right`` whose ``left.T @ right`` is its
+            gradient; for a bias it is the sum over the rows of ``left``.
     """
     with torch.no_grad():
         for number, (layer, own) in enumerate(zip(layers, d_gates)):
@@ -178,7 +185,9 @@ def weight_gradients(
             if rows is not None:
                 own, inputs, earlier = own[rows], inputs[rows], earlier[rows]
             states = layer.states[earlier]
-            for parameter, right in zip(_parameters(lstm, number), (inputs, states, states, states)):
+            for parameter, right in zip(
+                _parameters(lstm, number), (inputs, states, states, states)
+            ):
                 product(parameter, own, right)
 
 

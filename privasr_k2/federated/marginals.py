@@ -5,15 +5,17 @@
     c_i    = sum_w sum_s K(s) c_s(w)                                                      [eq. 5]
     q(w)   = sum_i c_i q_i(w) / sum_i c_i                                                 [eq. 6]
 
-The paper does not say how it smooths in eq. 4. Here the background u counts as m words beside the client's
-own; m = 0 stands for as many as the client has different words [witten1991]. A client without words has the
-background. Only first-pass hypotheses are counted, so that no marginal depends on how anything was rescored.
+The paper does not say how it smooths in eq. 4. Here the background u counts as m words beside the
+client's own; m = 0 stands for as many as the client has different words [witten1991]. A client
+without words has the background. Only first-pass hypotheses are counted, so that no marginal
+depends on how anything was rescored.
 
-Counts are sparse (``scipy.sparse.csr_array``): a client costs what it has said. Sentence ends are no words:
-they have no marginal, and adaptation leaves their probability as it is.
+Counts are sparse (``scipy.sparse.csr_array``): a client costs what it has said. Sentence ends are
+no words: they have no marginal, and adaptation leaves their probability as it is.
 
-[liu2020] Z. Liu and F. Peng, Federated marginal personalization for ASR rescoring, arXiv 2012.00898.
-[witten1991] I. Witten and T. Bell, The zero-frequency problem, IEEE Trans. Information Theory 37 (1991).
+[liu2020] Z. Liu and F. Peng, Federated marginal personalization for ASR rescoring, arXiv
+2012.00898. [witten1991] I. Witten and T. Bell, The zero-frequency problem, IEEE Trans. Information
+Theory 37 (1991).
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def utterance_counts(spoken: Spoken, kernel_bandwidth: float, *, normalized: boo
     """(N, V) sum over the hypotheses of each utterance of K(s) c_s(w).
 
     Args:
-        normalized: the kernel sums to 1 over an utterance's hypotheses: expected counts, which a guarantee
+        normalized: the kernel sums to 1 over an utterance's hypotheses: expected counts, which a
+            guarantee
             needs. As published it does not: an utterance with more hypotheses counts more.
     """
     weights = rank_kernel(spoken.ranks, kernel_bandwidth)
@@ -80,7 +83,11 @@ def background_share(totals: ArrayLike, kinds: ArrayLike, prior_words: float) ->
     if not 0 <= prior_words < np.inf:
         raise ValueError(f"prior_words must be at least 0, got {prior_words}")
     counted = np.asarray(totals, dtype=np.float64)
-    mass = np.asarray(kinds, dtype=np.float64) if prior_words == 0 else np.full(counted.shape, prior_words)
+    mass = (
+        np.asarray(kinds, dtype=np.float64)
+        if prior_words == 0
+        else np.full(counted.shape, prior_words)
+    )
     empty = counted == 0
     return np.where(empty, 1.0, mass / np.where(empty, 1.0, counted + mass))
 
@@ -108,14 +115,17 @@ def background_unigrams(
     [0.0, 0.75, 0.25]
     """
     words = np.array(
-        [number for s in sentences for number in numbers.of(s, "the background text")], dtype=np.int64
+        [number for s in sentences for number in numbers.of(s, "the background text")],
+        dtype=np.int64,
     )
     counts = np.bincount(words, minlength=numbers.size).astype(np.float64)
     return smoothed(counts, numbers.is_word / numbers.is_word.sum(), prior_words)
 
 
 def ratio_to(marginals: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """q(w) / u(w) - 1, (..., V); exactly 0 where both are equal, and for what is no word (u = 0)."""
+    """q(w) / u(w) - 1, (..., V); exactly 0 where both are equal, and for what is no word (u =
+    0).
+    """
     known = background > 0
     return np.where(known, marginals / np.where(known, background, 1.0) - 1.0, 0.0)
 
@@ -162,7 +172,9 @@ class Marginals:
         ratios[words] += self.scales[client] * self.counts.data[row] / background[words]
         return ratios
 
-    def ratios_at(self, clients: np.ndarray, words: np.ndarray, background: np.ndarray) -> np.ndarray:
+    def ratios_at(
+        self, clients: np.ndarray, words: np.ndarray, background: np.ndarray
+    ) -> np.ndarray:
         """(B,) q_i(w) / u(w) - 1 of ``clients`` (B,) at ``words`` (B,), without anything dense."""
         size = self.counts.shape[1]
         keys = np.repeat(np.arange(len(self.totals)), np.diff(self.counts.indptr)) * size
@@ -177,7 +189,8 @@ class Marginals:
         return np.where(known, own + (self.shares[clients] - 1.0), 0.0)
 
     def average(self, background: np.ndarray, clients: np.ndarray | None = None) -> np.ndarray:
-        """(V,) the global marginal [eq. 6] of all clients, or of a sample; the background without words.
+        """(V,) the global marginal [eq. 6] of all clients, or of a sample; the background without
+        words.
 
         Args:
             clients: (C,) bool, who takes part.
@@ -190,7 +203,9 @@ class Marginals:
         return (own + float(taking @ (self.totals * self.shares)) * background) / total
 
     def grown(self, counts: csr_array, decay: float) -> Marginals:
-        """The running caches one step on: ``decay`` * these + ``counts`` (C, V); 1 forgets nothing."""
+        """The running caches one step on: ``decay`` * these + ``counts`` (C, V); 1 forgets
+        nothing.
+        """
         joined = csr_array((self.counts if decay == 1 else self.counts * decay) + counts)
         joined.eliminate_zeros()
         joined.sort_indices()

@@ -23,7 +23,9 @@ def indices_from_leader(process: Process, indices: np.ndarray) -> np.ndarray:
     if process.world_size == 1:
         return indices
     count = from_leader(process, torch.tensor([len(indices)]))
-    return from_leader(process, torch.from_numpy(np.resize(indices, int(count)).astype(np.int64))).numpy()
+    return from_leader(
+        process, torch.from_numpy(np.resize(indices, int(count)).astype(np.int64))
+    ).numpy()
 
 
 def summed(process: Process, values: Tensor) -> Tensor:

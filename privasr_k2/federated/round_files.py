@@ -1,9 +1,11 @@
-"""The files of a federated training: where it stands, and the noisy rounds that were released since.
+"""The files of a federated training: where it stands, and the noisy rounds that were released
+since.
 
-``latest.safetensors`` has the server's state after some rounds. Under a claim each round's noisy average is
-written to ``released/round-N.safetensors`` before it is used. A training that was killed reads the state,
-then those rounds; only a round that was not written is computed and drawn again, with the release's own key.
-``best.safetensors`` has the weights of the round that read dev best so far.
+``latest.safetensors`` has the server's state after some rounds. Under a claim each round's noisy
+average is written to ``released/round-N.safetensors`` before it is used. A training that was killed
+reads the state, then those rounds; only a round that was not written is computed and drawn again,
+with the release's own key. ``best.safetensors`` has the weights of the round that read dev best so
+far.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class RoundFiles:
 
     Args:
         folder: ``checkpoints/``.
-        fingerprint: of all that the weights depend on, the release included; what another wrote is removed.
+        fingerprint: of all that the weights depend on, the release included; what another wrote is
+            removed.
         writes: whether this process does.
     """
 
@@ -57,10 +60,14 @@ class RoundFiles:
             return beginning
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
-        mine = [path for path in self._rounds() if read_header(path)["fingerprint"] == self._fingerprint]
+        mine = [
+            path for path in self._rounds() if read_header(path)["fingerprint"] == self._fingerprint
+        ]
         if header is not None and header["fingerprint"] == self._fingerprint:
             tensors = load_tensors(latest)
-            server = ServerState(tensors["weights"], tensors["first"], tensors["second"], header["steps"])
+            server = ServerState(
+                tensors["weights"], tensors["first"], tensors["second"], header["steps"]
+            )
             log.info("continuing after round %d", header["round"])
             return Stand(header["round"], server, header["clip"])
         if self._folder.is_dir() and not mine:

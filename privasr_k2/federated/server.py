@@ -1,8 +1,8 @@
 """Server optimizers on the average of the clients' updates: pure functions from state to state.
 
 [reddi2021] S. Reddi et al., Adaptive federated optimization, ICLR 2021.
-[hsu2019] T.-M. H. Hsu, H. Qi and M. Brown, Measuring the effects of non-identical data distribution for
-federated visual classification, 2019.
+[hsu2019] T.-M. H. Hsu, H. Qi and M. Brown, Measuring the effects of non-identical data distribution
+for federated visual classification, 2019.
 """
 
 from __future__ import annotations

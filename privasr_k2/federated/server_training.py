@@ -1,7 +1,8 @@
-"""Training on the server with the text of all clients together: the baseline of [liu2021, section 3.2].
+"""Training on the server with the text of all clients together: the baseline of [liu2021, section
+3.2].
 
-Adam, batches of 32 sentences, 10 epochs, and the clients' own loss, so that confidences can be used in the
-same four ways. No dropout, as on the clients. It claims nothing.
+Adam, batches of 32 sentences, 10 epochs, and the clients' own loss, so that confidences can be used
+in the same four ways. No dropout, as on the clients. It claims nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def pooled(clients: Sequence[ClientData]) -> ClientData:
     words = np.concatenate([client.text.words for client in clients])
     sizes = np.concatenate([np.diff(client.text.starts) for client in clients])
     if not len(sizes):
-        raise DataError("the clients", "sentences to train on", "none", "lower confidences.threshold")
+        raise DataError(
+            "the clients", "sentences to train on", "none", "lower confidences.threshold"
+        )
     starts = np.concatenate([[0], np.cumsum(sizes)])
     weights = np.concatenate([client.weights for client in clients])
     return ClientData("server", Text(words, starts), weights, len(words))
@@ -92,7 +95,9 @@ def finetune(
     Raises:
         DataError: an utterance without the confidences that are asked for, no text, or no model.
     """
-    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(
+        init, init=config.init, trained=config.trained, seed=config.seed
+    )
     data = pooled(prepare(clients, vocabulary, config.confidences))
     model = model.to(device)
     plain = ClientConfig(epochs=1, batch_size=config.batch_size, lr=config.lr, max_seconds=0)
@@ -101,7 +106,9 @@ def finetune(
     least, kept = math.inf, None
     for epoch in epochs(trainer, data, config):
         on_dev = perplexity(NeuralScorer(model, vocabulary), dev, vocabulary.words) if dev else None
-        log.info("epoch %d of %d: %s", epoch + 1, config.epochs, "" if on_dev is None else on_dev.shown)
+        log.info(
+            "epoch %d of %d: %s", epoch + 1, config.epochs, "" if on_dev is None else on_dev.shown
+        )
         if config.select_epoch == "best" and on_dev is not None and on_dev.ppl < least:
             least, kept = on_dev.ppl, trainer.vector.clone()
     if kept is not None:

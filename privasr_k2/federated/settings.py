@@ -1,4 +1,6 @@
-"""The numbers of a federated training, what it claims, and what that costs before anything is spent."""
+"""The numbers of a federated training, what it claims, and what that costs before anything is
+spent.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ class WeightsConfig(Checked):
         by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
             w = min(words, cap) / cap.
         cap: of ``capped``.
-        mean: under a claim the weighted sum is divided by the expected cohort times this public number.
+        mean: under a claim the weighted sum is divided by the expected cohort times this public
+            number.
     """
 
     by: Annotated[str, one_of("words", "uniform", "capped")]
@@ -68,8 +71,10 @@ class PrivacyConfig(Checked):
     Args:
         clip: largest L2 norm of a client's whole update, above 0; None = no limit.
         noise: noise multiplier; 0 = no claim is made.
-        strategy: one of :data:`privasr_k2.privacy.strategies.STRATEGIES`: how noise of rounds is correlated.
-        bands: of ``square_root``; None = as many as there are rounds from one turn of a client to the next.
+        strategy: one of :data:`privasr_k2.privacy.strategies.STRATEGIES`: how noise of rounds is
+            correlated.
+        bands: of ``square_root``; None = as many as there are rounds from one turn of a client to
+            the next.
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
         quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
@@ -92,11 +97,14 @@ class PrivacyConfig(Checked):
             raise ValueError("privacy.noise and privacy.quantile need privacy.clip, got null")
         if self.bands is not None and self.strategy != "square_root":
             raise ValueError(
-                f"privacy.bands must be null, or of square_root, got {self.bands} with {self.strategy}"
+                f"privacy.bands must be null, or of square_root, got {self.bands} with"
+                f" {self.strategy}"
             )
         if self.quantile is not None:
             if not self.quantile_lr > 0 or not self.count_noise > 0:
-                raise ValueError("privacy.quantile_lr and count_noise must be above 0 with a quantile")
+                raise ValueError(
+                    "privacy.quantile_lr and count_noise must be above 0 with a quantile"
+                )
             if self.noise:
                 noise_of_sum(self.noise, self.count_noise)
 
@@ -109,7 +117,9 @@ class PrivacyConfig(Checked):
 
     @property
     def sum_noise(self) -> float:
-        """The multiplier of the noise on the sum; where bits are sent too, more than that of the whole."""
+        """The multiplier of the noise on the sum; where bits are sent too, more than that of the
+        whole.
+        """
         return (
             self.noise
             if self.quantile is None or not self.noise
@@ -148,17 +158,20 @@ class FedLmConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.claims and self.weights.by == "words":
-            raise ValueError("weights.by must be uniform or capped where there is noise: words bound nothing")
+            raise ValueError(
+                "weights.by must be uniform or capped where there is noise: words bound nothing"
+            )
         if self.claims and self.unit in FINER_THAN_CLIENTS:
-            # Without one utterance a client sends another update: that moves a sum by up to twice the clip.
+            # Without one utterance a client sends another update: that moves a sum by up to twice
+            # the clip.
             raise ValueError(f"unit must be what a client is, as user or speaker, got {self.unit}")
         if self.claims and not self.data:
             raise ValueError("data must name a corpus and its part where there is noise")
         if self.privacy.strategy != "increments" and self.sampling not in KNOWN_TURNS:
             known = ", ".join(KNOWN_TURNS)
             raise ValueError(
-                f"sampling must be one of {known} with privacy.strategy={self.privacy.strategy}, got "
-                f"{self.sampling}: nothing is known for cohorts drawn anew"
+                f"sampling must be one of {known} with privacy.strategy={self.privacy.strategy},"
+                f" got {self.sampling}: nothing is known for cohorts drawn anew"
             )
         if self.privacy.bands is not None and self.privacy.bands > self.rounds:
             raise ValueError(
@@ -199,15 +212,18 @@ class FedLmConfig(Checked):
 def spending(config: FedLmConfig, clients: int) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
-    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism whose
-    multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a single one.
+    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism
+    whose multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a
+    single one.
 
     Raises:
         PrivacyError: no noise; a delta at or above 1 / clients; a client_fraction of 0 or above 1;
             a scheme that has no bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
-        raise PrivacyError("privacy.noise", "a number above 0", "0", "a claim needs a clip and noise")
+        raise PrivacyError(
+            "privacy.noise", "a number above 0", "0", "a claim needs a clip and noise"
+        )
     relation = Relation(config.relation)
     sampling, strategy = config.sampling_for(clients), config.strategy_for(clients)
     if strategy.name == "increments":
@@ -218,7 +234,11 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     else:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
-    rounding = () if config.privacy.isolate_clients else ("float32 rounding that clients of a chunk share",)
+    rounding = (
+        ()
+        if config.privacy.isolate_clients
+        else ("float32 rounding that clients of a chunk share",)
+    )
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",
@@ -229,9 +249,15 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         sampling=how,
         delta=config.privacy.delta,
         does_not_cover=(
-            "the text that the model was trained on before, and its vocabulary, wherever it is from",
+            (
+                "the text that the model was trained on before, and its vocabulary, wherever it is"
+                " from"
+            ),
             "how many clients and rounds there are",
-            "that somebody is several clients, in two calls or on two devices: each is hidden alone",
+            (
+                "that somebody is several clients, in two calls or on two devices: each is hidden"
+                " alone"
+            ),
             *rounding,
         ),
     )

@@ -39,14 +39,17 @@ Sentences = Sequence[Sequence[str]]
 
 
 def neutral(config: FedLmConfig) -> FedLmConfig:
-    """The configuration with what changes no weights at fixed values: another one is another release."""
+    """The configuration with what changes no weights at fixed values: another one is another
+    release.
+    """
     # A round that is not scored on dev cannot be kept as the best.
     eval_every = config.eval_every if config.select_round == "best" else 0
     return dataclasses.replace(config, eval_every=eval_every, save_every=1)
 
 
 def paper_epsilon(noise: float, delta: float) -> Epsilon:
-    """The epsilon of the paper's setting: 10,000 devices, 1,000 rounds, Poisson sampling of 100 a round.
+    """The epsilon of the paper's setting: 10,000 devices, 1,000 rounds, Poisson sampling of 100 a
+    round.
 
     It is a plan: no such number of clients was at hand.
 
@@ -58,7 +61,9 @@ def paper_epsilon(noise: float, delta: float) -> Epsilon:
     return account(events.repeated(step, 1000), Relation.ADD_OR_REMOVE_ONE, delta)
 
 
-def load_initial(folder: Path, *, init: str, trained: str, seed: int) -> tuple[NeuralLm, Vocabulary, Spec]:
+def load_initial(
+    folder: Path, *, init: str, trained: str, seed: int
+) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model to begin with; where only the softmax of a tied one is trained, it is untied first.
 
     Raises:
@@ -84,26 +89,35 @@ def train_fedlm(
     process: Process,
     release: Release | None,
 ) -> None:
-    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``, ``federated.json``.
+    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/``,
+    ``federated.json``.
 
     Args:
-        dev: for perplexities between rounds, and to select the round; with ``select_round=last`` it may be
-            empty, and the model does not depend on it. Under a claim every round is released: the choice by
-            public text costs nothing.
+        dev: for perplexities between rounds, and to select the round; with ``select_round=last`` it
+            may be empty, and the model does not depend on it. Under a claim every round is
+            released: the choice by public text costs nothing.
         init: folder of the model to begin with.
-        release: of the leader, where the configuration claims a guarantee; it is finished in the end.
+        release: of the leader, where the configuration claims a guarantee; it is finished in the
+            end.
 
     Raises:
-        DataError: an utterance without the confidences that are asked for, or no model to begin with.
-        PrivacyError: the release is finished and what it has written is gone, or its rates cannot be.
+        DataError: an utterance without the confidences that are asked for, or no model to begin
+            with.
+        PrivacyError: the release is finished and what it has written is gone, or its rates cannot
+            be.
     """
-    model, vocabulary, spec = load_initial(init, init=config.init, trained=config.trained, seed=config.seed)
+    model, vocabulary, spec = load_initial(
+        init, init=config.init, trained=config.trained, seed=config.seed
+    )
     data = prepare(clients, vocabulary, config.confidences)
     model = model.to(process.device)
-    trainer = LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
+    trainer = LocalTrainer(
+        model, chosen_parameters(model, config.trained), config.client, config.seed
+    )
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
-        # A release has one configuration and one data set; a hash of them in a file would tell of the data.
+        # A release has one configuration and one data set; a hash of them in a file would tell of
+        # the data.
         fingerprint = name or _fingerprint(config, data, dev, model)
         files = RoundFiles(folder / "checkpoints", fingerprint, writes=process.leads)
         secrets = release if release is not None else Drawn("cohorts", config.seed)
@@ -116,13 +130,17 @@ def train_fedlm(
                 trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
             kept_round = config.rounds if kept is None else kept[0]
-            write_json(folder / ABOUT, _about(config, clients, trainer, name) | {"kept_round": kept_round})
+            write_json(
+                folder / ABOUT, _about(config, clients, trainer, name) | {"kept_round": kept_round}
+            )
     if release is not None:
         release.finish()
 
 
 def _is_done(folder: Path, release: str, process: Process) -> bool:
-    """Whether this very release was written whole by a run that was killed before it was finished."""
+    """Whether this very release was written whole by a run that was killed before it was
+    finished.
+    """
     about = folder / ABOUT
     done = bool(release) and about.exists() and read_json(about)["release"] == release
     return bool(from_leader(process, torch.tensor([int(done)])))
@@ -147,7 +165,9 @@ def _follow(
             train_log = TrainLog(folder, finished.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
             train_log.step(state, **finished.figures)
-        if process.leads and (done == config.rounds or (config.eval_every and done % config.eval_every == 0)):
+        if process.leads and (
+            done == config.rounds or (config.eval_every and done % config.eval_every == 0)
+        ):
             scalars = {} if finished.stand.clip is None else {"clip": finished.stand.clip}
             if dev:
                 federation.trainer.load(finished.stand.server.weights)
@@ -164,7 +184,9 @@ def _follow(
 def _about(
     config: FedLmConfig, clients: Sequence[ClientText], trainer: LocalTrainer, release: str
 ) -> dict[str, Any]:
-    """The description of the model; under a claim it depends on the clients through their number alone."""
+    """The description of the model; under a claim it depends on the clients through their number
+    alone.
+    """
     figures = {"clients": len(clients)} if config.claims else table(clients)
     return {
         "release": release or None,
@@ -177,7 +199,9 @@ def _about(
     }
 
 
-def _fingerprint(config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, model: NeuralLm) -> str:
+def _fingerprint(
+    config: FedLmConfig, data: Sequence[ClientData], dev: Sentences, model: NeuralLm
+) -> str:
     """Of everything that weights without a claim depend on."""
     chosen_by = dev if config.select_round == "best" else []
     clients = [part for of in data for part in (of.name, of.text.words, of.text.starts, of.weights)]

@@ -9,9 +9,10 @@ With n_b sentences in a batch, T_j symbols in sentence j and the weight c of a s
     utterance   c = the mean confidence of the sentence's words          [eq. 3]
     token       c = the word's confidence                                [eq. 4]
 
-The end of a sentence is predicted as a word is, and counts in T_j. No confidence classifier speaks of it: it
-has the mean of its words, so that a sentence's mean is the same with and without it. The paper does not say
-whether sentences below the threshold still count in n_b; here they are left out before batches are made.
+The end of a sentence is predicted as a word is, and counts in T_j. No confidence classifier speaks
+of it: it has the mean of its words, so that a sentence's mean is the same with and without it. The
+paper does not say whether sentences below the threshold still count in n_b; here they are left out
+before batches are made.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class ClientData:
     Attributes:
         name: of the client.
         text: its sentences as numbers.
-        weights: (M + S,) float32, c of every word and sentence end, all sentences one after the other.
+        weights: (M + S,) float32, c of every word and sentence end, all sentences one after the
+            other.
         num_words: words of the sentences that are trained on: w of [liu2021, eq. 5].
     """
 
@@ -74,8 +76,11 @@ def symbol_weights(utterance: Utterance, use: str) -> np.ndarray:
     return np.append(of_words, mean).astype(np.float32)
 
 
-def prepare(clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: Weighting) -> list[ClientData]:
-    """The clients as numbers; one whose every sentence lies below the threshold has none, and sends nothing.
+def prepare(
+    clients: Sequence[ClientText], vocabulary: Vocabulary, weighting: Weighting
+) -> list[ClientData]:
+    """The clients as numbers; one whose every sentence lies below the threshold has none, and sends
+    nothing.
 
     Raises:
         DataError: a use that needs confidences, and an utterance without.

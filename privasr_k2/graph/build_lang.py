@@ -1,4 +1,6 @@
-"""Making a language folder from a corpus's text: vocabulary, spellings, out-of-vocabulary counts."""
+"""Making a language folder from a corpus's text: vocabulary, spellings, out-of-vocabulary
+counts.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ from privasr_k2.graph.lexicon import (
     train_bpe,
 )
 
-#: In a language folder, one of the words of train alone (and of dev): what an acoustic model is trained with.
-#: It does not change with the text of the language models, so that other text trains no acoustic model anew.
+#: In a language folder, one of the words of train alone (and of dev): what an acoustic model is
+#: trained with. It does not change with the text of the language models, so that other text trains
+#: no acoustic model anew.
 SPOKEN = "spoken"
 
 
@@ -37,11 +40,12 @@ class LangConfig(Checked):
 
     Args:
         units: ``phone``, ``char`` or ``bpe_N``.
-        corpus_words: whether the vocabulary has the words of the training text and of the LM text; without
-            them it is that of further text alone.
-        train_words: whether, with ``corpus_words``, those of the training text are among them; without, the
-            LM text alone is a vocabulary that says nothing of who was recorded.
-        max_words: the vocabulary's size; words of the training text and of further text are always in it.
+        corpus_words: whether the vocabulary has the words of the training text and of the LM text;
+            without them it is that of further text alone.
+        train_words: whether, with ``corpus_words``, those of the training text are among them;
+            without, the LM text alone is a vocabulary that says nothing of who was recorded.
+        max_words: the vocabulary's size; words of the training text and of further text are always
+            in it.
         min_count: words of the LM text that occur less often are left out.
         cmudict: ``auto``, ``none`` or a file.
         g2p: ``espeak`` or ``none``.
@@ -58,7 +62,9 @@ class LangConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train_words and parse_units(self.units)[0] not in ("phone", "char"):
-            raise ValueError(f"units must be phone or char with train_words=false, got {self.units!r}")
+            raise ValueError(
+                f"units must be phone or char with train_words=false, got {self.units!r}"
+            )
 
 
 def choose_vocabulary(
@@ -70,7 +76,9 @@ def choose_vocabulary(
     >>> sorted(train), sorted(other)
     (['a'], ['b', 'c'])
     """
-    frequent = [word for word, count in lm_words.items() if count >= min_count and word not in train_words]
+    frequent = [
+        word for word, count in lm_words.items() if count >= min_count and word not in train_words
+    ]
     frequent.sort(key=lambda word: (-lm_words[word], word))
     return set(train_words), set(frequent[: max(max_words - len(train_words), 0)])
 
@@ -90,11 +98,14 @@ def build_lang(
 
     Args:
         folder: where it goes.
-        texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are only counted.
+        texts: the normalized texts of each role; ``train`` makes the vocabulary, the others are
+            only counted.
         lm_text: further text, a sentence a line.
         corpus_lexicon: the corpus's own lexicon.
-        further: text, or names, whose words are in the vocabulary as those of the training text are.
-        model_tokens: the outputs of a model trained elsewhere, the blank first; words are spelled in them.
+        further: text, or names, whose words are in the vocabulary as those of the training text
+            are.
+        model_tokens: the outputs of a model trained elsewhere, the blank first; words are spelled
+            in them.
         model_pieces: the SentencePiece model of that model, for ``bpe_N``.
 
     Returns:
@@ -103,7 +114,10 @@ def build_lang(
     Raises:
         DataError: a reserved word in the text, or words without spelling that must have one.
     """
-    counts = {role: Counter(word for text in lines for word in text.split()) for role, lines in texts.items()}
+    counts = {
+        role: Counter(word for text in lines for word in text.split())
+        for role, lines in texts.items()
+    }
     lm_words = Counter(word for line in lm_text for word in line.split())
     needed = Counter(word for line in further for word in line.split())
     known = counts["train"] if config.corpus_words and config.train_words else Counter()
@@ -114,7 +128,9 @@ def build_lang(
     if not config.train_words:  # tokens are those of the words that there must be
         must, may = must | may, set()
     if not must:
-        raise DataError("the vocabulary", "words", "none", "give --in-further-text, or set corpus_words=true")
+        raise DataError(
+            "the vocabulary", "words", "none", "give --in-further-text, or set corpus_words=true"
+        )
     reserved = {EPSILON, BLANK, BACKOFF, "<s>", "</s>", "<unk>"}
     if reserved & must:
         raise DataError(
@@ -128,7 +144,9 @@ def build_lang(
         temporary.mkdir(parents=True)
         if model_pieces is not None:
             shutil.copyfile(model_pieces, temporary / "bpe.model")
-        spellings = _spell(must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"])
+        spellings = _spell(
+            must, may, temporary / "bpe.model", config, corpus_lexicon, texts["train"]
+        )
         _needs(needed, spellings)
         if model_tokens is not None:
             spellings = _in_tokens(spellings, model_tokens, must)
@@ -160,11 +178,15 @@ def _spell(
     corpus_lexicon: Path | None,
     bpe_text: Sequence[str],
 ) -> Spellings:
-    """Spell words in the units of ``config``; a BPE model that is not there yet is made from ``bpe_text``."""
+    """Spell words in the units of ``config``; a BPE model that is not there yet is made from
+    ``bpe_text``.
+    """
     kind, size = parse_units(config.units)
     if kind == "phone":
         cmudict = cmudict_path(config.cmudict)
-        return spell_in_phones(must, may, corpus_lexicon=corpus_lexicon, cmudict=cmudict, g2p=config.g2p)
+        return spell_in_phones(
+            must, may, corpus_lexicon=corpus_lexicon, cmudict=cmudict, g2p=config.g2p
+        )
     if kind == "char":
         return spell_in_characters(must, may)
     if not bpe_model.exists():
@@ -173,7 +195,9 @@ def _spell(
 
 
 def _needs(words: Iterable[str], spellings: Spellings) -> None:
-    """Refuse words of further text that the pieces cannot write: they were to be recognized, always."""
+    """Refuse words of further text that the pieces cannot write: they were to be recognized,
+    always.
+    """
     if lost := sorted(set(words) - set(spellings.variants)):
         raise DataError(
             "the further text and the name lists",
@@ -198,7 +222,8 @@ def _in_tokens(spellings: Spellings, tokens: Sequence[str], must: set[str]) -> S
             "the model's tokens.txt",
             f"the tokens of {len(lost)} words of the training text, further text and name lists",
             f"no {unknown!r}, which spells {lost[0]!r}",
-            "give the lexicon (--lexicon) or the BPE model (--am-bpe) that the model was trained with",
+            "give the lexicon (--lexicon) or the BPE model (--am-bpe) that the model was trained"
+            " with",
         )
     return Spellings(tuple(tokens[1:]), variants, spellings.sources)
 
@@ -215,13 +240,17 @@ def _write_lexicon(folder: Path, tokens: Sequence[str], variants: Pronunciations
 
 
 def _write_dev_lexicon(folder: Path, variants: Pronunciations, tokens: Sequence[str]) -> None:
-    """Write how words that only dev has are spelled: targets for the loss on dev, never words to find."""
+    """Write how words that only dev has are spelled: targets for the loss on dev, never words to
+    find.
+    """
     usable = {word: [one for one in variants[word] if set(one) <= set(tokens)] for word in variants}
     write_text(folder / "dev_lexicon.txt", "".join(_entries(usable)))
 
 
 def _entries(variants: Pronunciations) -> Iterator[str]:
-    return (f"{word} {' '.join(spelled)}\n" for word in sorted(variants) for spelled in variants[word])
+    return (
+        f"{word} {' '.join(spelled)}\n" for word in sorted(variants) for spelled in variants[word]
+    )
 
 
 def _out_of_vocabulary(found: Mapping[str, int], spellings: Spellings) -> dict[str, Any]:

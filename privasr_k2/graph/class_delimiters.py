@@ -1,8 +1,9 @@
-"""Class delimiters: symbols of a graph that begin and end a name of a class, as ``#bPER`` and ``#xPER``.
+"""Class delimiters: symbols of a graph that begin and end a name of a class, as ``#bPER`` and
+``#xPER``.
 
 Their numbers follow those of the words of ``words.txt``. They are no words:
-:meth:`ClassDelimiters.split`, or :meth:`ClassDelimiters.words_only` for arrays, removes them from a path.
-``split`` returns the spans of words that they enclosed.
+:meth:`ClassDelimiters.split`, or :meth:`ClassDelimiters.words_only` for arrays, removes them from a
+path. ``split`` returns the spans of words that they enclosed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class ClassDelimiters:
     """The delimiters of a graph; without classes there are none.
 
     Args:
-        first: number of the first one; symbols with smaller numbers are words, ``<eps>`` and ``#0``.
+        first: number of the first one; symbols with smaller numbers are words, ``<eps>`` and
+            ``#0``.
         classes: class c begins with the symbol ``first + 2 c`` and ends with the next one.
     """
 
@@ -32,7 +34,9 @@ class ClassDelimiters:
     classes: tuple[str, ...]
 
     @classmethod
-    def of_graph(cls, words: Sequence[str], info: Mapping[str, Any], folder: Path) -> ClassDelimiters:
+    def of_graph(
+        cls, words: Sequence[str], info: Mapping[str, Any], folder: Path
+    ) -> ClassDelimiters:
         """The delimiters of a graph folder.
 
         Args:
@@ -41,14 +45,16 @@ class ClassDelimiters:
             folder: for the error.
 
         Raises:
-            GraphError: ``words.txt`` does not end with the delimiters of the classes of ``graph.yaml``.
+            GraphError: ``words.txt`` does not end with the delimiters of the classes of
+                ``graph.yaml``.
         """
         classes = tuple((info.get("classes") or {}).get("names", ()))
         delimiters = cls(len(words) - 2 * len(classes), classes)
         if tuple(words[max(delimiters.first, 0) :]) != delimiters.symbols:
             raise GraphError(
                 folder / "words.txt",
-                f"{' '.join(delimiters.symbols)} as the last symbols, for the classes of graph.yaml",
+                f"{' '.join(delimiters.symbols)} as the last symbols, for the classes of"
+                " graph.yaml",
                 " ".join(words[max(delimiters.first, 0) :]),
                 "compile the graph again",
             )

@@ -1,10 +1,10 @@
 """The graph of a class LM from pieces, of which one can be replaced in seconds.
 
-The root model with its calls and the names of each class are composed with the lexicon, determinized and
-minimized apart, and joined at the delimiters. Behind ``#bPER`` neither words nor costs are pending,
-because disambiguation symbols have told the words by then: the state there has one arc, ``#xPER``, and the
-class's piece can take its place. Replacing a piece leaves all others as they are; only epsilon removal and
-the CTC topology are computed again.
+The root model with its calls and the names of each class are composed with the lexicon,
+determinized and minimized apart, and joined at the delimiters. Behind ``#bPER`` neither words nor
+costs are pending, because disambiguation symbols have told the words by then: the state there has
+one arc, ``#xPER``, and the class's piece can take its place. Replacing a piece leaves all others as
+they are; only epsilon removal and the CTC topology are computed again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ from privasr_k2.graph.nonterminals import (
     with_calls,
 )
 from privasr_k2.graph.openfst import Fst
-from privasr_k2.graph.unknown_names import class_word_ids, delimiters_of, unknown_names_loop, words_of
+from privasr_k2.graph.unknown_names import (
+    class_word_ids,
+    delimiters_of,
+    unknown_names_loop,
+    words_of,
+)
 from privasr_k2.lm.arpa import UNK
 from privasr_k2.lm.class_files import sub_file
 from privasr_k2.lm.classes import ClassLm
@@ -71,8 +76,8 @@ def compile_class_graph(
     """The graphs of a class LM with their pieces, and what ``graph.yaml`` tells of them.
 
     Raises:
-        GraphError: a class of the root model without names, one whose names the lexicon does not have, or a
-            graph beyond the limits of ``config``.
+        GraphError: a class of the root model without names, one whose names the lexicon does not
+            have, or a graph beyond the limits of ``config``.
     """
     laps, delimiters = Laps(), delimiters_of(lang, tuple(lm.sub_lms), config.unknown_names)
     check_classes(lm.root.words, delimiters.classes, str(place))
@@ -86,7 +91,9 @@ def compile_class_graph(
     G = grammar(lm.root, words, backoff_label=backoff, place=place)
     G = with_calls(G, delimiters, backoff_label=backoff, cut_history=config.cut_history)
     laps.lap("G")
-    root = Fst.from_kaldifst(compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters))
+    root = Fst.from_kaldifst(
+        compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters)
+    )
     laps.lap("LG of the root model")
     names = {
         kind: names_piece(lang, sub, kind, delimiters, config, sub_file(place, kind))
@@ -110,10 +117,18 @@ def compile_class_graph(
         "unknown_min_tokens": config.unknown_min_tokens,
     }
     graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=place)
-    sizes = {key: {"G": size} for key, size in (("num_states", len(G.finals)), ("num_arcs", len(G.sources)))}
+    sizes = {
+        key: {"G": size}
+        for key, size in (("num_states", len(G.finals)), ("num_arcs", len(G.sources)))
+    }
     for key, size in sizes.items():
         more[key] = {**size, **more[key]}
-    return graphs, {"ctc_topology": config.ctc_topology, "num_tokens": lang.num_tokens, **info, **more}
+    return graphs, {
+        "ctc_topology": config.ctc_topology,
+        "num_tokens": lang.num_tokens,
+        **info,
+        **more,
+    }
 
 
 def names_piece(
@@ -130,7 +145,9 @@ def names_piece(
     G, unknown = names_grammar(sub, kind, word_ids, leave=leave, source=source), None
     if UNK in word_ids and UNK in sub.words:
         unknown = unknown_names_loop(lang, sub, min_tokens=config.unknown_min_tokens)
-    LG = compose_lexicon_and_grammar(lang, G, config.max_states, delimiters=delimiters, unknown=unknown)
+    LG = compose_lexicon_and_grammar(
+        lang, G, config.max_states, delimiters=delimiters, unknown=unknown
+    )
     return Fst.from_kaldifst(LG)
 
 
@@ -165,7 +182,9 @@ def join(
     copies = {kind: _copies(pieces, kind) for kind in pieces.names}
     states = sum(n * pieces.names[kind].num_states for kind, n in copies.items())
     if states > described["max_class_states"]:
-        many = ", ".join(f"{n} of {pieces.names[kind].num_states} for {kind}" for kind, n in copies.items())
+        many = ", ".join(
+            f"{n} of {pieces.names[kind].num_states} for {kind}" for kind, n in copies.items()
+        )
         raise GraphError(
             place,
             f"at most {described['max_class_states']} states for the names of all classes",
@@ -197,11 +216,13 @@ def _copies(pieces: Pieces, kind: str) -> int:
 
 
 def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
-    """Put a copy of a piece in the place of each state of ``fst`` whose only arc has the piece's label.
+    """Put a copy of a piece in the place of each state of ``fst`` whose only arc has the piece's
+    label.
 
     Args:
         fst: the whole.
-        pieces: by input labels. A piece's last state, which no arc leaves, stands for where the arc leads.
+        pieces: by input labels. A piece's last state, which no arc leaves, stands for where the arc
+            leads.
 
     Raises:
         RuntimeError: another arc leaves such a state, which is a defect.
@@ -212,8 +233,14 @@ def splice(fst: Fst, pieces: Mapping[int, Fst]) -> Fst:
         holes, behind = fst.sources[exits], fst.targets[exits].astype(np.int64)
         degree = np.diff(fst.row_splits)
         last = np.flatnonzero(np.isfinite(piece.finals))
-        if (degree[holes] > 1).any() or np.isfinite(fst.finals[holes]).any() or piece.finals[last].any():
-            raise RuntimeError(f"the state before label {leave} has other arcs, or a cost is pending")
+        if (
+            (degree[holes] > 1).any()
+            or np.isfinite(fst.finals[holes]).any()
+            or piece.finals[last].any()
+        ):
+            raise RuntimeError(
+                f"the state before label {leave} has other arcs, or a cost is pending"
+            )
         if np.diff(piece.row_splits)[last].any():
             raise RuntimeError("names go on behind their end")
         inner = np.ones(piece.num_states, dtype=bool)
@@ -250,7 +277,9 @@ def read_pieces(folder: Path) -> tuple[Pieces, dict[str, Any]]:
         raise GraphError(
             folder / INFO, "classes", "a graph of words", "compile it with the folder of a class LM"
         )
-    paths = [folder / PIECES / name for name in (_ROOT, *(f"{kind}.fst" for kind in described["names"]))]
+    paths = [
+        folder / PIECES / name for name in (_ROOT, *(f"{kind}.fst" for kind in described["names"]))
+    ]
     for path in paths:
         if not path.is_file():
             raise GraphError(path, "a piece of the graph", "nothing", "compile the graph again")
@@ -266,7 +295,8 @@ def replace_names(
     with_tlg: bool,
     sources: Mapping[str, Path] | None = None,
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The graphs of a graph folder with other names in some classes, and what ``graph.yaml`` tells of them.
+    """The graphs of a graph folder with other names in some classes, and what ``graph.yaml`` tells
+    of them.
 
     It tells no source of the new names.
 
@@ -274,7 +304,8 @@ def replace_names(
         folder: of :func:`compile_class_graph`'s graph.
         lang: the language folder that it was compiled with.
         names: for the classes that change.
-        with_tlg: whether to make the graph for Kaldi's decoders, too, which takes longer than all the rest.
+        with_tlg: whether to make the graph for Kaldi's decoders, too, which takes longer than all
+            the rest.
         sources: files of ``names``, where they are such, for messages.
 
     Raises:
@@ -288,7 +319,9 @@ def replace_names(
     del described["pieces"]
     for kind in names:
         if kind not in pieces.names:
-            raise GraphError(folder / INFO, f"one of the classes {' '.join(pieces.names)}", kind, "name one")
+            raise GraphError(
+                folder / INFO, f"one of the classes {' '.join(pieces.names)}", kind, "name one"
+            )
     was, now = info["sha256"]["lexicon.txt"], file_hash(lang.folder / "lexicon.txt")
     if was != now:
         raise GraphError(
@@ -312,8 +345,14 @@ def replace_names(
     }
     laps.lap("LG of the names")
     pieces = dataclasses.replace(pieces, names={**pieces.names, **changed})
-    graphs, more = join(pieces, lang, config.ctc_topology, described, laps, place=folder, with_tlg=with_tlg)
+    graphs, more = join(
+        pieces, lang, config.ctc_topology, described, laps, place=folder, with_tlg=with_tlg
+    )
     for key in ("num_states", "num_arcs"):
         more[key] = {"G": info[key]["G"], **more[key]}
-    hashes = {name: found for name, found in info["sha256"].items() if name.removesuffix(".txt") not in names}
+    hashes = {
+        name: found
+        for name, found in info["sha256"].items()
+        if name.removesuffix(".txt") not in names
+    }
     return graphs, {**info, **more, "sha256": hashes}

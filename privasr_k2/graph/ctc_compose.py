@@ -1,8 +1,8 @@
 """H o LG: the CTC topology before an LG without epsilons, as arrays.
 
-The states of the whole are pairs: a state of LG and the token whose frames are being read, or the blank.
-After an arc with token n LG is in a state q and the topology in n, so that only tokens of arcs into q, and
-the blank, are paired with q. What leaves a pair follows from the topology
+The states of the whole are pairs: a state of LG and the token whose frames are being read, or the
+blank. After an arc with token n LG is in a state q and the topology in n, so that only tokens of
+arcs into q, and the blank, are paired with q. What leaves a pair follows from the topology
 (:func:`privasr_k2.graph.tlg.ctc_topology`) without a search.
 """
 
@@ -15,12 +15,15 @@ import numpy as np
 from privasr_k2.graph.epsilons import WordArcs
 from privasr_k2.ragged import rows_of, splits_of
 
-# Which pairs (q, n) have an arc with label l: all, those with n = l, those with n != l, those with the blank.
+# Which pairs (q, n) have an arc with label l: all, those with n = l, those with n != l, those with
+# the blank.
 _AT_A_TIME = 400_000  # arcs
 _TABLE = 1 << 28  # a table of so many keys is made rather than a sorted list
 _ALL, _SAME, _OTHER, _BLANK = range(4)
 # The same by rule, whether n = l, and whether n is the blank.
-_KEPT = np.array([[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]], dtype=bool)
+_KEPT = np.array(
+    [[[1, 1], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 1], [0, 1]]], dtype=bool
+)
 
 
 def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
@@ -34,7 +37,9 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     end = LG.num_states - 1
     real = np.flatnonzero(LG.labels > 0)
     entered = LG.targets[real].astype(np.int64) * num_tokens + LG.labels[real]
-    pairs, place = _distinct(np.concatenate([np.arange(end) * num_tokens, entered]), end * num_tokens)
+    pairs, place = _distinct(
+        np.concatenate([np.arange(end) * num_tokens, entered]), end * num_tokens
+    )
     of_blank, into = place[:end], place[end:]
     state, token = np.divmod(pairs, num_tokens)
     held = np.flatnonzero(token)
@@ -44,7 +49,13 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     rows = [
         (np.arange(end), np.zeros(end), of_blank, always, -1),
         (state[held], token[held], held, _SAME, -1),
-        (LG.sources[ends], np.full(len(ends), num_tokens), np.full(len(ends), len(pairs)), always, ends),
+        (
+            LG.sources[ends],
+            np.full(len(ends), num_tokens),
+            np.full(len(ends), len(pairs)),
+            always,
+            ends,
+        ),
     ]
     if topology == "standard":
         rows.append((LG.sources[real], LG.labels[real], into, _OTHER, real))
@@ -64,13 +75,17 @@ def compose_ctc(LG: WordArcs, num_tokens: int, topology: str) -> WordArcs:
     num_words = np.append(np.diff(LG.splits), 0)[arcs]
     # Some pairs at a time, whose arrays stay in the processor's cache.
     edges = np.cumsum(np.diff(splits)[state])
-    cuts = np.searchsorted(edges, np.arange(_AT_A_TIME, int(edges[-1]) if len(edges) else 0, _AT_A_TIME))
+    cuts = np.searchsorted(
+        edges, np.arange(_AT_A_TIME, int(edges[-1]) if len(edges) else 0, _AT_A_TIME)
+    )
     found = []
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(pairs)]):
         sizes, which = rows_of(splits, state[first:last])
         held_token = np.repeat(token[first:last], sizes)
         kept = _KEPT[
-            rules[which], (labels[which] == held_token).view(np.int8), (held_token == 0).view(np.int8)
+            rules[which],
+            (labels[which] == held_token).view(np.int8),
+            (held_token == 0).view(np.int8),
         ]
         which = which[kept]
         _, said = rows_of(LG.splits, arcs[which[num_words[which] > 0]])

@@ -1,8 +1,9 @@
 """Removal of epsilons from LG, for the best path of each sequence of labels and words.
 
-Every sequence of epsilon arcs is put together with the arc before it or the one behind it, whichever makes
-fewer arcs [Mohri 2002, which takes the one behind]. Of several sequences between two states the cheapest of
-each sequence of words stays, so that homophones that go on alike are all kept.
+Every sequence of epsilon arcs is put together with the arc before it or the one behind it,
+whichever makes fewer arcs [Mohri 2002, which takes the one behind]. Of several sequences between
+two states the cheapest of each sequence of words stays, so that homophones that go on alike are all
+kept.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _DEEPEST = 100  # epsilon arcs in a row; more are a circle
 class WordArcs:
     """A arcs without epsilons, sorted by source and label; any number of words on each.
 
-    State 0 is the start, the last state the end, which arcs with the label -1 lead to; these come last.
+    State 0 is the start, the last state the end, which arcs with the label -1 lead to; these come
+    last.
 
     Args:
         sources, targets, labels: (A,) int32.
@@ -108,7 +110,9 @@ class _Arcs(_Columns):
 
 @dataclass(frozen=True, eq=False)
 class _Ways(_Columns):
-    """Pairs of states with nothing but epsilons between them: the least cost for a string of words."""
+    """Pairs of states with nothing but epsilons between them: the least cost for a string of
+    words.
+    """
 
     sources: np.ndarray
     targets: np.ndarray
@@ -120,7 +124,8 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     """Remove label 0; each sequence of labels keeps its costs and words.
 
     Args:
-        fst: labels above 0 and epsilons; no circle of epsilons. States that lead nowhere are left out.
+        fst: labels above 0 and epsilons; no circle of epsilons. States that lead nowhere are left
+            out.
 
     Raises:
         RuntimeError: a circle of epsilons, which is a defect.
@@ -129,8 +134,8 @@ def remove_epsilons(fst: Fst) -> WordArcs:
     into, out = (np.bincount(ends, minlength=end + 1) for ends in (arcs.targets, arcs.sources))
     into[fst.start] = len(arcs.sources) + 1  # what leaves the start has nothing before it
     ways = _ways(fst, strings, into > 0, out > 0)
-    # A way from p to q goes with the arcs into p, which then go on to q, or with those out of q, which then
-    # leave p; with those, too, that have just been added.
+    # A way from p to q goes with the arcs into p, which then go on to q, or with those out of q,
+    # which then leave p; with those, too, that have just been added.
     early = into[ways.sources] <= out[ways.targets]
     chosen = ways[early]
     sizes, found = _matches(arcs.targets, chosen.sources, end)
@@ -154,7 +159,9 @@ def remove_epsilons(fst: Fst) -> WordArcs:
 
 
 def _sounding(fst: Fst) -> _Arcs:
-    """Arcs with a label, and one with the label -1 to a state of its own wherever the graph ends."""
+    """Arcs with a label, and one with the label -1 to a state of its own wherever the graph
+    ends.
+    """
     arcs, ending = np.flatnonzero(fst.ilabels), np.flatnonzero(np.isfinite(fst.finals))
     none = np.zeros(len(arcs) + len(ending), dtype=np.int32)
     return _Arcs(
@@ -205,7 +212,9 @@ def _ways(fst: Fst, strings: _Strings, begins: np.ndarray, ends: np.ndarray) -> 
 
 
 def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each of ``wanted`` how many ``values`` (at most ``count``) equal it, and which, in turn."""
+    """For each of ``wanted`` how many ``values`` (at most ``count``) equal it, and which, in
+    turn.
+    """
     sought = np.zeros(count + 1, dtype=bool)
     sought[wanted] = True
     places = np.flatnonzero(sought[values])
@@ -215,7 +224,9 @@ def _matches(values: np.ndarray, wanted: np.ndarray, count: int) -> tuple[np.nda
 
 
 def _trimmed(arcs: _Arcs, start: int, end: int) -> _Arcs:
-    """Sorted, without states that nothing leaves or that the start does not reach; the start is number 0."""
+    """Sorted, without states that nothing leaves or that the start does not reach; the start is
+    number 0.
+    """
     if start:
         number = np.arange(end + 1, dtype=np.int32)
         number[[0, start]] = number[[start, 0]]

@@ -72,7 +72,8 @@ def check_size(path: Path, info: dict[str, Any], *, num_states: int, num_arcs: i
         raise GraphError(
             path,
             f"the {name} of {INFO}, with {noted[0]} states and {noted[1]} arcs",
-            f"{num_states} states and {num_arcs} arcs: from another compilation, or another CTC topology",
+            f"{num_states} states and {num_arcs} arcs: from another compilation, or another CTC"
+            " topology",
             _AGAIN,
         )
 
@@ -94,7 +95,11 @@ def check_labels(
 
 
 def check_outputs(
-    graph: GraphLike, num_tokens: int, tokens: Sequence[str] | None, topology: str | None, model: Path
+    graph: GraphLike,
+    num_tokens: int,
+    tokens: Sequence[str] | None,
+    topology: str | None,
+    model: Path,
 ) -> None:
     """Refuse an acoustic model that the graph was not made for.
 
@@ -102,7 +107,8 @@ def check_outputs(
         graph: the graph.
         num_tokens: outputs of the model.
         tokens: their names; ``None`` where they are unknown.
-        topology: the CTC topology that the model's training summed over; ``None`` where it is unknown.
+        topology: the CTC topology that the model's training summed over; ``None`` where it is
+            unknown.
         model: its folder, for the message.
 
     Raises:

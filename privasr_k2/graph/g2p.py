@@ -1,6 +1,8 @@
-"""Pronunciations of words that no lexicon has: espeak-ng's phonemes, mapped to the 39 phones of CMUdict.
+"""Pronunciations of words that no lexicon has: espeak-ng's phonemes, mapped to the 39 phones of
+CMUdict.
 
-espeak-ng is a separate program under its own licence (GPL); it is only asked, through its C interface.
+espeak-ng is a separate program under its own licence (GPL); it is only asked, through its C
+interface.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ ARPABET = (
     "UW", "V", "W", "Y", "Z", "ZH",
 )  # fmt: skip
 
-# General American IPA as espeak-ng's voice en-us writes it, without stress and length marks. A flap stands
-# for both t and d there; t is the more frequent one.
+# General American IPA as espeak-ng's voice en-us writes it, without stress and length marks. A flap
+# stands for both t and d there; t is the more frequent one.
 _IPA = {
     "ɑ": "AA", "a": "AA", "ɒ": "AA", "æ": "AE", "ʌ": "AH", "ə": "AH", "ɐ": "AH", "ɔ": "AO",
     "aʊ": "AW", "aɪ": "AY", "b": "B", "tʃ": "CH", "d": "D", "ð": "DH", "ɛ": "EH", "e": "EH",
@@ -82,11 +84,17 @@ def _espeak() -> Callable[[str], str]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     data = Path(folder) / "espeak-ng-data"
     data.symlink_to(Path(espeakng_loader.get_data_path()).resolve())
-    synchronous, dont_exit = 2, 0x8000  # no sound device is opened; a missing voice does not end the process
+    synchronous, dont_exit = (
+        2,
+        0x8000,
+    )  # no sound device is opened; a missing voice does not end the process
     rate = library.espeak_Initialize(synchronous, 0, str(data).encode(), dont_exit)
     if rate < 0 or library.espeak_SetVoiceByName(b"en-us") != 0:
         raise ConfigError(
-            "g2p=espeak", "espeak-ng with its voice en-us", "it did not start", "reinstall espeakng-loader"
+            "g2p=espeak",
+            "espeak-ng with its voice en-us",
+            "it did not start",
+            "reinstall espeakng-loader",
         )
     translate = library.espeak_TextToPhonemes
     translate.restype = ctypes.c_char_p

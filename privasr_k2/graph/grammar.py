@@ -17,7 +17,8 @@ class Grammar:
     """An acceptor; ``costs`` are -ln P. State 0 is the start.
 
     Args:
-        sources, targets, labels, costs: (A,) the arcs. The label of a back-off arc is the back-off symbol.
+        sources, targets, labels, costs: (A,) the arcs. The label of a back-off arc is the back-off
+            symbol.
         finals: (S,) the cost of ending in each state, inf where that cannot be.
         num_words: how many of the model's words are in the graph.
     """
@@ -33,20 +34,28 @@ class Grammar:
         """The acceptor in OpenFst's text format, start state first."""
         first_arcs = self.sources == 0
         order = np.concatenate([np.flatnonzero(first_arcs), np.flatnonzero(~first_arcs)])
-        arcs = zip(*(a[order].tolist() for a in (self.sources, self.targets, self.labels, self.costs)))
-        lines = [f"{source} {target} {label} {label} {cost:.7g}\n" for source, target, label, cost in arcs]
+        arcs = zip(
+            *(a[order].tolist() for a in (self.sources, self.targets, self.labels, self.costs))
+        )
+        lines = [
+            f"{source} {target} {label} {label} {cost:.7g}\n"
+            for source, target, label, cost in arcs
+        ]
         ending = np.flatnonzero(np.isfinite(self.finals))
         lines += [
-            f"{state} {cost:.7g}\n" for state, cost in zip(ending.tolist(), self.finals[ending].tolist())
+            f"{state} {cost:.7g}\n"
+            for state, cost in zip(ending.tolist(), self.finals[ending].tolist())
         ]
         return "".join(lines)
 
 
-def grammar(model: Arpa, word_ids: dict[str, int], *, backoff_label: int, place: str | Path) -> Grammar:
+def grammar(
+    model: Arpa, word_ids: dict[str, int], *, backoff_label: int, place: str | Path
+) -> Grammar:
     """A model as an acceptor: a state for each history, an arc for each n-gram and each back-off.
 
-    N-grams with a word that is not in ``word_ids`` (``<unk>`` among them) are left out: they could never be
-    recognized. Their probability is not given to the others.
+    N-grams with a word that is not in ``word_ids`` (``<unk>`` among them) are left out: they could
+    never be recognized. Their probability is not given to the others.
 
     Args:
         model: the n-gram model.
@@ -74,7 +83,9 @@ def grammar(model: Arpa, word_ids: dict[str, int], *, backoff_label: int, place:
     speakable[1 : len(model.words) + 1] = labels_of >= 0
     speakable[bos + 1] = True
     for rows in model.rows_of_orders()[1:]:
-        speakable[rows.start + 1 : rows.stop + 1] = speakable[parents[rows]] & (labels_of[words[rows]] >= 0)
+        speakable[rows.start + 1 : rows.stop + 1] = speakable[parents[rows]] & (
+            labels_of[words[rows]] >= 0
+        )
     used = predicts & speakable[parents] & (model.log10_probs > -98.0)
     is_state = _states(model, speakable, parents[used])
     state_of = np.cumsum(is_state) - 1
@@ -94,12 +105,16 @@ def grammar(model: Arpa, word_ids: dict[str, int], *, backoff_label: int, place:
     sources = state_of[np.concatenate([parents[arcs], backing])]
     targets = state_of[np.concatenate([nearest[arcs + 1], nearest[model.suffixes[backing]]])]
     labels = np.concatenate([labels_of[words[arcs]], np.full(len(backing), backoff_label)])
-    costs = -math.log(10) * np.concatenate([model.log10_probs[arcs], model.log10_backoffs[backing - 1]])
+    costs = -math.log(10) * np.concatenate(
+        [model.log10_probs[arcs], model.log10_backoffs[backing - 1]]
+    )
     return Grammar(sources, targets, labels, costs, finals, num_words)
 
 
 def _states(model: Arpa, speakable: np.ndarray, histories: np.ndarray) -> np.ndarray:
-    """(n + 1,) the nodes that need a state: they have arcs, or a back-off weight; the root always."""
+    """(n + 1,) the nodes that need a state: they have arcs, or a back-off weight; the root
+    always.
+    """
     is_state = np.zeros(len(model.keys) + 1, dtype=bool)
     is_state[histories] = True
     is_state[1:] |= model.log10_backoffs != 0

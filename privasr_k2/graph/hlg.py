@@ -1,11 +1,12 @@
 """HLG: CTC topology, lexicon and grammar as one graph for :mod:`privasr_k2.decoding.first_pass`.
 
-``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the best path
-of the grammar; the disambiguation symbols then become epsilons and are removed, because k2's search against
-acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al. 2002; Miao et al. 2015]. Both are
-done on arrays (:mod:`privasr_k2.graph.epsilons`, :mod:`privasr_k2.graph.ctc_compose`), in half of k2's time;
-k2's removal of epsilons also loses all but the likeliest of homophones that go on alike. From the same LG
-comes the TLG of :mod:`privasr_k2.graph.tlg`, for the other search.
+``LG = minimize(determinize(L o G))`` in the tropical semiring, so the best path of the graph is the
+best path of the grammar; the disambiguation symbols then become epsilons and are removed, because
+k2's search against acoustic scores takes label 0 for the blank; ``HLG = H o LG`` [Mohri et al.
+2002; Miao et al. 2015]. Both are done on arrays (:mod:`privasr_k2.graph.epsilons`,
+:mod:`privasr_k2.graph.ctc_compose`), in half of k2's time; k2's removal of epsilons also loses all
+but the likeliest of homophones that go on alike. From the same LG comes the TLG of
+:mod:`privasr_k2.graph.tlg`, for the other search.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PIECES = "class_pieces"
-# Costs are rounded to it when states are compared. Kaldi's 2^-10 saves 0.02 % of the states, and its errors
-# add up to 0.004 over the words of a short sentence.
+# Costs are rounded to it when states are compared. Kaldi's 2^-10 saves 0.02 % of the states, and
+# its errors add up to 0.004 over the words of a short sentence.
 _QUANTUM = 2.0**-16
 
 
@@ -54,7 +55,8 @@ class GraphConfig(Checked):
     """Settings of HLG; defaults in ``conf/common.yaml#graph``.
 
     Args:
-        ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified`` (fewer arcs).
+        ctc_topology: ``standard`` (a blank is needed between two equal tokens) or ``modified``
+            (fewer arcs).
         max_states: the determinized LG may have so many states.
     """
 
@@ -70,7 +72,8 @@ class Compiled:
         HLG: for k2, with delimiters among its words.
         TLG: for Kaldi's decoders; None where it was not asked for.
         words: by their numbers, delimiters included.
-        pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else none.
+        pieces: the LG of a class LM in pieces, by the names of files in ``class_pieces``; else
+            none.
     """
 
     HLG: WordArcs
@@ -85,8 +88,9 @@ class Graph:
 
     Args:
         folder: where it stands.
-        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an arc); in a
-            graph with classes also ragged ``symbols``, the words with the delimiters between them.
+        HLG: arc-sorted, with ragged ``aux_labels`` (words) and ``lm_scores`` (natural log, one an
+            arc); in a graph with classes also ragged ``symbols``, the words with the delimiters
+            between them.
         tokens: the C outputs that an acoustic model must have.
         words: the words by their numbers, delimiters included.
         info: what ``graph.yaml`` says.
@@ -121,11 +125,14 @@ class Laps:
 def lexicon_openfst(lang: Lang) -> tuple[str, int]:
     """L with disambiguation symbols in OpenFst's text format, and the number of those symbols.
 
-    Symbol C lets the back-off symbol of the grammar pass; symbols C+1, C+2, ... end the pronunciations that
-    several words share, or that begin a longer one.
+    Symbol C lets the back-off symbol of the grammar pass; symbols C+1, C+2, ... end the
+    pronunciations that several words share, or that begin a longer one.
     """
     token_ids, word_ids = lang.token_ids, lang.word_ids
-    entries = [(word_ids[word], tuple(token_ids[t] for t in tokens)) for word, tokens in lang.pronunciations]
+    entries = [
+        (word_ids[word], tuple(token_ids[t] for t in tokens))
+        for word, tokens in lang.pronunciations
+    ]
     shared = Counter(tokens for _, tokens in entries)
     beginnings = {tokens[:end] for tokens in shared for end in range(1, len(tokens))}
     backoff = lang.num_tokens
@@ -163,7 +170,8 @@ def compose_lexicon_and_grammar(
         G: over its words and the delimiters behind them, which get labels of their own.
         max_states: before minimization.
         delimiters: those of the graph; none where there are no classes.
-        unknown: how ``<unk>`` sounds, the word in front of the delimiters; without it there is no such word.
+        unknown: how ``<unk>`` sounds, the word in front of the delimiters; without it there is no
+            such word.
 
     Raises:
         GraphError: nothing is left, or the graph grows beyond ``max_states``.
@@ -180,7 +188,10 @@ def compose_lexicon_and_grammar(
     )
     lexicon_text = loops + lexicon_text
     if unknown is not None:
-        enter, beyond = first + num_delimiters, lexicon_text.count("\n")  # a line makes at most one state
+        enter, beyond = (
+            first + num_delimiters,
+            lexicon_text.count("\n"),
+        )  # a line makes at most one state
         lexicon_text += lexicon_entry(
             unknown, first_state=beyond, enter=enter, leave=enter + 1, word=len(lang.words)
         )
@@ -190,7 +201,10 @@ def compose_lexicon_and_grammar(
     LG = kaldifst.compose(lexicon, acceptor)
     if not LG.num_states:
         raise GraphError(
-            lang.folder, "a grammar over the lexicon's words", "no path in L o G", "use one lang folder"
+            lang.folder,
+            "a grammar over the lexicon's words",
+            "no path in L o G",
+            "use one lang folder",
         )
     try:
         kaldifst.determinize_star(LG, max_states=max_states)
@@ -232,7 +246,9 @@ def compile_graph(
 def finished(
     LG: Fst, lang: Lang, topology: str, laps: Laps, *, place: str | Path, with_tlg: bool = True
 ) -> tuple[Compiled, dict[str, Any]]:
-    """Both graphs of an LG with disambiguation symbols; ``num_states``, ``num_arcs`` and ``seconds``."""
+    """Both graphs of an LG with disambiguation symbols; ``num_states``, ``num_arcs`` and
+    ``seconds``.
+    """
     LG = tlg.silenced(LG, num_tokens=lang.num_tokens, backoff_word=len(lang.words) - 1)
     TLG = None
     if with_tlg:
@@ -241,7 +257,9 @@ def finished(
     plain = remove_epsilons(LG)
     laps.lap("LG without epsilons")
     if not plain.num_arcs:
-        raise GraphError(place, "a graph with a path", "an empty one", "use one lang folder for both")
+        raise GraphError(
+            place, "a graph with a path", "an empty one", "use one lang folder for both"
+        )
     HLG = compose_ctc(plain, lang.num_tokens, topology)
     laps.lap("HLG")
     sizes = {
@@ -254,7 +272,9 @@ def finished(
 
 
 def save_graph(graphs: Compiled, lang: Lang, info: dict[str, Any], folder: Path) -> None:
-    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml``, symbols and pieces, all or nothing."""
+    """Write ``HLG.safetensors``, ``TLG.fst``, ``graph.yaml``, symbols and pieces, all or
+    nothing.
+    """
     from safetensors.numpy import save_file
 
     HLG = graphs.HLG
@@ -282,8 +302,8 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     """Read a graph folder and check that its parts agree.
 
     Raises:
-        GraphError: a missing or foreign file, an unknown topology, labels beyond tokens or words, or an HLG
-            of another compilation than ``graph.yaml``.
+        GraphError: a missing or foreign file, an unknown topology, labels beyond tokens or words,
+            or an HLG of another compilation than ``graph.yaml``.
     """
     import k2
     import torch
@@ -303,10 +323,14 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise GraphError(path, "a whole safetensors file", str(error), "compile the graph again") from error
+        raise GraphError(
+            path, "a whole safetensors file", str(error), "compile the graph again"
+        ) from error
     wanted = {"arcs", "scores", "aux_values", "aux_row_splits"}
     if set(tensors) != wanted:
-        raise GraphError(path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again")
+        raise GraphError(
+            path, f"tensors {sorted(wanted)}", str(sorted(tensors)), "compile the graph again"
+        )
     parts = read_folder(folder)
     check_labels(
         path,
@@ -323,7 +347,9 @@ def load_graph(folder: str | Path, device: str = "cpu") -> Graph:
     values, splits = tensors["aux_values"], tensors["aux_row_splits"]
     HLG = k2.Fsa(
         arcs,
-        aux_labels=_ragged(*map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))),
+        aux_labels=_ragged(
+            *map(torch.from_numpy, delimiters.words_only(values.numpy(), splits.numpy()))
+        ),
     )
     if delimiters.classes:
         HLG.symbols = _ragged(values, splits)

@@ -1,4 +1,6 @@
-"""The language folder: the tokens an acoustic model outputs, the words, and how they are spelled."""
+"""The language folder: the tokens an acoustic model outputs, the words, and how they are
+spelled.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ class Lang:
         tokens: the C outputs of an acoustic model; token 0 is the blank.
         words: the words, numbered from 0 (``<eps>``) to the last (``#0``, the back-off symbol).
         pronunciations: the entries of the lexicon in its order, a word once for every variant.
-        dev_pronunciations: of words that only dev has. They serve as targets of the loss on dev, whose course
-            chooses checkpoints; no graph holds them, so that they cannot be recognized.
+        dev_pronunciations: of words that only dev has. They serve as targets of the loss on dev,
+            whose course chooses checkpoints; no graph holds them, so that they cannot be
+            recognized.
     """
 
     folder: Path
@@ -87,7 +90,9 @@ def load_lang(folder: str | Path) -> Lang:
     tokens = read_symbols(folder / "tokens.txt")
     words = read_symbols(folder / "words.txt")
     if tokens[0] != BLANK:
-        raise GraphError(folder / "tokens.txt", f"{BLANK} as number 0", repr(tokens[0]), "prepare it again")
+        raise GraphError(
+            folder / "tokens.txt", f"{BLANK} as number 0", repr(tokens[0]), "prepare it again"
+        )
     if words[0] != EPSILON or words[-1] != BACKOFF:
         raise GraphError(
             folder / "words.txt",
@@ -109,7 +114,9 @@ def load_lang(folder: str | Path) -> Lang:
         entries.append((word, spelled))
     dev_lexicon = folder / "dev_lexicon.txt"
     of_dev = read_lexicon(dev_lexicon) if dev_lexicon.exists() else []
-    return Lang(folder, tokens, words, tuple(entries), tuple((word, spelled) for _, word, spelled in of_dev))
+    return Lang(
+        folder, tokens, words, tuple(entries), tuple((word, spelled) for _, word, spelled in of_dev)
+    )
 
 
 def read_symbols(path: Path) -> tuple[str, ...]:
@@ -118,7 +125,9 @@ def read_symbols(path: Path) -> tuple[str, ...]:
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != 2 or fields[1] != str(len(symbols)):
-            raise DataError(f"{path}:{number}", f"'SYMBOL {len(symbols)}'", repr(line), "prepare it again")
+            raise DataError(
+                f"{path}:{number}", f"'SYMBOL {len(symbols)}'", repr(line), "prepare it again"
+            )
         symbols.append(fields[0])
     if not symbols or len(set(symbols)) < len(symbols):
         raise DataError(
@@ -128,10 +137,12 @@ def read_symbols(path: Path) -> tuple[str, ...]:
 
 
 def read_tokens(path: Path) -> list[str]:
-    """The tokens of a ``tokens.txt`` (``token number`` lines, numbered from 0 without a gap) in their order.
+    """The tokens of a ``tokens.txt`` (``token number`` lines, numbered from 0 without a gap) in
+    their order.
 
-    Whatever a model trained elsewhere calls number 0 (``<eps>`` in icefall's phone folders) is the blank.
-    Icefall's disambiguation symbols (``#0``, ``#1``, ...) at the end are no outputs and are left out.
+    Whatever a model trained elsewhere calls number 0 (``<eps>`` in icefall's phone folders) is the
+    blank. Icefall's disambiguation symbols (``#0``, ``#1``, ...) at the end are no outputs and are
+    left out.
     """
     tokens: list[str] = []
     for number, line in read_lines(path):
@@ -175,10 +186,17 @@ def read_lexicon(path: Path) -> list[tuple[int, str, tuple[str, ...]]]:
             continue
         if len(fields) < 2:
             raise DataError(
-                f"{path}:{number}", "a word and its tokens", repr(line), "add the tokens, or take it out"
+                f"{path}:{number}",
+                "a word and its tokens",
+                repr(line),
+                "add the tokens, or take it out",
             )
         word, bracket, variant = fields[0].rpartition("(")
-        plain = word if bracket and word and variant[:-1].isdigit() and variant.endswith(")") else fields[0]
+        plain = (
+            word
+            if bracket and word and variant[:-1].isdigit() and variant.endswith(")")
+            else fields[0]
+        )
         entries.append((number, plain, tuple(fields[1:])))
     return entries
 
@@ -216,7 +234,9 @@ def parse_units(units: str) -> tuple[str, int]:
         return units, 0
     if kind == "bpe" and size.isdigit() and int(size) > 1:
         return "bpe", int(size)
-    raise ConfigError("units", "phone, char or bpe_N", repr(units), "choose one of them, for example bpe_500")
+    raise ConfigError(
+        "units", "phone, char or bpe_N", repr(units), "choose one of them, for example bpe_500"
+    )
 
 
 def file_hash(path: str | Path) -> str:

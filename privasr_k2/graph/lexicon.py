@@ -100,8 +100,8 @@ def spell_in_phones(
 ) -> Spellings:
     """Phones of words: from the corpus's own lexicon, then CMUdict, then espeak-ng.
 
-    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too. Case counts in
-    the corpus's lexicon, whose words are those of the transcripts, and not in CMUdict.
+    The last two speak ARPAbet, so they only fill up a lexicon whose phones are ARPAbet too. Case
+    counts in the corpus's lexicon, whose words are those of the transcripts, and not in CMUdict.
 
     Args:
         must: words that are needed, those of the training text, of further text and of name lists.
@@ -120,7 +120,9 @@ def spell_in_phones(
     if own_phones <= set(ARPABET):
         if cmudict is not None:
             dictionary = _in_lower_case(load_pronunciations(cmudict))
-            unknown = [word for word in wanted if word not in variants and word.lower() in dictionary]
+            unknown = [
+                word for word in wanted if word not in variants and word.lower() in dictionary
+            ]
             variants.update({word: dictionary[word.lower()] for word in unknown})
             sources["cmudict"] = len(variants) - sources["corpus"]
         if g2p == "espeak":
@@ -136,8 +138,10 @@ def spell_in_phones(
         raise DataError(
             corpus_lexicon or "the lexicon",
             "a pronunciation of every word of the training text, further text and name lists",
-            f"none for {len(missing)} words: {' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}",
-            "add them to the corpus's lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or bpe_N",
+            f"none for {len(missing)} words:"
+            f" {' '.join(missing[:10])}{' ...' if len(missing) > 10 else ''}",
+            "add them to the corpus's lexicon.txt, use g2p=espeak (ARPAbet only), or units=char or"
+            " bpe_N",
         )
     sources["left out"] = len(wanted) - len(variants)
     return Spellings(tuple(tokens), {word: variants[word] for word in sorted(variants)}, sources)
@@ -148,13 +152,16 @@ def spell_in_characters(
 ) -> Spellings:
     """Each word as a mark of its start and its characters.
 
-    Words with a character that is not ``known`` (those of ``must``, where nothing is given) are left out.
+    Words with a character that is not ``known`` (those of ``must``, where nothing is given) are
+    left out.
 
     >>> spell_in_characters(["ab"], ["ba", "x"]).variants
     {'ab': [('▁', 'a', 'b')], 'ba': [('▁', 'b', 'a')]}
     """
     must, may = set(must), set(may)
-    characters = sorted({character for word in must for character in word} if known is None else set(known))
+    characters = sorted(
+        {character for word in must for character in word} if known is None else set(known)
+    )
     usable = set(characters)
     words = sorted(word for word in must | may if usable.issuperset(word))
     return Spellings(
@@ -203,17 +210,22 @@ def train_bpe(sentences: Iterable[str], size: int, model: Path) -> None:
 def spell_in_pieces(must: Iterable[str], may: Iterable[str], model: Path) -> Spellings:
     """Each word as BPE pieces; words with characters of no training word are left out.
 
-    A model of upper-case pieces only, as icefall's of LibriSpeech, is given the words in upper case.
+    A model of upper-case pieces only, as icefall's of LibriSpeech, is given the words in upper
+    case.
     """
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     words = sorted(set(must) | set(may))
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
-    upper = not any(character.islower() for piece in pieces[1:] if piece[:1] != "<" for character in piece)
+    upper = not any(
+        character.islower() for piece in pieces[1:] if piece[:1] != "<" for character in piece
+    )
     encoded = processor.encode([word.upper() for word in words] if upper else words)
     unknown = processor.unk_id()
-    spelled = {word: numbers for word, numbers in zip(words, encoded) if numbers and unknown not in numbers}
+    spelled = {
+        word: numbers for word, numbers in zip(words, encoded) if numbers and unknown not in numbers
+    }
     return Spellings(
         tuple(pieces[1:]),
         {word: [tuple(pieces[number] for number in numbers)] for word, numbers in spelled.items()},

@@ -1,15 +1,16 @@
-"""G of a class LM in pieces: the root model with a call and a return at each tag, and each class's names.
+"""G of a class LM in pieces: the root model with a call and a return at each tag, and each class's
+names.
 
-Where the root model has an arc with a tag, the graph has ``#bPER`` (with the tag's cost) into a state that
-stands for the class's names, and ``#xPER`` out of it [turan2022, 2.2]. Both are symbols of their own for each
-class, which lexicon and grammar pass through: otherwise determinization of homophones inside and outside of
-names does not end. On the output side they stay and tell where names are
-(:mod:`privasr_k2.graph.class_delimiters`).
+Where the root model has an arc with a tag, the graph has ``#bPER`` (with the tag's cost) into a
+state that stands for the class's names, and ``#xPER`` out of it [turan2022, 2.2]. Both are symbols
+of their own for each class, which lexicon and grammar pass through: otherwise determinization of
+homophones inside and outside of names does not end. On the output side they stay and tell where
+names are (:mod:`privasr_k2.graph.class_delimiters`).
 
-After a name the root model goes on from its tag's own history: ``cut_history`` leaves one state for each
-class, so that its names stand in the graph once; else there is one for each history that a tag leads to. Both
-are what :class:`privasr_k2.lm.classes.ClassLm` computes with the same setting, but for the sum over readings,
-of which a graph has the best, and for the free back-off of graphs.
+After a name the root model goes on from its tag's own history: ``cut_history`` leaves one state for
+each class, so that its names stand in the graph once; else there is one for each history that a tag
+leads to. Both are what :class:`privasr_k2.lm.classes.ClassLm` computes with the same setting, but
+for the sum over readings, of which a graph has the best, and for the free back-off of graphs.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class ClassGraphConfig(GraphConfig):
     unknown_min_tokens: Annotated[int, Interval(ge=1, le=3)]
 
 
-def with_calls(G: Grammar, delimiters: ClassDelimiters, *, backoff_label: int, cut_history: bool) -> Grammar:
+def with_calls(
+    G: Grammar, delimiters: ClassDelimiters, *, backoff_label: int, cut_history: bool
+) -> Grammar:
     """The root model's acceptor with ``#bPER`` and ``#xPER`` in place of each arc of a tag.
 
     Args:
@@ -106,13 +109,14 @@ def names_grammar(
 ) -> Grammar:
     """A class's names as an acceptor; it ends with the class's second delimiter.
 
-    Names with words that ``word_ids`` does not have are left out, and the log says so. Their probability is
-    not given to the others.
+    Names with words that ``word_ids`` does not have are left out, and the log says so. Their
+    probability is not given to the others.
 
     Args:
         sub: the names.
         name: of the class.
-        word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has can be.
+        word_ids: number of each word that can be spoken; of ``<unk>`` where names that no list has
+            can be.
         leave: the number of the class's second delimiter.
         source: the file of ``sub``, whose lines messages name.
 
@@ -134,7 +138,9 @@ def names_grammar(
         )  # fmt: skip
     if UNK in sub.words and UNK not in word_ids:
         log.warning(
-            "class %s: names that no list has (%s) are not in the graph: unknown_names=none", name, UNK
+            "class %s: names that no list has (%s) are not in the graph: unknown_names=none",
+            name,
+            UNK,
         )
     if _mass(sub, kept & (labels != word_ids.get(UNK, -1))) <= 0:
         found = f"words that it lacks: {' '.join(lacking[:_SHOWN])}" if lacking else "no names"
@@ -192,4 +198,6 @@ def check_classes(root_words: Collection[str], names: Collection[str], place: st
         GraphError: with the first such tag.
     """
     if lone := sorted(set(filter(is_tag, root_words)) - {tag_of(name) for name in names}):
-        raise GraphError(place, "names for every class of the root model", f"none for {lone[0]}", "add them")
+        raise GraphError(
+            place, "names for every class of the root model", f"none for {lone[0]}", "add them"
+        )

@@ -1,4 +1,6 @@
-"""Transducers as arrays, and OpenFst's binary format (``const``, version 2), which Kaldi's tools read."""
+"""Transducers as arrays, and OpenFst's binary format (``const``, version 2), which Kaldi's tools
+read.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,29 @@ if TYPE_CHECKING:
 
 _MAGIC, _EXPANDED = 2125659606, 1
 _ACCEPTOR = 0x10000  # OpenFst's kAcceptor
-# Magic number, kinds of FST and of arc (a length and a text each), version, flags, properties, start, S, A.
+# Magic number, kinds of FST and of arc (a length and a text each), version, flags, properties,
+# start, S, A.
 _HEADER = struct.Struct("<ii5si8siiQqqq")
 _STATE = np.dtype(
-    [("final", "<f4"), ("first", "<u4"), ("num_arcs", "<u4"), ("num_ieps", "<u4"), ("num_oeps", "<u4")]
+    [
+        ("final", "<f4"),
+        ("first", "<u4"),
+        ("num_arcs", "<u4"),
+        ("num_ieps", "<u4"),
+        ("num_oeps", "<u4"),
+    ]
 )
 _ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("cost", "<f4"), ("target", "<i4")])
 
 
 @dataclass(frozen=True, eq=False)
 class Fst:
-    """A transducer of S states and A arcs in the tropical semiring; costs are -ln P, label 0 is epsilon.
+    """A transducer of S states and A arcs in the tropical semiring; costs are -ln P, label 0 is
+    epsilon.
 
     Args:
-        row_splits: (S + 1,) int64, the arcs of state s are ``row_splits[s]`` to ``row_splits[s + 1] - 1``.
+        row_splits: (S + 1,) int64, the arcs of state s are ``row_splits[s]`` to ``row_splits[s + 1]
+            - 1``.
         ilabels, olabels, targets: (A,) int32.
         costs: (A,) float32.
         finals: (S,) float32, the cost of ending in each state, inf where that cannot be.
@@ -110,20 +121,26 @@ class Fst:
             path = Path(folder) / "fst"
             self.write(path)
             made = kaldifst.StdConstFst.read(str(path))
-        # What it does not know to be an acceptor, OpenFst determinizes whole before it cuts to a beam.
+        # What it does not know to be an acceptor, OpenFst determinizes whole before it cuts to a
+        # beam.
         made.properties(_ACCEPTOR, True)
         return made
 
     def write(self, path: Path) -> None:
         """Write the file; not atomically."""
         states, arcs = np.empty(self.num_states, _STATE), np.empty(self.num_arcs, _ARC)
-        # Sums of 0 and 1 before each arc: counts of epsilons by state, also where a state has no arcs.
-        eps = [np.concatenate([[0], np.cumsum(labels == 0)]) for labels in (self.ilabels, self.olabels)]
+        # Sums of 0 and 1 before each arc: counts of epsilons by state, also where a state has no
+        # arcs.
+        eps = [
+            np.concatenate([[0], np.cumsum(labels == 0)]) for labels in (self.ilabels, self.olabels)
+        ]
         ieps, oeps = (np.diff(sums[self.row_splits]) for sums in eps)
         columns = (self.finals, self.row_splits[:-1], np.diff(self.row_splits), ieps, oeps)
         for name, values in zip(_STATE.names or (), columns):
             states[name] = values
-        for name, values in zip(_ARC.names or (), (self.ilabels, self.olabels, self.costs, self.targets)):
+        for name, values in zip(
+            _ARC.names or (), (self.ilabels, self.olabels, self.costs, self.targets)
+        ):
             arcs[name] = values
         header = (_MAGIC, 5, b"const", 8, b"standard", 2, 0, _EXPANDED)
         with path.open("wb") as file:

@@ -1,4 +1,6 @@
-"""Words in token numbers, also those that no lexicon has: they are spelled with its characters or pieces."""
+"""Words in token numbers, also those that no lexicon has: they are spelled with its characters or
+pieces.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def spellings(lang: Lang, words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Token numbers of words; those that the lexicon lacks are spelled with its characters or pieces.
+    """Token numbers of words; those that the lexicon lacks are spelled with its characters or
+    pieces.
 
-    A recognizer without a graph writes words that nobody has said, and a lexicon made of public text lacks
-    words that others say. Words that cannot be spelled are absent.
+    A recognizer without a graph writes words that nobody has said, and a lexicon made of public
+    text lacks words that others say. Words that cannot be spelled are absent.
     """
     known = lang.first_pronunciations
     wanted = set(words)
@@ -46,7 +49,10 @@ def spelled_targets(cuts: CutSet, lang: Lang, *, role: str) -> tuple[CutSet, dic
         DataError: none is left.
     """
     spelled = spellings(
-        lang, {word for cut in cuts for said in cut.supervisions for word in (said.text or "").split()}
+        lang,
+        {word for cut in cuts for said in cut.supervisions for word in (said.text or "").split()},
     )
     cuts = drop_unspelled(cuts, spelled, role=role)
-    return cuts, encode_texts(cuts, lambda text: [token for word in text.split() for token in spelled[word]])
+    return cuts, encode_texts(
+        cuts, lambda text: [token for word in text.split() for token in spelled[word]]
+    )

@@ -1,8 +1,9 @@
 """TLG: CTC topology, lexicon and grammar as one graph for Kaldi's decoders, without k2.
 
-``TLG = T o LG`` with the LG that HLG is made of too, its disambiguation symbols turned into epsilons and left
-there: Kaldi's search walks them [Miao et al. 2015]. Token number n has the label n + 1, because label 0 is
-epsilon there.
+``TLG = T o LG`` with the LG that HLG is made of too, its disambiguation symbols turned into
+epsilons and left
+there: Kaldi's search walks them [Miao et al. 2015]. Token number n has the label n + 1, because
+label 0 is epsilon there.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ class TokenGraph:
 
 
 def ctc_topology(num_tokens: int, topology: str) -> Fst:
-    """T, from labels of frames (token + 1) to tokens, as ``k2.ctc_topo`` defines the two topologies.
+    """T, from labels of frames (token + 1) to tokens, as ``k2.ctc_topo`` defines the two
+    topologies.
 
-    State n is in token n, state 0 in the blank. ``standard``: from each state to each, so that equal tokens
-    need a blank between them; C*C arcs. ``modified``: a token ends in every frame that it may end in, so
-    that they need none, and 4 arcs a token.
+    State n is in token n, state 0 in the blank. ``standard``: from each state to each, so that
+    equal tokens need a blank between them; C*C arcs. ``modified``: a token ends in every frame that
+    it may end in, so that they need none, and 4 arcs a token.
 
     >>> T = ctc_topology(2, "standard")
     >>> list(zip(T.sources.tolist(), T.targets.tolist(), T.ilabels.tolist(), T.olabels.tolist()))
@@ -92,8 +94,8 @@ def load_tlg(folder: str | Path) -> TokenGraph:
     """Read a graph folder's TLG and check that its parts agree.
 
     Raises:
-        GraphError: a missing or foreign file, an unknown topology, labels beyond tokens or words, or a TLG
-            of another compilation than ``graph.yaml``.
+        GraphError: a missing or foreign file, an unknown topology, labels beyond tokens or words,
+            or a TLG of another compilation than ``graph.yaml``.
     """
     folder = Path(folder)
     path = folder / FILE
@@ -102,7 +104,8 @@ def load_tlg(folder: str | Path) -> TokenGraph:
             path,
             "a graph for backend=kaldi",
             "nothing",
-            "make it with bin.compile_graph from lang folder and ARPA file, or decode with backend=k2",
+            "make it with bin.compile_graph from lang folder and ARPA file, or decode with"
+            " backend=k2",
         )
     TLG, parts = Fst.read(path), read_folder(folder)
     check_labels(
@@ -117,7 +120,8 @@ def load_tlg(folder: str | Path) -> TokenGraph:
 
 
 def silenced(fst: Fst, *, num_tokens: int, backoff_word: int) -> Fst:
-    """Disambiguation symbols, labels from ``num_tokens`` on and the word ``backoff_word``, as epsilons.
+    """Disambiguation symbols, labels from ``num_tokens`` on and the word ``backoff_word``, as
+    epsilons.
 
     Words behind it are delimiters, which stay.
     """

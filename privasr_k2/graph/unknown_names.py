@@ -1,13 +1,15 @@
 """Names that no list has: the word ``<unk>`` of a class as a loop of tokens.
 
-A sub-model may give such names some mass (``unknown_mass``), by arcs ``<unk>``. In the graph of a class, that
-word may then sound like any sequence of tokens, as likely as a bigram model says that was estimated on the
-spellings of the class's names [Witten & Bell 1991]. Its arcs are all pairs of tokens, without back-off, so
-that every sequence has one path with its probability, and the probabilities of all sequences sum to 1: names
-that no list has together have the mass that the sub-model gives them. What the tokens are (phones,
-characters, pieces) does not matter; the loop has the square of their number as arcs.
+A sub-model may give such names some mass (``unknown_mass``), by arcs ``<unk>``. In the graph of a
+class, that word may then sound like any sequence of tokens, as likely as a bigram model says that
+was estimated on the spellings of the class's names [Witten & Bell 1991]. Its arcs are all pairs of
+tokens, without back-off, so that every sequence has one path with its probability, and the
+probabilities of all sequences sum to 1: names that no list has together have the mass that the
+sub-model gives them. What the tokens are (phones, characters, pieces) does not matter; the loop has
+the square of their number as arcs.
 
-A symbol of its own opens the loop and another closes it, since its tokens may be those of listed names.
+A symbol of its own opens the loop and another closes it, since its tokens may be those of listed
+names.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ UNKNOWN_NAMES = ("none", "phone_loop")
 
 
 def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> ClassDelimiters:
-    """The delimiters of a graph, behind the words, among which is ``<unk>`` where it can be recognized.
+    """The delimiters of a graph, behind the words, among which is ``<unk>`` where it can be
+    recognized.
 
     Args:
         lang: the words.
@@ -49,13 +52,18 @@ def delimiters_of(lang: Lang, classes: Sequence[str], unknown_names: str) -> Cla
 
 
 def words_of(lang: Lang, delimiters: ClassDelimiters) -> tuple[str, ...]:
-    """The words and delimiters of a graph by their numbers, for the delimiters of :func:`delimiters_of`."""
+    """The words and delimiters of a graph by their numbers, for the delimiters of
+    :func:`delimiters_of`.
+    """
     return (*lang.words, *[UNK][: delimiters.first - len(lang.words)], *delimiters.symbols)
 
 
 def class_word_ids(lang: Lang, delimiters: ClassDelimiters) -> dict[str, int]:
     """The number of each word that a name may have, for the delimiters of :func:`delimiters_of`."""
-    return {**lang.word_ids, **({UNK: len(lang.words)} if delimiters.first > len(lang.words) else {})}
+    return {
+        **lang.word_ids,
+        **({UNK: len(lang.words)} if delimiters.first > len(lang.words) else {}),
+    }
 
 
 def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
@@ -69,15 +77,19 @@ def unknown_names_loop(lang: Lang, sub: SubLm, *, min_tokens: int) -> Grammar:
     words = set(sub.words)
     spellings = [tuple(lang.token_ids[token] for token in tokens)
                  for word, tokens in lang.pronunciations if word in words]  # fmt: skip
-    tokens = sorted({lang.token_ids[token] for _, spelled in lang.pronunciations for token in spelled})
+    tokens = sorted(
+        {lang.token_ids[token] for _, spelled in lang.pronunciations for token in spelled}
+    )
     return token_loop(spellings, tokens, min_tokens=min_tokens)
 
 
-def token_loop(spellings: Sequence[Sequence[int]], tokens: Sequence[int], *, min_tokens: int) -> Grammar:
+def token_loop(
+    spellings: Sequence[Sequence[int]], tokens: Sequence[int], *, min_tokens: int
+) -> Grammar:
     """A bigram model of token sequences as an acceptor without back-off; state 0 is the start.
 
-    In every state the probabilities of the arcs and of ending sum to 1. Where a sequence is too short to end,
-    those of going on do.
+    In every state the probabilities of the arcs and of ending sum to 1. Where a sequence is too
+    short to end, those of going on do.
 
     Args:
         spellings: numbers of tokens, of at least one word.
@@ -100,7 +112,8 @@ def token_loop(spellings: Sequence[Sequence[int]], tokens: Sequence[int], *, min
     probs /= probs.sum(axis=1, keepdims=True)  # <unk> had the rest
     ending, going = probs[:, size], probs[:, :size]
     forced = going / going.sum(axis=1, keepdims=True)
-    # The state of a token, for the first, the second, ... of the sequence; the last of these states go round.
+    # The state of a token, for the first, the second, ... of the sequence; the last of these states
+    # go round.
     states = 1 + np.arange(min_tokens * size).reshape(min_tokens, size)
     steps = [(np.zeros(1, dtype=np.int64), states[0], forced[:1])]
     steps += [(states[n], states[n + 1], forced[1:]) for n in range(min_tokens - 1)]
@@ -116,7 +129,8 @@ def token_loop(spellings: Sequence[Sequence[int]], tokens: Sequence[int], *, min
 
 
 def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, word: int) -> str:
-    """The loop as a spelling of a word, in OpenFst's text format, from state 0 of a lexicon back to it.
+    """The loop as a spelling of a word, in OpenFst's text format, from state 0 of a lexicon back to
+    it.
 
     Args:
         loop: see :func:`token_loop`.
@@ -130,5 +144,8 @@ def lexicon_entry(loop: Grammar, *, first_state: int, enter: int, leave: int, wo
               in zip(*(column.tolist() for column in columns))]  # fmt: skip
     ends = np.flatnonzero(np.isfinite(loop.finals))
     costs = loop.finals[ends].tolist()
-    lines += [f"{state + first_state} 0 {leave} 0 {cost:.7g}\n" for state, cost in zip(ends.tolist(), costs)]
+    lines += [
+        f"{state + first_state} 0 {leave} 0 {cost:.7g}\n"
+        for state, cost in zip(ends.tolist(), costs)
+    ]
     return "".join(lines)

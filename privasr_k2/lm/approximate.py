@@ -1,8 +1,10 @@
-"""An n-gram approximation of any language model (turan2022, section 2.4): its probabilities in an ARPA model.
+"""An n-gram approximation of any language model (turan2022, section 2.4): its probabilities in an
+ARPA model.
 
-The model reads a text. What it says of every word, after all words of the sentence before it, belongs to the
-unigram, bigram, ... that ends there. The values of an n-gram's occurrences are averaged, normalized over the
-words that follow its history, and smoothed, so that other words keep the mass of backing off.
+The model reads a text. What it says of every word, after all words of the sentence before it,
+belongs to the unigram, bigram, ... that ends there. The values of an n-gram's occurrences are
+averaged, normalized over the words that follow its history, and smoothed, so that other words keep
+the mass of backing off.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ class ApproximationConfig(Checked):
 
     Args:
         order: the length of the longest n-grams.
-        unigrams: ``average``: as all other orders; ``counts``: from the text's counts. An average over
-            occurrences does not tell how many there are.
+        unigrams: ``average``: as all other orders; ``counts``: from the text's counts. An average
+            over occurrences does not tell how many there are.
         max_ngrams: entropy pruning keeps at most so many n-grams; 0 keeps all.
         block_words: words that the model reads at a time.
     """
@@ -49,7 +51,9 @@ def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> 
     sizes = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
     blocks, start = [np.zeros(0)], 0
     while start < len(sentences):
-        end = max(start + 1, int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1)
+        end = max(
+            start + 1, int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1
+        )
         blocks.append(np.exp(lm.token_log_probs(sentences[start:end])))
         start = end
     probs = np.concatenate(blocks)
@@ -69,9 +73,9 @@ def approximate(
     """The n-grams of a text with a model's probabilities.
 
     With the average ``p(hw)`` of the model's probabilities at the occurrences of the n-gram,
-    ``P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')``, ``g(h) = T(h) / (c(h) + T(h))`` for
-    T(h) different words after c(h) occurrences of h [Witten & Bell 1991]. P(w) is smoothed alike by the
-    uniform distribution.
+    ``P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')``, ``g(h) = T(h) / (c(h) +
+    T(h))`` for T(h) different words after c(h) occurrences of h [Witten & Bell 1991]. P(w) is
+    smoothed alike by the uniform distribution.
 
     Args:
         probs: (M,) the model's probability of every word and sentence end of ``sentences``.
@@ -93,7 +97,10 @@ def approximate(
         if level == 0:
             # <s> is never predicted.
             number = np.where(np.arange(num_words) == 0, 0, number)
-            histories, lower = np.zeros(num_words, np.int64), (np.arange(num_words) > 0) / (num_words - 1)
+            histories, lower = (
+                np.zeros(num_words, np.int64),
+                (np.arange(num_words) > 0) / (num_words - 1),
+            )
             num_histories = 1
         else:
             histories, lower = keys // num_words, levels[-1][counts.suffixes[level]]
@@ -103,7 +110,9 @@ def approximate(
             value = number.astype(np.float64)
         mass = np.bincount(histories, value, minlength=num_histories)
         kinds = np.bincount(histories, number > 0, minlength=num_histories)
-        left = kinds / np.maximum(np.bincount(histories, number, minlength=num_histories) + kinds, 1)
+        left = kinds / np.maximum(
+            np.bincount(histories, number, minlength=num_histories) + kinds, 1
+        )
         # Values too small for a float leave all to the lower order.
         left = np.where(mass > 0, left, 1.0)
         seen = value / np.where(mass > 0, mass, 1.0)[histories]
@@ -127,7 +136,9 @@ def _sums(counts: Counts, sentences: Sentences, probs: np.ndarray) -> list[np.nd
     values[tokens != 0] = probs
     rows, sums = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
     for length, keys in enumerate(counts.keys[1:], start=2):
-        starts = np.flatnonzero(sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :])
+        starts = np.flatnonzero(
+            sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
+        )
         ends = starts + length - 1
         which = np.searchsorted(keys, rows[starts] * len(counts.words) + tokens[ends])
         sums.append(np.bincount(which, values[ends], minlength=len(keys)))

@@ -1,9 +1,9 @@
 """N-gram language models in ARPA format, held as one sorted trie of numpy arrays.
 
-Every n-gram is a node: node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row ``i`` has
-the key ``parent * V + word``, where ``parent`` is the node of the n-gram without its last word. Rows go by
-order, and by key within an order, so the keys of the whole model ascend and any set of look-ups is one
-binary search.
+Every n-gram is a node: node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row
+``i`` has the key ``parent * V + word``, where ``parent`` is the node of the n-gram without its last
+word. Rows go by order, and by key within an order, so the keys of the whole model ascend and any
+set of look-ups is one binary search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 LOG10_ZERO = -99.0  # how ARPA writes a probability of zero
 _LOG10_MOST = 1e6  # of back-off weights: their sums stay finite
 _COUNT = re.compile("[0-9]{1,18}")
-_BARE_EXCESS = 1e-4  # by how much a history without a back-off weight may miss 1: files hold seven digits
+_BARE_EXCESS = (
+    1e-4  # by how much a history without a back-off weight may miss 1: files hold seven digits
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class Arpa:
         counts: how many n-grams there are of order 1, 2, ...
         keys: (n,) int64, ascending; see the module's docstring.
         log10_probs: (n,) log10 P(last word | the words before it).
-        log10_backoffs: (n,) log10 of the back-off weight of the n-gram as a history; 0 where there is none.
+        log10_backoffs: (n,) log10 of the back-off weight of the n-gram as a history; 0 where there
+            is none.
     """
 
     words: tuple[str, ...]
@@ -67,7 +70,9 @@ class Arpa:
 
     @cached_property
     def suffixes(self) -> np.ndarray:
-        """(n + 1,) for each node, that of its longest proper suffix in the model (0 for the root)."""
+        """(n + 1,) for each node, that of its longest proper suffix in the model (0 for the
+        root).
+        """
         suffixes = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for rows in self.rows_of_orders()[1:]:
             suffixes[rows.start + 1 : rows.stop + 1] = self.longest_nodes(
@@ -77,13 +82,15 @@ class Arpa:
 
     @cached_property
     def lower_log10_probs(self) -> np.ndarray:
-        """(n,) log10 P(last word | the history without its first word): what backing off would give.
+        """(n,) log10 P(last word | the history without its first word): what backing off would
+        give.
 
         0 for unigrams.
         """
         lower = np.zeros(len(self.keys))
         first, parents = self.counts[0], self.parents
-        # Mostly the shorter n-gram is there, and is then the longest suffix that has been found already.
+        # Mostly the shorter n-gram is there, and is then the longest suffix that has been found
+        # already.
         shorter = self.suffixes[1:][first:]
         histories, words = self.suffixes[parents[first:]], self.last_words[first:]
         there = parents[shorter - 1] == histories
@@ -102,7 +109,9 @@ class Arpa:
         rows = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         return np.where(self.keys[rows] == wanted, rows + 1, -1)
 
-    def longest_nodes(self, nodes: np.ndarray, words: np.ndarray, suffixes: np.ndarray) -> np.ndarray:
+    def longest_nodes(
+        self, nodes: np.ndarray, words: np.ndarray, suffixes: np.ndarray
+    ) -> np.ndarray:
         """The nodes of ``words`` after the longest suffixes of ``nodes`` for which there is one."""
         nodes, longest = nodes.copy(), np.zeros(len(nodes), dtype=np.int64)
         active = np.arange(len(nodes))
@@ -137,8 +146,9 @@ class Arpa:
     ) -> tuple[np.ndarray, int]:
         """log10 P(words and end | start) of each sentence (N,), and how many words are unknown.
 
-        An unknown word has the probability of ``<unk>`` where the model has one and ``score_unknown`` is
-        true, otherwise it is left out; what follows it has no history in either case.
+        An unknown word has the probability of ``<unk>`` where the model has one and
+        ``score_unknown`` is true, otherwise it is left out; what follows it has no history in
+        either case.
         """
         unknown = self.word_ids.get(UNK, -1)
         tokens, sentence_of = encode(sentences, self.word_ids, unknown)
@@ -193,7 +203,9 @@ def write_arpa(model: Arpa, path: Path) -> None:
     texts: list[str] = [""]
     with atomic_path(path) as temporary, open_text(temporary, "w") as file:
         file.write("\\data\\\n")
-        file.writelines(f"ngram {order}={count}\n" for order, count in enumerate(model.counts, start=1))
+        file.writelines(
+            f"ngram {order}={count}\n" for order, count in enumerate(model.counts, start=1)
+        )
         for order, rows in enumerate(model.rows_of_orders(), start=1):
             words = [model.words[w] for w in model.last_words[rows].tolist()]
             if order > 1:
@@ -212,24 +224,32 @@ def write_arpa(model: Arpa, path: Path) -> None:
 def read_arpa(path: Path) -> Arpa:
     """Read and check an ARPA file.
 
-    A back-off weight may be left out where it is never used or is 1: of an n-gram that is no other's history,
-    or that every word follows, or whose longer n-grams are as probable as the shorter ones.
+    A back-off weight may be left out where it is never used or is 1: of an n-gram that is no
+    other's history, or that every word follows, or whose longer n-grams are as probable as the
+    shorter ones.
 
     Raises:
-        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history that lacks the
-            back-off weight with which it would sum to 1, a missing section.
+        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history that
+            lacks the back-off weight with which it would sum to 1, a missing section.
         DataError: text that is not UTF-8, or a broken gzip file.
     """
     lines = read_lines(path)
     counts = _read_counts(path, lines)
     word_ids: dict[str, int] = {}
     keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
-    bare, bare_lines = (np.zeros(0, dtype=np.int64) for _ in range(2))  # nodes without a back-off weight
+    bare, bare_lines = (
+        np.zeros(0, dtype=np.int64) for _ in range(2)
+    )  # nodes without a back-off weight
     for order, expected in enumerate(counts, start=1):
-        section = _read_section(path, lines, order, expected, word_ids, highest=order == len(counts))
+        section = _read_section(
+            path, lines, order, expected, word_ids, highest=order == len(counts)
+        )
         if order == 1 and not {BOS, EOS} <= word_ids.keys():
             raise GraphError(
-                path, f"{BOS} and {EOS} among the unigrams", "one of them is missing", "estimate it again"
+                path,
+                f"{BOS} and {EOS} among the unigrams",
+                "one of them is missing",
+                "estimate it again",
             )
         section_keys = _section_keys(path, section, word_ids, keys)
         by_key = np.argsort(section_keys, kind="stable")
@@ -238,7 +258,10 @@ def read_arpa(path: Path) -> Arpa:
         if twice.size:
             row = int(by_key[twice[0] + 1])
             raise GraphError(
-                f"{path}:{section.numbers[row]}", "each n-gram once", "one a second time", "remove it"
+                f"{path}:{section.numbers[row]}",
+                "each n-gram once",
+                "one a second time",
+                "remove it",
             )
         rank = np.empty_like(by_key)
         rank[by_key] = np.arange(len(by_key))
@@ -255,7 +278,8 @@ def read_arpa(path: Path) -> Arpa:
 
 @dataclass(frozen=True)
 class _Section:
-    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off weights.
+    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off
+    weights.
 
     ``bare``: the rows that have no back-off weight; of the highest order none are named.
     """
@@ -274,7 +298,9 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         if numbered[1].strip() == "\\data\\":
             break
     else:
-        raise GraphError(f"{path}:{number}", r"a line '\data\'", "the end of the file", "give an ARPA file")
+        raise GraphError(
+            f"{path}:{number}", r"a line '\data\'", "the end of the file", "give an ARPA file"
+        )
     counts: list[int] = []
     for number, line in lines:
         text = line.strip()
@@ -285,7 +311,9 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         name, _, value = text.partition("=")
         if name.split() != ["ngram", str(len(counts) + 1)] or not _COUNT.fullmatch(value.strip()):
             expected = f"'ngram {len(counts) + 1}=COUNT'" + (r" or '\1-grams:'" if counts else "")
-            raise GraphError(f"{path}:{number}", expected, repr(text), "repair or estimate the file again")
+            raise GraphError(
+                f"{path}:{number}", expected, repr(text), "repair or estimate the file again"
+            )
         counts.append(int(value))
     raise GraphError(
         f"{path}:{number}", r"a section '\1-grams:'", "the end of the file", "copy or make it again"
@@ -317,7 +345,9 @@ def _read_section(
             if not fields:
                 continue
         if len(fields) != order + 1 and (highest or len(fields) != order + 2):
-            what = f"log10 P and {order} word(s)" + ("" if highest else ", and maybe a back-off weight")
+            what = f"log10 P and {order} word(s)" + (
+                "" if highest else ", and maybe a back-off weight"
+            )
             raise GraphError(f"{path}:{number}", what, repr(" ".join(fields)), way_out)
         try:
             probs.append(float(fields[0]))
@@ -327,11 +357,15 @@ def _read_section(
             raise GraphError(f"{path}:{number}", "a number", found, way_out) from None
         words = fields[1 : order + 1]
         if order == 1 and word_ids.setdefault(words[0], len(word_ids)) != len(numbers):
-            raise GraphError(f"{path}:{number}", "each word once", f"{words[0]!r} again", "remove one")
+            raise GraphError(
+                f"{path}:{number}", "each word once", f"{words[0]!r} again", "remove one"
+            )
         try:
             ids.extend([word_ids[word] for word in words])
         except KeyError as error:
-            raise GraphError(f"{path}:{number}", "words that are unigrams too", str(error), way_out) from None
+            raise GraphError(
+                f"{path}:{number}", "words that are unigrams too", str(error), way_out
+            ) from None
         if not highest and len(fields) == order + 1:
             bare.append(len(numbers))
         numbers.append(number)
@@ -351,7 +385,9 @@ def _read_section(
             row = int(np.argmin(good))
             raise GraphError(f"{path}:{numbers[row]}", what, f"{values[row]:g}", way_out)
     words_of_rows = np.array(ids, dtype=np.int64).reshape(-1, order)
-    return _Section(numbers, bare, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs)
+    return _Section(
+        numbers, bare, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs
+    )
 
 
 def _refuse_bare_histories(path: Path, model: Arpa, bare: np.ndarray, lines: np.ndarray) -> None:
@@ -374,7 +410,9 @@ def _refuse_bare_histories(path: Path, model: Arpa, bare: np.ndarray, lines: np.
         )
 
 
-def _section_keys(path: Path, section: _Section, word_ids: dict[str, int], keys: np.ndarray) -> np.ndarray:
+def _section_keys(
+    path: Path, section: _Section, word_ids: dict[str, int], keys: np.ndarray
+) -> np.ndarray:
     """(rows,) the keys of a section's n-grams in the trie of the shorter ones."""
     ids = section.ids
     nodes = np.zeros(len(ids), dtype=np.int64)

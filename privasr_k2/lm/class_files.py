@@ -20,7 +20,15 @@ from privasr_k2.lm.arpa import UNK, read_arpa, write_arpa
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.names import check_spoken, mention_places, mentions
 from privasr_k2.lm.ngram import DISCOUNTINGS
-from privasr_k2.lm.sub_lm import KINDS, SubLm, make_sub_lm, mix_names, read_sub_lm, within, write_sub_lm
+from privasr_k2.lm.sub_lm import (
+    KINDS,
+    SubLm,
+    make_sub_lm,
+    mix_names,
+    read_sub_lm,
+    within,
+    write_sub_lm,
+)
 from privasr_k2.lm.train import NgramConfig, train_ngram
 from privasr_k2.text.entities import TaggedText
 from privasr_k2.text.tags import is_tag, tag_of, with_tags
@@ -72,7 +80,8 @@ def train_class_lm(
     """The root model of the tagged text, and a sub-model of each class's names.
 
     Args:
-        vocabulary: words that can be spoken; a name with another word is left out, and the log says so.
+        vocabulary: words that can be spoken; a name with another word is left out, and the log says
+            so.
         lists: for some classes, names and their probabilities.
         places: of names of the lists, file and line, which the log and errors name.
         dev: tagged held-out text, whose perplexity under the root model is logged.
@@ -86,13 +95,17 @@ def train_class_lm(
     for kind in config.classes:
         names = mix_names(counts.get(kind, {}), lists.get(kind, {}), config.list_weight)
         listed = (places or {}).get(kind, {})
-        unlisted = {name: place for name, place in marked.get(kind, {}).items() if name not in listed}
+        unlisted = {
+            name: place for name, place in marked.get(kind, {}).items() if name not in listed
+        }
         check_spoken(kind, names, spoken, {**listed, **unlisted})
         subs[kind] = _sub_lm(kind, within(names, spoken), config, _place(texts, kind))
     root = train_ngram(
         [with_tags(text).words for text in texts],
         [*vocabulary, *map(tag_of, config.classes)],
-        NgramConfig(config.order, config.discounting, config.max_ngrams, text="train", train_repeat=1),
+        NgramConfig(
+            config.order, config.discounting, config.max_ngrams, text="train", train_repeat=1
+        ),
         held_out=[with_tags(text).words for text in dev],
     )
     return ClassLm(root, subs, cut_history=config.cut_history)
@@ -105,9 +118,13 @@ def _place(texts: Sequence[TaggedText], kind: str) -> str:
     return f"{place} (class {kind})" if place else f"class {kind}"
 
 
-def _sub_lm(kind: str, names: Mapping[tuple[str, ...], float], config: ClassLmConfig, place: str) -> SubLm:
+def _sub_lm(
+    kind: str, names: Mapping[tuple[str, ...], float], config: ClassLmConfig, place: str
+) -> SubLm:
     sub = make_sub_lm(names, config.sub_lm, unknown_mass=config.unknown_mass, place=place)
-    log.info("class %s: %d names, %d states, %d arcs", kind, len(names), len(sub.finals), len(sub.labels))
+    log.info(
+        "class %s: %d names, %d states, %d arcs", kind, len(names), len(sub.finals), len(sub.labels)
+    )
     return sub
 
 
@@ -150,8 +167,9 @@ def load_class_lm(folder: Path) -> ClassLm:
     """Read and check the folder of :func:`save_class_lm`.
 
     Raises:
-        DataError: a file is missing or no class LM's; a class of the folder or of the root model without a
-            sub-model; a sub-model that is not as :func:`privasr_k2.lm.sub_lm.read_sub_lm` wants it.
+        DataError: a file is missing or no class LM's; a class of the folder or of the root model
+            without a sub-model; a sub-model that is not as :func:`privasr_k2.lm.sub_lm.read_sub_lm`
+            wants it.
         GraphError: a root model that is no ARPA, or lacks a class.
     """
     if not is_class_lm(folder):
@@ -162,7 +180,9 @@ def load_class_lm(folder: Path) -> ClassLm:
         or spec.get("format") != FORMAT
         or not isinstance(spec.get("classes"), dict)
     ):
-        raise DataError(folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again")
+        raise DataError(
+            folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again"
+        )
     root = read_arpa(folder / ROOT)
     subs = {kind: read_sub_lm(sub_file(folder, kind)) for kind in spec["classes"]}
     tags = set(filter(is_tag, root.words))

@@ -1,10 +1,11 @@
-"""A class language model: an n-gram model of words and classes, and for each class a model of its names.
+"""A class language model: an n-gram model of words and classes, and for each class a model of its
+names.
 
-In ``... call <PER> now`` the root model predicts ``<PER>``, the class's automaton the words of the name, and
-the root model goes on after the tag. What the words do not tell is hidden: whether a word is a name's, and
-how far the name goes. The probability of a word is the sum over all that is possible (the forward algorithm),
-so that P(w | history) sums to 1 over the vocabulary for every history, and a word that is both plain and a
-name's has the sum of both.
+In ``... call <PER> now`` the root model predicts ``<PER>``, the class's automaton the words of the
+name, and the root model goes on after the tag. What the words do not tell is hidden: whether a word
+is a name's, and how far the name goes. The probability of a word is the sum over all that is
+possible (the forward algorithm), so that P(w | history) sums to 1 over the vocabulary for every
+history, and a word that is both plain and a name's has the sum of both.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Hidden:
     probs: np.ndarray
 
     def select(self, owners: np.ndarray) -> Hidden:
-        """The hypotheses of the histories ``owners`` (M,), which may repeat, now numbered 0 to M - 1."""
+        """The hypotheses of the histories ``owners`` (M,), which may repeat, now numbered 0 to M -
+        1.
+        """
         starts = np.searchsorted(self.owners, owners)
         counts = np.searchsorted(self.owners, owners, side="right") - starts
         which, rows = np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)
@@ -60,21 +63,34 @@ class ClassLm:
     Args:
         root: words and tags such as ``<PER>``.
         sub_lms: for each class (``PER``) its automaton.
-        cut_history: after a name the root model goes on from the tag alone, as if nothing stood before it.
-            A graph then needs one copy of each sub-model only.
+        cut_history: after a name the root model goes on from the tag alone, as if nothing stood
+            before it. A graph then needs one copy of each sub-model only.
 
     Raises:
         GraphError: a class whose tag the root model lacks.
     """
 
     def __init__(
-        self, root: Arpa, sub_lms: Mapping[str, SubLm], *, cut_history: bool = False, name: str = "class_lm"
+        self,
+        root: Arpa,
+        sub_lms: Mapping[str, SubLm],
+        *,
+        cut_history: bool = False,
+        name: str = "class_lm",
     ) -> None:
-        self.root, self.sub_lms, self.cut_history, self.name = root, dict(sub_lms), cut_history, name
+        self.root, self.sub_lms, self.cut_history, self.name = (
+            root,
+            dict(sub_lms),
+            cut_history,
+            name,
+        )
         lacking = [kind for kind in sub_lms if tag_of(kind) not in root.word_ids]
         if lacking:
             raise GraphError(
-                name, f"{tag_of(lacking[0])} in the root model", "no such word", "train it with this class"
+                name,
+                f"{tag_of(lacking[0])} in the root model",
+                "no such word",
+                "train it with this class",
             )
         tags = {tag_of(kind) for kind in sub_lms}
         plain = set(root.words) - tags - {BOS, EOS, UNK}
@@ -91,7 +107,8 @@ class ClassLm:
         return frozenset(self.vocabulary.words)
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other.
+        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
+        other.
 
         A word that is unknown has the probability of ``<unk>``.
         """
@@ -118,7 +135,8 @@ class ClassLm:
         )
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of P(w | hypothesis) over the vocabulary: for each node (n + 1,), and inside names (S,).
+        """Sums of P(w | hypothesis) over the vocabulary: for each node (n + 1,), and inside names
+        (S,).
 
         Inside names the names' own part only; ending gives what the node has.
         """
@@ -135,7 +153,9 @@ class ClassLm:
         zero = np.zeros(1, dtype=np.int64)
         return Hidden(zero, self._history[zero + self.root.word_ids[BOS] + 1], zero - 1, np.ones(1))
 
-    def read(self, hidden: Hidden, owners: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, Hidden]:
+    def read(
+        self, hidden: Hidden, owners: np.ndarray, words: np.ndarray
+    ) -> tuple[np.ndarray, Hidden]:
         """One more word after each of E histories.
 
         Args:
@@ -174,7 +194,9 @@ class ClassLm:
             if first == last:
                 continue
             words = tree.edge_words[first:last]
-            probs, after = self.read(hidden, tree.edge_nodes[first:last] - tree.starts[level], words)
+            probs, after = self.read(
+                hidden, tree.edge_nodes[first:last] - tree.starts[level], words
+            )
             blocks.append(probs)
             hidden = after.select(np.flatnonzero(words != BOUNDARY))
         return np.concatenate(blocks)
@@ -194,7 +216,10 @@ class ClassLm:
         rows, roots = rows[roots >= 0], roots[roots >= 0]
         probs = before.probs[rows] * self._root_probs(before.nodes[rows], roots)
         return _possible(
-            before.owners[rows], self._after(before.nodes[rows], roots), np.full(len(rows), -1), probs
+            before.owners[rows],
+            self._after(before.nodes[rows], roots),
+            np.full(len(rows), -1),
+            probs,
         )
 
     def _entering(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
@@ -203,9 +228,15 @@ class ClassLm:
         which, entries = np.repeat(np.arange(len(first)), count), ranges(first, count)
         rows, arcs = rows[which], self._names.first_arcs[entries]
         tags = self._tags[self._names.class_of[self._names.sources[arcs]]]
-        probs = before.probs[rows] * self._root_probs(before.nodes[rows], tags) * self._names.probs[arcs]
+        probs = (
+            before.probs[rows]
+            * self._root_probs(before.nodes[rows], tags)
+            * self._names.probs[arcs]
+        )
         nodes = np.zeros_like(rows) if self.cut_history else before.nodes[rows]
-        return _possible(before.owners[rows], self._after(nodes, tags), self._names.targets[arcs], probs)
+        return _possible(
+            before.owners[rows], self._after(nodes, tags), self._names.targets[arcs], probs
+        )
 
     def _inside(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
         wanted = before.states[rows] * self._names.num_words + words[rows]
@@ -222,7 +253,9 @@ class ClassLm:
         different, which = np.unique(keys, return_inverse=True)
         owners_nodes, state = np.divmod(different, states)
         owners, node = np.divmod(owners_nodes, nodes)
-        return Hidden(owners, node, state - 1, np.bincount(which, hidden.probs, minlength=len(different)))
+        return Hidden(
+            owners, node, state - 1, np.bincount(which, hidden.probs, minlength=len(different))
+        )
 
     def _root_probs(self, nodes: np.ndarray, roots: np.ndarray) -> np.ndarray:
         log10_probs = self.root.log10_conditional(nodes, roots)
@@ -233,7 +266,9 @@ class ClassLm:
 
     @cached_property
     def _history(self) -> np.ndarray:
-        """(n + 1,) each node, or where no n-gram can begin with it, its longest suffix that counts."""
+        """(n + 1,) each node, or where no n-gram can begin with it, its longest suffix that
+        counts.
+        """
         nodes = np.arange(len(self.root.keys) + 1)
         highest = self.root.rows_of_orders()[-1].start + 1
         nodes[highest:] = self.root.suffixes[highest:] if self.root.order > 1 else 0
@@ -257,7 +292,9 @@ class ClassLm:
         return join_sub_lms([*self.sub_lms.values()], {**self.vocabulary.ids, UNK: UNKNOWN})
 
 
-def _possible(owners: np.ndarray, nodes: np.ndarray, states: np.ndarray, probs: np.ndarray) -> Hidden:
+def _possible(
+    owners: np.ndarray, nodes: np.ndarray, states: np.ndarray, probs: np.ndarray
+) -> Hidden:
     kept = probs > 0
     return Hidden(owners[kept], nodes[kept], states[kept], probs[kept])
 

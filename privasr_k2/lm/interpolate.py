@@ -1,12 +1,12 @@
 """Linear interpolation of language models, at the level of probabilities (eq. 3 of turan2022).
 
-*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among them. This is
-eq. 3.
-*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm`` makes it. The
-probabilities of these n-grams are the mixture's exactly; back-off weights are fitted so that all histories
-sum to 1. It differs from the dynamic mixture where no model has the n-gram: that gives each model the weight
-of its own back-off, here one weight serves all. Where words and tags of class LMs are mixed, it differs more
-(:func:`privasr_k2.lm.mixtures.interpolate_files`).
+*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among
+them. This is eq. 3.
+*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm``
+makes it. The probabilities of these n-grams are the mixture's exactly; back-off weights are fitted
+so that all histories sum to 1. It differs from the dynamic mixture where no model has the n-gram:
+that gives each model the weight of its own back-off, here one weight serves all. Where words and
+tags of class LMs are mixed, it differs more (:func:`privasr_k2.lm.mixtures.interpolate_files`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class InterpolationConfig(Checked):
     Args:
         form: ``static`` (one ARPA, or one class LM) or ``dynamic`` (a file that names the models).
         weights: ``em`` (chosen on dev), ``preset``, or a number for each model, as ``0.2,0.8``.
-        preset: lambda_w, lambda_c, lambda_n of eq. 3: for a word model and a class model, and a third, neural
-            one.
+        preset: lambda_w, lambda_c, lambda_n of eq. 3: for a word model and a class model, and a
+            third, neural one.
         max_steps: most steps of EM.
         tolerance: EM ends when a step gains less log-probability a word, in nats.
     """
@@ -50,7 +50,9 @@ class InterpolationConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.preset) != 3 or abs(self.preset[0] + self.preset[1] - 1) > 1e-6:
-            raise ValueError(f"preset must be three numbers, lambda_w + lambda_c = 1, got {self.preset}")
+            raise ValueError(
+                f"preset must be three numbers, lambda_w + lambda_c = 1, got {self.preset}"
+            )
 
     def fixed_weights(self, count: int) -> np.ndarray | None:
         """(count,) the weights that are given; None where EM chooses them.
@@ -62,9 +64,10 @@ class InterpolationConfig(Checked):
             return None
         if self.weights == "preset":
             word, of_class, neural = self.preset
-            weights = {2: [word, of_class], 3: [(1 - neural) * word, (1 - neural) * of_class, neural]}.get(
-                count
-            )
+            weights = {
+                2: [word, of_class],
+                3: [(1 - neural) * word, (1 - neural) * of_class, neural],
+            }.get(count)
             if weights is None:
                 raise DataError("weights=preset", "2 or 3 models", f"{count}", "choose weights=em")
             return np.array(weights)
@@ -83,10 +86,15 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
     """(count,) the weights as an array.
 
     Raises:
-        DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more than 1e-6).
+        DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more
+            than 1e-6).
     """
     checked = np.array(weights, dtype=np.float64)
-    if len(checked) != count or not ((checked >= 0) & (checked <= 1)).all() or abs(checked.sum() - 1) > 1e-6:
+    if (
+        len(checked) != count
+        or not ((checked >= 0) & (checked <= 1)).all()
+        or abs(checked.sum() - 1) > 1e-6
+    ):
         shown = f"{' '.join(f'{w:.6g}' for w in weights)} (sum {checked.sum():.6g})"
         raise DataError(place, f"{count} numbers in [0, 1] that sum to 1", shown, "correct them")
     return checked
@@ -95,10 +103,11 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
 def em_weights(
     log_probs: np.ndarray, *, max_steps: int = 1000, tolerance: float = 1e-7
 ) -> tuple[np.ndarray, float]:
-    """The weights of the mixture that give a text the greatest probability, by EM from equal weights.
+    """The weights of the mixture that give a text the greatest probability, by EM from equal
+    weights.
 
-    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``; the log-probability is concave in the weights,
-    so there is one maximum.
+    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``; the log-probability is concave in the
+    weights, so there is one maximum.
 
     Args:
         log_probs: (M, I) ln P of every word by each model; -inf is a probability of 0.
@@ -139,11 +148,13 @@ def em_weights(
 class Interpolated:
     """Models whose probabilities are mixed word by word.
 
-    A word that some models know and others do not cannot be scored: these would take it as ``<unk>``, and the
-    mixture would not sum to 1.
+    A word that some models know and others do not cannot be scored: these would take it as
+    ``<unk>``, and the mixture would not sum to 1.
     """
 
-    def __init__(self, lms: Sequence[LanguageModel], weights: Sequence[float], name: str = "mixture") -> None:
+    def __init__(
+        self, lms: Sequence[LanguageModel], weights: Sequence[float], name: str = "mixture"
+    ) -> None:
         self.lms, self.name = list(lms), name
         self.weights = checked_weights(weights, len(self.lms), name)
         known = [frozenset(lm.words) for lm in lms]
@@ -152,7 +163,9 @@ class Interpolated:
         self.scores_unknown = all(lm.scores_unknown for lm in lms)
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other."""
+        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
+        other.
+        """
         return self._mixed([lm.token_log_probs(self._checked(sentences)) for lm in self.lms])
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
@@ -193,8 +206,8 @@ def mixed_log_probs(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 class DevText:
     """Text that a mixture's weights are chosen by, and mixtures are judged by.
 
-    Words that a model does not know are left out: they stand in histories, but nobody predicts them, as in
-    ``ppl`` of :mod:`privasr_k2.lm.perplexity`.
+    Words that a model does not know are left out: they stand in histories, but nobody predicts
+    them, as in ``ppl`` of :mod:`privasr_k2.lm.perplexity`.
 
     Args:
         lms: the models to mix.
@@ -214,7 +227,10 @@ class DevText:
         if not tokens:
             raise DataError("dev text", "sentences", "none", "give text with at least one")
         if partly:
-            log.info("%d words are not known to all models: their probabilities do not count", len(partly))
+            log.info(
+                "%d words are not known to all models: their probabilities do not count",
+                len(partly),
+            )
         self._sentences = sentences
         self._used = np.array([word == EOS or word in everywhere for word in tokens], bool)
         self.log_probs = np.stack([self._of(lm) for lm in lms], axis=1)
@@ -232,7 +248,8 @@ class DevText:
 
 
 def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
-    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)`` in each.
+    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)`` in
+    each.
 
     A word that a model lacks has probability 0 in it, and leaves it without a history.
 
@@ -240,7 +257,9 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
         DataError: weights that do not fit.
     """
     shares = checked_weights(weights, len(models))
-    words = tuple(dict.fromkeys([BOS, EOS, UNK, *(word for model in models for word in model.words)]))
+    words = tuple(
+        dict.fromkeys([BOS, EOS, UNK, *(word for model in models for word in model.words)])
+    )
     if not any(UNK in model.word_ids for model in models):
         words = tuple(word for word in words if word != UNK)
     to_union = _numbers(models, words)
@@ -248,7 +267,9 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     for numbers, back in zip(to_union, from_union):
         back[numbers] = np.arange(len(numbers))
     keys, counts, probs = [], [], []
-    places = [np.zeros(1, dtype=np.int64) for _ in models]  # of each model's nodes of one order, in the union
+    places = [
+        np.zeros(1, dtype=np.int64) for _ in models
+    ]  # of each model's nodes of one order, in the union
     nodes = [np.zeros(1, dtype=np.int64) for _ in models]  # of the union's histories, in each model
     before, first = 0, 0  # rows of the union so far; the first of the histories
     for level in range(max(model.order for model in models)):
@@ -278,7 +299,9 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     with np.errstate(divide="ignore"):
         log10_probs = np.maximum(np.log10(np.concatenate(probs)), LOG10_ZERO)
     joined = np.concatenate(keys)
-    return with_fitting_backoffs(Arpa(words, tuple(counts), joined, log10_probs, np.zeros(len(joined))))
+    return with_fitting_backoffs(
+        Arpa(words, tuple(counts), joined, log10_probs, np.zeros(len(joined)))
+    )
 
 
 def _numbers(models: Sequence[Arpa], words: Sequence[str]) -> list[np.ndarray]:

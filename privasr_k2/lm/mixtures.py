@@ -1,7 +1,7 @@
 """Language models by their files: any one of them, and mixtures as one model or as a JSON file.
 
-A mixture's file: ``format``; ``lms``, for each model its path (from the file's folder), its weight, and a
-hash of its content.
+A mixture's file: ``format``; ``lms``, for each model its path (from the file's folder), its weight,
+and a hash of its content.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ FORMAT = "privasr_k2 mixture 1"
 
 
 def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
-    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA file."""
+    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA
+    file.
+    """
     if path.suffix == ".json":
         return load_mixture(path, device)
     if is_class_lm(path):
@@ -43,11 +45,12 @@ def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
 def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa | ClassLm:
     """ARPA files and class LMs as one static mixture; a class LM where one of them is one.
 
-    Of class LMs the root models are mixed, whose n-grams hold tags in place of names. A word model has no
-    tags: after a name that the class has given it knows no history. The root model of a class LM has no
-    n-grams of a name's words: after a name that was read as plain words it knows none. The sums of both
-    readings so differ from the mixture of the models' probabilities [turan2022, eq. 3], which the dynamic
-    form is. Which of the two predicts better is a matter of models and text.
+    Of class LMs the root models are mixed, whose n-grams hold tags in place of names. A word model
+    has no
+    tags: after a name that the class has given it knows no history. The root model of a class LM
+    has no n-grams of a name's words: after a name that was read as plain words it knows none. The
+    sums of both readings so differ from the mixture of the models' probabilities [turan2022, eq.
+    3], which the dynamic form is. Which of the two predicts better is a matter of models and text.
 
     Raises:
         DataError: class LMs with different names, a neural model, or weights that do not fit.
@@ -56,7 +59,10 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
     for path in paths:
         if path.is_dir() and not is_class_lm(path):
             raise DataError(
-                path, "an ARPA file or a class LM", "another folder", "--set form=dynamic takes any model"
+                path,
+                "an ARPA file or a class LM",
+                "another folder",
+                "--set form=dynamic takes any model",
             )
         models.append(load_class_lm(path) if path.is_dir() else read_arpa(path))
     with_classes = [model for model in models if isinstance(model, ClassLm)]
@@ -68,7 +74,9 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
                 "others",
                 "--set form=dynamic takes any model",
             )
-    mixed = interpolate([model.root if isinstance(model, ClassLm) else model for model in models], weights)
+    mixed = interpolate(
+        [model.root if isinstance(model, ClassLm) else model for model in models], weights
+    )
     return with_classes[0].with_root(mixed) if with_classes else mixed
 
 
@@ -86,12 +94,15 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
     """The mixture that a file names.
 
     Raises:
-        DataError: another file, a model that is not there or not as it was, weights that do not sum to 1.
+        DataError: another file, a model that is not there or not as it was, weights that do not sum
+            to 1.
     """
     spec: Any = read_json(path)
     named = spec.get("lms") if isinstance(spec, dict) and spec.get("format") == FORMAT else None
     if not isinstance(named, list) or not all(isinstance(entry, dict) for entry in named):
-        raise DataError(path, f"format {FORMAT!r} and lms", "another file", "make it with interpolate_lms")
+        raise DataError(
+            path, f"format {FORMAT!r} and lms", "another file", "make it with interpolate_lms"
+        )
     lms = []
     for entry in named:
         lm = path.parent / str(entry.get("path"))
@@ -104,7 +115,9 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
                 "run interpolate_lms again",
             )
         lms.append(open_lm(lm, device))
-    weights = checked_weights([float(entry.get("weight", np.nan)) for entry in named], len(lms), str(path))
+    weights = checked_weights(
+        [float(entry.get("weight", np.nan)) for entry in named], len(lms), str(path)
+    )
     return Interpolated(lms, weights.tolist(), name=str(path))
 
 

@@ -1,8 +1,8 @@
 """Training data of a class LM: text in which names are marked or stand as tags, and lists of names.
 
-Text is read in two forms. JSON Lines (``*.jsonl``, ``*.jsonl.gz``; cuts too) hold words and the spans of
-names (:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, names may stand as tags
-(``<PER>``).
+Text is read in two forms. JSON Lines (``*.jsonl``, ``*.jsonl.gz``; cuts too) hold words and the
+spans of names (:mod:`privasr_k2.text.tagged_files`). In plain text, a sentence a line, names may
+stand as tags (``<PER>``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
         classes: None takes whatever is marked.
 
     Raises:
-        DataError: with file and line or id: what is no text, spans that cannot be, a tag inside a name, a
-            class that is none of ``classes``.
+        DataError: with file and line or id: what is no text, spans that cannot be, a tag inside a
+            name, a class that is none of ``classes``.
     """
     if not path.is_file():
         raise DataError(path, "text", "no such file", "correct the name")
@@ -54,7 +54,8 @@ def read_text(path: Path, classes: Collection[str] | None = None) -> list[Tagged
 def read_texts(paths: Iterable[Path], classes: Collection[str] | None = None) -> list[TaggedText]:
     """The texts of several files, one after the other, as :func:`read_text` reads each.
 
-    An id stands once in a file; other files may have it again, and a file that is named twice counts twice.
+    An id stands once in a file; other files may have it again, and a file that is named twice
+    counts twice.
     """
     return [text for path in paths for text in read_text(path, classes)]
 
@@ -73,7 +74,9 @@ def _refuse_other_classes(place: str, text: TaggedText, classes: Collection[str]
 
 
 def _refuse_nested(place: str, text: TaggedText) -> None:
-    """Classes are not nested; a span that is the tag of its own class is no name, but that class again."""
+    """Classes are not nested; a span that is the tag of its own class is no name, but that class
+    again.
+    """
     for first, end, kind in text.entities or ():
         words = text.words[first:end]
         if words != (tag_of(kind),) and any(map(is_tag, words)):
@@ -84,7 +87,11 @@ def _refuse_nested(place: str, text: TaggedText) -> None:
 def mentions(texts: Sequence[TaggedText]) -> dict[str, dict[Name, float]]:
     """For each class, how often each name is marked; a span of its class's own tag is no name."""
     counts = {
-        kind: {tuple(name.split()): float(count) for name, count in names.items() if name != tag_of(kind)}
+        kind: {
+            tuple(name.split()): float(count)
+            for name, count in names.items()
+            if name != tag_of(kind)
+        }
         for kind, names in names_of(texts).items()
     }
     return {kind: names for kind, names in counts.items() if names}
@@ -105,7 +112,8 @@ def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
 
 
 def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mapping[Name, float]]:
-    """The lists of a folder (``per.txt``, ``org.txt``, ...): for each class names and their probabilities.
+    """The lists of a folder (``per.txt``, ``org.txt``, ...): for each class names and their
+    probabilities.
 
     Args:
         normalize: as the words of the text are.
@@ -117,7 +125,8 @@ def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mappi
         kind: {
             tuple(normalize(name).split()): weight
             for name, weight in zip(
-                names_of.names, names_of.weights or [1.0 / len(names_of.names)] * len(names_of.names)
+                names_of.names,
+                names_of.weights or [1.0 / len(names_of.names)] * len(names_of.names),
             )
         }
         for kind, names_of in read_name_lists(folder, normalize).items()
@@ -127,7 +136,10 @@ def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mappi
 def list_places(folder: Path, normalize: Callable[[str], str]) -> dict[str, dict[Name, str]]:
     """For each class, file and line of each name of :func:`read_lists`."""
     return {
-        kind: {tuple(normalize(name).split()): place for name, place in zip(names_of.names, names_of.places)}
+        kind: {
+            tuple(normalize(name).split()): place
+            for name, place in zip(names_of.names, names_of.places)
+        }
         for kind, names_of in read_name_lists(folder, normalize).items()
     }
 
@@ -135,7 +147,8 @@ def list_places(folder: Path, normalize: Callable[[str], str]) -> dict[str, dict
 def check_spoken(
     kind: str, names: Mapping[Name, float], spoken: Collection[str], places: Mapping[Name, str]
 ) -> None:
-    """Tell which names of a class have words that nobody can say; the log does while others are left.
+    """Tell which names of a class have words that nobody can say; the log does while others are
+    left.
 
     Args:
         names: and their probabilities.

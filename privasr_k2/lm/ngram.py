@@ -1,9 +1,9 @@
 """Estimating a word n-gram model: counts, discounting, back-off weights.
 
-Text becomes one array of word numbers; n-grams of every order are counted by sorting keys in a trie (as
-:class:`privasr_k2.lm.arpa.Arpa` keeps them), so nothing loops over n-grams. The vocabulary is closed: a word
-outside it is counted as ``<unk>``, whose unigram keeps the mass of unknown words; longer n-grams with
-``<unk>`` are left out of the model, because a decoder never asks for them.
+Text becomes one array of word numbers; n-grams of every order are counted by sorting keys in a trie
+(as :class:`privasr_k2.lm.arpa.Arpa` keeps them), so nothing loops over n-grams. The vocabulary is
+closed: a word outside it is counted as ``<unk>``, whose unigram keeps the mass of unknown words;
+longer n-grams with ``<unk>`` are left out of the model, because a decoder never asks for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Counts:
     suffixes: list[np.ndarray]
 
 
-def count_ngrams(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], *, order: int) -> Counts:
+def count_ngrams(
+    sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], *, order: int
+) -> Counts:
     """Count all n-grams up to ``order``; words outside ``vocabulary`` count as ``<unk>``.
 
     >>> counts = count_ngrams([["a", "b"], ["a"]], ["a", "b"], order=2)
@@ -51,19 +53,28 @@ def count_ngrams(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], 
     word_ids = {word: number for number, word in enumerate(words)}
     if len(word_ids) < len(words):
         raise DataError(
-            "words.txt", "each word once, and none of <s> </s> <unk>", "a repeated word", "make it again"
+            "words.txt",
+            "each word once, and none of <s> </s> <unk>",
+            "a repeated word",
+            "make it again",
         )
     tokens, sentence_of = encode(sentences, word_ids, word_ids[UNK])
     if len(tokens) == 2 * len(sentences):
         raise DataError(
-            "the text of the language model", "words", "none", "give text, or another 'text' setting"
+            "the text of the language model",
+            "words",
+            "none",
+            "give text, or another 'text' setting",
         )
     keys = [np.arange(len(words), dtype=np.int64)]
     counts = [np.bincount(tokens, minlength=len(words))]
     suffixes = [np.zeros(len(words), dtype=np.int64)]
-    rows = tokens  # of the window that starts at each position; -1 where it crosses a sentence's border
+    # of the window that starts at each position; -1 where it crosses a sentence's border
+    rows = tokens
     for length in range(2, order + 1):
-        starts = np.flatnonzero(sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :])
+        starts = np.flatnonzero(
+            sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
+        )
         new_keys, first, inverse, new_counts = np.unique(
             rows[starts] * len(words) + tokens[starts + length - 1],
             return_index=True,
@@ -81,18 +92,21 @@ def count_ngrams(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], 
 def estimate(counts: Counts, discounting: str) -> Arpa:
     """A back-off model from counts.
 
-    - ``witten_bell``: ``P(w|h) = (c(hw) + T(h) P(w|h')) / (c(h) + T(h))`` with T(h) the number of different
-      words after h [Witten & Bell 1991, method C, interpolated]. It needs no counts of counts, and stands
-      pruning well, because its lower orders are estimates of P(w|h') themselves [Chelba et al. 2010].
-    - ``kneser_ney``: one discount ``D = n1 / (n1 + 2 n2)`` an order, back-off, as SRILM's ``-ukndiscount
-      -kn-modify-counts-at-end`` [Kneser & Ney 1995].
+    - ``witten_bell``: ``P(w|h) = (c(hw) + T(h) P(w|h')) / (c(h) + T(h))`` with T(h) the number of
+      different words after h [Witten & Bell 1991, method C, interpolated]. It needs no counts of
+      counts, and stands pruning well, because its lower orders are estimates of P(w|h') themselves
+      [Chelba et al. 2010].
+    - ``kneser_ney``: one discount ``D = n1 / (n1 + 2 n2)`` an order, back-off, as SRILM's
+      ``-ukndiscount -kn-modify-counts-at-end`` [Kneser & Ney 1995].
     - ``modified_kneser_ney``: three discounts an order, interpolated [Chen & Goodman 1998].
 
     Raises:
         ConfigError: an unknown ``discounting``.
     """
     if discounting not in DISCOUNTINGS:
-        raise ConfigError("discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one of them")
+        raise ConfigError(
+            "discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one of them"
+        )
     kneser_ney = discounting != "witten_bell"
     interpolate = discounting != "kneser_ney"
     num_words = len(counts.words)
@@ -136,8 +150,8 @@ def _unigrams(counts: Counts, discounting: str) -> np.ndarray:
     effective[0] = 0.0  # <s> is never predicted
     can_follow = np.arange(len(counts.words)) > 0
     if discounting == "kneser_ney":
-        # Kneser-Ney leaves unigrams undiscounted; an unseen word of the vocabulary counts as seen once.
-        # <unk> gets nothing where every word of the text is known.
+        # Kneser-Ney leaves unigrams undiscounted; an unseen word of the vocabulary counts as seen
+        # once. <unk> gets nothing where every word of the text is known.
         unseen = can_follow & (effective == 0)
         unseen[2] = False
         effective[unseen] = 1.0
@@ -162,8 +176,8 @@ def _continuation_counts(counts: Counts, level: int) -> np.ndarray:
 def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -> np.ndarray:
     """(4,) what is taken from a count of 0, 1, 2, 3 or more.
 
-    Where a small text has too few counts of counts for a discount within (0, count), the fixed discounts
-    0.5, 1, 1.5 (or 0.5) take its place, and the log says so.
+    Where a small text has too few counts of counts for a discount within (0, count), the fixed
+    discounts 0.5, 1, 1.5 (or 0.5) take its place, and the log says so.
 
     >>> kneser_ney_discounts(np.array([1, 1, 1, 1, 2, 2, 3, 4]), modified=False, order=2).tolist()
     [0.0, 0.5, 0.5, 0.5]
@@ -174,7 +188,8 @@ def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -
             discount = n1 / (n1 + 2 * n2)
             return np.array([0.0, discount, discount, discount])
         log.warning(
-            "order %d: too few counts of counts for Kneser-Ney; the fixed discount 0.5 is used", order
+            "order %d: too few counts of counts for Kneser-Ney; the fixed discount 0.5 is used",
+            order,
         )
         return np.array([0.0, 0.5, 0.5, 0.5])
     if min(n1, n2, n3, n4) > 0:
@@ -183,13 +198,15 @@ def kneser_ney_discounts(effective: np.ndarray, *, modified: bool, order: int) -
         if ((discounts[1:] > 0) & (discounts[1:] < [1, 2, 3])).all():
             return discounts
     log.warning(
-        "order %d: too few counts of counts for Kneser-Ney; fixed discounts 0.5 1 1.5 are used", order
+        "order %d: too few counts of counts for Kneser-Ney; fixed discounts 0.5 1 1.5 are used",
+        order,
     )
     return np.array([0.0, 0.5, 1.0, 1.5])
 
 
 def as_model(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]) -> Arpa:
-    """Probabilities and back-off weights of all counted n-grams, without the longer n-grams of ``<unk>``.
+    """Probabilities and back-off weights of all counted n-grams, without the longer n-grams of
+    ``<unk>``.
 
     Args:
         probs, backoffs: for each order, one a counted n-gram.
@@ -217,9 +234,9 @@ def _as_arpa(counts: Counts, probs: list[np.ndarray], backoffs: list[np.ndarray]
 def history_frequencies(counts: Counts) -> np.ndarray:
     """(n + 1,) log10 of how often each node of the estimated model occurs, relative to all words.
 
-    Pruning by the lower orders of a Kneser-Ney model as P(h) goes wrong: they are no estimates of it
-    [Chelba et al. 2010]. On 7.2 million words of books pruned to a million n-grams, these frequencies lower
-    the perplexity of held-out text by 3 %.
+    Pruning by the lower orders of a Kneser-Ney model as P(h) goes wrong: they are no estimates of
+    it [Chelba et al. 2010]. On 7.2 million words of books pruned to a million n-grams, these
+    frequencies lower the perplexity of held-out text by 3 %.
     """
     total = float(counts.counts[0].sum())
     frequencies = _as_arpa(

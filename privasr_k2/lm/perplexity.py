@@ -1,10 +1,12 @@
-"""Perplexity, computed alike for n-gram and neural language models, so that a table compares like with like.
+"""Perplexity, computed alike for n-gram and neural language models, so that a table compares like
+with like.
 
-What all share: the vocabulary is closed, that of ``words.txt``. Any other word of the text is an OOV: it is
-read as ``<unk>`` by every model, whether or not the model has a word of that name, and P(<unk>) is not
-split over the words that it may stand for. Sentences are independent; their ends are predicted and counted.
-``ppl`` leaves the predictions of OOVs out (they still are in the histories); ``ppl_with_oov`` takes log
-P(<unk>) for them, which flatters a model with many, so that it stands beside and not instead.
+What all share: the vocabulary is closed, that of ``words.txt``. Any other word of the text is an
+OOV: it is read as ``<unk>`` by every model, whether or not the model has a word of that name, and
+P(<unk>) is not split over the words that it may stand for. Sentences are independent; their ends
+are predicted and counted. ``ppl`` leaves the predictions of OOVs out (they still are in the
+histories); ``ppl_with_oov`` takes log P(<unk>) for them, which flatters a model with many, so that
+it stands beside and not instead.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from privasr_k2.lm.arpa import EOS, UNK, read_arpa
 from privasr_k2.lm.neural.vocabulary import NO_WORDS
 
 TREATMENT = (
-    "closed vocabulary of words.txt; sentence ends predicted and counted; OOV words read as <unk>; ppl "
-    "without their predictions, ppl_with_oov with log P(<unk>), not split over the words it stands for"
+    "closed vocabulary of words.txt; sentence ends predicted and counted; OOV words read as <unk>;"
+    " ppl without their predictions, ppl_with_oov with log P(<unk>), not split over the words it"
+    " stands for"
 )
 
 Sentences = Sequence[Sequence[str]]
@@ -55,14 +58,14 @@ class Perplexity:
 
     Attributes:
         lm: the model's name.
-        sentences, words, oov: numbers of sentences (and so of sentence ends), of words, of words outside
-            ``words.txt``.
+        sentences, words, oov: numbers of sentences (and so of sentence ends), of words, of words
+            outside ``words.txt``.
         nats: -sum of log P over words inside the vocabulary and sentence ends.
         oov_nats: -sum of log P(<unk>) over the others; None where the model has no ``<unk>``.
-        words_beyond, words_lacking: words of the model that ``words.txt`` lacks, which cost it probability,
-            and words of ``words.txt`` that the model lacks (none of them in the text).
-        groups: for each group of sentences its share of ``nats`` and how many predictions that is, for
-            intervals over groups; None where no groups were named.
+        words_beyond, words_lacking: words of the model that ``words.txt`` lacks, which cost it
+            probability, and words of ``words.txt`` that the model lacks (none of them in the text).
+        groups: for each group of sentences its share of ``nats`` and how many predictions that is,
+            for intervals over groups; None where no groups were named.
 
     >>> one = Perplexity("a", sentences=1, words=2, oov=1, nats=2 * math.log(8), oov_nats=math.log(64))
     >>> round(one.ppl), round(one.ppl_with_oov)
@@ -86,7 +89,9 @@ class Perplexity:
 
     @property
     def ppl_with_oov(self) -> float | None:
-        """exp((nats + oov_nats) / (words + sentence ends)); None where the model has no ``<unk>``."""
+        """exp((nats + oov_nats) / (words + sentence ends)); None where the model has no
+        ``<unk>``.
+        """
         if self.oov_nats is None:
             return None
         return _exp((self.nats + self.oov_nats) / (self.words + self.sentences))
@@ -102,22 +107,28 @@ class Perplexity:
     def record(self) -> dict[str, Any]:
         """The figures as JSON has them."""
         figures = {**asdict(self), "ppl": self.ppl, "ppl_with_oov": self.ppl_with_oov}
-        return {name: value for name, value in figures.items() if name != "groups" or value is not None}
+        return {
+            name: value for name, value in figures.items() if name != "groups" or value is not None
+        }
 
 
 def perplexity(
-    lm: LanguageModel, sentences: Sentences, words: Iterable[str], groups: Sequence[str] | None = None
+    lm: LanguageModel,
+    sentences: Sentences,
+    words: Iterable[str],
+    groups: Sequence[str] | None = None,
 ) -> Perplexity:
     """The perplexity of a text, with the treatment of this module's docstring.
 
     Args:
         words: the closed vocabulary, one for all models of a table.
-        groups: the group of each sentence, such as its speaker; the figures then hold each group's share.
+        groups: the group of each sentence, such as its speaker; the figures then hold each group's
+            share.
 
     Raises:
         DataError: an empty text.
-        GraphError: a model that lacks a word of the vocabulary that the text has: its figure would not
-        compare.
+        GraphError: a model that lacks a word of the vocabulary that the text has: its figure would
+        not compare.
     """
     if not len(sentences):
         raise DataError("the text", "sentences", "none", "give a text with at least one")
@@ -129,7 +140,8 @@ def perplexity(
             lm.name,
             f"the vocabulary of words.txt ({len(known)} words)",
             f"{len(lacking)} of its words are missing, {missing!r} of the text among them",
-            "train the model with this lang folder, or give the lang folder that it was trained with",
+            "train the model with this lang folder, or give the lang folder that it was trained"
+            " with",
         )
     read = [[word if word in known else UNK for word in sentence] for sentence in sentences]
     is_oov = np.array([word == UNK for sentence in read for word in (*sentence, EOS)])
@@ -161,12 +173,12 @@ def _by_group(
 class KenlmModel:
     """An ARPA model, scored exactly by kenlm.
 
-    :func:`~privasr_k2.lm.arpa.read_arpa` reads the file first: kenlm takes a back-off weight that is missing
-    for 1, and does not name the lines that it refuses.
+    :func:`~privasr_k2.lm.arpa.read_arpa` reads the file first: kenlm takes a back-off weight that
+    is missing for 1, and does not name the lines that it refuses.
 
     Raises:
-        GraphError: a file that ``read_arpa`` refuses, or that kenlm does: it wants bigrams at least, and tabs
-            between the columns.
+        GraphError: a file that ``read_arpa`` refuses, or that kenlm does: it wants bigrams at
+            least, and tabs between the columns.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
@@ -191,8 +203,12 @@ class KenlmModel:
         return self._model
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other."""
-        log10_probs = [score for s in sentences for score, _, _ in self._model.full_scores(" ".join(s))]
+        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
+        other.
+        """
+        log10_probs = [
+            score for s in sentences for score, _, _ in self._model.full_scores(" ".join(s))
+        ]
         return np.array(log10_probs) * math.log(10.0)
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
@@ -211,7 +227,13 @@ def table(results: Sequence[Perplexity]) -> str:
         [result.lm, f"{result.ppl:.2f}", _shown(result.ppl_with_oov)]
         + [
             str(n)
-            for n in (result.words, result.sentences, result.oov, result.words_beyond, result.words_lacking)
+            for n in (
+                result.words,
+                result.sentences,
+                result.oov,
+                result.words_beyond,
+                result.words_lacking,
+            )
         ]
         for result in results
     ]

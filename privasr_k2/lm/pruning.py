@@ -12,9 +12,9 @@ def prune_to(
 ) -> tuple[Arpa, float]:
     """The model with at most ``max_ngrams`` n-grams, and the threshold that was found for it.
 
-    An n-gram goes if perplexity rises by less than the threshold (relative) without it. An n-gram stays as
-    long as a longer one needs it as its history; unigrams always stay. Because no score depends on what else
-    goes, one sort finds the threshold.
+    An n-gram goes if perplexity rises by less than the threshold (relative) without it. An n-gram
+    stays as long as a longer one needs it as its history; unigrams always stay. Because no score
+    depends on what else goes, one sort finds the threshold.
 
     Args:
         model: V unigrams and longer n-grams.
@@ -37,7 +37,9 @@ def prune_to(
 
 
 def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = None) -> np.ndarray:
-    """(n,) the relative change of perplexity without each n-gram [Stolcke 1998]; inf for unigrams."""
+    """(n,) the relative change of perplexity without each n-gram [Stolcke 1998]; inf for
+    unigrams.
+    """
     parents, first = model.parents, model.counts[0]
     if history_log10_probs is None:
         history_log10_probs = history_probs(model)
@@ -54,7 +56,9 @@ def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = Non
         p * change + left[parents] * (new_backoff - old_backoff)
     )
     # A history without a usable back-off weight (its words are all of them) keeps its n-grams.
-    changes = np.where(np.isfinite(delta), 10.0 ** np.where(np.isfinite(delta), delta, 0.0) - 1.0, np.inf)
+    changes = np.where(
+        np.isfinite(delta), 10.0 ** np.where(np.isfinite(delta), delta, 0.0) - 1.0, np.inf
+    )
     changes[:first] = np.inf
     return changes
 
@@ -70,21 +74,27 @@ def history_probs(model: Arpa) -> np.ndarray:
 
 
 def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
-    """The model with the n-grams ``kept`` (n,) and the back-off weights that make it sum to 1 again."""
+    """The model with the n-grams ``kept`` (n,) and the back-off weights that make it sum to 1
+    again.
+    """
     num_words = len(model.words)
     new_node = np.concatenate([[0], np.cumsum(kept)])
     keys = new_node[model.parents[kept]] * num_words + model.last_words[kept]
     counts = tuple(int(np.count_nonzero(kept[rows])) for rows in model.rows_of_orders())
     while len(counts) > 1 and counts[-1] == 0:
         counts = counts[:-1]
-    pruned = Arpa(model.words, counts, keys, model.log10_probs[kept], model.log10_backoffs[kept].copy())
+    pruned = Arpa(
+        model.words, counts, keys, model.log10_probs[kept], model.log10_backoffs[kept].copy()
+    )
     return with_fitting_backoffs(pruned)
 
 
 def with_fitting_backoffs(model: Arpa) -> Arpa:
-    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that follow h.
+    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that
+    follow h.
 
-    Where those words hold all of the mass, nothing is left for others; where they are all words, it is 1.
+    Where those words hold all of the mass, nothing is left for others; where they are all words, it
+    is 1.
     """
     backoffs = np.zeros(len(model.keys))
     fitted = Arpa(model.words, model.counts, model.keys, model.log10_probs, backoffs)
@@ -94,7 +104,9 @@ def with_fitting_backoffs(model: Arpa) -> Arpa:
         parents = model.parents[rows]
         lower = fitted.log10_conditional(model.suffixes[parents], model.last_words[rows])
         start, size = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
-        left = 1.0 - np.bincount(parents - start, 10.0 ** model.log10_probs[rows], minlength=size - start)
+        left = 1.0 - np.bincount(
+            parents - start, 10.0 ** model.log10_probs[rows], minlength=size - start
+        )
         left_lower = 1.0 - np.bincount(parents - start, 10.0**lower, minlength=size - start)
         ratio = np.log10(np.maximum(left, 1e-12) / np.maximum(left_lower, 1e-12))
         weights = np.where(left_lower > 1e-12, np.where(left > 1e-12, ratio, LOG10_ZERO), 0.0)

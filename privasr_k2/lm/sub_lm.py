@@ -1,14 +1,15 @@
-"""Sub-language models: what the words of a class's names are, as a small deterministic weighted automaton.
+"""Sub-language models: what the words of a class's names are, as a small deterministic weighted
+automaton.
 
-State 0 is the start. In every state the probabilities of the arcs and of ending sum to 1, and no name is
-empty. Three kinds, from names with weights:
+State 0 is the start. In every state the probabilities of the arcs and of ending sum to 1, and no
+name is empty. Three kinds, from names with weights:
 
 - ``tree``: a prefix tree; every name has its own relative frequency, others have none
 - ``bigram``: the words of names follow each other as they do in the list, by relative frequencies
 - ``unigram``: any words of names in any order; the end is as likely after every word
 
-Names that no list has may be given some mass: the start then has an arc ``<unk>``, which the graph can expand
-by a model of spellings or sounds; such names are as long as those of the list.
+Names that no list has may be given some mass: the start then has an arc ``<unk>``, which the graph
+can expand by a model of spellings or sounds; such names are as long as those of the list.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class SubLm:
 
     Attributes:
         words: the W words on its arcs, each once; ``<unk>`` for names that it does not list.
-        sources, labels, targets: (A,) int64; labels are places in ``words``. By source and label, ascending;
-            no two of the same.
+        sources, labels, targets: (A,) int64; labels are places in ``words``. By source and label,
+            ascending; no two of the same.
         log_probs: (A,) ln P(label | source).
         finals: (S,) ln P(the name ends | state), -inf where it cannot.
     """
@@ -94,7 +95,10 @@ def make_sub_lm(
     listed = {name: weight for name, weight in names.items() if weight > 0}
     if not listed:
         raise DataError(
-            place, "names", "none", "tag more text, give a list of names, or take the class out of 'classes'"
+            place,
+            "names",
+            "none",
+            "tag more text, give a list of names, or take the class out of 'classes'",
         )
     words = tuple(sorted({word for name in listed for word in name}))
     numbers = {word: number for number, word in enumerate(words)}
@@ -106,7 +110,9 @@ def make_sub_lm(
     weights = weights / weights.sum()
     ending = 1.0 / float(weights @ lengths)  # of a name of the mean length, after each of its words
     if kind == "unigram":
-        share = np.bincount(padded[inside], np.repeat(weights, lengths), minlength=len(words)) * ending
+        share = (
+            np.bincount(padded[inside], np.repeat(weights, lengths), minlength=len(words)) * ending
+        )
         count = 2 if ending < 1 - 1e-12 else 1
         sources = np.repeat(np.arange(count), len(words))
         leaving = np.concatenate([share, (1 - ending) * share][:count])
@@ -119,7 +125,9 @@ def make_sub_lm(
     return _by_source(words, arcs, ends)
 
 
-_Arcs = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # sources, labels, targets, probabilities
+_Arcs = tuple[
+    np.ndarray, np.ndarray, np.ndarray, np.ndarray
+]  # sources, labels, targets, probabilities
 
 
 def _relative_frequencies(
@@ -131,7 +139,9 @@ def _relative_frequencies(
     sources, labels, targets, masses, ends, end_masses = [], [], [], [], [], []
     for level in range(padded.shape[1]):
         going = np.flatnonzero(lengths > level)
-        keys, which = np.unique(states[going] * num_words + padded[going, level], return_inverse=True)
+        keys, which = np.unique(
+            states[going] * num_words + padded[going, level], return_inverse=True
+        )
         source, label = np.divmod(keys, num_words)
         target = num_states + np.arange(len(keys)) if tree else label + 1
         num_states += len(keys) if tree else 0
@@ -233,7 +243,8 @@ def join_sub_lms(subs: Sequence[SubLm], word_ids: Mapping[str, int]) -> JoinedSu
 def mix_names(
     counts: Mapping[Name, float], listed: Mapping[Name, float], list_weight: float
 ) -> dict[Name, float]:
-    """Relative frequencies in text, mixed with a list: ``(1 - list_weight) f(name) + list_weight g(name)``.
+    """Relative frequencies in text, mixed with a list: ``(1 - list_weight) f(name) + list_weight
+    g(name)``.
 
     Where one of the two has no name, the other stands alone.
 
@@ -259,12 +270,16 @@ def within(names: Mapping[Name, float], words: Collection[str]) -> dict[Name, fl
 
 
 def write_sub_lm(path: Path, sub: SubLm) -> None:
-    """Write ``source target word lnP`` for each arc, ``state lnP`` for each state where a name may end."""
+    """Write ``source target word lnP`` for each arc, ``state lnP`` for each state where a name may
+    end.
+    """
     words = [sub.words[label] for label in sub.labels.tolist()]
     rows = zip(sub.sources.tolist(), sub.targets.tolist(), words, sub.log_probs.tolist())
     lines = [f"{source} {target} {word} {log_prob!r}\n" for source, target, word, log_prob in rows]
     ends = np.flatnonzero(np.isfinite(sub.finals))
-    lines += [f"{state} {value!r}\n" for state, value in zip(ends.tolist(), sub.finals[ends].tolist())]
+    lines += [
+        f"{state} {value!r}\n" for state, value in zip(ends.tolist(), sub.finals[ends].tolist())
+    ]
     write_text(path, "".join(lines))
 
 
@@ -272,9 +287,10 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
     """Read and check an automaton.
 
     Raises:
-        DataError: a line that is none, a word that is a class (sub-models are not nested) or a sentence's
-            boundary, two arcs of one state and word, a state whose probabilities do not sum to 1 within
-            ``tolerance``, an end in the start state, a state from which no name ends.
+        DataError: a line that is none, a word that is a class (sub-models are not nested) or a
+            sentence's boundary, two arcs of one state and word, a state whose probabilities do not
+            sum to 1 within ``tolerance``, an end in the start state, a state from which no name
+            ends.
     """
     if not path.is_file():
         raise DataError(path, "a sub-language model", "no such file", "make it with train_class_lm")
@@ -285,24 +301,32 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) not in (2, 4) or not all(field.isdecimal() for field in fields[: len(fields) // 2]):
+        if len(fields) not in (2, 4) or not all(
+            field.isdecimal() for field in fields[: len(fields) // 2]
+        ):
             raise _wrong(path, number, "'source target word lnP' or 'state lnP'", repr(line))
         value, state = _log_prob(path, number, fields[-1]), int(fields[0])
         last_line[state] = number
         if len(fields) == 2:
             if state == 0 or state in finals:
-                raise _wrong(path, number, "one end for each state but the start (no empty name)", repr(line))
+                raise _wrong(
+                    path, number, "one end for each state but the start (no empty name)", repr(line)
+                )
             finals[state] = value
             continue
         word = fields[2]
         if word in (BOS, EOS) or (word.startswith("<") and word.endswith(">") and word != UNK):
             raise _wrong(path, number, "words (sub-models are not nested)", word)
         if (state, word) in arcs:
-            raise _wrong(path, number, "one arc for each state and word", f"a second one of {state} {word}")
+            raise _wrong(
+                path, number, "one arc for each state and word", f"a second one of {state} {word}"
+            )
         arcs[state, word] = (int(fields[1]), value)
     if not arcs:
         raise _wrong(path, 1, "arcs", "an empty class")
-    num_states = 1 + max(*finals, *(key[0] for key in arcs), *(target for target, _ in arcs.values()))
+    num_states = 1 + max(
+        *finals, *(key[0] for key in arcs), *(target for target, _ in arcs.values())
+    )
     words = tuple(sorted({word for _, word in arcs} - {UNK})) + (
         (UNK,) if any(w == UNK for _, w in arcs) else ()
     )
@@ -352,4 +376,6 @@ def _log_prob(path: Path, number: int, text: str) -> float:
 
 
 def _wrong(path: Path, number: int, expected: str, found: str) -> DataError:
-    return DataError(f"{path}:{number}", expected, found, "repair it, or make it again with train_class_lm")
+    return DataError(
+        f"{path}:{number}", expected, found, "repair it, or make it again with train_class_lm"
+    )

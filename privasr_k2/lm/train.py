@@ -1,4 +1,6 @@
-"""Which text a language model learns from; from there to a pruned n-gram model, with its figures."""
+"""Which text a language model learns from; from there to a pruned n-gram model, with its
+figures.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.fileio import read_lines
 from privasr_k2.lm.arpa import Arpa, read_arpa
 from privasr_k2.lm.names import read_words
-from privasr_k2.lm.ngram import DISCOUNTINGS, count_ngrams, estimate, history_frequencies, perplexity
+from privasr_k2.lm.ngram import (
+    DISCOUNTINGS,
+    count_ngrams,
+    estimate,
+    history_frequencies,
+    perplexity,
+)
 from privasr_k2.lm.pruning import prune_to
 
 log = logging.getLogger(__name__)
@@ -32,7 +40,8 @@ class NgramConfig(Checked):
     Args:
         order: the length of the longest n-grams.
         discounting: ``modified_kneser_ney``, ``kneser_ney`` or ``witten_bell``.
-        max_ngrams: entropy pruning keeps at most so many n-grams of all orders together; 0 keeps all.
+        max_ngrams: entropy pruning keeps at most so many n-grams of all orders together; 0 keeps
+            all.
         text, train_repeat: as in :class:`TextConfig`.
     """
 
@@ -47,10 +56,12 @@ class TextConfig(Protocol):
     """The settings that select the text of a corpus.
 
     Attributes:
-        text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place), ``both``;
-            ``auto``: ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's own ``auto``,
-            and the file beside it.
-        train_repeat: how often the text of train is taken; with ``beside`` that of ``lm_text.txt.gz``, too.
+        text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place),
+            ``both``;
+            ``auto``: ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's own
+            ``auto``, and the file beside it.
+        train_repeat: how often the text of train is taken; with ``beside`` that of
+            ``lm_text.txt.gz``, too.
     """
 
     @property
@@ -61,15 +72,19 @@ class TextConfig(Protocol):
 
 
 def training_text(
-    config: TextConfig, manifests: Path | None, given: Sequence[Path] | None, further: Path | None = None
+    config: TextConfig,
+    manifests: Path | None,
+    given: Sequence[Path] | None,
+    further: Path | None = None,
 ) -> Sentences:
-    """The sentences of the files ``given``, or else those of a corpus that ``config.text`` asks for.
+    """The sentences of the files ``given``, or else those of a corpus that ``config.text`` asks
+    for.
 
     Args:
         manifests: the folder of ``cuts_train.jsonl.gz`` and, maybe, ``lm_text.txt.gz``.
         given: text in the forms of :func:`privasr_k2.lm.names.read_text`, in place of all that.
-        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone, or beside it where
-            ``config.text`` is ``beside``.
+        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone, or beside it
+            where ``config.text`` is ``beside``.
 
     Raises:
         ConfigError: neither files nor a corpus; or files, and values that choose from a corpus.
@@ -79,7 +94,9 @@ def training_text(
         _refuse_choices(config)
         return read_words(given)
     if manifests is None:
-        raise ConfigError("--in-manifests", "a corpus, or files of text", "neither", "give it, or --in-text")
+        raise ConfigError(
+            "--in-manifests", "a corpus, or files of text", "neither", "give it, or --in-text"
+        )
     own = manifests / "lm_text.txt.gz"
     if config.text == "beside":
         of_corpus = _text_of_lines(own) if own.exists() else _text_of_cuts(manifests, "train")
@@ -87,11 +104,15 @@ def training_text(
     source = further or own
     lm_text = _text_of_lines(source) if further or source.exists() else None
     needless = lm_text is not None and config.text in ("auto", "lm_text")
-    return choose_text(config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, source)
+    return choose_text(
+        config, [] if needless else _text_of_cuts(manifests, "train"), lm_text, source
+    )
 
 
 def dev_text(manifests: Path | None, given: Path | None) -> Sentences:
-    """The sentences of the file ``given``, or else of the corpus's cuts of dev; none where there are none."""
+    """The sentences of the file ``given``, or else of the corpus's cuts of dev; none where there
+    are none.
+    """
     if given is not None:
         return read_words([given])
     if manifests is None or not cuts_path(manifests, "dev").exists():
@@ -108,7 +129,9 @@ def _text_of_lines(path: Path) -> Sentences:
 
 
 def _refuse_choices(config: TextConfig) -> None:
-    """Whoever asks for a corpus's text by value and gives files besides would get less than was asked for."""
+    """Whoever asks for a corpus's text by value and gives files besides would get less than was
+    asked for.
+    """
     for name, wanted, way_out in (
         ("text", "auto", "take one of the two out"),
         ("train_repeat", 1, "name a file as often as it is to count"),
@@ -120,7 +143,9 @@ def _refuse_choices(config: TextConfig) -> None:
             )
 
 
-def choose_text(config: TextConfig, train: Sentences, lm_text: Sentences | None, place: Path) -> Sentences:
+def choose_text(
+    config: TextConfig, train: Sentences, lm_text: Sentences | None, place: Path
+) -> Sentences:
     """The sentences that ``config.text`` asks for.
 
     Raises:
@@ -129,14 +154,22 @@ def choose_text(config: TextConfig, train: Sentences, lm_text: Sentences | None,
     if config.text == "train" or (config.text == "auto" and lm_text is None):
         return list(train) * config.train_repeat
     if lm_text is None:
-        raise DataError(place, f"text for text={config.text}", "no such file", "choose --set text=train")
-    return lm_text if config.text in ("auto", "lm_text") else [*lm_text, *list(train) * config.train_repeat]
+        raise DataError(
+            place, f"text for text={config.text}", "no such file", "choose --set text=train"
+        )
+    return (
+        lm_text
+        if config.text in ("auto", "lm_text")
+        else [*lm_text, *list(train) * config.train_repeat]
+    )
 
 
 def train_ngram(
     sentences: Sentences, vocabulary: Sequence[str], config: NgramConfig, *, held_out: Sentences
 ) -> Arpa:
-    """Estimate and prune; sizes, seconds and the perplexity of ``held_out`` are logged before and after."""
+    """Estimate and prune; sizes, seconds and the perplexity of ``held_out`` are logged before and
+    after.
+    """
     clock = time.perf_counter()
     counts = count_ngrams(sentences, vocabulary, order=config.order)
     model = estimate(counts, config.discounting)
@@ -149,7 +182,9 @@ def train_ngram(
     return model
 
 
-def import_arpa(path: Path, vocabulary: Sequence[str], config: NgramConfig, *, held_out: Sentences) -> Arpa:
+def import_arpa(
+    path: Path, vocabulary: Sequence[str], config: NgramConfig, *, held_out: Sentences
+) -> Arpa:
     """Someone's ARPA file, checked and pruned.
 
     Raises:

@@ -1,6 +1,7 @@
 """Release labels of public utterances: noisy answers to private votes.
 
-The utterances, their order, the number of answers and the mechanism are fixed before any vote is read.
+The utterances, their order, the number of answers and the mechanism are fixed before any vote is
+read.
 """
 
 from __future__ import annotations
@@ -14,8 +15,21 @@ import numpy as np
 from privasr_k2.errors import ConfigError, DataError, PrivacyError
 from privasr_k2.pate.mechanisms import MechanismConfig, Setting, make_setting
 from privasr_k2.pate.nbest_hypotheses import NbestHypotheses
-from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
-from privasr_k2.pate.releases import Weighted, about, collapsed, read_answers, write_answers, write_labels
+from privasr_k2.pate.noisy_answers import (
+    UNANSWERED,
+    noisy_posteriors,
+    noisy_winners,
+    on_simplex,
+    winners,
+)
+from privasr_k2.pate.releases import (
+    Weighted,
+    about,
+    collapsed,
+    read_answers,
+    write_answers,
+    write_labels,
+)
 from privasr_k2.pate.votes import FRAME, UTTERANCE, Votes
 from privasr_k2.privacy.pate.mechanisms import POSTERIORS, all_mechanisms, mechanism
 from privasr_k2.privacy.release import Release
@@ -30,8 +44,8 @@ class AggregateConfig(MechanismConfig):
     """A release of labels; defaults in ``conf/pate.yaml#pate``.
 
     Args:
-        order: in which utterances are asked: ``random``, or ``unsure``: first those where the public model
-            prefers its best hypothesis least.
+        order: in which utterances are asked: ``random``, or ``unsure``: first those where the
+            public model prefers its best hypothesis least.
         seed: of the random order.
     """
 
@@ -124,7 +138,11 @@ def _check_hypotheses(votes: Votes, hypotheses: NbestHypotheses | None) -> None:
 
 
 def write_release(
-    folder: Path, votes: Votes, hypotheses: NbestHypotheses | None, asked: Asked, release: Release | None
+    folder: Path,
+    votes: Votes,
+    hypotheses: NbestHypotheses | None,
+    asked: Asked,
+    release: Release | None,
 ) -> dict[str, object]:
     """Draw the answers once, or read what this release has drawn; write the labels; finish.
 
@@ -142,7 +160,9 @@ def write_release(
     queries, sizes, counts = votes.of_utterances(asked.places)
     answers = read_answers(path, release)
     if answers is None:
-        ties = release.noise("answers") if release is not None else None  # refused where it is finished
+        ties = (
+            release.noise("answers") if release is not None else None
+        )  # refused where it is finished
         if votes.of == POSTERIORS:
             values = counts * votes.step
             drawn = noisy_posteriors(values, sizes, asked.setting, votes.largest_weight, ties)
@@ -169,7 +189,11 @@ def write_release(
 
 
 def _chosen(
-    ids: list[str], drawn: np.ndarray, queries: np.ndarray, votes: Votes, hypotheses: NbestHypotheses | None
+    ids: list[str],
+    drawn: np.ndarray,
+    queries: np.ndarray,
+    votes: Votes,
+    hypotheses: NbestHypotheses | None,
 ) -> Iterator[tuple[str, Weighted]]:
     if votes.vote == UTTERANCE:
         assert hypotheses is not None
@@ -196,6 +220,11 @@ def _weighted(
     assert hypotheses is not None
     shares = on_simplex(noisy, sizes)
     for name, own in zip(ids, np.split(shares, np.cumsum(sizes)[:-1])):
-        kept = [(words, float(share)) for words, share in zip(hypotheses.words[name], own) if share > 0]
+        kept = [
+            (words, float(share)) for words, share in zip(hypotheses.words[name], own) if share > 0
+        ]
         total = sum(share for _, share in kept)
-        yield name, [(words, share / total) for words, share in sorted(kept, key=lambda one: -one[1])]
+        yield (
+            name,
+            [(words, share / total) for words, share in sorted(kept, key=lambda one: -one[1])],
+        )

@@ -34,7 +34,8 @@ def read_asked(labels: Path) -> tuple[dict[str, Any], list[str]]:
 def vote_costs(votes: Votes, told: Mapping[str, Any], asked: list[str]) -> NotForRelease:
     """The data-dependent cost of the answers to these votes.
 
-    Queries with fewer classes than others get classes without votes, which makes the cost no smaller.
+    Queries with fewer classes than others get classes without votes, which makes the cost no
+    smaller.
 
     Args:
         told, asked: what :func:`read_asked` gave.
@@ -51,7 +52,9 @@ def vote_costs(votes: Votes, told: Mapping[str, Any], asked: list[str]) -> NotFo
         )
     places = {name: place for place, name in enumerate(votes.ids)}
     if not asked or not set(asked) <= set(places):
-        raise DataError("the votes", "those that were answered", "others", "give the votes of these labels")
+        raise DataError(
+            "the votes", "those that were answered", "others", "give the votes of these labels"
+        )
     _, sizes, flat = votes.of_utterances(np.array([places[name] for name in asked]))
     counts = np.zeros((len(sizes), int(sizes.max())), dtype=np.int64)
     counts[np.arange(counts.shape[1]) < sizes[:, None]] = flat

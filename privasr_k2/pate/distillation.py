@@ -6,8 +6,8 @@ An utterance x has hypotheses y_n with weights w_n that sum to 1:
 
 With one hypothesis this is the cross-entropy of a voted label, the model's own training loss.
 
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
-private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
+on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ class HypothesisLosses(nn.Module):
         self.model = model
 
     def forward(
-        self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, target_lengths: Tensor
+        self,
+        features: Tensor,
+        lengths: Tensor,
+        rows: Tensor,
+        targets: Tensor,
+        target_lengths: Tensor,
     ) -> Tensor:
         """The loss of every hypothesis; each utterance is encoded once.
 
@@ -67,7 +72,9 @@ class HypothesisLosses(nn.Module):
         return {name.removeprefix(self.PREFIX): value for name, value in weights.items()}
 
 
-def student_loss(losses: nn.Module, features: Tensor, lengths: Tensor, targets: Sequence[Target]) -> Tensor:
+def student_loss(
+    losses: nn.Module, features: Tensor, lengths: Tensor, targets: Sequence[Target]
+) -> Tensor:
     """The loss of each utterance, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5].
 
     Args:
@@ -80,8 +87,12 @@ def student_loss(losses: nn.Module, features: Tensor, lengths: Tensor, targets: 
         (N,) in nats, with gradients.
     """
     device = features.device
-    rows = torch.tensor([n for n, target in enumerate(targets) for _ in target.weights], device=device)
-    weights = torch.tensor([weight for target in targets for weight in target.weights], device=device)
+    rows = torch.tensor(
+        [n for n, target in enumerate(targets) for _ in target.weights], device=device
+    )
+    weights = torch.tensor(
+        [weight for target in targets for weight in target.weights], device=device
+    )
     hyps = [torch.tensor(hyp, dtype=torch.int64) for target in targets for hyp in target.sequences]
     padded = nn.utils.rnn.pad_sequence(hyps, batch_first=True).to(device)
     sizes = torch.tensor([len(hyp) for hyp in hyps], device=device)
@@ -93,9 +104,9 @@ class DistillationTask(AmTask):
     """The training task of a student: :func:`student_loss` in training, the kind's own loss on dev.
 
     Args:
-        targets: of every training utterance. A target without hypotheses is set in every step to the model's
-            greedy hypothesis, without augmentation and dropout, where that is confident enough
-            (consistency, as Sohn et al. 2020, "FixMatch", eq. 4).
+        targets: of every training utterance. A target without hypotheses is set in every step to
+            the model's greedy hypothesis, without augmentation and dropout, where that is confident
+            enough (consistency, as Sohn et al. 2020, "FixMatch", eq. 4).
         plain: the task that scores dev.
         unanswered: weight and least confidence of such hypotheses.
     """
@@ -113,7 +124,9 @@ class DistillationTask(AmTask):
         self._targets, self._plain, self._unanswered = targets, plain, unanswered
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        """Losses of a batch, counted per token of the heaviest hypotheses; ``generator`` is None on dev."""
+        """Losses of a batch, counted per token of the heaviest hypotheses; ``generator`` is None on
+        dev.
+        """
         losses: Any = getattr(model, "module", model)  # of several processes
         if generator is None:
             dev_loss: Loss = self._plain.loss(losses.model, batch, None)  # type: ignore[attr-defined]
@@ -152,6 +165,8 @@ class DistillationTask(AmTask):
             return _REJECTED
         tokens = tuple(guess.tokens)
         confident = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.min_confidence
-        if not confident or (model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)):
+        if not confident or (
+            model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)
+        ):
             return _REJECTED
         return Target((tokens,), (self._unanswered.weight,))

@@ -1,7 +1,8 @@
 """Teachers that vote together: for hypotheses of an utterance, for frames, for the next token.
 
-Each teacher was trained on a shard of its own and has one vote a query, whatever its score. Votes are whole
-numbers that sum to the number of teachers; the data of one unit can move one of them. They are private.
+Each teacher was trained on a shard of its own and has one vote a query, whatever its score. Votes
+are whole numbers that sum to the number of teachers; the data of one unit can move one of them.
+They are private.
 """
 
 from __future__ import annotations
@@ -64,12 +65,16 @@ class TeacherEnsemble:
     def hypothesis_scores(
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> np.ndarray:
-        """log P of every teacher, padded with -inf: (I, N, most hypotheses of an utterance) float64."""
+        """log P of every teacher, padded with -inf: (I, N, most hypotheses of an utterance)
+        float64.
+        """
         num = np.array([len(of_one) for of_one in hyps])
         flat = [one for of_one in hyps for one in of_one]
         sizes = np.array([len(one) for one in flat], dtype=np.int64)
         padded = np.zeros((len(flat), max(sizes, default=0)), dtype=np.int64)
-        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [token for one in flat for token in one]
+        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [
+            token for one in flat for token in one
+        ]
         rows = np.repeat(np.arange(len(hyps)), num)
         given = [torch.from_numpy(values).to(features.device) for values in (rows, padded, sizes)]
         scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
@@ -87,19 +92,25 @@ class TeacherEnsemble:
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> list[np.ndarray]:
         """As :meth:`Ensemble.hypothesis_votes`."""
-        return votes_of(self.hypothesis_scores(features, lengths, hyps), [len(of_one) for of_one in hyps])
+        return votes_of(
+            self.hypothesis_scores(features, lengths, hyps), [len(of_one) for of_one in hyps]
+        )
 
     def hypothesis_posteriors(
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> list[np.ndarray]:
-        """For each utterance what each teacher gives to its hypotheses: (I, M) float64, rows of sum 1."""
+        """For each utterance what each teacher gives to its hypotheses: (I, M) float64, rows of sum
+        1.
+        """
         scores = self.hypothesis_scores(features, lengths, hyps)
         found = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
         sums = found.sum(axis=2, keepdims=True)
         found = np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
         return [found[:, row, : len(of_one)] for row, of_one in enumerate(hyps)]
 
-    def frame_posteriors(self, features: Tensor, lengths: Tensor) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def frame_posteriors(
+        self, features: Tensor, lengths: Tensor
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """T_i(s | x) of each teacher, one after the other: (N, T', C) float64 and (N,) true frames.
 
         Raises:
@@ -108,7 +119,10 @@ class TeacherEnsemble:
         for model in self.models:
             if not hasattr(model, "log_probs"):
                 raise DataError(
-                    "the teachers", "outputs of CTC for every frame", "none", "let them vote by utterance"
+                    "the teachers",
+                    "outputs of CTC for every frame",
+                    "none",
+                    "let them vote by utterance",
                 )
             log_probs, kept = model.log_probs(features, lengths)
             yield log_probs.double().exp().cpu().numpy(), kept.cpu().numpy()
@@ -123,7 +137,8 @@ class TokenVotes:
     """The I teachers at the same prefixes of N utterances.
 
     Args:
-        steppers: each of one teacher or several; those of several read the N utterances teacher by teacher.
+        steppers: each of one teacher or several; those of several read the N utterances teacher by
+            teacher.
         num: N.
     """
 
@@ -140,7 +155,8 @@ class TokenVotes:
             tokens: (M,) from 1: what was decided there, the same for all teachers.
         """
         places, said = (
-            torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device) for values in (rows, tokens)
+            torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device)
+            for values in (rows, tokens)
         )
         with torch.no_grad():
             for k, (stepper, prefixes) in enumerate(zip(self._steppers, self._prefixes)):
@@ -161,8 +177,8 @@ class TokenVotes:
         """(M, K) int64: for each prefix, the votes for every candidate.
 
         Args:
-            candidates: (M, K) tokens, 0 = the end, of which each teacher votes for the likeliest, among
-                equals for the first; none: all tokens in their order, K = C.
+            candidates: (M, K) tokens, 0 = the end, of which each teacher votes for the likeliest,
+                among equals for the first; none: all tokens in their order, K = C.
         """
         scores = self.scores()
         if candidates is not None:
@@ -172,7 +188,8 @@ class TokenVotes:
 
 
 def votes_of(scores: np.ndarray, num_hyps: Sequence[int]) -> list[np.ndarray]:
-    """The votes that scores make, one of each teacher for its best hypothesis, the first among equals.
+    """The votes that scores make, one of each teacher for its best hypothesis, the first among
+    equals.
 
     Args:
         scores: (I, N, most hypotheses), padded with -inf.

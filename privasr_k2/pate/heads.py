@@ -1,8 +1,9 @@
-"""Hundreds of teachers that share a public model: each has its own upper layers, as its shard made them.
+"""Hundreds of teachers that share a public model: each has its own upper layers, as its shard made
+them.
 
-A folder of heads holds ``heads.safetensors`` (the trained parameters by the public model's names, (I, ...)
-each; what was trained stands in its header), ``encoder/`` (the public model), ``shards.json`` and
-``heads.yaml``. It is private as every teacher is.
+A folder of heads holds ``heads.safetensors`` (the trained parameters by the public model's names,
+(I, ...) each; what was trained stands in its header), ``encoder/`` (the public model),
+``shards.json`` and ``heads.yaml``. It is private as every teacher is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from privasr_k2.am.checkpoints import load_recognizer
 from privasr_k2.am.ctc_prefix import CtcSteps
 from privasr_k2.errors import DataError
 from privasr_k2.pate.ensembles import TeacherEnsemble, TokenVotes
-from privasr_k2.pate.trainable_layers import TRAINED, CtcLayers, Inputs, TrainableLayers, trainable_layers
+from privasr_k2.pate.trainable_layers import (
+    TRAINED,
+    CtcLayers,
+    Inputs,
+    TrainableLayers,
+    trainable_layers,
+)
 from privasr_k2.training.weights import load_tensors, read_header
 
 WEIGHTS, ENCODER, CONFIG = "heads.safetensors", "encoder", "heads.yaml"
@@ -46,7 +53,8 @@ class HeadConfig:
         decay_to_public: of AdamW, towards the public model's parameters.
         clip_norm: largest norm of a head's gradient.
         heads_at_once: heads that are trained together; no result depends on it but by rounding.
-        max_duration: most seconds of speech that the frozen layers read at a time, padding included.
+        max_duration: most seconds of speech that the frozen layers read at a time, padding
+            included.
         seed: of the order of utterances.
     """
 
@@ -84,7 +92,8 @@ class HeadConfig:
 
 
 class HeadEnsemble(TeacherEnsemble):
-    """The heads as an ensemble: votes for hypotheses of all heads at once, all else as of whole models.
+    """The heads as an ensemble: votes for hypotheses of all heads at once, all else as of whole
+    models.
 
     Args:
         public: the model whose upper layers the heads replace.
@@ -108,12 +117,18 @@ class HeadEnsemble(TeacherEnsemble):
     ) -> None:
         self._layers: TrainableLayers = trainable_layers(public, trained)
         wanted = {
-            name: value.shape for name, value in public.named_parameters() if name in self._layers.names
+            name: value.shape
+            for name, value in public.named_parameters()
+            if name in self._layers.names
         }
         found = {name: value.shape[1:] for name, value in heads.items()}
         if wanted != found or len({len(value) for value in heads.values()}) != 1:
-            shapes = " ".join(f"{name} {tuple(value.shape)}" for name, value in sorted(heads.items()))
-            raise DataError("the heads", f"{' '.join(sorted(wanted))} of the public model", shapes, _REPAIR)
+            shapes = " ".join(
+                f"{name} {tuple(value.shape)}" for name, value in sorted(heads.items())
+            )
+            raise DataError(
+                "the heads", f"{' '.join(sorted(wanted))} of the public model", shapes, _REPAIR
+            )
         self._heads, self._limit = dict(heads), limit
         num = len(next(iter(heads.values())))
         super().__init__([teacher(public, heads, k) for k in range(num)], per_token=per_token)
@@ -122,7 +137,9 @@ class HeadEnsemble(TeacherEnsemble):
     def hypothesis_scores(
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> np.ndarray:
-        """As :meth:`TeacherEnsemble.hypothesis_scores`; the frozen layers are computed once for all heads."""
+        """As :meth:`TeacherEnsemble.hypothesis_scores`; the frozen layers are computed once for all
+        heads.
+        """
         num = np.array([len(of_one) for of_one in hyps])
         found = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
         if not num.sum():
@@ -153,14 +170,18 @@ class HeadEnsemble(TeacherEnsemble):
                 steppers.append(CtcSteps(log_probs.flatten(0, 1), kept.repeat(len(log_probs))))
         return TokenVotes(steppers, len(features), features.device)
 
-    def losses(self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    def losses(
+        self, features: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
+    ) -> Tensor:
         """Each head's loss of one transcript an utterance, (I, N), as whole models have it.
 
         With gradients by the features where these have them. Shapes are those of
         :meth:`privasr_k2.am.sequence.SequenceModel.forward`.
         """
         rows = torch.arange(len(features), device=features.device)
-        return -self._scores(self._inputs(features, lengths, rows, targets, target_lengths), training=True)
+        return -self._scores(
+            self._inputs(features, lengths, rows, targets, target_lengths), training=True
+        )
 
     def _scores(self, inputs: Inputs, *, training: bool) -> Tensor:
         """(I, R), of as many heads at a time as the limit allows."""
@@ -189,7 +210,9 @@ def teacher(public: nn.Module, heads: Mapping[str, Tensor], number: int) -> Any:
     """
     every = {**dict(public.named_parameters()), **dict(public.named_buffers())}
     # deepcopy takes what it finds in its memo for copied already.
-    made = copy.deepcopy(public, {id(value): value for name, value in every.items() if name not in heads})
+    made = copy.deepcopy(
+        public, {id(value): value for name, value in every.items() if name not in heads}
+    )
     parameters = dict(made.named_parameters())
     for name, value in heads.items():
         parameters[name].data = value[number]
@@ -211,7 +234,9 @@ def load_heads(
     number = len(next(iter(heads.values()), ()))
     wrong = [one for one in chosen if not 1 <= one <= number]
     if wrong:
-        raise DataError(folder, f"heads 1 to {number}", f"{wrong[0]} asked for", "correct the number")
+        raise DataError(
+            folder, f"heads 1 to {number}", f"{wrong[0]} asked for", "correct the number"
+        )
     if chosen:
         places = torch.tensor([one - 1 for one in chosen], device=device)
         heads = {name: value[places] for name, value in heads.items()}

@@ -1,8 +1,8 @@
 """Log-likelihoods of CTC for votes: of many heads and hypotheses at once, without gradients.
 
-torch goes through one hypothesis of one head after the other, in the logarithmic domain. Here a step of the
-forward recursion (Graves et al. 2006, eq. 6) is a few operations on all of them: on probabilities that are
-divided by their sum in every frame.
+torch goes through one hypothesis of one head after the other, in the logarithmic domain. Here a
+step of the forward recursion (Graves et al. 2006, eq. 6) is a few operations on all of them: on
+probabilities that are divided by their sum in every frame.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from privasr_k2.am.losses import ctc_loss
 
-# Below double precision's least number, exp(-708), what was lost cannot matter to a result this far above it.
+# Below double precision's least number, exp(-708), what was lost cannot matter to a result this far
+# above it.
 _SAFE = 600.0
 
 
@@ -23,8 +24,8 @@ def log_likelihoods(
 ) -> Tensor:
     """log P(tokens | utterance) of every head.
 
-    A hypothesis whose probability falls so far below that of its prefixes that double precision could have
-    lost a part of it is left to :func:`privasr_k2.am.losses.ctc_loss`.
+    A hypothesis whose probability falls so far below that of its prefixes that double precision
+    could have lost a part of it is left to :func:`privasr_k2.am.losses.ctc_loss`.
 
     Args:
         log_probs: (I, N, T, C), normalized over C; 0 is the blank.

@@ -1,8 +1,10 @@
 """Train many heads of one public model at once, each on the utterances of its own shard.
 
-The frozen layers read every utterance once. Then all heads of a group step together; nothing that one head
-does depends on another: each has its own order of utterances, its own mean loss, its own clipped gradient and
-its own elements of AdamW's memory, so that a head comes out as if it had been trained alone.
+The frozen layers read every utterance once. Then all heads of a group step together; nothing that
+one head
+does depends on another: each has its own order of utterances, its own mean loss, its own clipped
+gradient and its own elements of AdamW's memory, so that a head comes out as if it had been trained
+alone.
 """
 
 from __future__ import annotations
@@ -78,7 +80,12 @@ class Utterances:
 
 
 def train_heads(
-    shards: Path, model_folder: Path, lang_dir: Path, folder: Path, config: HeadConfig, device: torch.device
+    shards: Path,
+    model_folder: Path,
+    lang_dir: Path,
+    folder: Path,
+    config: HeadConfig,
+    device: torch.device,
 ) -> None:
     """A head for every shard; those that a run before this one has finished are kept.
 
@@ -88,22 +95,32 @@ def train_heads(
         folder: gets what :func:`privasr_k2.pate.heads.load_heads` reads.
 
     Raises:
-        DataError: a model of other tokens, or a shard without an utterance that can be learned from.
+        DataError: a model of other tokens, or a shard without an utterance that can be learned
+            from.
     """
     lang, model = load_lang(lang_dir), load_recognizer(model_folder, device)
     if list(model.tokens or ()) != list(lang.tokens):
         raise DataError(
-            model_folder / TOKENS, "the tokens of the lang folder", "others", "train the model with it, too"
+            model_folder / TOKENS,
+            "the tokens of the lang folder",
+            "others",
+            "train the model with it, too",
         )
     layers, parts = trainable_layers(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
-    start = {name: value.detach() for name, value in model.named_parameters() if name in layers.names}  # type: ignore[attr-defined]
+    start = {
+        name: value.detach() for name, value in model.named_parameters() if name in layers.names
+    }  # type: ignore[attr-defined]
     numbers = range(1, read_shards(shards).teachers + 1)
     public = file_hash(model_folder / MODEL_WEIGHTS)
     for first in range(0, len(numbers), config.heads_at_once):
         group = numbers[first : first + config.heads_at_once]
         given = [_read(shards / f"shard_{k}", lang, model, layers, config, device) for k in group]
-        prints = [training_fingerprint(config, public, k, one.content) for k, one in zip(group, given)]
-        todo = [n for n, k in enumerate(group) if _print_of(parts / f"{k}.safetensors") != prints[n]]
+        prints = [
+            training_fingerprint(config, public, k, one.content) for k, one in zip(group, given)
+        ]
+        todo = [
+            n for n, k in enumerate(group) if _print_of(parts / f"{k}.safetensors") != prints[n]
+        ]
         if not todo:
             continue
         utterances = _joined([given[n] for n in todo])
@@ -127,7 +144,8 @@ def train_group(
     Args:
         start: the public model's parameters of ``layers.names``.
         utterances: of the I shards, in their order.
-        numbers: (I,) the shards' numbers; with the seed they decide the order of a head's utterances.
+        numbers: (I,) the shards' numbers; with the seed they decide the order of a head's
+            utterances.
 
     Returns:
         the parameters, (I, ...) each.
@@ -140,7 +158,8 @@ def train_group(
         for places, number in zip(own, numbers)
     ]
     places = torch.stack([mine[order] for mine, order in zip(own, orders)], dim=1)  # (steps, I, B)
-    # What is learned is the distance from the public model, so that weight decay draws towards that.
+    # What is learned is the distance from the public model, so that weight decay draws towards
+    # that.
     moved = {
         name: torch.zeros(len(numbers), *value.shape, device=value.device, requires_grad=True)
         for name, value in start.items()
@@ -154,10 +173,14 @@ def train_group(
             setting["lr"] = learning_rate(config, step, step / config.steps)  # type: ignore[arg-type]
         inputs = utterances.take(here)
         optimizer.zero_grad(set_to_none=True)
-        scores = layers.scores({name: start[name] + moved[name] for name in moved}, inputs, training=True)
+        scores = layers.scores(
+            {name: start[name] + moved[name] for name in moved}, inputs, training=True
+        )
         check_finite(scores.flatten(), [utterances.ids[n] for n in here.flatten().tolist()])
         (-scores.sum(1) / inputs.target_lengths.sum(1).clamp(min=1)).sum().backward()
-        clip_by_head([value.grad for value in moved.values() if value.grad is not None], config.clip_norm)
+        clip_by_head(
+            [value.grad for value in moved.values() if value.grad is not None], config.clip_norm
+        )
         optimizer.step()
     return {name: (start[name] + value).detach() for name, value in moved.items()}
 
@@ -175,7 +198,8 @@ def batches(utterances: int, steps: int, size: int, seed: int, number: int) -> n
 
 
 def clip_by_head(gradients: Sequence[Tensor], clip_norm: float) -> None:
-    """Scale gradients (I, ...) in place so that no head's norm over all of them exceeds ``clip_norm``.
+    """Scale gradients (I, ...) in place so that no head's norm over all of them exceeds
+    ``clip_norm``.
 
     >>> gradient = torch.tensor([[3.0, 4.0], [0.3, 0.4]])
     >>> clip_by_head([gradient], 1.0)
@@ -200,7 +224,12 @@ class _Shard:
 
 
 def _read(
-    folder: Path, lang: Lang, model: object, layers: TrainableLayers, config: HeadConfig, device: torch.device
+    folder: Path,
+    lang: Lang,
+    model: object,
+    layers: TrainableLayers,
+    config: HeadConfig,
+    device: torch.device,
 ) -> _Shard:
     cuts, targets = spelled_targets(load_cuts(folder, "train"), lang, role=folder.name)
     if model.needs_frames():  # type: ignore[attr-defined]
@@ -226,7 +255,8 @@ def _read(
 
 def _joined(shards: Sequence[_Shard]) -> Utterances:
     lower, states, targets = (
-        [one for shard in shards for one in getattr(shard, name)] for name in ("lower", "states", "targets")
+        [one for shard in shards for one in getattr(shard, name)]
+        for name in ("lower", "states", "targets")
     )
     device = lower[0].device
     return Utterances(
@@ -236,7 +266,9 @@ def _joined(shards: Sequence[_Shard]) -> Utterances:
         states=pad_sequence(states, batch_first=True),
         targets=pad_sequence(targets, batch_first=True),
         target_lengths=torch.tensor([len(one) for one in targets], device=device),
-        shards=torch.tensor([n for n, shard in enumerate(shards) for _ in shard.ids], device=device),
+        shards=torch.tensor(
+            [n for n, shard in enumerate(shards) for _ in shard.ids], device=device
+        ),
     )
 
 

@@ -33,7 +33,10 @@ def teacher_folders(folder: Path, teachers: int) -> list[Path]:
         )
     if (folder / str(teachers + 1)).exists():
         raise DataError(
-            folder, f"{teachers} teachers, as many as shards", "more", "give the shards that they are of"
+            folder,
+            f"{teachers} teachers, as many as shards",
+            "more",
+            "give the shards that they are of",
         )
     return [folder / str(k) for k in range(1, teachers + 1)]
 
@@ -44,11 +47,16 @@ def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) 
     Raises:
         DataError: as :func:`teacher_folders`, or a damaged model.
     """
-    models: list[Any] = [load_recognizer(path, device) for path in teacher_folders(folder, teachers)]
+    models: list[Any] = [
+        load_recognizer(path, device) for path in teacher_folders(folder, teachers)
+    ]
     different = next((k for k, m in enumerate(models) if m.tokens != models[0].tokens), None)
     if different is not None:
         raise DataError(
-            folder / str(different + 1), "the tokens of teacher 1", "others", "train it with the same lang"
+            folder / str(different + 1),
+            "the tokens of teacher 1",
+            "others",
+            "train it with the same lang",
         )
     return TeacherEnsemble(models, per_token=per_token)
 
@@ -80,7 +88,8 @@ def open_ensemble(folder: Path, teachers: int, device: str, *, per_token: bool) 
 def open_models(
     folders: Sequence[Path], lang: Lang, device: torch.device | str, *, heads: Sequence[int] = ()
 ) -> TeacherEnsemble:
-    """Models of any origin together, to be attacked: folders of ``train_am``, or one of ``train_heads``.
+    """Models of any origin together, to be attacked: folders of ``train_am``, or one of
+    ``train_heads``.
 
     Args:
         heads: of a folder of heads these alone, from 1; none: all.

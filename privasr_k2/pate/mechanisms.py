@@ -32,14 +32,15 @@ class MechanismConfig:
         mechanism: one of :func:`privasr_k2.privacy.pate.mechanisms.all_mechanisms`.
         epsilon: of the guarantee; infinite: no noise, no guarantee, no release.
         delta: of the guarantee.
-        published_scale: ``none``; or ``equation`` or ``figures``: the noise that the paper takes for
-            epsilon, by one of two readings (:mod:`privasr_k2.pate.published`). The ledger has its true cost.
-        noise: the mechanism's standard deviation or scale, in votes; 0: computed from epsilon and the number
-            of answers.
-        max_answers: largest number of answers; 0: as many as epsilon allows with this noise, or all with
-            noise 0.
-        max_sigma: with noise 0, the largest noise, in votes: more of it would allow more answers, but is not
-            taken; 0: no limit.
+        published_scale: ``none``; or ``equation`` or ``figures``: the noise that the paper takes
+            for epsilon, by one of two readings (:mod:`privasr_k2.pate.published`). The ledger has
+            its true cost.
+        noise: the mechanism's standard deviation or scale, in votes; 0: computed from epsilon and
+            the number of answers.
+        max_answers: largest number of answers; 0: as many as epsilon allows with this noise, or all
+            with noise 0.
+        max_sigma: with noise 0, the largest noise, in votes: more of it would allow more answers,
+            but is not taken; 0: no limit.
         min_answers: smallest number of answers, with more noise than ``max_sigma`` if necessary.
         max_queries: with a threshold, the largest number of queries; 0: all.
         threshold: votes that the largest count must reach, for mechanisms that need a threshold.
@@ -61,14 +62,19 @@ class MechanismConfig:
 
     def __post_init__(self) -> None:
         if self.mechanism not in all_mechanisms():
-            raise ValueError(f"mechanism must be one of {' '.join(all_mechanisms())}, got {self.mechanism!r}")
+            raise ValueError(
+                f"mechanism must be one of {' '.join(all_mechanisms())}, got {self.mechanism!r}"
+            )
         checked = mechanism(self.mechanism).needs_threshold
         if self.published_scale not in PUBLISHED_SCALES:
             raise ValueError(
-                f"published_scale must be one of {' '.join(PUBLISHED_SCALES)}, got {self.published_scale!r}"
+                f"published_scale must be one of {' '.join(PUBLISHED_SCALES)}, got"
+                f" {self.published_scale!r}"
             )
         if not self.epsilon > 0:
-            raise ValueError(f"epsilon must be above 0, got {self.epsilon}: no answer costs nothing")
+            raise ValueError(
+                f"epsilon must be above 0, got {self.epsilon}: no answer costs nothing"
+            )
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must be between 0 and 1, got {self.delta}")
         for name in ("noise", "max_answers", "max_sigma", "min_answers", "max_queries"):
@@ -85,8 +91,8 @@ class MechanismConfig:
             self.noise > 0 or self.min_answers < 1 or self.published_scale != UNPUBLISHED
         ):
             raise ValueError(
-                "with max_sigma, noise must be 0, published_scale none and min_answers above 0, got "
-                f"{self.noise}, {self.published_scale}, {self.min_answers}"
+                "with max_sigma, noise must be 0, published_scale none and min_answers above 0,"
+                f" got {self.noise}, {self.published_scale}, {self.min_answers}"
             )
         if self.published_scale != UNPUBLISHED and (self.noise > 0 or checked):
             raise ValueError("published_scale must be none with noise above 0, or with a threshold")
@@ -130,14 +136,21 @@ class Setting:
         )
         pld = "none for this" if self.epsilon.pld is None else shown(self.epsilon.pld)
         return [
-            f"at most {self.max_answers:,} votes on {what} are answered{checked}: {self.mechanism}, noise "
-            f"{self.noise:.6g} votes",
+            (
+                f"at most {self.max_answers:,} votes on {what} are answered{checked}:"
+                f" {self.mechanism}, noise {self.noise:.6g} votes"
+            ),
             f"epsilon (RDP) {shown(self.epsilon.rdp)}, (PLD) {pld} at delta {self.epsilon.delta:g}",
         ]
 
 
 def make_setting(
-    config: MechanismConfig, *, teachers: int, available: int, largest_weight: float, utterances: int
+    config: MechanismConfig,
+    *,
+    teachers: int,
+    available: int,
+    largest_weight: float,
+    utterances: int,
 ) -> Setting:
     """The settings for an ensemble and a pool. Reads no votes.
 
@@ -154,7 +167,10 @@ def make_setting(
     chosen = mechanism(config.mechanism)
     if chosen.needs_threshold and config.threshold > teachers:
         raise ConfigError(
-            "threshold", f"at most {teachers}, the number of teachers", f"{config.threshold:g}", "lower it"
+            "threshold",
+            f"at most {teachers}, the number of teachers",
+            f"{config.threshold:g}",
+            "lower it",
         )
     if available < 1:
         raise ConfigError("the pool", "something to vote on", "nothing", "give a larger pool")
@@ -186,7 +202,8 @@ def make_setting(
                 f"epsilon {config.epsilon:g} at delta {config.delta:g}",
                 f"{config.max_answers or 1:,} answers with noise {noise:g}",
                 f"{affordable:,} that it buys",
-                "more noise, fewer answers (0: as many as it buys) or queries (asked), or a larger epsilon",
+                "more noise, fewer answers (0: as many as it buys) or queries (asked), or a larger"
+                " epsilon",
             )
         answers = min(answers, affordable)
     event = make(noise, answers)

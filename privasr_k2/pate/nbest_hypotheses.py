@@ -1,7 +1,7 @@
 """The N-best hypotheses that teachers vote on: those of a public model.
 
-Lists of a model of private data would release that data, which no guarantee covers. So the stages that
-made the lists are checked, where the stage runner recorded them.
+Lists of a model of private data would release that data, which no guarantee covers. So the stages
+that made the lists are checked, where the stage runner recorded them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class NbestHypotheses:
     Attributes:
         words: utterance to its hypotheses, the public model's best first; two at least.
         tokens: the same in token numbers.
-        margins: log-probability of the public model's best hypothesis less that of its second, in nats.
+        margins: log-probability of the public model's best hypothesis less that of its second, in
+            nats.
         single: utterances with fewer hypotheses, which nobody votes on.
     """
 
@@ -62,7 +63,9 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
     spelled = spellings(lang, vocabulary)
     words, tokens, margins, single = {}, {}, {}, []
     for nbest in lists.lists:
-        kept = [hyp for hyp in nbest.hyps if all(word in spelled for word in hyp.words.split())][:max_hyps]
+        kept = [hyp for hyp in nbest.hyps if all(word in spelled for word in hyp.words.split())][
+            :max_hyps
+        ]
         if len(kept) < 2:
             single.append(nbest.id)
             continue
@@ -73,7 +76,10 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
         margins[nbest.id] = kept[0].am_score - kept[1].am_score
     if not words:
         raise DataError(
-            lists.place, "utterances with two hypotheses or more", "none", "search for more: num_paths, beam"
+            lists.place,
+            "utterances with two hypotheses or more",
+            "none",
+            "search for more: num_paths, beam",
         )
     return NbestHypotheses(words, tokens, margins, tuple(single))
 
@@ -81,9 +87,9 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
 def check_public(path: Path) -> bool:
     """Refuse lists and models that depend on private data without a release.
 
-    Each stage behind ``path`` must have a release (``--out-privacy``) or read nothing private: neither
-    by its own flags (``--in-private-*``), nor in a training, data that another stage reads as private or
-    the data that these were made from.
+    Each stage behind ``path`` must have a release (``--out-privacy``) or read nothing private:
+    neither by its own flags (``--in-private-*``), nor in a training, data that another stage reads
+    as private or the data that these were made from.
 
     Returns:
         whether the stages are known. Files from elsewhere are accepted, with a warning.
@@ -94,7 +100,9 @@ def check_public(path: Path) -> bool:
     try:
         work_dir = work_dir_of(path)
     except DataError:
-        log.warning("%s: not made by a recipe, so it cannot be checked that a public model made it", path)
+        log.warning(
+            "%s: not made by a recipe, so it cannot be checked that a public model made it", path
+        )
         return False
     stamps = stamps_below(work_dir)
     private = {p for stamp in stamps for p in values_of(stamp["command"], *_PRIVATE)}
@@ -112,7 +120,9 @@ def check_public(path: Path) -> bool:
             found = True
             todo += _behind(path, stamp, private)
     if not found:
-        log.warning("%s: no stage wrote it, so it cannot be checked that a public model made it", path)
+        log.warning(
+            "%s: no stage wrote it, so it cannot be checked that a public model made it", path
+        )
     return found
 
 
@@ -138,14 +148,16 @@ def _behind(path: Path, stamp: dict[str, Any], private: Collection[str]) -> list
         inputs = [p for p in inputs if p not in own]
         own = []
     trained_on = [
-        p for p in values_of(command, "--in-feats") if command[0].startswith(_TRAINING) and p in private
+        p
+        for p in values_of(command, "--in-feats")
+        if command[0].startswith(_TRAINING) and p in private
     ]
     if own or trained_on:
         raise DataError(
             path,
             "a public model, or lists of one",
-            f"stage {stamp['number']} ({stamp['title']}) behind it, which reads private data without a "
-            f"release: {(own or trained_on)[0]}",
+            f"stage {stamp['number']} ({stamp['title']}) behind it, which reads private data"
+            f" without a release: {(own or trained_on)[0]}",
             "take a public model, or a student of released labels",
         )
     return inputs

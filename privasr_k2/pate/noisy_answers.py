@@ -1,4 +1,6 @@
-"""Noisy answers to queries: the noise of a mechanism is added to the counts of all queries at once."""
+"""Noisy answers to queries: the noise of a mechanism is added to the counts of all queries at
+once.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ def winners(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 def noisy_winners(
     counts: np.ndarray, sizes: np.ndarray, setting: Setting, ties: NoiseStream | None
 ) -> np.ndarray:
-    """(Q,) the answer to each query, :data:`UNANSWERED` where the check fails or the cap is reached.
+    """(Q,) the answer to each query, :data:`UNANSWERED` where the check fails or the cap is
+    reached.
 
-    All queries of ``counts`` are asked, in their order; only as many as ``setting.max_answers`` are answered.
+    All queries of ``counts`` are asked, in their order; only as many as ``setting.max_answers`` are
+    answered.
     Noise is fresh at every call: write the result before it is used, and never draw it again.
 
     Args:
@@ -44,7 +48,9 @@ def noisy_winners(
         ties: breaks ties between noisy counts; None without noise.
     """
     if setting.event is None:
-        return np.where(np.arange(len(sizes)) < setting.max_answers, winners(counts, sizes), UNANSWERED)
+        return np.where(
+            np.arange(len(sizes)) < setting.max_answers, winners(counts, sizes), UNANSWERED
+        )
     chosen = mechanism(setting.mechanism)
     answers = np.full(len(sizes), UNANSWERED)
     passed = np.ones(len(sizes), dtype=bool)
@@ -59,7 +65,11 @@ def noisy_winners(
 
 
 def noisy_posteriors(
-    values: np.ndarray, sizes: np.ndarray, setting: Setting, largest_weight: float, stream: NoiseStream | None
+    values: np.ndarray,
+    sizes: np.ndarray,
+    setting: Setting,
+    largest_weight: float,
+    stream: NoiseStream | None,
 ) -> np.ndarray:
     """The sums of posteriors [yang2022, eq. 4] with noise on every entry, in votes.
 
@@ -79,7 +89,8 @@ def noisy_posteriors(
 def on_simplex(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Project the values of each query onto the probability simplex (least squares).
 
-    Duchi et al. (2008), "Efficient projections onto the l1-ball for learning in high dimensions", figure 1.
+    Duchi et al. (2008), "Efficient projections onto the l1-ball for learning in high dimensions",
+    figure 1.
 
     >>> on_simplex(np.array([0.9, 0.3, -0.4, 2.0, 0.0]), np.array([3, 2]))
     array([0.8, 0.2, 0. , 1. , 0. ])

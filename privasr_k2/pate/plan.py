@@ -1,9 +1,11 @@
-"""Queries per epsilon, before a teacher is trained: the most noise with which the majority still wins.
+"""Queries per epsilon, before a teacher is trained: the most noise with which the majority still
+wins.
 
-For one query with counts n_1, ..., n_C, independent discrete noise, and ties broken at random (by u in
-[0, 1)), the chance that the first class wins is
+For one query with counts n_1, ..., n_C, independent discrete noise, and ties broken at random (by u
+in [0, 1)), the chance that the first class wins is
 
-    sum over k of P(k) integral over u of the product over c > 1 of F(k + n_1 - n_c - 1) + u P(k + n_1 - n_c),
+    sum over k of P(k) integral over u of the product over c > 1 of F(k + n_1 - n_c - 1) + u P(k +
+    n_1 - n_c),
 
 with P(k) and F(k) the chances that noise is k, and k or less.
 """
@@ -36,11 +38,12 @@ class VotePlanConfig:
 
     Args:
         kind: ``queries``, by which verb ``privacy_plan`` knows what is planned.
-        mechanism: one whose noise has an exponent (:class:`privasr_k2.privacy.pate.mechanisms.Mechanism`).
+        mechanism: one whose noise has an exponent
+            (:class:`privasr_k2.privacy.pate.mechanisms.Mechanism`).
         teachers: I.
         classes: hypotheses or tokens that are voted for, 2 or more.
-        agreement: share of the teachers that vote for the first class, above 1/2; the others agree on one
-            other class, which is the worst case.
+        agreement: share of the teachers that vote for the first class, above 1/2; the others agree
+            on one other class, which is the worst case.
         correct: share of answers in which the first class is to win.
         epsilon, delta: of the guarantee.
     """
@@ -59,11 +62,15 @@ class VotePlanConfig:
         if self.mechanism not in known:
             raise ValueError(f"mechanism must be one of {' '.join(known)}, got {self.mechanism!r}")
         if not self.teachers or min(self.teachers) < 2 or self.classes < 2:
-            raise ValueError(f"teachers and classes must be 2 or more, got {self.teachers}, {self.classes}")
+            raise ValueError(
+                f"teachers and classes must be 2 or more, got {self.teachers}, {self.classes}"
+            )
         if not self.agreement or not all(0.5 < one <= 1 for one in self.agreement):
             raise ValueError(f"agreement must be above 0.5 and at most 1, got {self.agreement}")
         if not 0 < self.correct < 1 or not 0 < self.delta < 1:
-            raise ValueError(f"correct and delta must be between 0 and 1, got {self.correct}, {self.delta}")
+            raise ValueError(
+                f"correct and delta must be between 0 and 1, got {self.correct}, {self.delta}"
+            )
         if not self.epsilon or not all(0 < one < math.inf for one in self.epsilon):
             raise ValueError(f"epsilon must be above 0 and finite, got {self.epsilon}")
 
@@ -82,9 +89,9 @@ class VotePlan:
     def line(self) -> str:
         """For people."""
         return (
-            f"{self.teachers:,} teachers, {100 * self.agreement:g} % agree, epsilon {self.epsilon_asked:g}: "
-            f"{self.votes:,} votes with noise {self.noise:.4g} (epsilon {shown(self.epsilon.value)} at delta "
-            f"{self.epsilon.delta:g})"
+            f"{self.teachers:,} teachers, {100 * self.agreement:g} % agree, epsilon"
+            f" {self.epsilon_asked:g}: {self.votes:,} votes with noise {self.noise:.4g} (epsilon"
+            f" {shown(self.epsilon.value)} at delta {self.epsilon.delta:g})"
         )
 
     def to_json(self) -> dict[str, float | int]:
@@ -132,7 +139,8 @@ def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
 
 
 def largest_noise(counts: Sequence[int], name: str, correct: float) -> float:
-    """The most noise with which the first class wins with the chance ``correct``; rounded down by 0.01 %.
+    """The most noise with which the first class wins with the chance ``correct``; rounded down by
+    0.01 %.
 
     Raises:
         PrivacyError: it does not even without noise worth the name.
@@ -149,7 +157,9 @@ def largest_noise(counts: Sequence[int], name: str, correct: float) -> float:
         low, high = high, 2 * high
     while high / low > 1 + _PRECISION:
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if winning_chance(counts, name, middle) >= correct else (low, middle)
+        low, high = (
+            (middle, high) if winning_chance(counts, name, middle) >= correct else (low, middle)
+        )
     return low
 
 

@@ -1,18 +1,20 @@
 """The quantity that [yang2022] calls epsilon, which is no guarantee.
 
-The paper takes lambda = K / (2 epsilon) for K queries, one an utterance, at delta 1e-3, and noise "with
-location 0 and scale 1/lambda" (eq. 4). By this a smaller epsilon means *less* noise; its figures show
-more. So there are two readings, for GNMax's standard deviation and LNMax's scale, in votes:
+The paper takes lambda = K / (2 epsilon) for K queries, one an utterance, at delta 1e-3, and noise
+"with location 0 and scale 1/lambda" (eq. 4). By this a smaller epsilon means *less* noise; its
+figures show more. So there are two readings, for GNMax's standard deviation and LNMax's scale, in
+votes:
 
     by equation:  scale = 1/lambda = 2 epsilon / K,      epsilon = K scale / 2
     by figures:   scale = lambda = K / (2 epsilon),      epsilon = K / (2 scale)
 
-Neither is a bound. K answers with Laplace noise of scale b cost at most 2 K / b by adding up, four times
-the second reading's epsilon; the true cost is what the privacy layer computes. Scores as the paper has them
-are means of posteriors; a vote here is a whole teacher, so that a scale here is in teachers.
+Neither is a bound. K answers with Laplace noise of scale b cost at most 2 K / b by adding up, four
+times the second reading's epsilon; the true cost is what the privacy layer computes. Scores as the
+paper has them are means of posteriors; a vote here is a whole teacher, so that a scale here is in
+teachers.
 
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
-private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
+on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def published_noise(epsilon: float, queries: int, reading: str) -> float:
     >>> published_noise(10.0, 100, BY_EQUATION), published_noise(10.0, 100, BY_FIGURES)
     (0.2, 5.0)
     """
-    lam = checks.whole("queries", queries, at_least=1) / (2 * checks.number("epsilon", epsilon, above=0))
+    lam = checks.whole("queries", queries, at_least=1) / (
+        2 * checks.number("epsilon", epsilon, above=0)
+    )
     return {BY_EQUATION: 1 / lam, BY_FIGURES: lam}[reading]
 
 
@@ -50,7 +54,8 @@ def published_epsilons(noise: float, queries: int) -> dict[str, float]:
 
 
 def as_published(noise: float, queries: int, utterances: int) -> dict[str, object]:
-    """For a table: both readings with K and the scale. The paper counts utterances, whatever is asked.
+    """For a table: both readings with K and the scale. The paper counts utterances, whatever is
+    asked.
 
     Args:
         noise: in votes; above 0.
@@ -75,13 +80,19 @@ def published_lines(told: dict[str, object]) -> list[str]:
     """
     epsilon: dict[str, float] = told["epsilon"]  # type: ignore[assignment]
     beyond = told["votes_that_it_does_not_count"]
-    scale = f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
+    scale = (
+        f"K = {told['K']:,} utterances, scale {told['scale']:.6g} votes, delta {told['delta']:g}"
+    )
     return [
         f"  as published, NO GUARANTEE: {scale}",
-        f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the scale is "
-        "1/lambda, as eq. 4 has it",
-        f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the scale is "
-        "lambda, as the figures need it",
+        (
+            f"  as published, NO GUARANTEE: epsilon {epsilon['published_equation']:.6g} where the"
+            " scale is 1/lambda, as eq. 4 has it"
+        ),
+        (
+            f"  as published, NO GUARANTEE: epsilon {epsilon['published_figures']:.6g} where the"
+            " scale is lambda, as the figures need it"
+        ),
         *(
             [f"  as published, {beyond:,} further votes on the same utterances are not counted"]
             if beyond

@@ -42,17 +42,24 @@ def spending_of(
     outside: tuple[str, ...] = (
         f"which {unit}s the roster names, and whose shard is whose: both are public",
         "the teachers, their votes and how far they agree, which are not released",
-        "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as public",
+        (
+            "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as"
+            " public"
+        ),
         "float32 rounding that heads share which are trained together (heads_at_once=1: none does)",
     )
     if unit == "utterance":
         outside += (
-            "speakers: whose utterances are with several teachers, and who is hidden by none of this",
+            (
+                "speakers: whose utterances are with several teachers, and who is hidden by none of"
+                " this"
+            ),
         )
     return Spending(
         data=config.data,
         released=(
-            f"at most {setting.max_answers} answers of {teachers} teachers ({vote}), {setting.mechanism}"
+            f"at most {setting.max_answers} answers of {teachers} teachers ({vote}),"
+            f" {setting.mechanism}"
         ),
         unit=unit,
         units=units,
@@ -97,12 +104,14 @@ def about(
         "votes_answered": answered,
         "utterances_asked": utterances[0],
         "utterances_answered": utterances[1],
-        "epsilon": None
-        if cost is None
-        else {"value": cost.value, "delta": cost.delta, "rdp": cost.rdp, "pld": cost.pld},
-        "as_published": None
-        if setting.event is None
-        else as_published(setting.noise, answered, utterances[1]),
+        "epsilon": (
+            None
+            if cost is None
+            else {"value": cost.value, "delta": cost.delta, "rdp": cost.rdp, "pld": cost.pld}
+        ),
+        "as_published": (
+            None if setting.event is None else as_published(setting.noise, answered, utterances[1])
+        ),
     }
 
 
@@ -116,7 +125,9 @@ def write_answers(
         save_file(whole, str(temporary), {"json": json.dumps({**told, "release": name})})
 
 
-def read_answers(path: Path, release: Release | None) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+def read_answers(
+    path: Path, release: Release | None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """The answers that this release has drawn before; None if it has not, or without a release.
 
     Raises:
@@ -131,7 +142,9 @@ def read_answers(path: Path, release: Release | None) -> tuple[dict[str, np.ndar
     return (arrays, told) if told["release"] == release.entry.release else None
 
 
-def write_labels(folder: Path, labels: Iterable[tuple[str, Weighted]], told: Mapping[str, Any]) -> None:
+def write_labels(
+    folder: Path, labels: Iterable[tuple[str, Weighted]], told: Mapping[str, Any]
+) -> None:
     """Write ``labels.jsonl``, a line an utterance, and then ``labels.json``."""
     records = (
         {"id": name, "hyps": [{"text": text, "weight": weight} for text, weight in hyps]}

@@ -1,8 +1,9 @@
 """Disjoint shards of private data, one a teacher.
 
-Which shard a unit belongs to follows from the roster (the names of all units, public) and a seed alone, never
-from how much a unit has said: so that without the data of one unit one shard changes, and no other. A roster
-with another name in it is another deal.
+Which shard a unit belongs to follows from the roster (the names of all units, public) and a seed
+alone, never
+from how much a unit has said: so that without the data of one unit one shard changes, and no other.
+A roster with another name in it is another deal.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def unit_of(cut: Cut, unit: str) -> str:
 def make_shards(
     private_feats: Path, public_dev: Path, folder: Path, config: ShardsConfig, roster: Path | None
 ) -> Shards:
-    """Write ``shard_<k>/`` for every teacher, each a features folder, and ``shards.json``; all or nothing.
+    """Write ``shard_<k>/`` for every teacher, each a features folder, and ``shards.json``; all or
+    nothing.
 
     Args:
         private_feats: its role ``train`` is private.
@@ -109,17 +111,22 @@ def make_shards(
         roster: the names of all units, one a line; ``None``: those of the data.
 
     Raises:
-        DataError: fewer units than teachers, a shard without data, a unit that the roster lacks, or one
-            that is in dev too.
+        DataError: fewer units than teachers, a shard without data, a unit that the roster lacks, or
+            one that is in dev too.
     """
     private, dev = load_cuts(private_feats, "train"), load_cuts(public_dev, "dev")
     by_unit: dict[str, list[Cut]] = {}
     for cut in private:
         by_unit.setdefault(unit_of(cut, config.unit), []).append(cut)
-    named = set(by_unit) if roster is None else {line.strip() for _, line in read_lines(roster)} - {""}
+    named = (
+        set(by_unit) if roster is None else {line.strip() for _, line in read_lines(roster)} - {""}
+    )
     if unknown := sorted(set(by_unit) - named):
         raise DataError(
-            roster or private_feats, "every unit of the data", f"no {unknown[0]}", "complete the roster"
+            roster or private_feats,
+            "every unit of the data",
+            f"no {unknown[0]}",
+            "complete the roster",
         )
     if both := sorted(named & {unit_of(cut, config.unit) for cut in dev}):
         raise DataError(
@@ -134,7 +141,10 @@ def make_shards(
         shards[dealt[unit] - 1] += by_unit[unit]
     if empty := [k for k, cuts in enumerate(shards, start=1) if not cuts]:
         raise DataError(
-            f"shard {empty[0]}", "data of one unit at least", "none", "take fewer teachers or another seed"
+            f"shard {empty[0]}",
+            "data of one unit at least",
+            "none",
+            "take fewer teachers or another seed",
         )
     made = Shards(config.teachers, config.unit, dealt)
     with atomic_path(folder) as temporary:

@@ -3,8 +3,8 @@
 A student reads released and public data only. So its training, and the choice of the best use of
 unlabeled data on public dev data, cost no privacy [yang2022, section 3.1].
 
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
-private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
+on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -86,10 +86,11 @@ class _Trained(NamedTuple):
 def train_student(
     given: StudentInputs, folder: Path, config: Any, process: Process, num_workers: int = 0
 ) -> None:
-    """Train a student for each use of unlabeled data, and write the one with the fewest errors on dev.
+    """Train a student for each use of unlabeled data, and write the one with the fewest errors on
+    dev.
 
-    The loss is :func:`privasr_k2.pate.distillation.student_loss`. Without labels that fit and without
-    public transcripts the student is its initial model.
+    The loss is :func:`privasr_k2.pate.distillation.student_loss`. Without labels that fit and
+    without public transcripts the student is its initial model.
 
     Args:
         folder: gets ``ways/<way>/`` with what the trainer writes, the model and ``student.json``.
@@ -103,10 +104,15 @@ def train_student(
     _check_features(given)
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # Check the data of all uses before the first training.
-    data = [_data(way, given, config, _start(given, spec, config)) for way in config.student.unlabeled_data]
+    data = [
+        _data(way, given, config, _start(given, spec, config))
+        for way in config.student.unlabeled_data
+    ]
     if given.init is None and not all(use.teaches for use in data):
         problem = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
-        raise DataError("--in-labels", "something to learn from", problem, "spend more, or add public data")
+        raise DataError(
+            "--in-labels", "something to learn from", problem, "spend more, or add public data"
+        )
     students: list[_Trained] = []
     for number, (way, use) in enumerate(zip(config.student.unlabeled_data, data)):
         # Where all utterances were answered, all uses have the same data.
@@ -124,7 +130,8 @@ def train_student(
         log.info("%s: on dev %.4f errors and %.4f nats a token", student.way, errors, nats)
     configuration.save(config, folder / "config.yaml")
     about = {
-        student.way: {"utterances": dict(student.counts), "dev": dict(student.dev)} for student in students
+        student.way: {"utterances": dict(student.counts), "dev": dict(student.dev)}
+        for student in students
     }
     write_json(folder / ABOUT, {"way": best.way, "ways": about})
     save_model(folder, spec, best.weights, given.lang.tokens)
@@ -135,7 +142,9 @@ def _check_features(given: StudentInputs) -> None:
     dims = {flag: cuts[0].num_features for flag, cuts in parts.items()}
     if len(set(dims.values())) > 1:
         sizes = ", ".join(f"{number} in {flag}" for flag, number in dims.items())
-        raise DataError("--in-public-pool", "features of the same kind", sizes, "compute them alike")
+        raise DataError(
+            "--in-public-pool", "features of the same kind", sizes, "compute them alike"
+        )
 
 
 def _start(given: StudentInputs, spec: Any, config: AmConfig) -> AcousticModel:
@@ -165,7 +174,11 @@ def _train(
     log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
     model = _start(given, spec, config)
     training = folder / "ways" / way
-    reads = {"max_duration": config.max_duration, "num_workers": num_workers, "memory_gb": config.memory_gb}
+    reads = {
+        "max_duration": config.max_duration,
+        "num_workers": num_workers,
+        "memory_gb": config.memory_gb,
+    }
     dev = Batches(*_dev(given, model), seed=None, **reads)
     losses = HypothesisLosses(model)
     task = DistillationTask(
@@ -178,9 +191,13 @@ def _train(
     if not data.teaches:
         log.warning("%s: no label can be learned: the student is --in-public-init", way)
         weights = {name: value.clone() for name, value in model.state_dict().items()}
-        return _Trained(way, data.counts, evaluate(losses.to(process.device), task, dev, process), weights)
+        return _Trained(
+            way, data.counts, evaluate(losses.to(process.device), task, dev, process), weights
+        )
     # The task holds the training targets; a batch's own targets are the heaviest hypotheses.
-    heaviest = {name: (target.sequences or ((0,),))[0] or (0,) for name, target in data.targets.items()}
+    heaviest = {
+        name: (target.sequences or ((0,),))[0] or (0,) for name, target in data.targets.items()
+    }
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
     content = hashlib.sha256()

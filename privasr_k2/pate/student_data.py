@@ -1,10 +1,11 @@
 """The student's data: voted labels of a public pool, public transcripts, and guesses at the rest.
 
-A label is a list of hypotheses with weights that sum to 1: one for cross-entropy, several for sequence-level
-distillation [yang2022, eq. 5]. All of it is released or public, so that a student costs no privacy.
+A label is a list of hypotheses with weights that sum to 1: one for cross-entropy, several for
+sequence-level distillation [yang2022, eq. 5]. All of it is released or public, so that a student
+costs no privacy.
 
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
-private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
+on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ Labels = Mapping[str, tuple[Hyp, ...]]
 
 
 class Target(NamedTuple):
-    """Token sequences of an utterance, the heaviest first, and weights; none: guessed while training."""
+    """Token sequences of an utterance, the heaviest first, and weights; none: guessed while
+    training.
+    """
 
     sequences: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
@@ -64,8 +67,9 @@ class UnansweredSettings:
 
     Attributes:
         weight: of their losses; an answered utterance has 1.
-        min_confidence: confidence below which an utterance is left out, in [0, 1]: in ``self_training`` the
-            share of the best hypothesis in its list, in ``consistency`` the mean probability of a token.
+        min_confidence: confidence below which an utterance is left out, in [0, 1]: in
+            ``self_training`` the share of the best hypothesis in its list, in ``consistency`` the
+            mean probability of a token.
         hyps: of ``self_training``: hypotheses of a list, at most.
         scale: of ``self_training``: of log-likelihoods before they become shares of a list.
     """
@@ -79,7 +83,9 @@ class UnansweredSettings:
         if not 0 < self.weight <= 1:
             raise ValueError(f"unanswered.weight must be in (0, 1], got {self.weight}")
         if not 0 <= self.min_confidence <= 1:
-            raise ValueError(f"unanswered.min_confidence must be in [0, 1], got {self.min_confidence}")
+            raise ValueError(
+                f"unanswered.min_confidence must be in [0, 1], got {self.min_confidence}"
+            )
         if self.hyps < 1:
             raise ValueError(f"unanswered.hyps must be at least 1, got {self.hyps}")
         if not 0 < self.scale < math.inf:
@@ -95,7 +101,8 @@ class StudentSettings:
         labeled_role: role of the public cuts whose own texts are trained on, too.
         labeled_weight: of their losses; an answered utterance has 1.
         hyps: of a label ``all``, or only the ``best``.
-        unlabeled_data: of :data:`UNLABELED_DATA`; of several the one with the fewest errors on dev is kept.
+        unlabeled_data: of :data:`UNLABELED_DATA`; of several the one with the fewest errors on dev
+            is kept.
         unanswered: settings of the uses other than ``none``.
     """
 
@@ -122,7 +129,8 @@ class StudentSettings:
         ):
             known = ", ".join(UNLABELED_DATA)
             raise ValueError(
-                f"student.unlabeled_data must be different ones of {known}, got {self.unlabeled_data}"
+                f"student.unlabeled_data must be different ones of {known}, got"
+                f" {self.unlabeled_data}"
             )
 
 
@@ -137,22 +145,28 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
     """Released labels: utterance to hypotheses, the heaviest first.
 
     Raises:
-        DataError: with the utterance: one twice, none or equal hypotheses, a weight that is not above 0, or
-            weights that do not sum to 1.
+        DataError: with the utterance: one twice, none or equal hypotheses, a weight that is not
+            above 0, or weights that do not sum to 1.
     """
     labels: dict[str, tuple[Hyp, ...]] = {}
     for record in read_jsonl(path):
         name = str(record.get("id"))
         source = f"{path} ({name})"
         try:
-            hyps = [Hyp(" ".join(hyp["text"].split()), float(hyp["weight"])) for hyp in record["hyps"]]
+            hyps = [
+                Hyp(" ".join(hyp["text"].split()), float(hyp["weight"])) for hyp in record["hyps"]
+            ]
             texts = {hyp.text for hyp in hyps}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(source, "an id, and hyps with text and weight", repr(error), _REPAIR) from error
+            raise DataError(
+                source, "an id, and hyps with text and weight", repr(error), _REPAIR
+            ) from error
         if "id" not in record or name in labels:
             raise DataError(source, "every utterance once", "one without id, or twice", _REPAIR)
         if not hyps or len(texts) < len(hyps):
-            raise DataError(source, "different hypotheses", f"{len(hyps)}, {len(texts)} different", _REPAIR)
+            raise DataError(
+                source, "different hypotheses", f"{len(hyps)}, {len(texts)} different", _REPAIR
+            )
         total = math.fsum(hyp.weight for hyp in hyps)
         if not all(0 < hyp.weight < math.inf for hyp in hyps) or abs(total - 1) > _TOLERANCE:
             weights = " ".join(f"{hyp.weight:g}" for hyp in hyps)
@@ -164,8 +178,9 @@ def read_labels(path: Path) -> dict[str, tuple[Hyp, ...]]:
 def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[Hyp, ...]]:
     """Labels for self-training from N-best lists whose best hypothesis is confident.
 
-    With am scores s_n, share_n = exp(scale s_n) / sum over the list; the first ``hyps`` are kept, their
-    shares divided by their sum. Lists without words in the best hypothesis teach nothing and are left out.
+    With am scores s_n, share_n = exp(scale s_n) / sum over the list; the first ``hyps`` are kept,
+    their shares divided by their sum. Lists without words in the best hypothesis teach nothing and
+    are left out.
     """
     guessed = {}
     for nbest in lists.lists:
@@ -183,7 +198,8 @@ def guesses(lists: NbestLists, settings: UnansweredSettings) -> dict[str, tuple[
 
 
 def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -> dict[str, Target]:
-    """Labels in tokens. Hypotheses that cannot be spelled, or exceed the frames, are left out with a warning.
+    """Labels in tokens. Hypotheses that cannot be spelled, or exceed the frames, are left out with
+    a warning.
 
     The weights of an utterance's other hypotheses then grow, so that they sum to ``weight``.
 
@@ -253,7 +269,8 @@ def student_data(
         labels: of those that were answered.
         labeled: public utterances with texts.
         lists: N-best lists of the pool, for self-training.
-        output_frames: frames of the model's output for input frames, where a transcript must fit them.
+        output_frames: frames of the model's output for input frames, where a transcript must fit
+            them.
         shortest: smallest share of an utterance's frames that augmentation leaves.
 
     Raises:
@@ -265,10 +282,14 @@ def student_data(
     frames = {cut.id: cut.num_frames for cut in pool}
     if unknown := sorted(labels.keys() - frames.keys()):
         found = f"{len(unknown)} others: {' '.join(unknown[:3])}"
-        raise DataError("--in-labels", "labels of the pool's utterances", found, "give the pool of the votes")
+        raise DataError(
+            "--in-labels", "labels of the pool's utterances", found, "give the pool of the votes"
+        )
 
     def fits(name: str, tokens: Sequence[int]) -> bool:
-        return output_frames is None or needed_frames(tokens) <= output_frames(int(frames[name] * shortest))
+        return output_frames is None or needed_frames(tokens) <= output_frames(
+            int(frames[name] * shortest)
+        )
 
     if settings.hyps == BEST:
         labels = {name: (Hyp(hyps[0].text, 1.0),) for name, hyps in labels.items()}
@@ -283,7 +304,9 @@ def student_data(
                 "none",
                 "decode the pool, or leave it out",
             )
-        confident = {n: hyps for n, hyps in guesses(lists, settings.unanswered).items() if n in unanswered}
+        confident = {
+            n: hyps for n, hyps in guesses(lists, settings.unanswered).items() if n in unanswered
+        }
         targets |= targets_of(confident, lang, fits, weight=settings.unanswered.weight)
     elif way == CONSISTENCY:
         targets |= {name: Target((), ()) for name in unanswered}
@@ -311,7 +334,12 @@ def _labeled(
     both = sorted(cut.id for cut in kept if cut.id in targets)
     if both:
         raise DataError(
-            "--in-public-feats", "utterances that are not in the pool", " ".join(both[:3]), "give other parts"
+            "--in-public-feats",
+            "utterances that are not in the pool",
+            " ".join(both[:3]),
+            "give other parts",
         )
-    targets.update({cut.id: Target((tuple(texts[cut.id]),), (settings.labeled_weight,)) for cut in kept})
+    targets.update(
+        {cut.id: Target((tuple(texts[cut.id]),), (settings.labeled_weight,)) for cut in kept}
+    )
     return list(kept)

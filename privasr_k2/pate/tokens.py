@@ -1,8 +1,8 @@
 """Votes token by token: all teachers read the answers so far and vote for the next token.
 
-No list of hypotheses is needed. Each token, and the end, costs an answer. Tokens of which a public model
-is confident after the same prefix are taken from it. An utterance whose end is not reached, because a
-check fails or the answers are used up, has no label.
+No list of hypotheses is needed. Each token, and the end, costs an answer. Tokens of which a public
+model is confident after the same prefix are taken from it. An utterance whose end is not reached,
+because a check fails or the answers are used up, has no label.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class TokenPoolConfig:
         max_duration: seconds of speech that are read at a time.
         tokens_per_second: no label has more tokens.
         utterances: so many of the pool, drawn at random; 0: all.
-        public_threshold: probability in (0, 1] from which a token of the public model is taken without a
-            vote; 1 without such a model.
+        public_threshold: probability in (0, 1] from which a token of the public model is taken
+            without a vote; 1 without such a model.
         top_k: number of the public model's likeliest tokens that are voted on, 2 or more; 0: all.
     """
 
@@ -68,23 +68,31 @@ class TokenPoolConfig:
         if self.utterances < 0:
             raise ValueError(f"utterances must be 0 or more, got {self.utterances}")
         if not 0 < self.public_threshold <= 1:
-            raise ValueError(f"public_threshold must be above 0 and at most 1, got {self.public_threshold}")
+            raise ValueError(
+                f"public_threshold must be above 0 and at most 1, got {self.public_threshold}"
+            )
         if self.top_k < 0 or self.top_k == 1:
             raise ValueError(f"top_k must be 2 or more, or 0, got {self.top_k}")
         if self.top_k and self.public_threshold == 1:
-            raise ValueError(f"top_k must be 0 without a public model (public_threshold=1), got {self.top_k}")
+            raise ValueError(
+                f"top_k must be 0 without a public model (public_threshold=1), got {self.top_k}"
+            )
 
 
 @dataclass(frozen=True)
 class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
-    """A release of labels, token by token: sections ``pate`` and ``vote_tokens`` of ``conf/pate.yaml``."""
+    """A release of labels, token by token: sections ``pate`` and ``vote_tokens`` of
+    ``conf/pate.yaml``.
+    """
 
     def __post_init__(self) -> None:
         AggregateConfig.__post_init__(self)
         TokenPoolConfig.__post_init__(self)
         if not mechanism(self.mechanism).tokens or self.published_scale != UNPUBLISHED:
             known = " ".join(all_mechanisms(tokens=True))
-            raise ValueError(f"mechanism must be one of {known}, and published_scale none, for tokens")
+            raise ValueError(
+                f"mechanism must be one of {known}, and published_scale none, for tokens"
+            )
         if self.order != "random":
             raise ValueError(f"order must be random for votes on tokens, got {self.order!r}")
 
@@ -100,7 +108,9 @@ def chosen(cuts: CutSet, config: TokenVotesConfig) -> CutSet:
     if not config.utterances:
         return cuts
     by_name = {cut.id: cut for cut in cuts}
-    order = stream(config.seed, "utterances of token votes").permutation(len(by_name))[: config.utterances]
+    order = stream(config.seed, "utterances of token votes").permutation(len(by_name))[
+        : config.utterances
+    ]
     names = sorted(by_name)
     return CutSet.from_cuts(by_name[names[place]] for place in order)
 
@@ -146,13 +156,18 @@ def release_tokens(
         raise ConfigError("the teachers", "tokens with names", "none", "train them by train_am")
     if public is not None and public.tokens != names:
         raise DataError(
-            "the public model", "the teachers' tokens", "others", "give the model that they began at"
+            "the public model",
+            "the teachers' tokens",
+            "others",
+            "give the model that they began at",
         )
     finished: list[tuple[str, np.ndarray]] = []
     used = np.zeros(2, dtype=np.int64)  # asked, answered
     batch = 0
 
-    def label(features: torch.Tensor, lengths: torch.Tensor, own: Sequence[Cut]) -> list[np.ndarray]:
+    def label(
+        features: torch.Tensor, lengths: torch.Tensor, own: Sequence[Cut]
+    ) -> list[np.ndarray]:
         nonlocal batch, used
         path = folder / f"answers-{batch}.safetensors"
         drawn = read_answers(path, release)
@@ -163,7 +178,9 @@ def release_tokens(
                 max_queries=setting.max_queries - int(used[0]),
                 max_answers=setting.max_answers - int(used[1]),
             )
-            texts, spent = _stepwise(ensemble, public, features, lengths, own, left, config, release, ties)
+            texts, spent = _stepwise(
+                ensemble, public, features, lengths, own, left, config, release, ties
+            )
             splits = np.cumsum([0, *map(len, texts)])
             values = {
                 "tokens": np.concatenate([*texts, np.zeros(0, np.int64)]),
@@ -175,7 +192,10 @@ def release_tokens(
         values, header = drawn
         if header["ids"] != [cut.id for cut in own]:
             raise DataError(
-                path, "answers about this batch's utterances", "others", "force the stage: a new release"
+                path,
+                "answers about this batch's utterances",
+                "others",
+                "force the stage: a new release",
             )
         batch, used = batch + 1, used + values["used"]
         return np.split(values["tokens"], values["splits"][1:-1])
@@ -186,7 +206,9 @@ def release_tokens(
     for cut, text in recognized(label, cuts, share, device, shuffle):
         if text is not None and len(text) and text[-1] == 0:
             finished.append((cut.id, text[:-1]))
-    labels = [(name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in finished]
+    labels = [
+        (name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in finished
+    ]
     summary = about(
         setting, release=release, vote=TOKEN, unit=shards.unit, teachers=shards.teachers, asked=int(used[0]),
         answered=int(used[1]), utterances=(len(cuts), len(labels)),
@@ -208,18 +230,24 @@ def _stepwise(
     release: Release | None,
     ties: str,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Tokens of each utterance, a 0 at the end where it was reached, and what was asked and answered."""
+    """Tokens of each utterance, a 0 at the end where it was reached, and what was asked and
+    answered.
+    """
     longest = np.array([config.longest(cut.duration) for cut in cuts])
     texts = np.full((len(cuts), int(longest.max()) + 1), UNANSWERED)
     reading = ensemble.token_votes(features, lengths)
     guide = (
-        None if public is None else TeacherEnsemble([public], per_token=True).token_votes(features, lengths)
+        None
+        if public is None
+        else TeacherEnsemble([public], per_token=True).token_votes(features, lengths)
     )
     alive, asked, answered = np.arange(len(cuts)), 0, 0
     for step in range(texts.shape[1]):
         tokens, candidates = np.full(len(alive), UNANSWERED), None
         if guide is not None:
-            probs, likeliest = guide.scores()[0].softmax(dim=1).sort(dim=1, descending=True, stable=True)
+            probs, likeliest = (
+                guide.scores()[0].softmax(dim=1).sort(dim=1, descending=True, stable=True)
+            )
             candidates = likeliest[:, : config.top_k or None]
             confident = (probs[:, 0] >= config.public_threshold).cpu().numpy()
             tokens[confident] = likeliest[:, 0].cpu().numpy()[confident]

@@ -1,9 +1,10 @@
 """The trainable upper layers of a public model, computed for many heads at once.
 
-The layers below are frozen, have no dropout, and are computed once: :meth:`TrainableLayers.lower` from
-features, and :meth:`TrainableLayers.states` from transcripts where a model reads them. Gradients by
-features pass through both. Parameters have the shape (I, ...) for I heads. Inputs have the shape
-(H, N, ...): H = I where each head has its own utterances (training), H = 1 where all share them (votes).
+The layers below are frozen, have no dropout, and are computed once: :meth:`TrainableLayers.lower`
+from features, and :meth:`TrainableLayers.states` from transcripts where a model reads them.
+Gradients by features pass through both. Parameters have the shape (I, ...) for I heads. Inputs have
+the shape (H, N, ...): H = I where each head has its own utterances (training), H = 1 where all
+share them (votes).
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class TrainableLayers(Protocol):
         """(N, T, F) features to (N, T', D) of the frozen layers, and (N,) lengths."""
 
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-        """(N, U + 1, S) from one transcript of each utterance; S is 0 where the model reads none."""
+        """(N, U + 1, S) from one transcript of each utterance; S is 0 where the model reads
+        none.
+        """
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
         """(I, R) log-likelihoods.
@@ -74,7 +77,8 @@ class TrainableLayers(Protocol):
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A linear layer of every head: (H, ..., D), (I, C, D) and (I, C) to (I, ..., C), where H is I or 1.
+    """A linear layer of every head: (H, ..., D), (I, C, D) and (I, C) to (I, ..., C), where H is I
+    or 1.
 
     >>> y = linear(torch.ones(1, 4, 2), torch.tensor([[[1.0, 1.0]], [[2.0, 2.0]]]), torch.zeros(2, 1))
     >>> y.shape, y[:, 0, 0].tolist()
@@ -110,7 +114,9 @@ class _ModelLayers:
     def __init__(self, model: Any) -> None:
         self._model = model.eval()
         self.names = tuple(
-            name for name, _ in model.named_parameters() if name.rpartition(".")[0].startswith(self.prefixes)
+            name
+            for name, _ in model.named_parameters()
+            if name.rpartition(".")[0].startswith(self.prefixes)
         )
 
     @_frozen
@@ -169,7 +175,9 @@ class CtcLayers(_ModelLayers):
         return _aligned(log_probs, inputs, training=training)
 
     def log_probs(self, parameters: Parameters, lower: Tensor, lengths: Tensor) -> Tensor:
-        """(I, N, T, C) natural log, from (H, N, T, D) of the frozen layers and (H, N) true frames."""
+        """(I, N, T, C) natural log, from (H, N, T, D) of the frozen layers and (H, N) true
+        frames.
+        """
         x = self._upper(parameters, lower, lengths)
         weight = parameters["output.weight"].squeeze(3)
         return linear(x, weight, parameters["output.bias"]).float().log_softmax(3)
@@ -219,9 +227,15 @@ class CtcBlockLayers(CtcLayers):
         return super().numbers(inputs) + 8 * inputs.lower[0].numel()
 
 
-def _called(module: nn.Module, name: str, parameters: Parameters, inputs: Sequence[Tensor]) -> Tensor:
+def _called(
+    module: nn.Module, name: str, parameters: Parameters, inputs: Sequence[Tensor]
+) -> Tensor:
     """A module of the model with every head's parameters; (H, ...) inputs to (I, ...)."""
-    own = {key[len(name) + 1 :]: value for key, value in parameters.items() if key.startswith(f"{name}.")}
+    own = {
+        key[len(name) + 1 :]: value
+        for key, value in parameters.items()
+        if key.startswith(f"{name}.")
+    }
     heads = len(next(iter(own.values())))
     shared = len(inputs[0]) == 1 != heads
     given = tuple(one[0] for one in inputs) if shared else tuple(inputs)
@@ -264,7 +278,9 @@ class CtcAttentionLayers(LasLayers):
     prefixes = ("speller.output", "ctc_output")
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
-        """As :meth:`TrainableLayers.scores`, by ``ctc_share`` in training and by ``ctc_weight`` in votes."""
+        """As :meth:`TrainableLayers.scores`, by ``ctc_share`` in training and by ``ctc_weight`` in
+        votes.
+        """
         share = self._model.spec.ctc_share if training else self._model.ctc_weight
         found: Tensor | float = 0.0
         if share < 1:
@@ -302,10 +318,14 @@ class RnntLayers(_ModelLayers):
         """As :meth:`TrainableLayers.scores`; never pruned."""
         frames = inputs.lower[:, inputs.rows].unsqueeze(3)
         cells = torch.tanh(frames + inputs.states.unsqueeze(2))  # (H, R, T, U + 1, J)
-        logits = linear(cells, parameters["joint.output.weight"], parameters["joint.output.bias"]).float()
+        logits = linear(
+            cells, parameters["joint.output.weight"], parameters["joint.output.bias"]
+        ).float()
         total = logits.logsumexp(4)
         heads, num, times = logits.shape[:3]
-        wanted = inputs.targets.view(len(inputs.targets), num, 1, -1, 1).expand(heads, -1, times, -1, -1)
+        wanted = inputs.targets.view(len(inputs.targets), num, 1, -1, 1).expand(
+            heads, -1, times, -1, -1
+        )
         label = logits[..., :-1, :].gather(4, wanted).squeeze(4) - total[..., :-1]
         blank = logits[..., 0] - total
         found = log_likelihood(
@@ -351,5 +371,7 @@ def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
             )
         return CtcBlockLayers(model)
     if kind not in _LAYERS:
-        raise ConfigError("heads", f"a model of kind {', '.join(_LAYERS)}", kind, "train whole teachers")
+        raise ConfigError(
+            "heads", f"a model of kind {', '.join(_LAYERS)}", kind, "train whole teachers"
+        )
     return _LAYERS[kind](model)  # type: ignore[return-value]

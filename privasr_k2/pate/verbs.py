@@ -27,13 +27,20 @@ def check_flags(config: MechanismConfig, out_privacy: Path | None, ledger: Path 
     """
     given = (out_privacy is not None, ledger is not None)
     if config.claims and given != (True, True):
-        raise ConfigError("the command line", "--out-privacy and --ledger", "one or none", "give both")
+        raise ConfigError(
+            "the command line", "--out-privacy and --ledger", "one or none", "give both"
+        )
     if not config.claims and given[0]:
         raise ConfigError(
-            "epsilon=.inf", "no --out-privacy: there is no guarantee", f"{out_privacy}", "leave it out"
+            "epsilon=.inf",
+            "no --out-privacy: there is no guarantee",
+            f"{out_privacy}",
+            "leave it out",
         )
     if config.claims and not config.data:
-        raise ConfigError("data", "a corpus and its part", "nothing", "name it: --set data=mini/train")
+        raise ConfigError(
+            "data", "a corpus and its part", "nothing", "name it: --set data=mini/train"
+        )
 
 
 @contextmanager
@@ -77,7 +84,9 @@ def print_result(told: Mapping[str, Any], release: Release | None) -> None:
         *(told[f"{of}_{what}"] for of in ("votes", "utterances") for what in ("answered", "asked")),
     )
     if release is None:
-        log.warning("no noise: NO GUARANTEE; what is made of these labels may tell of the private data")
+        log.warning(
+            "no noise: NO GUARANTEE; what is made of these labels may tell of the private data"
+        )
         return
     for line in guarantees([release.entry.spending])[0].lines():
         log.info(line)

@@ -1,11 +1,11 @@
 """Casting votes, and the private files that hold them.
 
-A query is a row of counts: what an utterance's hypotheses got, or the tokens at one frame. Instead of votes
-it may hold the weighted sum of the teachers' posteriors [yang2022, eq. 3], cut off to whole steps teacher by
-teacher, so that one teacher moves it by no more than its own vector can.
+A query is a row of counts: what an utterance's hypotheses got, or the tokens at one frame. Instead
+of votes it may hold the weighted sum of the teachers' posteriors [yang2022, eq. 3], cut off to
+whole steps teacher by teacher, so that one teacher moves it by no more than its own vector can.
 
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study on
-private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
+on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class VotesConfig(ShareConfig):
         if self.max_hyps < 2:
             raise ValueError(f"max_hyps must be at least 2, got {self.max_hyps}")
         if self.weights and self.of == VOTES:
-            raise ValueError(f"weights must be left out with of={VOTES}: every teacher has one vote")
+            raise ValueError(
+                f"weights must be left out with of={VOTES}: every teacher has one vote"
+            )
         check_weights(self.weights, len(self.weights))
 
 
@@ -99,7 +101,8 @@ class Votes:
         teachers: I.
         unit, units: what one shard holds, and how many there are.
         max_hyps: as in :class:`VotesConfig`.
-        largest_weight: by how many votes a teacher can move one entry of posteriors; 1 where all are alike.
+        largest_weight: by how many votes a teacher can move one entry of posteriors; 1 where all
+            are alike.
         step: what a count is a multiple of: 1 vote, or a fraction.
         tokens: names of the outputs of frames.
         ids: of the utterances.
@@ -125,7 +128,9 @@ class Votes:
     digests: tuple[tuple[tuple[str, ...], str], ...]
 
     def of_utterances(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Queries of each (n,), sizes (q,) and counts of some utterances, in the order of ``places``."""
+        """Queries of each (n,), sizes (q,) and counts of some utterances, in the order of
+        ``places``.
+        """
         queries = np.diff(self.splits)[places]
         rows = ranges(self.splits[:-1][places], queries)
         starts = np.concatenate(([0], np.cumsum(self.sizes)))[rows]
@@ -157,7 +162,9 @@ def cast_votes(
     try:
         weights = check_weights(config.weights, ensemble.num_teachers)
     except ValueError as error:
-        raise ConfigError("weights", "weights of all teachers", str(error), "correct them") from error
+        raise ConfigError(
+            "weights", "weights of all teachers", str(error), "correct them"
+        ) from error
     if config.vote == UTTERANCE:
         assert hypotheses is not None
         known = {*hypotheses.words, *hypotheses.single}
@@ -191,7 +198,9 @@ def cast_votes(
 def _caster(
     ensemble: Ensemble, hypotheses: NbestHypotheses | None, share: np.ndarray, config: VotesConfig
 ) -> Any:
-    """(N, T, F) features, (N,) lengths and cuts to each utterance's rows of counts (queries, classes)."""
+    """(N, T, F) features, (N,) lengths and cuts to each utterance's rows of counts (queries,
+    classes).
+    """
     able = "frame_posteriors" if config.vote == FRAME else "hypothesis_posteriors"
     if (config.vote, config.of) != (UTTERANCE, VOTES) and not hasattr(ensemble, able):
         raise ConfigError(
@@ -201,7 +210,9 @@ def _caster(
             "take vote=utterance of=votes",
         )
 
-    def by_utterance(features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]) -> list[np.ndarray]:
+    def by_utterance(
+        features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]
+    ) -> list[np.ndarray]:
         assert hypotheses is not None
         hyps = [hypotheses.tokens[cut.id] for cut in cuts]
         if config.of == VOTES:
@@ -209,7 +220,9 @@ def _caster(
         posteriors = ensemble.hypothesis_posteriors(features, lengths, hyps)  # type: ignore[attr-defined]
         return [_steps(one, share[:, None]).sum(axis=0)[None] for one in posteriors]
 
-    def by_frame(features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]) -> list[np.ndarray]:
+    def by_frame(
+        features: torch.Tensor, lengths: torch.Tensor, cuts: Sequence[Cut]
+    ) -> list[np.ndarray]:
         counts = kept = np.zeros(0)
         teachers: Iterator[tuple[np.ndarray, np.ndarray]]
         teachers = ensemble.frame_posteriors(features, lengths)  # type: ignore[attr-defined]
@@ -225,7 +238,9 @@ def _caster(
 
 
 def _steps(posteriors: np.ndarray, weights: Any) -> np.ndarray:
-    """Each teacher's vector (..., C) times its weight, in whole steps: of no larger norm than its weight."""
+    """Each teacher's vector (..., C) times its weight, in whole steps: of no larger norm than its
+    weight.
+    """
     sums = np.maximum(posteriors.sum(axis=-1, keepdims=True), 1.0)
     return _GRID.steps(posteriors / sums * weights * _BELOW_ONE)
 
@@ -239,7 +254,9 @@ def write_votes(path: Path, votes: Votes) -> None:
         if field.name not in arrays
     }
     with atomic_path(path) as temporary, disk_errors(path):
-        whole = {name: np.ascontiguousarray(value, dtype=np.int64) for name, value in arrays.items()}
+        whole = {
+            name: np.ascontiguousarray(value, dtype=np.int64) for name, value in arrays.items()
+        }
         save_file(whole, str(temporary), {"json": json.dumps({"format": _FORMAT, **told})})
 
 
@@ -252,7 +269,17 @@ def read_votes(folder: Path) -> Votes:
     parts = [_read(path) for path in sorted(folder.glob("*.safetensors"))]
     if not parts:
         raise DataError(folder, "*.safetensors files with votes", "none", "run cast_votes")
-    same = ("vote", "of", "teachers", "unit", "units", "max_hyps", "largest_weight", "step", "tokens")
+    same = (
+        "vote",
+        "of",
+        "teachers",
+        "unit",
+        "units",
+        "max_hyps",
+        "largest_weight",
+        "step",
+        "tokens",
+    )
     for part in parts[1:]:
         if different := [name for name in same if getattr(part, name) != getattr(parts[0], name)]:
             raise DataError(
@@ -263,12 +290,16 @@ def read_votes(folder: Path) -> Votes:
             )
     ids = [name for part in parts for name in part.ids]
     if len(set(ids)) < len(ids):
-        raise DataError(folder, "every utterance once", "one twice", "remove what another run has left")
+        raise DataError(
+            folder, "every utterance once", "one twice", "remove what another run has left"
+        )
     rows = np.cumsum([0, *(len(part.sizes) for part in parts)])
     whole = dataclasses.replace(
         parts[0],
         ids=tuple(ids),
-        splits=np.concatenate([[0], *(part.splits[1:] + before for part, before in zip(parts, rows))]),
+        splits=np.concatenate(
+            [[0], *(part.splits[1:] + before for part, before in zip(parts, rows))]
+        ),
         sizes=np.concatenate([part.sizes for part in parts]),
         counts=np.concatenate([part.counts for part in parts]),
         digests=tuple(digest for part in parts for digest in part.digests),
@@ -276,7 +307,9 @@ def read_votes(folder: Path) -> Votes:
     order = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
     queries, sizes, counts = whole.of_utterances(order)
     splits = np.concatenate(([0], np.cumsum(queries)))
-    return dataclasses.replace(whole, ids=tuple(sorted(ids)), splits=splits, sizes=sizes, counts=counts)
+    return dataclasses.replace(
+        whole, ids=tuple(sorted(ids)), splits=splits, sizes=sizes, counts=counts
+    )
 
 
 def _read(path: Path) -> Votes:
@@ -299,7 +332,8 @@ def _read(path: Path) -> Votes:
 def _problem(votes: Votes) -> str:
     """The first inconsistency of a file of votes; empty if there is none."""
     if not all(
-        isinstance(name, str) for name in (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
+        isinstance(name, str)
+        for name in (votes.vote, votes.of, votes.unit, *votes.ids, *votes.tokens)
     ):
         return "names that are no text"
     whole = (votes.teachers, votes.units, votes.max_hyps)
@@ -308,12 +342,18 @@ def _problem(votes: Votes) -> str:
     reals = (votes.largest_weight, votes.step)
     if not all(type(number) in (int, float) and 0 < number < _MOST for number in reals):
         return "a step or weight that is not above 0"
-    if any(one.ndim != 1 or one.dtype != np.int64 for one in (votes.splits, votes.sizes, votes.counts)):
+    if any(
+        one.ndim != 1 or one.dtype != np.int64 for one in (votes.splits, votes.sizes, votes.counts)
+    ):
         return "arrays that are no lists of whole numbers"
     of_queries = len(votes.splits) == len(votes.ids) + 1 and votes.splits[0] == 0
     if not of_queries or (np.diff(votes.splits) < 0).any() or votes.splits[-1] != len(votes.sizes):
         return "other queries than utterances"
-    if (votes.sizes < 1).any() or votes.sizes.sum() != len(votes.counts) or (votes.counts < 0).any():
+    if (
+        (votes.sizes < 1).any()
+        or votes.sizes.sum() != len(votes.counts)
+        or (votes.counts < 0).any()
+    ):
         return "other counts than queries, or some below 0"
     return ""
 
@@ -322,8 +362,8 @@ def agreement(votes: Votes, num_teachers: int | None = None) -> dict[str, float]
     """How far the teachers agree. Private: nothing covers it.
 
     Returns:
-        the mean share of the largest count, the share of queries on which all agree, and of those in which
-        the public model's first hypothesis (or the blank) has most votes; ``queries``.
+        the mean share of the largest count, the share of queries on which all agree, and of those
+        in which the public model's first hypothesis (or the blank) has most votes; ``queries``.
     """
     starts = np.cumsum(votes.sizes) - votes.sizes
     largest = np.maximum.reduceat(votes.counts, starts) * votes.step

@@ -1,1 +1,3 @@
-"""Every epsilon of the project: mechanisms, accounting, ledger, plan, audits. Recipes compute none."""
+"""Every epsilon of the project: mechanisms, accounting, ledger, plan, audits. Recipes compute
+none.
+"""

@@ -1,7 +1,9 @@
-"""The inverse of accounting: how much noise a target epsilon asks for, and how many rounds it allows.
+"""The inverse of accounting: how much noise a target epsilon asks for, and how many rounds it
+allows.
 
-Only data-independent events can be calibrated. A bound that depends on the votes of private teachers becomes
-smallest without any noise, and choosing noise by it would itself be a look at private data.
+Only data-independent events can be calibrated. A bound that depends on the votes of private
+teachers becomes smallest without any noise, and choosing noise by it would itself be a look at
+private data.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ def count_for(
     relation: Relation,
     by_rdp: bool = False,
 ) -> int:
-    """The most rounds or queries with which ``make_event(count)`` stays within ``epsilon`` at ``delta``.
+    """The most rounds or queries with which ``make_event(count)`` stays within ``epsilon`` at
+    ``delta``.
 
     Returns:
         0 where not even one does.

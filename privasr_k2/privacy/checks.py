@@ -43,7 +43,9 @@ def number(
         if bound is not None
     ]
     expected = "a number" + (" " + " and ".join(bounds) if bounds else "")
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    ):
         raise PrivacyError(name, expected, repr(value), "correct the value")
     made = float(value)
     inside = (
@@ -120,14 +122,21 @@ def orders(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray:
     made = np.asarray(values)
     if made.dtype.kind != "f":
         raise PrivacyError(
-            name, "orders as floats", f"an array of {made.dtype}", "write 2.0 for 2, or use .astype(float)"
+            name,
+            "orders as floats",
+            f"an array of {made.dtype}",
+            "write 2.0 for 2, or use .astype(float)",
         )
     if made.ndim != 1 or made.size == 0:
-        raise PrivacyError(name, "one dimension of at least one order", f"shape {made.shape}", "correct it")
+        raise PrivacyError(
+            name, "one dimension of at least one order", f"shape {made.shape}", "correct it"
+        )
     wrong = ~(np.isfinite(made) & (made > 1))
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        raise PrivacyError(f"{name}[{at}]", "a finite order above 1", f"{made[at]:g}", "correct the value")
+        raise PrivacyError(
+            f"{name}[{at}]", "a finite order above 1", f"{made[at]:g}", "correct the value"
+        )
     return made.astype(np.float64)
 
 
@@ -138,7 +147,8 @@ def histograms(name: str, votes: ArrayLike) -> np.ndarray:
         the counts as they are where they are integers, else as ``int64``.
 
     Raises:
-        PrivacyError: fewer than two classes, a query without a vote, a negative count or a fraction.
+        PrivacyError: fewer than two classes, a query without a vote, a negative count or a
+            fraction.
 
     >>> histograms("votes", [[3, 2], [5, 0]])
     array([[3, 2],
@@ -147,12 +157,19 @@ def histograms(name: str, votes: ArrayLike) -> np.ndarray:
     made = np.asarray(votes)
     if made.ndim != 2 or made.shape[1] < 2:
         raise PrivacyError(
-            name, "shape (queries, classes) with two or more classes", f"shape {made.shape}", "correct it"
+            name,
+            "shape (queries, classes) with two or more classes",
+            f"shape {made.shape}",
+            "correct it",
         )
     if made.dtype.kind not in "iuf":
-        raise PrivacyError(name, "whole numbers of votes", f"an array of {made.dtype}", "correct it")
+        raise PrivacyError(
+            name, "whole numbers of votes", f"an array of {made.dtype}", "correct it"
+        )
     if made.dtype.kind == "f":
-        whole_numbers = made.astype(np.int64) if np.isfinite(made).all() else np.full(made.shape, -1)
+        whole_numbers = (
+            made.astype(np.int64) if np.isfinite(made).all() else np.full(made.shape, -1)
+        )
         wrong = (whole_numbers != made).any(axis=1)
         _refuse_rows(name, made, wrong, "whole numbers of votes")
         made = whole_numbers

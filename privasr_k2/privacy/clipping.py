@@ -1,22 +1,25 @@
 """Bounding what one unit can add to a sum: its L1 or L2 norm is clipped, exactly.
 
-A unit is what the guarantee protects (a user's model update, a speaker's gradient). With norm(v) <= bound for
-every unit, adding or removing one unit moves the sum by at most ``bound``, and replacing one by at most twice
-that. In floating point neither follows from v * min(1, bound / norm(v)) alone: the product can exceed the
-bound by rounding, and the rounding of a long sum depends on all of its terms, so that one unit moves it by
-more than its own norm [casacuberta2022]. Therefore every clipped value is a multiple of a step,
+A unit is what the guarantee protects (a user's model update, a speaker's gradient). With norm(v) <=
+bound for every unit, adding or removing one unit moves the sum by at most ``bound``, and replacing
+one by at most twice that. In floating point neither follows from v * min(1, bound / norm(v)) alone:
+the product can exceed the bound by rounding, and the rounding of a long sum depends on all of its
+terms, so that one unit moves it by more than its own norm [casacuberta2022]. Therefore every
+clipped value is a multiple of a step,
 
-    step = 2^(floor(log2(bound)) - 32),    clipped = step * trunc(v * min(1, bound / norm(v)) / step),
+    step = 2^(floor(log2(bound)) - 32),    clipped = step * trunc(v * min(1, bound / norm(v)) /
+    step),
 
-taken towards zero, so that no norm grows by it. The norm is then compared with the bound in whole numbers,
-without rounding, and float64 adds up to 2^20 such units exactly, in any order. What is lost is less than
-``step`` a value, 2^-32 of the bound.
+taken towards zero, so that no norm grows by it. The norm is then compared with the bound in whole
+numbers, without rounding, and float64 adds up to 2^20 such units exactly, in any order. What is
+lost is less than ``step`` a value, 2^-32 of the bound.
 
-What was clipped is private, as are the norms before clipping: the norms are not kept, and no result shows its
-contents in its ``repr``. The counts are for the operator's eyes; no guarantee covers their release.
+What was clipped is private, as are the norms before clipping: the norms are not kept, and no result
+shows its contents in its ``repr``. The counts are for the operator's eyes; no guarantee covers
+their release.
 
-[casacuberta2022] S. Casacuberta, M. Shoate, S. Vadhan, C. Wagaman, Widespread underestimation of sensitivity
-in differentially private libraries and how to fix it, CCS 2022.
+[casacuberta2022] S. Casacuberta, M. Shoate, S. Vadhan, C. Wagaman, Widespread underestimation of
+sensitivity in differentially private libraries and how to fix it, CCS 2022.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class Clipped(Generic[Values]):
     """Clipped values of one or more units, and the amount of the change.
 
     Attributes:
-        values: float64, in the shapes that were given; every unit's norm is at most the bound, exactly.
+        values: float64, in the shapes that were given; every unit's norm is at most the bound,
+            exactly.
         zeroed: how many values were not finite, and are 0 now. Private.
         clipped: how many units were longer than the bound. Private.
     """
@@ -97,11 +101,12 @@ def clip_vector(vector: ArrayLike, *, bound: float, norm: Norm) -> Clipped[np.nd
 def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped[np.ndarray]:
     """A unit in each row: (K, D), where K may be 0.
 
-    ``values.sum(axis=0)`` is exact: adding or removing any row moves it by at most ``bound``, whatever the
-    row holds, and replacing one by at most twice ``bound``.
+    ``values.sum(axis=0)`` is exact: adding or removing any row moves it by at most ``bound``,
+    whatever the row holds, and replacing one by at most twice ``bound``.
 
     Raises:
-        PrivacyError: as :func:`clip_vector`; not two dimensions; more than 2^20 units or 2^28 values in one.
+        PrivacyError: as :func:`clip_vector`; not two dimensions; more than 2^20 units or 2^28
+            values in one.
 
     >>> clip_rows([[8.0, 0.0], [0.0, 1.0]], bound=2.0, norm="l2").clipped
     1
@@ -151,7 +156,9 @@ def clip_tensors(
     """
     named = dict(tensors) if isinstance(tensors, Mapping) else dict(enumerate(tensors))
     arrays = {key: _numbers(f"tensors[{key!r}]", value) for key, value in named.items()}
-    joined = np.concatenate([np.empty(0), *(a.reshape(-1).astype(np.float64) for a in arrays.values())])
+    joined = np.concatenate(
+        [np.empty(0), *(a.reshape(-1).astype(np.float64) for a in arrays.values())]
+    )
     found = clip_vector(joined, bound=bound, norm=norm)
     ends = np.cumsum([a.size for a in arrays.values()])
     pieces = np.split(found.values, ends[:-1]) if arrays else []
@@ -167,22 +174,31 @@ def _numbers(name: str, values: ArrayLike) -> np.ndarray:
     except ValueError:  # rows of different lengths
         made = np.asarray(None)
     if made.dtype.kind not in "iuf" and made.size:
-        raise PrivacyError(name, "an array of real numbers", f"an array of {made.dtype}", "correct it")
+        raise PrivacyError(
+            name, "an array of real numbers", f"an array of {made.dtype}", "correct it"
+        )
     return made
 
 
-def _steps(rows: np.ndarray, bound: float, step: float, norm: Norm) -> tuple[np.ndarray, np.ndarray]:
-    """The clipped rows in whole steps (K, D), and which rows were too long (K,). ``rows`` are finite."""
+def _steps(
+    rows: np.ndarray, bound: float, step: float, norm: Norm
+) -> tuple[np.ndarray, np.ndarray]:
+    """The clipped rows in whole steps (K, D), and which rows were too long (K,). ``rows`` are
+    finite.
+    """
     size = rows.shape[1]
     # The largest value is taken out first: squares neither overflow nor vanish.
     peak = np.abs(rows).max(axis=1, initial=0.0)
     scaled = rows / np.where(peak > 0, peak, 1.0)[:, None]
-    scaled_norm = np.abs(scaled).sum(axis=1) if norm == "l1" else np.sqrt(np.square(scaled).sum(axis=1))
+    scaled_norm = (
+        np.abs(scaled).sum(axis=1) if norm == "l1" else np.sqrt(np.square(scaled).sum(axis=1))
+    )
     with np.errstate(over="ignore"):
         norms = peak * scaled_norm
     too_long = norms > bound
     steps = np.trunc(np.where(too_long[:, None], 0.0, rows) / step).astype(np.int64)
-    # More than any order of summation can be off, relatively: what is as near to the bound is counted.
+    # More than any order of summation can be off, relatively: what is as near to the bound is
+    # counted.
     margin = (size + 16) * 2.0**-52
     near = np.flatnonzero(~too_long & (norms > bound * (1 - 2 * margin)))
     too_long[near] = _exceeds(steps[near], Fraction(bound) / Fraction(step), norm)
@@ -197,6 +213,8 @@ def _exceeds(steps: np.ndarray, limit: Fraction, norm: Norm) -> list[bool]:
     if norm == "l1":
         return [total > limit for total in sizes.sum(axis=1).tolist()]
     high, low = sizes >> 17, sizes & (2**17 - 1)
-    squares, mixed, rest = ((a * b).sum(axis=1).tolist() for a, b in ((high, high), (high, low), (low, low)))
+    squares, mixed, rest = (
+        (a * b).sum(axis=1).tolist() for a, b in ((high, high), (high, low), (low, low))
+    )
     totals = ((a << 34) + (b << 18) + c for a, b, c in zip(squares, mixed, rest, strict=True))
     return [total > limit**2 for total in totals]

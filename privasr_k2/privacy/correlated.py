@@ -1,36 +1,40 @@
-"""Gaussian noise on one sum a round that is correlated over rounds, for cohorts that cannot be sampled.
+"""Gaussian noise on one sum a round that is correlated over rounds, for cohorts that cannot be
+sampled.
 
-Rounds give sums x (T, P) one after the other; what a round does may depend on all that was released before.
-A strategy C (:mod:`privasr_k2.privacy.strategies`) measures y = C x + sigma z, z independent standard
-normal, and round t releases x_t + sigma w_t, where w = D z with D C = I, D[t] using only what is measured by
-round t: that is D y, post-processing of y, and no x of earlier rounds needs to be kept. In running sums,
-which a server adds up, most of w cancels. This is DP-FTRL [kairouz2021] with a tree, and matrix
-factorization [denisov2022] with banded square roots [kalinin2024].
+Rounds give sums x (T, P) one after the other; what a round does may depend on all that was released
+before. A strategy C (:mod:`privasr_k2.privacy.strategies`) measures y = C x + sigma z, z
+independent standard normal, and round t releases x_t + sigma w_t, where w = D z with D C = I, D[t]
+using only what is measured by
+round t: that is D y, post-processing of y, and no x of earlier rounds needs to be kept. In running
+sums, which a server adds up, most of w cancels. This is DP-FTRL [kairouz2021] with a tree, and
+matrix factorization [denisov2022] with banded square roots [kalinin2024].
 
-What it costs: exactly one Gaussian mechanism whose multiplier is sigma by the sensitivity Delta of C x.
-Proof, for x that adapt to what was released. Without one unit, x becomes x'. Given the rows of y so far, the
-next has mean m or m' = m - d, where d = (C (x - x'))[row] depends on those rows alone, as x and x' do.
-Whatever was released, the d of all rows have squared norms of sum Delta^2 at most; if it is less, let a
-last row make it Delta^2, which helps only who attacks. The privacy loss of y under x is the sum over rows of
-d . z / sigma + d . d / (2 sigma^2). For any u the product over rows of exp(i u d . z / sigma + u^2 d . d /
-(2 sigma^2)) has expectation 1, as each factor has, given the rows before it. As the d . d sum to Delta^2
-always, the sum of d . z / sigma has the characteristic function of a normal of variance (Delta / sigma)^2:
-the loss has the distribution that it has in a single Gaussian mechanism with that sensitivity, and so has
-the loss under x'. No cohort needs to be drawn at random; none is amplified.
+What it costs: exactly one Gaussian mechanism whose multiplier is sigma by the sensitivity Delta of
+C x. Proof, for x that adapt to what was released. Without one unit, x becomes x'. Given the rows of
+y so far, the next has mean m or m' = m - d, where d = (C (x - x'))[row] depends on those rows
+alone, as x and x' do. Whatever was released, the d of all rows have squared norms of sum Delta^2 at
+most; if it is less, let a last row make it Delta^2, which helps only who attacks. The privacy loss
+of y under x is the sum over rows of d . z / sigma + d . d / (2 sigma^2). For any u the product over
+rows of exp(i u d . z / sigma + u^2 d . d / (2 sigma^2)) has expectation 1, as each factor has,
+given the rows before it. As the d . d sum to Delta^2 always, the sum of d . z / sigma has the
+characteristic function of a normal of variance (Delta / sigma)^2: the loss has the distribution
+that it has in a single Gaussian mechanism with that sensitivity, and so has the loss under x'. No
+cohort needs to be drawn at random; none is amplified.
 
-Several vectors with noise of one strategy are one vector: their parts are scaled so that the noise is alike.
-So is a bound that changes from round to round by what was released: x is then counted in bounds.
+Several vectors with noise of one strategy are one vector: their parts are scaled so that the noise
+is alike. So is a bound that changes from round to round by what was released: x is then counted in
+bounds.
 
-For floats the argument is that of :mod:`privasr_k2.privacy.noise`: what is released is rounded to the same
-grid. Errors of z enter w times the sum of abs(D[t]) at most, and so grow what is stated there: below 2.2 for
-square roots, up to 26 for trees of 1,024 rounds.
+For floats the argument is that of :mod:`privasr_k2.privacy.noise`: what is released is rounded to
+the same grid. Errors of z enter w times the sum of abs(D[t]) at most, and so grow what is stated
+there: below 2.2 for square roots, up to 26 for trees of 1,024 rounds.
 
-[kairouz2021] P. Kairouz et al., Practical and private (deep) learning without sampling or shuffling, ICML
-2021.
-[denisov2022] S. Denisov et al., Improved differential privacy for SGD via optimal private linear operators on
-adaptive streams, NeurIPS 2022.
-[kalinin2024] N. Kalinin and C. Lampert, Banded square root matrix factorization for differentially private
-model training, NeurIPS 2024.
+[kairouz2021] P. Kairouz et al., Practical and private (deep) learning without sampling or
+shuffling, ICML 2021.
+[denisov2022] S. Denisov et al., Improved differential privacy for SGD via optimal private linear
+operators on adaptive streams, NeurIPS 2022.
+[kalinin2024] N. Kalinin and C. Lampert, Banded square root matrix factorization for differentially
+private model training, NeurIPS 2024.
 """
 
 from __future__ import annotations
@@ -49,7 +53,8 @@ from privasr_k2.privacy.noise import GaussianNoise, standard_normal_vector
 from privasr_k2.privacy.sampling import Streams
 from privasr_k2.privacy.strategies import Strategy, Turns
 
-# Standard normal values (P,) for the measurement of a level that ends in this round; level 0 is always there.
+# Standard normal values (P,) for the measurement of a level that ends in this round; level 0 is
+# always there.
 _Draw: TypeAlias = Callable[[int], np.ndarray]
 
 
@@ -57,8 +62,8 @@ def correlated_event(noise_multiplier: float, strategy: Strategy, turns: Turns) 
     """Return the event of all rounds together.
 
     Args:
-        noise_multiplier: standard deviation of the noise on every measurement, by the most that one unit adds
-            to one round's sum in L2.
+        noise_multiplier: standard deviation of the noise on every measurement, by the most that one
+            unit adds to one round's sum in L2.
         turns: in which rounds a unit can be.
 
     Raises:
@@ -78,7 +83,9 @@ class _Rows(Protocol):
 
 
 class _ToeplitzRows:
-    """c_0 w_t = z_t - sum over d >= 1 of c_d w_(t - d): as many rows are kept as there are bands but one."""
+    """c_0 w_t = z_t - sum over d >= 1 of c_d w_(t - d): as many rows are kept as there are bands
+    but one.
+    """
 
     def __init__(self, coefficients: np.ndarray) -> None:
         self._first, self._others = float(coefficients[0]), coefficients[1:].tolist()
@@ -96,8 +103,8 @@ class _ToeplitzRows:
 class _TreeRows:
     """Differences of running sums, each of them the sum of the whole blocks that it consists of.
 
-    A block's estimate is its own measurement and the sum of its halves', weighted by their precisions: of the
-    variance v of an estimate one level below, 1 and 1 / (2 v).
+    A block's estimate is its own measurement and the sum of its halves', weighted by their
+    precisions: of the variance v of an estimate one level below, 1 and 1 / (2 v).
     """
 
     def __init__(self, rounds: int) -> None:
@@ -124,14 +131,15 @@ class _TreeRows:
 class RoundNoise:
     """The noise of a strategy on the vectors of one name, a vector a round.
 
-    What earlier rounds drew is part of later noise and is never written: after a kill it is drawn again, from
-    the release's key, up to the round that is asked for.
+    What earlier rounds drew is part of later noise and is never written: after a kill it is drawn
+    again, from the release's key, up to the round that is asked for.
 
     Args:
         strategy: with ``increments`` every round has noise of its own, and no other's is drawn.
         noise_multiplier: as of :func:`correlated_event`, the same in all rounds.
         name: of the vectors.
-        streams: ``Release.noise``, asked once for each measurement: (round, name, level of a tree's block).
+        streams: ``Release.noise``, asked once for each measurement: (round, name, level of a tree's
+            block).
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
     >>> secret = new_secret()
@@ -142,7 +150,9 @@ class RoundNoise:
     True
     """
 
-    def __init__(self, strategy: Strategy, noise_multiplier: float, name: str, streams: Streams) -> None:
+    def __init__(
+        self, strategy: Strategy, noise_multiplier: float, name: str, streams: Streams
+    ) -> None:
         self._strategy, self._multiplier = strategy, noise_multiplier
         self._name, self._streams = name, streams
         self._next = 0
@@ -160,7 +170,8 @@ class RoundNoise:
             bound: the most that one unit adds to it in L2; what was released before may set it.
 
         Raises:
-            PrivacyError: a round that is past or beyond the strategy's, or what ``GaussianNoise`` refuses.
+            PrivacyError: a round that is past or beyond the strategy's, or what ``GaussianNoise``
+                refuses.
         """
         if not self._next <= number < self._strategy.rounds:
             raise PrivacyError(

@@ -1,9 +1,10 @@
 """Mechanisms on private data as ``dp_accounting`` events, for ledger, plan and accountants.
 
-An event tells the mechanism and how its noise compares with what one unit can change, never an epsilon. Its
-noise always refers to *adding or removing* one unit; where a guarantee is for replacing one, the accountants
-double the sensitivity themselves (:func:`for_replacing`). Three are added to those of dp-accounting:
-:class:`DiscreteGaussianDpEvent`, :class:`VectorLaplaceDpEvent` and :class:`PureDpEvent`.
+An event tells the mechanism and how its noise compares with what one unit can change, never an
+epsilon. Its noise always refers to *adding or removing* one unit; where a guarantee is for
+replacing one, the accountants double the sensitivity themselves (:func:`for_replacing`). Three are
+added to those of dp-accounting: :class:`DiscreteGaussianDpEvent`, :class:`VectorLaplaceDpEvent` and
+    :class:`PureDpEvent`.
 """
 
 from __future__ import annotations
@@ -32,20 +33,26 @@ class DiscreteGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
 
 @attrs.frozen
 class PureDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Any mechanism that is (``epsilon``, 0)-private: its ratio of densities never exceeds e^epsilon."""
+    """Any mechanism that is (``epsilon``, 0)-private: its ratio of densities never exceeds
+    e^epsilon.
+    """
 
     epsilon: float
 
 
 @attrs.frozen
 class VectorLaplaceDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Laplace noise, discrete or not, on every number of a vector; its scale by the L1 sensitivity."""
+    """Laplace noise, discrete or not, on every number of a vector; its scale by the L1
+    sensitivity.
+    """
 
     noise_multiplier: float
 
 
 def gaussian(noise_multiplier: float) -> Event:
-    """Gaussian noise on a vector; ``noise_multiplier`` is its standard deviation by the L2 sensitivity."""
+    """Gaussian noise on a vector; ``noise_multiplier`` is its standard deviation by the L2
+    sensitivity.
+    """
     return dp.GaussianDpEvent(_multiplier("noise_multiplier", noise_multiplier))
 
 
@@ -55,7 +62,8 @@ def laplace(noise_multiplier: float) -> Event:
 
 
 def laplace_vector(noise_multiplier: float) -> Event:
-    """Laplace or discrete Laplace noise on a vector; ``noise_multiplier`` is its scale by the L1 sensitivity.
+    """Laplace or discrete Laplace noise on a vector; ``noise_multiplier`` is its scale by the L1
+    sensitivity.
 
     It is (1 / noise_multiplier, 0)-private, however the change spreads over the vector.
     """
@@ -68,26 +76,33 @@ def _multiplier(name: str, value: float) -> float:
 
 
 def discrete_laplace(scale: float, sensitivity: int) -> Event:
-    """Noise on *one* integer that one unit changes by ``sensitivity``: ``P(x) ~ exp(-|x| / scale)``."""
+    """Noise on *one* integer that one unit changes by ``sensitivity``: ``P(x) ~ exp(-|x| /
+    scale)``.
+    """
     return _discrete_laplace(1 / _multiplier("scale", scale), sensitivity)
 
 
 def _discrete_laplace(inverse_scale: float, sensitivity: int) -> Event:
     inverse_scale = _multiplier("inverse_scale", inverse_scale)
-    return dp.DiscreteLaplaceDpEvent(inverse_scale, checks.whole("sensitivity", sensitivity, at_least=1))
+    return dp.DiscreteLaplaceDpEvent(
+        inverse_scale, checks.whole("sensitivity", sensitivity, at_least=1)
+    )
 
 
 def discrete_gaussian(sigma: float, sensitivity: int) -> Event:
-    """Noise on *one* integer that one unit changes by ``sensitivity``: P(x) ~ exp(-x^2 / (2 sigma^2))."""
+    """Noise on *one* integer that one unit changes by ``sensitivity``: P(x) ~ exp(-x^2 / (2
+    sigma^2)).
+    """
     sigma = _multiplier("sigma", sigma)
     return DiscreteGaussianDpEvent(sigma, checks.whole("sensitivity", sensitivity, at_least=1))
 
 
 def discrete_gaussian_vector(sigma: float, l2_sensitivity: float) -> Event:
-    """Discrete Gaussian noise on every integer of a vector that one unit moves by at most ``l2_sensitivity``.
+    """Discrete Gaussian noise on every integer of a vector that one unit moves by at most
+    ``l2_sensitivity``.
 
-    It is rho-zCDP with rho = l2_sensitivity^2 / (2 sigma^2) [canonne2020, theorem 14]; there is no privacy
-    loss distribution for it, since that depends on how the change spreads over the vector.
+    It is rho-zCDP with rho = l2_sensitivity^2 / (2 sigma^2) [canonne2020, theorem 14]; there is no
+    privacy loss distribution for it, since that depends on how the change spreads over the vector.
     """
     sensitivity = checks.number("l2_sensitivity", l2_sensitivity, above=0)
     return concentrated(1 / _multiplier("sigma / l2_sensitivity", sigma / sensitivity) ** 2 / 2)
@@ -99,15 +114,18 @@ def concentrated(rho: float) -> Event:
 
 
 def pure(epsilon: float) -> Event:
-    """Any mechanism that is (epsilon, 0)-private *under the relation of the guarantee that it is part of*.
+    """Any mechanism that is (epsilon, 0)-private *under the relation of the guarantee that it is
+    part of*.
 
-    For Laplace noise on a vector use :func:`laplace_vector`, whose sensitivity is doubled where that is due.
+    For Laplace noise on a vector use :func:`laplace_vector`, whose sensitivity is doubled where
+    that is due.
     """
     return PureDpEvent(checks.number("epsilon", epsilon, at_least=_LEAST, at_most=_MOST))
 
 
 def randomized_response(noise: float, categories: int) -> Event:
-    """One of ``categories`` values, replaced with probability ``noise`` by a uniform draw over all of them.
+    """One of ``categories`` values, replaced with probability ``noise`` by a uniform draw over all
+    of them.
 
     The unit is always there and its value is what may change: a guarantee for replacing one unit.
     """
@@ -116,7 +134,9 @@ def randomized_response(noise: float, categories: int) -> Event:
 
 
 def poisson_sampled(rate: float, event: Event) -> Event:
-    """``event`` (Gaussian or Laplace) on a sample that each unit enters by itself with chance ``rate``."""
+    """``event`` (Gaussian or Laplace) on a sample that each unit enters by itself with chance
+    ``rate``.
+    """
     _check_sampled(event, dp.GaussianDpEvent, dp.LaplaceDpEvent)
     return dp.PoissonSampledDpEvent(checks.number("rate", rate, at_least=_LEAST, at_most=1), event)
 
@@ -155,7 +175,9 @@ def is_unprotected(event: Event) -> bool:
 
 
 def repeated(event: Event, count: int) -> Event:
-    """``event`` ``count`` times, each with noise of its own; later ones may depend on earlier results."""
+    """``event`` ``count`` times, each with noise of its own; later ones may depend on earlier
+    results.
+    """
     return dp.SelfComposedDpEvent(event, checks.whole("count", count, at_least=0))
 
 
@@ -193,10 +215,11 @@ def _collect(event: Event, count: int, found: dict[Event, int]) -> None:
 
 
 def for_replacing(event: Event) -> Event:
-    """The event of replacing one unit: as removing one and adding another, with the sensitivity doubled.
+    """The event of replacing one unit: as removing one and adding another, with the sensitivity
+    doubled.
 
-    Events that are about replacing from the start (randomized response) and those that hold for whatever
-    relation they are stated for (:func:`pure`) stay as they are.
+    Events that are about replacing from the start (randomized response) and those that hold for
+    whatever relation they are stated for (:func:`pure`) stay as they are.
 
     Raises:
         PrivacyError: Poisson sampling, for which doubling is not proven.
@@ -227,7 +250,9 @@ def _doubled(event: Event) -> Event:
         case VectorLaplaceDpEvent():
             return laplace_vector(event.noise_multiplier / 2)
         case dp.SampledWithoutReplacementDpEvent():
-            return fixed_size_sampled(event.sample_size, event.source_dataset_size, _doubled(event.event))
+            return fixed_size_sampled(
+                event.sample_size, event.source_dataset_size, _doubled(event.event)
+            )
         case dp.RandomizedResponseDpEvent() | PureDpEvent() | dp.NonPrivateDpEvent():
             return event
     raise PrivacyError(
@@ -284,7 +309,9 @@ _FORMS: dict[str, _Form] = {
         lambda population, size, of: fixed_size_sampled(size, population, of),
     ),
     "repeated": _Form(
-        dp.SelfComposedDpEvent, {"count": "count", "of": "event"}, lambda count, of: repeated(of, count)
+        dp.SelfComposedDpEvent,
+        {"count": "count", "of": "event"},
+        lambda count, of: repeated(of, count),
     ),
     "composed": _Form(dp.ComposedDpEvent, {"of": "events"}, _composed),
     "nothing": _Form(dp.NoOpDpEvent, {}, dp.NoOpDpEvent),
@@ -300,7 +327,8 @@ def to_json(event: Event) -> dict[str, Any]:
     """
     name = _name(event)
     return {"mechanism": name} | {
-        key: _map(to_json, getattr(event, field), _is_event) for key, field in _FORMS[name].fields.items()
+        key: _map(to_json, getattr(event, field), _is_event)
+        for key, field in _FORMS[name].fields.items()
     }
 
 
@@ -311,7 +339,8 @@ def from_json(value: Any, place: str) -> Event:
         place: what to name in an error, for example the ledger and its entry.
 
     Raises:
-        PrivacyError: a mechanism that is not known, other fields than it has, or values it cannot have.
+        PrivacyError: a mechanism that is not known, other fields than it has, or values it cannot
+            have.
 
     >>> from_json(to_json(gaussian(1.0)), "here") == gaussian(1.0)
     True
@@ -325,11 +354,16 @@ def from_json(value: Any, place: str) -> Event:
     if set(value) != {"mechanism", *form.fields}:
         expected = f"{name} with {', '.join(form.fields)}"
         raise PrivacyError(place, expected, ", ".join(value), "do not edit a ledger")
-    inner = {key: _map(lambda item: from_json(item, place), value[key], _is_mapping) for key in form.fields}
+    inner = {
+        key: _map(lambda item: from_json(item, place), value[key], _is_mapping)
+        for key in form.fields
+    }
     try:
         return form.build(**inner)
     except PrivacyError as error:
-        raise PrivacyError(f"{place}: {error.place}", error.expected, error.found, error.way_out) from error
+        raise PrivacyError(
+            f"{place}: {error.place}", error.expected, error.found, error.way_out
+        ) from error
 
 
 def _map(convert: Callable[[Any], Any], value: Any, applies: Callable[[Any], bool]) -> Any:
@@ -362,4 +396,6 @@ def _checked(event: Event) -> None:
     """Refuse what was made without the functions above and has values that they do not allow."""
     form = _FORMS[_name(event)]
     if form.build(**{key: getattr(event, field) for key, field in form.fields.items()}) != event:
-        raise PrivacyError(str(event), f"an event with {', '.join(form.fields)} alone", "more", "correct it")
+        raise PrivacyError(
+            str(event), f"an event with {', '.join(form.fields)} alone", "more", "correct it"
+        )

@@ -1,9 +1,10 @@
 """An append-only ledger of releases: ``privacy.json``.
 
-Each entry holds the hash of the one before, so that an edited, moved or removed entry shows. Cutting off the
-end shows where the ledger is sealed (an HMAC with a key that lies beside it), and where a release names an
-entry that the ledger lacks. Somebody who has the key can still forge it: it protects against accidents and
-careless hands, not against the owner of the data. The format stands in ``docs/formats.md``.
+Each entry holds the hash of the one before, so that an edited, moved or removed entry shows.
+Cutting off the end shows where the ledger is sealed (an HMAC with a key that lies beside it), and
+where a release names an entry that the ledger lacks. Somebody who has the key can still forge it:
+it protects against accidents and careless hands, not against the owner of the data. The format
+stands in ``docs/formats.md``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from privasr_k2.fileio import read_json, write_json
 from privasr_k2.privacy.spending import Spending
 
 FORMAT = "privasr_k2 ledger 1"
-#: Marks the fingerprints of entries that were made since all trainings have theirs from one function.
+#: Marks the fingerprints of entries that were made since all trainings have theirs from one
+#: function.
 SCHEME = "2-"
 _WAY_OUT = "restore it from a backup; nothing is spent while it cannot be trusted"
 _START = "0" * 64
@@ -37,9 +39,9 @@ class Entry:
 
     Attributes:
         release: its name, 32 hexadecimal digits drawn at random.
-        fingerprint: of the configuration and inputs, under the ledger's key: another one is another release.
-            It begins with :data:`SCHEME`; in entries of before with nothing, and then another fingerprint may
-            be that of the same configuration and inputs.
+        fingerprint: of the configuration and inputs, under the ledger's key: another one is another
+            release. It begins with :data:`SCHEME`; in entries of before with nothing, and then
+            another fingerprint may be that of the same configuration and inputs.
         spending: what it does to private data.
         code: version of the code that did it.
         time: when it began, UTC.
@@ -86,7 +88,9 @@ class Ledger:
         except DataError as error:
             raise PrivacyError(error.place, "a whole ledger", error.found, _WAY_OUT) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            found = document.get("format") if isinstance(document, dict) else type(document).__name__
+            found = (
+                document.get("format") if isinstance(document, dict) else type(document).__name__
+            )
             raise PrivacyError(self.path, f"the format {FORMAT!r}", repr(found), _WAY_OUT)
         records = document.get("entries")
         if not isinstance(records, list):
@@ -97,7 +101,10 @@ class Ledger:
             entries.append(entry)
         if document.get("head") != head:
             raise PrivacyError(
-                self.path, f"{len(records)} entries that end in {document.get('head')}", head, _WAY_OUT
+                self.path,
+                f"{len(records)} entries that end in {document.get('head')}",
+                head,
+                _WAY_OUT,
             )
         if self._key is not None and not hmac.compare_digest(
             str(document.get("seal")).encode(), self._seal(head).encode()
@@ -116,8 +123,8 @@ class Ledger:
         """Add an entry; the file is written anew, whole, and read again.
 
         Raises:
-            PrivacyError: the ledger is damaged, or another process that does not keep to :func:`locked`
-                wrote it in the meantime.
+            PrivacyError: the ledger is damaged, or another process that does not keep to
+                :func:`locked` wrote it in the meantime.
         """
         self._write((*self.entries(), entry))
 
@@ -138,7 +145,10 @@ class Ledger:
         _flush_folder(self.path.parent)
         if self.entries() != entries:
             raise PrivacyError(
-                self.path, "the entry just written", "another ledger", "let one process write at a time"
+                self.path,
+                "the entry just written",
+                "another ledger",
+                "let one process write at a time",
             )
 
     def _checked(self, record: Any, previous: str, place: str) -> tuple[Entry, str]:
@@ -146,7 +156,9 @@ class Ledger:
             raise PrivacyError(place, "a record", type(record).__name__, _WAY_OUT)
         body = {key: value for key, value in record.items() if key != "hash"}
         if record.get("previous") != previous or record.get("hash") != _hash(body):
-            raise PrivacyError(place, "the entry that was written", "one that was changed or moved", _WAY_OUT)
+            raise PrivacyError(
+                place, "the entry that was written", "one that was changed or moved", _WAY_OUT
+            )
         try:
             entry = Entry(
                 release=record["release"],
@@ -172,7 +184,10 @@ def only_entry(path: Path) -> Entry:
     entries = Ledger(path).entries()
     if len(entries) != 1:
         raise PrivacyError(
-            path, "the ledger of one release", f"{len(entries)} entries", "restore it, or correct the name"
+            path,
+            "the ledger of one release",
+            f"{len(entries)} entries",
+            "restore it, or correct the name",
         )
     return entries[0]
 
@@ -228,11 +243,15 @@ def entries_beside(path: Path) -> tuple[Entry, ...]:
     """
     entries = Ledger(path).entries()
     if not entries:
-        raise PrivacyError(path, "the ledger of a release", "no entry", "restore it, or correct the name")
+        raise PrivacyError(
+            path, "the ledger of a release", "no entry", "restore it, or correct the name"
+        )
     return entries
 
 
 def copies_agree(ledger: Sequence[Entry], beside: Sequence[Entry]) -> list[Entry]:
-    """The entries beside a release that its ledger lacks or has otherwise: empty where all is well."""
+    """The entries beside a release that its ledger lacks or has otherwise: empty where all is
+    well.
+    """
     known = {entry.release: entry for entry in ledger}
     return [entry for entry in beside if known.get(entry.release) != entry]

@@ -1,10 +1,10 @@
 """Lineage of a file: the stages that spent, and the stages that processed releases.
 
-Read from the stamps that the stage runner leaves. The flags of a stage say what to follow: ``--in-private-*``
-and ``--raw-private-*`` are what the stage's own release covers, ``--in-public-*`` and ``--raw-public-*`` what
-it takes from public parts, and any other ``--in-*`` is followed to where it was made. Where a way leads to
-the corpus without a release, to a file of unknown origin, or to one that was changed after its stage had
-ended, no guarantee holds.
+Read from the stamps that the stage runner leaves. The flags of a stage say what to follow:
+``--in-private-*`` and ``--raw-private-*`` are what the stage's own release covers,
+``--in-public-*`` and ``--raw-public-*`` what it takes from public parts, and any other ``--in-*``
+is followed to where it was made. Where a way leads to the corpus without a release, to a file of
+unknown origin, or to one that was changed after its stage had ended, no guarantee holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Lineage:
 
     Attributes:
         spent: stages with a release, with its ``privacy.json``.
-        covered: inputs whose units these releases protect, as (stage, path); they are not followed further.
+        covered: inputs whose units these releases protect, as (stage, path); they are not followed
+            further.
         post_processing: stages between the file and those releases.
         public: inputs that a stage declares public, as (stage, path).
         unprotected: stages that read the corpus, with no release between them and the file.
@@ -53,8 +54,8 @@ class Lineage:
             yield f"spent: {label}, {privacy}"
         for label, path in self.covered:
             yield (
-                f"covered by {label}: {path}, for the units of that release; whose speech or text made the "
-                "models behind it, such as a recognizer's, is not looked at"
+                f"covered by {label}: {path}, for the units of that release; whose speech or text"
+                " made the models behind it, such as a recognizer's, is not looked at"
             )
         for label in self.post_processing:
             yield f"post-processing: {label}"
@@ -65,7 +66,9 @@ class Lineage:
         for label, path in self.changed:
             yield f"NOT PROTECTED: {path} was changed after {label} had written it"
         for label in self.unprotected:
-            yield f"NOT PROTECTED: {label} reads the corpus, with no release between it and this file"
+            yield (
+                f"NOT PROTECTED: {label} reads the corpus, with no release between it and this file"
+            )
 
 
 def work_dir_of(path: Path) -> Path:
@@ -79,7 +82,10 @@ def work_dir_of(path: Path) -> Path:
         if (folder / ".stages" / "lock").exists():
             return folder
     raise DataError(
-        path, "a file that a recipe has made", "no .stages/lock above it", "name a file below data/ or exp/"
+        path,
+        "a file that a recipe has made",
+        "no .stages/lock above it",
+        "name a file below data/ or exp/",
     )
 
 
@@ -94,7 +100,9 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
     found, seen = Lineage(), set[str]()
     todo = writers_of(start, stamps)
     if not todo:
-        raise DataError(path, "an output of a stage", "one without a stamp", "name what a recipe has made")
+        raise DataError(
+            path, "an output of a stage", "one without a stamp", "name what a recipe has made"
+        )
     cache = HashCache(work_dir / ".stages" / "hashes.json", work_dir)
     while todo:
         stamp = todo.pop(0)

@@ -1,12 +1,13 @@
-"""Privacy loss distributions of events: the tight account, where dp-accounting has a distribution for each.
+"""Privacy loss distributions of events: the tight account, where dp-accounting has a distribution
+for each.
 
 The distributions of dp-accounting 0.6.0 are composed here directly, event by event, because its
-``PLDAccountant`` forgets how often a randomized response was given. Losses are rounded up, so that an
-epsilon may be slightly too large; the rounding of Fourier transforms goes either way, and no epsilon is given
-where it would show (:func:`smallest_delta`).
+``PLDAccountant`` forgets how often a randomized response was given. Losses are rounded up, so that
+an epsilon may be slightly too large; the rounding of Fourier transforms goes either way, and no
+epsilon is given where it would show (:func:`smallest_delta`).
 
-[balle2018gaussian] B. Balle and Y.-X. Wang, Improving the Gaussian mechanism for differential privacy,
-ICML 2018.
+[balle2018gaussian] B. Balle and Y.-X. Wang, Improving the Gaussian mechanism for differential
+privacy, ICML 2018.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ from privasr_k2.privacy.events import (
     terms,
 )
 
-# The rounding of the Fourier transforms inside dp-accounting grows with the number of compositions: delta
-# must be above it by far. At 1e6 compositions and delta 1e-11 an epsilon came out 1 % too small.
+# The rounding of the Fourier transforms inside dp-accounting grows with the number of compositions:
+# delta must be above it by far. At 1e6 compositions and delta 1e-11 an epsilon came out 1 % too
+# small.
 _SMALLEST_DELTA, _SMALLEST_DELTA_EACH = 1e-10, 1e-14
-# The distribution of discrete Gaussian noise is tabulated: a table of more than this times 20 takes too long.
+# The distribution of discrete Gaussian noise is tabulated: a table of more than this times 20 takes
+# too long.
 _LARGEST_SIGMA = 1e5
-# Beyond this many compositions (of anything but Gaussian noise) steps of the loss are too coarse or too many.
+# Beyond this many compositions (of anything but Gaussian noise) steps of the loss are too coarse or
+# too many.
 MOST_COMPOSED = 1_000_000
 # Where no delta is given, the epsilon at this one tells how large losses are.
 _USUAL_DELTA = 1e-6
@@ -57,7 +61,9 @@ def is_supported(event: Event) -> bool:
 
 
 def smallest_delta(event: Event) -> float:
-    """Below this delta no epsilon is given, as rounding would be seen; 0 where all noise is Gaussian."""
+    """Below this delta no epsilon is given, as rounding would be seen; 0 where all noise is
+    Gaussian.
+    """
     if gaussian_alone(event) is not None:
         return 0.0
     return max(_SMALLEST_DELTA, _SMALLEST_DELTA_EACH * _composed(terms(event)))
@@ -69,7 +75,8 @@ def _composed(counts: Mapping[Event, int]) -> int:
 
 
 def epsilon(event: Event, delta: float, *, guess: float) -> float:
-    """The smallest epsilon at ``delta``; exact where all noise is Gaussian [balle2018gaussian, theorem 8].
+    """The smallest epsilon at ``delta``; exact where all noise is Gaussian [balle2018gaussian,
+    theorem 8].
 
     Args:
         event: a supported one.
@@ -106,7 +113,8 @@ def delta(event: Event, epsilon: float) -> float:
 
 
 def gaussian_alone(event: Event) -> float | None:
-    """The noise multiplier of the one Gaussian that equals ``event``, where all its terms are Gaussian.
+    """The noise multiplier of the one Gaussian that equals ``event``, where all its terms are
+    Gaussian.
 
     >>> from privasr_k2.privacy.events import composed, gaussian, repeated
     >>> gaussian_alone(repeated(gaussian(2.0), 4))
@@ -127,15 +135,17 @@ def _distribution(event: Event, guess: float) -> pld.PrivacyLossDistribution:
     for leaf, count in counts.items():
         if isinstance(leaf, dp.GaussianDpEvent):
             sigma = leaf.noise_multiplier / math.sqrt(count)
-            total = total.compose(pld.from_gaussian_mechanism(sigma, value_discretization_interval=step))
+            total = total.compose(
+                pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
+            )
         else:
             total = total.compose(_of(leaf, step).self_compose(count))
     return total
 
 
 def _step(guess: float, count: int) -> float:
-    # A loss of standard deviation s adds up to about s sqrt(count), which epsilon is a few times of:
-    # rounding must stay well below s, or it widens the sum.
+    # A loss of standard deviation s adds up to about s sqrt(count), which epsilon is a few times
+    # of: rounding must stay well below s, or it widens the sum.
     relative = min(_COARSEST, 1 / (32 * math.sqrt(max(count, 1))))
     return max(relative, _FINEST) * max(guess, 1e-3)
 
@@ -164,8 +174,11 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
         case dp.RandomizedResponseDpEvent():
             return pld.from_randomized_response(event.noise_parameter, event.num_buckets, **options)
         case PureDpEvent() | VectorLaplaceDpEvent():
-            # The biased coin of renyi._pure_rdp: its loss is that of discrete Laplace noise on one step.
+            # The biased coin of renyi._pure_rdp: its loss is that of discrete Laplace noise on one
+            # step.
             return pld.from_discrete_laplace_mechanism(
                 renyi.pure_epsilon(event), 1, use_connect_dots=True, **options
             )
-    raise PrivacyError(str(event), "an event with a privacy loss distribution", "none", "use RDP for it")
+    raise PrivacyError(
+        str(event), "an event with a privacy loss distribution", "none", "use RDP for it"
+    )

@@ -1,42 +1,46 @@
 """Gaussian and Laplace noise for sums of model updates, whose low bits tell nothing of the sum.
 
-Noise that is drawn and added in floating point gives the input away: only some floats can be the logarithm of
-a random number of 53 bits, and which they are depends on what they are added to [mironov2012]. Here the noisy
-sum is rounded to a grid of a power of two that follows from the scale of the noise alone,
+Noise that is drawn and added in floating point gives the input away: only some floats can be the
+logarithm of a random number of 53 bits, and which they are depends on what they are added to
+[mironov2012]. Here the noisy sum is rounded to a grid of a power of two that follows from the scale
+of the noise alone,
 
     grid = 2^(floor(log2(scale)) - 8),    add(x) = grid * round((x + scale * z) / grid),
 
-with ``scale`` = sigma for the Gaussian. A step of the grid is at most 1/256 of the scale, and adds 1.3e-6 or
-less to its variance.
+with ``scale`` = sigma for the Gaussian. A step of the grid is at most 1/256 of the scale, and adds
+1.3e-6 or less to its variance.
 
 What is argued. For real numbers x + scale * z is the mechanism of the event, and rounding it is
 post-processing. For floats:
 
-- x / grid is exact (a power of two), and so is splitting it into a whole number and the rest: only the
-  rest, at most 1/2, is added to the noise, and whole numbers are added to whole numbers. No error depends on
-  the size of x.
-- z comes from uniforms in (0, 1] whose relative resolution is 2^-53 down to 2^-106. Beyond 12.1 sigma
-  (73.4 scales for the Laplace), which has probability 2^-106, it is coarser, and it ends at 14.8 (110), where
-  the ideal noise goes on.
-- With logarithm, root, sine and cosine right to 4 units in the last place, z of the Gaussian errs by at most
-  2^-47 max(r, 1/r), r being the length of the pair it is drawn in, and z of the Laplace by 2^-50 plus 2^-50
-  times its size. Then the rounded value differs from that of the real mechanism with the same randomness in
-  a share of draws below 2^-35, and up to 12.1 sigma (73.4 scales) the probability of any one result differs
-  by a factor within 1 +- 2^-32.
-- Every multiple of the grid up to there is reached from x, each by more than 2^36 pairs of uniforms.
+- x / grid is exact (a power of two), and so is splitting it into a whole number and the rest: only
+  the rest, at most 1/2, is added to the noise, and whole numbers are added to whole numbers. No
+  error depends on the size of x.
+- z comes from uniforms in (0, 1] whose relative resolution is 2^-53 down to 2^-106. Beyond 12.1
+  sigma (73.4 scales for the Laplace), which has probability 2^-106, it is coarser, and it ends at
+  14.8 (110), where the ideal noise goes on.
+- With logarithm, root, sine and cosine right to 4 units in the last place, z of the Gaussian errs
+  by at most 2^-47 max(r, 1/r), r being the length of the pair it is drawn in, and z of the Laplace
+  by 2^-50 plus 2^-50 times its size. Then the rounded value differs from that of the real mechanism
+  with the same randomness in a share of draws below 2^-35, and up to 12.1 sigma (73.4 scales) the
+  probability of any one result differs by a factor within 1 +- 2^-32.
+- Every multiple of the grid up to there is reached from x, each by more than 2^36 pairs of
+  uniforms.
 
-What is not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic), that
-ChaCha20 cannot be told from randomness, and anything about the time that a call takes. The differences above
-are not part of the event. For D values, those of all rounds together, they add D * 2^-31 to epsilon at worst
-(0.0005 for a million) and D * 2^-105 to delta; by advanced composition [dwork2010, Theorem III.3], for 1e-10
-of delta, no more than 2^-31 (sqrt(46.1 D) + D * 2^-31): 0.0005 for 20 million values in each of 1,000 rounds.
+What is not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic),
+that ChaCha20 cannot be told from randomness, and anything about the time that a call takes. The
+differences above are not part of the event. For D values, those of all rounds together, they add D
+* 2^-31 to epsilon at worst (0.0005 for a million) and D * 2^-105 to delta; by advanced composition
+[dwork2010, Theorem III.3], for 1e-10 of delta, no more than 2^-31 (sqrt(46.1 D) + D * 2^-31):
+0.0005 for 20 million values in each of 1,000 rounds.
 
-The sum must be computed so that one unit moves it by no more than the sensitivity in floating point too: see
-:mod:`privasr_k2.privacy.clipping`. The stream's secret and name must belong to these inputs alone: the same
-noise on two sums cancels in their difference.
+The sum must be computed so that one unit moves it by no more than the sensitivity in floating point
+too: see :mod:`privasr_k2.privacy.clipping`. The stream's secret and name must belong to these
+inputs alone: the same noise on two sums cancels in their difference.
 
 [dwork2010] C. Dwork, G. Rothblum, S. Vadhan, Boosting and differential privacy, FOCS 2010.
-[mironov2012] I. Mironov, On significance of the least significant bits for differential privacy, CCS 2012.
+[mironov2012] I. Mironov, On significance of the least significant bits for differential privacy,
+CCS 2012.
 """
 
 from __future__ import annotations
@@ -111,8 +115,8 @@ class GaussianNoise:
             float64 of the same shape.
 
         Raises:
-            PrivacyError: whole numbers (see :mod:`privasr_k2.privacy.discrete`), values that are not finite
-                or too large, or a generator whose numbers can be guessed.
+            PrivacyError: whole numbers (see :mod:`privasr_k2.privacy.discrete`), values that are
+                not finite or too large, or a generator whose numbers can be guessed.
 
         >>> from privasr_k2.randomness import new_secret, noise_stream
         >>> noise = GaussianNoise(noise_multiplier=1.5, l2_sensitivity=2.0)
@@ -126,8 +130,9 @@ class GaussianNoise:
         """As :meth:`add` with normal values that are drawn already.
 
         Args:
-            normal: one for each value of ``vector``, from :func:`standard_normal_vector`: independent, or
-                correlated as :mod:`privasr_k2.privacy.correlated` has it, whose event then holds.
+            normal: one for each value of ``vector``, from :func:`standard_normal_vector`:
+                independent, or correlated as :mod:`privasr_k2.privacy.correlated` has it, whose
+                event then holds.
 
         >>> noise = GaussianNoise(noise_multiplier=1.5, l2_sensitivity=2.0)
         >>> noise.add_drawn(np.zeros(2), np.array([1.0, -0.5]))
@@ -195,7 +200,10 @@ def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> 
     made = np.asarray(vector)
     if made.dtype.kind != "f" or made.dtype.itemsize > 8:
         raise PrivacyError(
-            "vector", "an array of floats", f"an array of {made.dtype}", "whole numbers take discrete noise"
+            "vector",
+            "an array of floats",
+            f"an array of {made.dtype}",
+            "whole numbers take discrete noise",
         )
     grid = _grid(scale)
     flat = made.reshape(-1).astype(np.float64)
@@ -218,7 +226,8 @@ def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> 
 
 
 def standard_normal_vector(stream: NoiseStream, size: int) -> np.ndarray:
-    """The normal values that :meth:`GaussianNoise.add` draws for ``size`` values, for its ``add_drawn``.
+    """The normal values that :meth:`GaussianNoise.add` draws for ``size`` values, for its
+    ``add_drawn``.
 
     Raises:
         PrivacyError: a generator whose numbers can be guessed.
@@ -247,6 +256,8 @@ def _standard_laplace(stream: NoiseStream, count: int) -> np.ndarray:
 
 
 def _positive_uniform(stream: NoiseStream, count: int) -> np.ndarray:
-    """Floats in (0, 1] from 159 random bits each: small ones are as fine, relatively, as large ones."""
+    """Floats in (0, 1] from 159 random bits each: small ones are as fine, relatively, as large
+    ones.
+    """
     high, middle, low = stream.uniform((3, count))
     return high + (middle + (1.0 - low) * 2.0**-53) * 2.0**-53

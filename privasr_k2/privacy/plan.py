@@ -1,4 +1,6 @@
-"""The budget before anything is trained: what a setting costs, and which setting a target epsilon allows."""
+"""The budget before anything is trained: what a setting costs, and which setting a target epsilon
+allows.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from privasr_k2.privacy.pate.mechanisms import (
     all_mechanisms,
     mechanism,
 )
-from privasr_k2.privacy.sampling import AllUnits, FixedCohort, PartitionedEpochs, PoissonSampling, Sampling
+from privasr_k2.privacy.sampling import (
+    AllUnits,
+    FixedCohort,
+    PartitionedEpochs,
+    PoissonSampling,
+    Sampling,
+)
 from privasr_k2.privacy.spending import UNITS, shown
 from privasr_k2.privacy.strategies import Strategy
 
@@ -30,25 +38,28 @@ class PlanRequest:
     """Request of a plan; ``None`` means not given. Two of noise, rounds and epsilon are given.
 
     Attributes:
-        kind: ``updates`` (noisy sums of what each unit contributes: federated rounds, DP-SGD steps),
-            ``votes`` (noisy majorities of teachers) or ``counts`` (noisy counts).
+        kind: ``updates`` (noisy sums of what each unit contributes: federated rounds, DP-SGD
+            steps), ``votes`` (noisy majorities of teachers) or ``counts`` (noisy counts).
         unit: whose presence is to be hidden, one of :data:`privasr_k2.privacy.spending.UNITS`.
         units: how many there are.
         relation: ``add or remove one`` or ``replace one``.
         delta: below 1/units.
         rounds: rounds, steps, answered queries or releases of counts.
-        noise: updates: standard deviation by clip norm; votes: standard deviation (GNMax) or scale (LNMax) in
-            votes; counts: scale (discrete Laplace) or sigma (discrete Gaussian) in counts.
+        noise: updates: standard deviation by clip norm; votes: standard deviation (GNMax) or scale
+            (LNMax) in votes; counts: scale (discrete Laplace) or sigma (discrete Gaussian) in
+            counts.
         epsilon: a target, from which noise (or rounds, where noise is given) follows.
         max_epsilon: the plan fails where it costs more.
-        rate, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or batches of an epoch; none
+        rate, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or batches of an
+            epoch; none
             of them: all units in every round.
-        strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are given;
-            batches then come in the same order in every epoch.
+        strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are
+            given; batches then come in the same order in every epoch.
         bands: updates: of ``square_root``; without it the batches of an epoch.
-        mechanism: votes: ``gnmax`` or ``lnmax``; counts: ``discrete_laplace`` or ``discrete_gaussian``.
-        asked, threshold_noise: votes: queries whose majority is first compared with a threshold, and the
-            noise of that; GNMax only.
+        mechanism: votes: ``gnmax`` or ``lnmax``; counts: ``discrete_laplace`` or
+            ``discrete_gaussian``.
+        asked, threshold_noise: votes: queries whose majority is first compared with a threshold,
+            and the noise of that; GNMax only.
         sensitivity: counts: by how much one unit can change them, in L1 (Laplace) or L2 (Gaussian).
     """
 
@@ -73,7 +84,9 @@ class PlanRequest:
 
     def __post_init__(self) -> None:
         if self.kind not in _EVENTS:
-            raise PrivacyError("kind", f"one of {', '.join(_EVENTS)}", repr(self.kind), "correct it")
+            raise PrivacyError(
+                "kind", f"one of {', '.join(_EVENTS)}", repr(self.kind), "correct it"
+            )
         if self.unit not in UNITS:
             raise PrivacyError("unit", f"one of {', '.join(UNITS)}", repr(self.unit), "correct it")
         if self.relation not in [r.value for r in Relation]:
@@ -89,7 +102,9 @@ class PlanRequest:
         allowed = _ALLOWED[self.kind]
         for name in set().union(*_ALLOWED.values()) - allowed:
             if getattr(self, name) is not None:
-                raise PrivacyError(name, f"no such value for {self.kind}", "one", f"leave out {name}")
+                raise PrivacyError(
+                    name, f"no such value for {self.kind}", "one", f"leave out {name}"
+                )
 
 
 @dataclass(frozen=True)
@@ -120,10 +135,14 @@ class Plan:
         found = f"{self.noise:.6g}" if followed == "noise" else f"{self.rounds:,}"
         return [
             *([f"{target}{found}"] if followed else []),
-            f"kind {asked.kind}, unit {asked.unit}, {asked.units:,} units, neighbours: {asked.relation}",
+            (
+                f"kind {asked.kind}, unit {asked.unit}, {asked.units:,} units, neighbours:"
+                f" {asked.relation}"
+            ),
             f"noise {self.noise:.6g}, rounds {self.rounds:,}, {self.sampling}",
             f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {asked.delta:g}, order {order}",
-            "epsilon (PLD) " + ("none for this" if pld is None else f"{shown(pld)} at the same delta"),
+            "epsilon (PLD) "
+            + ("none for this" if pld is None else f"{shown(pld)} at the same delta"),
         ]
 
     def to_json(self) -> dict[str, object]:
@@ -145,7 +164,8 @@ class Plan:
 
 
 def plan(request: PlanRequest) -> Plan:
-    """Cost of a setting; where a target epsilon is given, the noise or the rounds that it allows first.
+    """Cost of a setting; where a target epsilon is given, the noise or the rounds that it allows
+    first.
 
     Raises:
         PrivacyError: a target that nothing reaches, or a cost above ``max_epsilon``.
@@ -181,16 +201,24 @@ def _resolved(request: PlanRequest, make: _Make, relation: Relation) -> tuple[fl
             return noise, rounds
         case None, int(rounds), float(epsilon):
             noise = noise_for(
-                lambda value: make(value, rounds), epsilon=epsilon, delta=request.delta, relation=relation
+                lambda value: make(value, rounds),
+                epsilon=epsilon,
+                delta=request.delta,
+                relation=relation,
             )
             return noise, rounds
         case float(noise), None, float(epsilon):
             rounds = count_for(
-                lambda value: make(noise, value), epsilon=epsilon, delta=request.delta, relation=relation
+                lambda value: make(noise, value),
+                epsilon=epsilon,
+                delta=request.delta,
+                relation=relation,
             )
             if rounds > 0:
                 return noise, rounds
-            raise PrivacyError(f"epsilon {epsilon:g}", "one round at least", "none", "take more noise")
+            raise PrivacyError(
+                f"epsilon {epsilon:g}", "one round at least", "none", "take more noise"
+            )
     given = [name for name in ("noise", "rounds", "epsilon") if getattr(request, name) is not None]
     raise PrivacyError(
         "the plan",
@@ -211,7 +239,9 @@ def _updates(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     }
     given = [name for name in schemes if getattr(request, name) is not None]
     if len(given) > 1:
-        raise PrivacyError("sampling", "one of rate, cohort, batches", " and ".join(given), "choose one")
+        raise PrivacyError(
+            "sampling", "one of rate, cohort, batches", " and ".join(given), "choose one"
+        )
     sampling = schemes[given[0]]() if given else AllUnits()
     if request.strategy is not None or request.bands is not None:
         return _correlated(request, sampling)
@@ -262,7 +292,9 @@ def _votes(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
 def _counts(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     sensitivity = request.sensitivity
     if sensitivity is None:
-        raise PrivacyError("sensitivity", "how much one unit can change the counts", "none", "give it")
+        raise PrivacyError(
+            "sensitivity", "how much one unit can change the counts", "none", "give it"
+        )
 
     def laplace(noise: float, rounds: int) -> Event:
         return events.repeated(events.laplace_vector(noise / sensitivity), rounds)
@@ -276,7 +308,9 @@ def _counts(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
 
 def _choice(request: PlanRequest, mechanisms: Mapping[str, _Make]) -> _Make:
     if request.mechanism is None or request.mechanism not in mechanisms:
-        raise PrivacyError("mechanism", " or ".join(mechanisms), repr(request.mechanism), "name one")
+        raise PrivacyError(
+            "mechanism", " or ".join(mechanisms), repr(request.mechanism), "name one"
+        )
     return mechanisms[request.mechanism]
 
 

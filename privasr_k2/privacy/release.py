@@ -1,4 +1,5 @@
-"""One release from beginning to end: spend first, draw noise under a secret key, destroy the key at the end.
+"""One release from beginning to end: spend first, draw noise under a secret key, destroy the key at
+the end.
 
     with begin(ledger, beside=out / "privacy.json", spending=spending, ...) as release:
         for number in range(rounds):
@@ -7,11 +8,12 @@
             noisy = noise.add(total, release.noise(number))
         release.finish()
 
-The order makes every kill harmless. The entry stands in both ledgers before the first noise is drawn. A run
-that is continued finds its key and draws the same noise again where it had not been written yet, so that it
-spends nothing more. (Exact discrete noise has no key: what it was added to is written whole, or not seen.)
-Once a release is finished its key is gone, and nobody can draw its noise again to take it off. ``--force``,
-other data or another configuration find no release of theirs in place: fresh noise, and an entry more.
+The order makes every kill harmless. The entry stands in both ledgers before the first noise is
+drawn. A run that is continued finds its key and draws the same noise again where it had not been
+written yet, so that it spends nothing more. (Exact discrete noise has no key: what it was added to
+is written whole, or not seen.) Once a release is finished its key is gone, and nobody can draw its
+noise again to take it off. ``--force``, other data or another configuration find no release of
+theirs in place: fresh noise, and an entry more.
 """
 
 from __future__ import annotations
@@ -79,8 +81,8 @@ class Release:
         """The secret stream for the noise of one value: ``release.noise(round_number, "counts")``.
 
         Raises:
-            PrivacyError: the release is finished, or noise of this name was drawn already: on two values it
-                would cancel in their difference.
+            PrivacyError: the release is finished, or noise of this name was drawn already: on two
+                values it would cancel in their difference.
         """
         if names in self._drawn:
             raise PrivacyError(
@@ -104,17 +106,18 @@ def begin(
     """Enter a release, or find the entry of the one that is continued.
 
     Args:
-        ledger: of the corpus's private data; keys lie in ``keys/`` beside it. Both may not exist yet.
+        ledger: of the corpus's private data; keys lie in ``keys/`` beside it. Both may not exist
+            yet.
         beside: ``privacy.json`` beside what is released.
         spending: what the release does.
         fingerprint: of configuration and inputs; it is written under the ledger's key.
-        max_epsilon: the most that all releases of the same data, unit and relation may come to, this one
-            included; ``None``: no limit.
+        max_epsilon: the most that all releases of the same data, unit and relation may come to,
+            this one included; ``None``: no limit.
 
     Raises:
-        PrivacyError: the budget does not allow it, a ledger cannot be trusted, another process makes this
-            release, or an earlier version of the code made one here that may be the same. Nothing was spent
-            then.
+        PrivacyError: the budget does not allow it, a ledger cannot be trusted, another process
+            makes this release, or an earlier version of the code made one here that may be the
+            same. Nothing was spent then.
     """
     if max_epsilon is not None:
         checks.number("max_epsilon", max_epsilon, above=0)
@@ -122,7 +125,8 @@ def begin(
     keys = _Keys(ledger)
     with locked(ledger, max_seconds=_MAX_SECONDS):
         sealing = keys.seal()
-        # Whoever sees the entry and guesses the private inputs could test the guess by their plain hash.
+        # Whoever sees the entry and guesses the private inputs could test the guess by their plain
+        # hash.
         fingerprint = hmac.new(sealing, fingerprint.encode(), hashlib.sha256).hexdigest()
         book = Ledger(ledger, sealing)
         copy = Ledger(beside)
@@ -131,7 +135,10 @@ def begin(
         same = [e for e in here[-1:] if e.fingerprint in known and e.spending == spending]
         _check_scheme(here[-1:], same, spending, beside)
         for entry in copies_agree(entered, here):
-            if any(e.release == entry.release for e in entered) or not keys.of(entry.release).exists():
+            if (
+                any(e.release == entry.release for e in entered)
+                or not keys.of(entry.release).exists()
+            ):
                 raise PrivacyError(
                     beside,
                     f"a release that the ledger {ledger} knows",
@@ -162,7 +169,8 @@ def begin(
 
 @contextmanager
 def _alone(key: Path, entry: Entry) -> Iterator[None]:
-    """Hold the key of an unfinished release: two processes would draw discrete noise twice for one entry.
+    """Hold the key of an unfinished release: two processes would draw discrete noise twice for one
+    entry.
 
     Raises:
         PrivacyError: another process holds it.
@@ -187,20 +195,25 @@ def _alone(key: Path, entry: Entry) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _check_scheme(last: Sequence[Entry], same: Sequence[Entry], spending: Spending, beside: Path) -> None:
+def _check_scheme(
+    last: Sequence[Entry], same: Sequence[Entry], spending: Spending, beside: Path
+) -> None:
     """Refuse to make again what may be the release of code that computed fingerprints otherwise."""
     if same or not last or last[0].fingerprint.startswith(SCHEME) or last[0].spending != spending:
         return
     raise PrivacyError(
         beside,
         "a release of this version, or settings and inputs that are known to be others",
-        f"release {last[0].release} of an earlier version ({last[0].code}), whose fingerprint does not tell "
-        "whether they are the same",
-        "keep what it released; another release spends again: --force true, or move this file away for it",
+        f"release {last[0].release} of an earlier version ({last[0].code}), whose fingerprint does"
+        " not tell whether they are the same",
+        "keep what it released; another release spends again: --force true, or move this file away"
+        " for it",
     )
 
 
-def _check_budget(entered: tuple[Entry, ...], spending: Spending, max_epsilon: float | None) -> None:
+def _check_budget(
+    entered: tuple[Entry, ...], spending: Spending, max_epsilon: float | None
+) -> None:
     if max_epsilon is None:
         return
     before = [
@@ -217,17 +230,20 @@ def _check_budget(entered: tuple[Entry, ...], spending: Spending, max_epsilon: f
             f"epsilon {max_epsilon:g} at most (--max-epsilon)",
             f"{shown(found.epsilon.value)} at delta {found.epsilon.delta:g} with this release and "
             f"{len(before)} before it",
-            "text that is used unprotected exceeds every limit: leave it out, or set no limit"
-            if bare
-            else "spend less (more noise, fewer rounds or queries), or raise the limit",
+            (
+                "text that is used unprotected exceeds every limit: leave it out, or set no limit"
+                if bare
+                else "spend less (more noise, fewer rounds or queries), or raise the limit"
+            ),
         )
 
 
 class _Keys:
-    """Secrets beside a ledger, for its owner alone: one to seal it, one for each unfinished release.
+    """Secrets beside a ledger, for its owner alone: one to seal it, one for each unfinished
+    release.
 
-    A release's key is called after it and after where it is made, so that the next release in that place
-    destroys the key of one that was given up.
+    A release's key is called after it and after where it is made, so that the next release in that
+    place destroys the key of one that was given up.
     """
 
     def __init__(self, ledger: Path) -> None:
@@ -253,7 +269,9 @@ class _Keys:
         elif self.sealing.exists() and not ledger_exists and self._nothing_begun():
             Ledger(self._ledger, self.sealing.read_bytes()).create()  # killed between the two
         elif self.sealing.exists() != ledger_exists:
-            found, lost = (self._ledger, self.sealing) if ledger_exists else (self.sealing, self._ledger)
+            found, lost = (
+                (self._ledger, self.sealing) if ledger_exists else (self.sealing, self._ledger)
+            )
             raise PrivacyError(
                 lost,
                 f"a file, as there is {found}",
@@ -275,7 +293,8 @@ class _Keys:
 
 
 def seal_of(ledger: Path) -> bytes | None:
-    """The key that seals a ledger; ``None`` where it does not lie beside it, as with a copy elsewhere.
+    """The key that seals a ledger; ``None`` where it does not lie beside it, as with a copy
+    elsewhere.
 
     Raises:
         PrivacyError: there is a key and no ledger: what was spent is not known.
@@ -283,13 +302,17 @@ def seal_of(ledger: Path) -> bytes | None:
     path = _Keys(ledger.resolve()).sealing
     if path.exists() and not ledger.exists():
         raise PrivacyError(
-            ledger, f"a ledger, as there is {path}", "none: what was spent is not known", "restore it"
+            ledger,
+            f"a ledger, as there is {path}",
+            "none: what was spent is not known",
+            "restore it",
         )
     return path.read_bytes() if path.exists() else None
 
 
 def fingerprint_of(config: object, inputs: Sequence[Path]) -> str:
-    """A hash of a configuration (a dataclass) and of the content of inputs, whatever they are called.
+    """A hash of a configuration (a dataclass) and of the content of inputs, whatever they are
+    called.
 
     Args:
         config: a dataclass of plain values.

@@ -1,8 +1,9 @@
 """Accounting for the replacement of names in a text. Nothing is replaced here.
 
-Word-by-word replacement of the same class [adelani2020; turan2022, section 2.1]: each word of each tagged
-mention is kept with probability p and else replaced by a draw from a *public* list of n different names of
-its class; the draw may be the same word again. The relation is replacing a word by any other, all else
+Word-by-word replacement of the same class [adelani2020; turan2022, section 2.1]: each word of each
+tagged mention is kept with probability p and else replaced by a draw from a *public* list of n
+different names of its class; the draw may be the same word again. The relation is replacing a word
+by any other, all else
 being equal:
 
     P(out = j | word i) = p [i = j] + (1 - p) / n
@@ -11,23 +12,25 @@ For two words i and i' on the list only the outcomes i and i' tell anything:
 
     epsilon = ln((p + (1 - p) / n) / ((1 - p) / n)) = ln(1 + n p / (1 - p))
 
-**Words that are not on the list.** One that is kept betrays itself, since no other word can give it: the
-ratio is infinite. So the guarantee holds only where such a word is *always replaced* by a draw from the list.
-That gives it the uniform distribution, which is the mean of P(. | word i) over i: no convex divergence
-(Rényi's, the hockey-stick) exceeds the largest between two words on the list. With "kept" there is no
-guarantee, and none is made.
+**Words that are not on the list.** One that is kept betrays itself, since no other word can give
+it: the ratio is infinite. So the guarantee holds only where such a word is *always replaced* by a
+draw from the list. That gives it the uniform distribution, which is the mean of P(. | word i) over
+i: no convex divergence (Rényi's, the hockey-stick) exceeds the largest between two words on the
+list. With "kept" there is no guarantee, and none is made.
 
-**Users.** All utterances of one user together are covered only where a public number of them may keep words
-(``utterances_per_user``) and the words of all others are always replaced. Then the unit is the user, with so
-many times the draws of an utterance. Without such a number nothing is claimed for users.
+**Users.** All utterances of one user together are covered only where a public number of them may
+keep words (``utterances_per_user``) and the words of all others are always replaced. Then the unit
+is the user, with so many times the draws of an utterance. Without such a number nothing is claimed
+for users.
 
-**Consistent replacement** (the same name has the same replacement throughout a document) draws once for each
-different name instead of once for each mention, and reveals which mentions are of the same name.
+**Consistent replacement** (the same name has the same replacement throughout a document) draws once
+for each different name instead of once for each mention, and reveals which mentions are of the same
+name.
 
-[adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for de-identifying text
-transformations, Interspeech 2020.
-[turan2022] M. A. T. Turan, D. Klakow, E. Vincent, D. Jouvet, Adapting language models when training on
-privacy-transformed data, LREC 2022.
+[adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for
+de-identifying text transformations, Interspeech 2020.
+[turan2022] M. A. T. Turan, D. Klakow, E. Vincent, D. Jouvet, Adapting language models when training
+on privacy-transformed data, LREC 2022.
 """
 
 from __future__ import annotations
@@ -56,13 +59,14 @@ class ReplacementGuarantee:
         epsilon_per_utterance: for all of at most ``mentions`` mentions together.
         words_per_mention: the most words (draws) of one mention.
         epsilon_per_user: for all utterances of a user together; ``None``: nothing is claimed.
-        mentions: the most mentions of an utterance; with consistent replacement, the most different names
-            of a document.
+        mentions: the most mentions of an utterance; with consistent replacement, the most different
+            names of a document.
         utterances_per_user: the most utterances of a user that keep words; ``None``: any number.
-        event: all draws of one unit; ``None`` where the output does not depend on the words (nothing is
-            kept, or there are no mentions): nothing is spent then.
+        event: all draws of one unit; ``None`` where the output does not depend on the words
+            (nothing is kept, or there are no mentions): nothing is spent then.
         relation: ``REPLACE_ONE``: every mention of one unit takes another name of as many words.
-        unit: "utterance"; with ``utterances_per_user`` "user"; with consistent replacement "document".
+        unit: "utterance"; with ``utterances_per_user`` "user"; with consistent replacement
+            "document".
         does_not_cover: sentences, to be shown wherever epsilon is.
     """
 
@@ -96,15 +100,18 @@ def uniform_replacement(
     Args:
         keep_probability: p, 0 or more and below 1.
         num_names: how many *different* words are on the public list, 2 or more.
-        mentions: the most tagged mentions of an utterance (different names of a document), 0 or more.
+        mentions: the most tagged mentions of an utterance (different names of a document), 0 or
+            more.
         words_per_mention: the most words of a mention, 1 or more.
         off_list: what is done with a word that is not on the list.
-        consistency: whether every mention is drawn for itself, or every different name of a document once.
-        utterances_per_user: the most utterances of a user in which a word may be kept, 1 or more, a public
-            number; ``None``: no claim for users. By mention only.
+        consistency: whether every mention is drawn for itself, or every different name of a
+            document once.
+        utterances_per_user: the most utterances of a user in which a word may be kept, 1 or more, a
+            public number; ``None``: no claim for users. By mention only.
 
     Raises:
-        PrivacyError: p = 1 or words off the list that are kept (nothing is guaranteed), or bad numbers.
+        PrivacyError: p = 1 or words off the list that are kept (nothing is guaranteed), or bad
+            numbers.
 
     >>> made = uniform_replacement(keep_probability=0.1, num_names=1000, mentions=3, words_per_mention=1,
     ...                            off_list="replaced", consistency="mention")
@@ -124,7 +131,9 @@ def uniform_replacement(
             "a word off the public list that is kept betrays itself: always replace it",
         )
     if consistency not in ("mention", "document"):
-        raise PrivacyError("consistency", "mention or document", repr(consistency), "choose one of them")
+        raise PrivacyError(
+            "consistency", "mention or document", repr(consistency), "choose one of them"
+        )
     if utterances_per_user is not None:
         utterances_per_user = checks.whole("utterances_per_user", utterances_per_user, at_least=1)
         if consistency != "mention":
@@ -149,20 +158,26 @@ def uniform_replacement(
     )
 
 
-def _of_many(by_document: bool, utterances_per_user: int | None, of_utterance: int) -> tuple[str, ...]:
+def _of_many(
+    by_document: bool, utterances_per_user: int | None, of_utterance: int
+) -> tuple[str, ...]:
     """State the limits for a name, or a user, in several units."""
     if utterances_per_user is not None:
         most = utterances_per_user * of_utterance
         return (
-            f"That a user has names in more than {utterances_per_user} utterances ({most} words); further "
-            "ones are always replaced.",
+            (
+                f"That a user has names in more than {utterances_per_user} utterances ({most}"
+                " words); further ones are always replaced."
+            ),
             "A name that several users mention: their epsilons add up for it.",
         )
     if not by_document:
         return (
             "A name that is mentioned in several utterances: their epsilons add up for it.",
-            f"A user: the epsilons of all utterances of a user add up, {of_utterance} words for each, and "
-            "their number has no limit.",
+            (
+                f"A user: the epsilons of all utterances of a user add up, {of_utterance} words for"
+                " each, and their number has no limit."
+            ),
         )
     return (
         "Which mentions in a document are of the same name, and how often each is repeated.",
@@ -176,18 +191,30 @@ def _epsilon(keep_probability: float, num_names: int) -> float:
     p = checks.number("keep_probability", keep_probability, at_least=0, at_most=1)
     if p == 1:
         raise PrivacyError(
-            "keep_probability", "a number below 1", "1", "replace some names: no guarantee where all are kept"
+            "keep_probability",
+            "a number below 1",
+            "1",
+            "replace some names: no guarantee where all are kept",
         )
-    return float(np.logaddexp(0.0, math.log(p) - math.log1p(-p) + math.log(num_names))) if p > 0 else 0.0
+    return (
+        float(np.logaddexp(0.0, math.log(p) - math.log1p(-p) + math.log(num_names)))
+        if p > 0
+        else 0.0
+    )
 
 
 _NOT_COVERED = (
     "Mentions that the tagger missed: they stay as they were spoken.",
     "That a name was mentioned, where, of which class and how many words long.",
-    "That there are more mentions, or longer ones, than the guarantee counts; further words are always "
-    "replaced.",
+    (
+        "That there are more mentions, or longer ones, than the guarantee counts; further words are"
+        " always replaced."
+    ),
     "The possessive ('s) behind a name: it stays as it was said.",
-    "Which words are on the list: a list that was made from the private text is a release of its own.",
+    (
+        "Which words are on the list: a list that was made from the private text is a release of"
+        " its own."
+    ),
     "Everything else in the sentence, which may name the person without a name.",
     "Who spoke: style and choice of words stay as they were.",
 )

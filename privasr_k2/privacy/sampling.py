@@ -1,11 +1,12 @@
-"""Sampling contracts: the object that draws a cohort is the one that tells the accountant what it may claim.
+"""Sampling contracts: the object that draws a cohort is the one that tells the accountant what it
+may claim.
 
-So a cohort of fixed size never gets the epsilon of Poisson sampling. All draws come from secret streams, as
-amplification by sampling holds only against somebody who does not know who was drawn; they are functions of
-the round, so that a killed round draws its cohort again.
+So a cohort of fixed size never gets the epsilon of Poisson sampling. All draws come from secret
+streams, as amplification by sampling holds only against somebody who does not know who was drawn;
+they are functions of the round, so that a killed round draws its cohort again.
 
-[wang2019] Y. Wang, B. Balle and S. Kasiviswanathan, Subsampled Rényi differential privacy and analytical
-moments accountant, AISTATS 2019.
+[wang2019] Y. Wang, B. Balle and S. Kasiviswanathan, Subsampled Rényi differential privacy and
+analytical moments accountant, AISTATS 2019.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ import numpy as np
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
 from privasr_k2.privacy.accounting import Relation
-from privasr_k2.privacy.events import Event, fixed_size_sampled, for_replacing, poisson_sampled, repeated
+from privasr_k2.privacy.events import (
+    Event,
+    fixed_size_sampled,
+    for_replacing,
+    poisson_sampled,
+    repeated,
+)
 from privasr_k2.privacy.strategies import Turns
 from privasr_k2.randomness import NoiseStream
 
@@ -35,7 +42,9 @@ class Sampling(Protocol):
         """Indices of the units in round ``round_number`` (from 0): (K,) integers, ascending."""
 
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
-        """Return the event of ``rounds`` rounds; ``step`` is one round's event on its participants."""
+        """Return the event of ``rounds`` rounds; ``step`` is one round's event on its
+        participants.
+        """
 
     def turns(self, rounds: int) -> Turns:
         """In which of so many rounds one unit can be, for noise that is correlated over rounds.
@@ -120,9 +129,10 @@ class PoissonSampling:
 class FixedCohort:
     """``size`` different units out of ``population``, drawn uniformly for every round.
 
-    For adding or removing one unit no amplification is claimed, as a unit may be in every round, and the
-    sensitivity is doubled: whoever is drawn displaces another. For replacing one unit the bound of [wang2019,
-    theorem 27] is used, with the sensitivity doubled.
+    For adding or removing one unit no amplification is claimed, as a unit may be in every round,
+    and the
+    sensitivity is doubled: whoever is drawn displaces another. For replacing one unit the bound of
+    [wang2019, theorem 27] is used, with the sensitivity doubled.
     """
 
     size: int
@@ -140,7 +150,10 @@ class FixedCohort:
         """
         if num_units != self.population:
             raise PrivacyError(
-                self.describe(), f"{self.population:,} units", f"{num_units:,}", "draw from all of them"
+                self.describe(),
+                f"{self.population:,} units",
+                f"{num_units:,}",
+                "draw from all of them",
             )
         places = np.argsort(_uniform(streams, round_number, num_units), kind="stable")
         return np.sort(places[: self.size])
@@ -158,22 +171,24 @@ class FixedCohort:
     def describe(self) -> str:
         """See :class:`Sampling`."""
         return (
-            f"fixed cohorts of {self.size:,} out of {self.population:,} (amplification only for replacing "
-            "one unit: Wang et al. 2019)"
+            f"fixed cohorts of {self.size:,} out of {self.population:,} (amplification only for"
+            " replacing one unit: Wang et al. 2019)"
         )
 
 
 @dataclass(frozen=True)
 class PartitionedEpochs:
-    """Every epoch has ``batches`` rounds, and every unit takes part in one of them, drawn by itself.
+    """Every epoch has ``batches`` rounds, and every unit takes part in one of them, drawn by
+    itself.
 
-    As each unit has a draw of its own, adding or removing one changes one batch of an epoch and no other:
-    an epoch costs one step. Nothing is claimed for the secrecy of the order. Batches differ in size.
+    As each unit has a draw of its own, adding or removing one changes one batch of an epoch and no
+    other: an epoch costs one step. Nothing is claimed for the secrecy of the order. Batches differ
+        in size.
 
     Args:
         batches: rounds of an epoch.
-        same_order: one draw serves all epochs, so that a unit's rounds are exactly ``batches`` apart: what
-            noise that is correlated over rounds is best with.
+        same_order: one draw serves all epochs, so that a unit's rounds are exactly ``batches``
+            apart: what noise that is correlated over rounds is best with.
     """
 
     batches: int
@@ -193,7 +208,9 @@ class PartitionedEpochs:
         return repeated(step, self._epochs(rounds))
 
     def turns(self, rounds: int) -> Turns:
-        """One an epoch; where orders differ, the last of one may be next to the first of the following."""
+        """One an epoch; where orders differ, the last of one may be next to the first of the
+        following.
+        """
         return Turns(most=self._epochs(rounds), apart=self.batches if self.same_order else 1)
 
     def _epochs(self, rounds: int) -> int:

@@ -14,8 +14,20 @@ from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
 
 _MOST_DIGITS = 12
-UNITS = ("mention", "utterance", "call", "document", "meeting", "device", "speaker", "user", "shard")
-"""What a guarantee hides the presence of: one spelling each, as releases of other units are not summed."""
+UNITS = (
+    "mention",
+    "utterance",
+    "call",
+    "document",
+    "meeting",
+    "device",
+    "speaker",
+    "user",
+    "shard",
+)
+"""What a guarantee hides the presence of: one spelling each, as releases of other units are not
+summed.
+"""
 
 
 @dataclass(frozen=True)
@@ -23,14 +35,15 @@ class Spending:
     """Effect of one release on private data.
 
     Attributes:
-        data: which private data, as a corpus and its part: ``mini/train``. Releases with the same name are
-            summed; give names that are not related (:func:`is_related`) only to parts that share no unit.
+        data: which private data, as a corpus and its part: ``mini/train``. Releases with the same
+            name are summed; give names that are not related (:func:`is_related`) only to parts that
+            share no unit.
         released: what leaves, in words.
         unit: one of :data:`UNITS`.
         units: how many there are, a public number; ``None`` where it is not public.
         relation: which data sets are made alike.
-        event: everything that is done, all rounds together, with noise relative to what adding or removing
-            one unit changes.
+        event: everything that is done, all rounds together, with noise relative to what adding or
+            removing one unit changes.
         sampling: who takes part, as :meth:`privasr_k2.privacy.sampling.Sampling.describe` says it.
         delta: the delta that the release was planned with.
         does_not_cover: what somebody may still learn, in sentences.
@@ -53,12 +66,16 @@ class Spending:
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
-            raise PrivacyError("unit", f"one of {', '.join(UNITS)}", repr(self.unit), "name the unit so")
+            raise PrivacyError(
+                "unit", f"one of {', '.join(UNITS)}", repr(self.unit), "name the unit so"
+            )
         checks.delta(self.delta, units=self.units)
         under(self.event, self.relation)
         if not isinstance(self.does_not_cover, tuple):
             found = type(self.does_not_cover).__name__
-            raise PrivacyError("does_not_cover", "a tuple of sentences", found, "write (sentence, ...)")
+            raise PrivacyError(
+                "does_not_cover", "a tuple of sentences", found, "write (sentence, ...)"
+            )
         for name in ("data", "released", "sampling"):
             if not getattr(self, name):
                 raise PrivacyError(name, "some words", "none", "say it: a guarantee shows it")
@@ -158,7 +175,8 @@ class Guarantee:
 
 
 def shown(epsilon: float) -> str:
-    """``epsilon`` with three significant digits or more, rounded up: what is shown is never below what holds.
+    """``epsilon`` with three significant digits or more, rounded up: what is shown is never below
+    what holds.
 
     >>> shown(0.91757), shown(228.7437), shown(2.5), shown(0.0)
     ('0.918', '228.8', '2.50', '0')
@@ -172,12 +190,13 @@ def shown(epsilon: float) -> str:
 def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> list[Guarantee]:
     """The composition of releases, one guarantee for each private data, unit and relation.
 
-    Releases of different units or relations are never summed: each guarantee leaves the others out, and
-    only what its own releases cover is covered. One without any protection bares every unit: it counts in
-    all guarantees for its data, whose epsilons are then infinite.
+    Releases of different units or relations are never summed: each guarantee leaves the others out,
+    and only what its own releases cover is covered. One without any protection bares every unit: it
+    counts in all guarantees for its data, whose epsilons are then infinite.
 
     Args:
-        delta: that of every guarantee; ``None``: the smallest that one of its releases was planned with.
+        delta: that of every guarantee; ``None``: the smallest that one of its releases was planned
+            with.
 
     >>> release = Spending(data="mini/train", released="word counts", unit="user", units=48,
     ...     relation=Relation.ADD_OR_REMOVE_ONE, event=events.pure(1.0), sampling="all units in every round",
@@ -193,14 +212,16 @@ def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> 
         if events.is_unprotected(spending.event):
             bare.append(spending)
     return [
-        _together([*group, *_bared(key, bare)], delta, _others(key, groups)) for key, group in groups.items()
+        _together([*group, *_bared(key, bare)], delta, _others(key, groups))
+        for key, group in groups.items()
     ]
 
 
 def guarantees_for(
     data: Collection[str], spendings: Iterable[Spending], *, delta: float | None = None
 ) -> list[Guarantee]:
-    """The guarantees for some private data, with all that was spent on them, or on their people elsewhere.
+    """The guarantees for some private data, with all that was spent on them, or on their people
+    elsewhere.
 
     Args:
         data: names of data, each of one of ``spendings``.
@@ -218,7 +239,8 @@ def guarantees_for(
 
 
 def is_related(one: str, other: str) -> bool:
-    """Whether two names of data may tell of the same people: one names, or holds, what the other does.
+    """Whether two names of data may tell of the same people: one names, or holds, what the other
+    does.
 
     Names nest at slashes, as those of folders do, and ``and`` joins several.
 
@@ -233,13 +255,19 @@ def is_related(one: str, other: str) -> bool:
 
 def _bared(key: tuple[str, str, Relation], bare: Iterable[Spending]) -> list[Spending]:
     """State unprotected releases about these people under another unit, relation or name."""
-    return [spending for spending in bare if is_related(spending.data, key[0]) and spending.covers != key]
+    return [
+        spending
+        for spending in bare
+        if is_related(spending.data, key[0]) and spending.covers != key
+    ]
 
 
 def _others(
     key: tuple[str, str, Relation], groups: Mapping[tuple[str, str, Relation], Sequence[Spending]]
 ) -> tuple[str, ...]:
-    """State releases about these people outside a guarantee, which does not cover who sees them too."""
+    """State releases about these people outside a guarantee, which does not cover who sees them
+    too.
+    """
     return tuple(
         (
             "releases of the same data for another unit or relation, "
@@ -250,7 +278,11 @@ def _others(
         + ", ".join(_once(spending.released for spending in protected))
         for (data, unit, relation), group in groups.items()
         if is_related(data, key[0]) and (data, unit, relation) != key
-        if (protected := [spending for spending in group if not events.is_unprotected(spending.event)])
+        if (
+            protected := [
+                spending for spending in group if not events.is_unprotected(spending.event)
+            ]
+        )
     )
 
 

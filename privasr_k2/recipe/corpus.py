@@ -1,4 +1,6 @@
-"""A corpus as recipes see it: ``egs/<corpus>/corpus.yaml``, a user's own file, or a data directory."""
+"""A corpus as recipes see it: ``egs/<corpus>/corpus.yaml``, a user's own file, or a data
+directory.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,22 @@ class Corpus:
         description: one line.
         definition: the Python file that exports ``CORPUS``.
         conf_name: the name of its own section of ``conf/``.
-        conf: its YAML layers (:mod:`privasr_k2.recipe.layers`): ``corpus.yaml#conf``; beside a user's own
-            file or data ``conf.yaml``, or a folder ``conf``.
+        conf: its YAML layers (:mod:`privasr_k2.recipe.layers`): ``corpus.yaml#conf``; beside a
+            user's own file or data ``conf.yaml``, or a folder ``conf``.
         home: where its work goes by default.
         recipes: those that a bare ``./run.sh CORPUS`` runs; the only ones where ``only_these``.
         people: what a ledger calls its people.
         options: defaults of options, in place of the recipes' own.
         recipe_options: the same for single recipes.
-        recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition`` for single recipes.
-        own_options: options that only this corpus has, each with its help (``PATH`` before it where the value
-            is one); they go to ``prepare_corpus``.
-        public_lists: name lists that come with its manifests; ``vocabulary_lists``: those whose words every
-            vocabulary has.
+        recipe_definitions: modules of ``privasr_k2/corpora`` in place of ``definition`` for single
+            recipes.
+        own_options: options that only this corpus has, each with its help (``PATH`` before it where
+            the value is one); they go to ``prepare_corpus``.
+        public_lists: name lists that come with its manifests; ``vocabulary_lists``: those whose
+            words every vocabulary has.
         further_text: tagged text that comes with its manifests.
-        text_options: settings with which ``prepare_corpus`` takes all text, where speech covers a part of it.
+        text_options: settings with which ``prepare_corpus`` takes all text, where speech covers a
+            part of it.
         source: the file or folder of a user's own corpus; None for those of ``egs/``.
     """
 
@@ -67,7 +71,9 @@ class Corpus:
         name = self.recipe_definitions.get(recipe)
         if name is None:
             return self
-        return dataclasses.replace(self, definition=root / f"privasr_k2/corpora/{name}.py", conf_name=name)
+        return dataclasses.replace(
+            self, definition=root / f"privasr_k2/corpora/{name}.py", conf_name=name
+        )
 
     def defaults(self, recipe: str, known: Collection[str]) -> dict[str, Any]:
         """Defaults of the options that a recipe has; paths start from the corpus's folder."""
@@ -107,13 +113,19 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
     place = f"./run.sh {name}"
     if name == "data:":
         raise ConfigError(
-            place, "data:DIR", "no folder", "name the Kaldi data directory, or the folder of manifests"
+            place,
+            "data:DIR",
+            "no folder",
+            "name the Kaldi data directory, or the folder of manifests",
         )
     if not path.exists():
         raise ConfigError(place, "a file or folder", f"nothing at {path}", "correct the path")
     if is_folder and not path.is_dir():
         raise ConfigError(
-            place, "data: and a folder", "a file", "name the folder that it is in, or run it as FILE.py"
+            place,
+            "data: and a folder",
+            "a file",
+            "name the folder that it is in, or run it as FILE.py",
         )
     path = path.resolve()
     stem = path.name.removesuffix(".py")
@@ -121,7 +133,9 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
         "name": name,
         "home": root / "egs/user" / stem,
         "people": re.sub(r"[^A-Za-z0-9_-]", "_", stem),
-        "own_options": {"allow_pipes": "run the commands of wav.scp; only where you trust who wrote them"},
+        "own_options": {
+            "allow_pipes": "run the commands of wav.scp; only where you trust who wrote them"
+        },
         "source": path,
     }
     if is_folder:
@@ -141,7 +155,9 @@ def _own(name: str, root: Path, caller: Path) -> Corpus:
 
 
 def _conf(folder: Path) -> Path:
-    """A user's own layers: the file ``conf.yaml``, or the folder ``conf``, which need not be there."""
+    """A user's own layers: the file ``conf.yaml``, or the folder ``conf``, which need not be
+    there.
+    """
     file, other = folder / "conf.yaml", folder / "conf"
     if file.is_file() and other.is_dir():
         raise ConfigError(folder, "conf.yaml or the folder conf", "both", "join the two")
@@ -157,7 +173,9 @@ def _read(path: Path, root: Path) -> Corpus:
     known = {f.name for f in dataclasses.fields(Corpus)}
     unknown = sorted(set(values) - known - {"public_conf"})
     if unknown:
-        raise ConfigError(path, f"keys among {', '.join(sorted(known))}", unknown[0], "correct the key")
+        raise ConfigError(
+            path, f"keys among {', '.join(sorted(known))}", unknown[0], "correct the key"
+        )
     for layers in ("conf", "public_conf"):  # read where a stage names them
         values.pop(layers, None)
     definition = values.pop("definition", folder.name)

@@ -1,9 +1,9 @@
 """Declarations of stages and systems in a recipe file.
 
-A recipe is ``local/recipes/<name>.py``: a docstring, a frozen dataclass ``Options``, and one function
-``stages(recipe, options)`` that calls :meth:`Recipe.stage` in the order in which stages run. Each stage is a
-module of ``privasr_k2.bin``. Keywords are its flags: ``in_lang=x`` is ``--in-lang x``. None and empty values
-are left out.
+A recipe is ``local/recipes/<name>.py``: a docstring, a frozen dataclass ``Options``, and one
+function ``stages(recipe, options)`` that calls :meth:`Recipe.stage` in the order in which stages
+run. Each stage is a module of ``privasr_k2.bin``. Keywords are its flags: ``in_lang=x`` is
+``--in-lang x``. None and empty values are left out.
 """
 
 from __future__ import annotations
@@ -38,13 +38,19 @@ class RunOptions:
     verify: bool = option(False, "read every file again instead of trusting times and sizes")
     show_report: bool = option(True, "print the results at the end")
     wait: bool = option(True, "wait while another run is at work in the same folder")
-    config: Path | None = path_option("file of options, one name=value a line, read before the command line")
-    work_dir: Path | None = path_option("folder for data/ and exp/ (default: that of the corpus in egs/)")
+    config: Path | None = path_option(
+        "file of options, one name=value a line, read before the command line"
+    )
+    work_dir: Path | None = path_option(
+        "folder for data/ and exp/ (default: that of the corpus in egs/)"
+    )
     nj: Count = option(os.cpu_count() or 1, "jobs at once; decoding depends on their number")
     side_by_side: Count = option(1, "stages of one number that run at once")
     cmd: str = option("", "launcher of all stages: local, 'torchrun OPTIONS' or 'slurm OPTIONS'")
     device: str = option("auto", "auto, cpu, cuda or cuda:N")
-    ledger: Path | None = path_option("privacy ledger (default: privacy/ledger.json in the work folder)")
+    ledger: Path | None = path_option(
+        "privacy ledger (default: privacy/ledger.json in the work folder)"
+    )
     max_epsilon: Positive | None = option(
         None, "refuse releases that would bring the ledger above this epsilon"
     )
@@ -59,14 +65,18 @@ class DataOptions:
         "small", "sizes: tiny for tests, demo, small for two cores, paper for the papers'"
     )
     token_type: TokenType = option("phone", "what acoustic models predict: phone, char or bpe_N")
-    backend: Literal["k2", "kaldi"] = option("k2", "decoder of the first pass; kaldi: kaldi-decoder")
+    backend: Literal["k2", "kaldi"] = option(
+        "k2", "decoder of the first pass; kaldi: kaldi-decoder"
+    )
     feature: str = option("fbank", "fbank, mfcc, sphinx, given or auto")
     speed_perturb: bool = option(False, "three speeds of every training utterance")
     lm_text: Path | None = path_option("text of the n-gram LM in place of the corpus's own")
     arpa: Path | None = path_option("a trained ARPA LM in place of the n-gram LM")
     lexicon: Path | None = path_option("pronunciation lexicon in place of the corpus's own")
     corpus_options: Words = option((), "K=V settings that only this corpus has")
-    lang_options: Words = option((), "K=V settings of conf/common.yaml#lang, such as max_words=20000")
+    lang_options: Words = option(
+        (), "K=V settings of conf/common.yaml#lang, such as max_words=20000"
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +122,8 @@ class Recipe:
 
     Attributes:
         exp: the folder of its experiment; a recipe sets it before it declares systems.
-        records: the words of every stage so far, as :func:`privasr_k2.recipe.plan.parse` takes them.
+        records: the words of every stage so far, as :func:`privasr_k2.recipe.plan.parse` takes
+            them.
     """
 
     def __init__(
@@ -161,7 +172,8 @@ class Recipe:
             number: stages with one number may run side by side.
             config: names of sections of ``conf/``, or addresses of YAML layers; later ones win.
             set: single values, by key; None is left out, lists and numbers are written as YAML.
-            jobs: run as an array of so many jobs that split the utterances; ``JOB`` in paths is the job.
+            jobs: run as an array of so many jobs that split the utterances; ``JOB`` in paths is the
+                job.
             array: run as an array of so many jobs, none of which knows of the others.
             train: run by the launcher of trainings, with ``--device`` and ``--num-jobs``.
             device, num_jobs: pass ``--device`` or ``--num-jobs``.
@@ -193,7 +205,12 @@ class Recipe:
             words += ["--num-jobs", str(self.run.nj)]
         self.records.append(words)
         return next(
-            (_words(value)[0] for name, value in flags.items() if name.startswith("out_") and value), ""
+            (
+                _words(value)[0]
+                for name, value in flags.items()
+                if name.startswith("out_") and value
+            ),
+            "",
         )
 
     def config(self, *names: str) -> list[str]:
@@ -221,7 +238,8 @@ class Recipe:
         """Declare a system once; its stages write below the folder of the object that comes back.
 
         Args:
-            name: unique within the recipe; its folder below :attr:`exp`, unless ``folder`` names another.
+            name: unique within the recipe; its folder below :attr:`exp`, unless ``folder`` names
+                another.
             compare_with: systems that it is tested against; None is left out.
             facts: what tables select by and show.
         """
@@ -239,18 +257,23 @@ class Recipe:
         return self.systems[name]
 
     def about(self, name: str, label: str = "", **facts: Fact) -> Declared:
-        """Declare artifacts that belong to no system alone: of the whole recipe, or of a part of it."""
+        """Declare artifacts that belong to no system alone: of the whole recipe, or of a part of
+        it.
+        """
         values = {"label": label or name, "method": "recipe", "facts": facts}
         self.systems[name] = Declared(name, self.exp, values)
         return self.systems[name]
 
     def report(self, number: int, *, manifests: str, layout: str = "", **values: Any) -> None:
-        """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all systems.
+        """Declare the stage that writes ``RESULTS.md``, ``results.jsonl`` and figures, of all
+        systems.
 
         Args:
             layout: file of ``conf/reports/``, if it is not the recipe's own.
         """
-        paths = (path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values())
+        paths = (
+            path.split("#")[0] for one in self.systems.values() for path in one.artifacts.values()
+        )
         self.report_path = self.stage(
             number, "results", "report", config=("report", f"reports/{layout or self.name}"),
             in_systems=self.systems_file,
@@ -290,7 +313,9 @@ def command_line(corpus: str, recipe: str, given: Mapping[str, str], neutral: It
 
 def _flag(name: str, value: Flag) -> list[str]:
     if not name.startswith(("in_", "out_", "raw_")):
-        raise ConfigError("a stage's declaration", "in_*, out_* or raw_*", name, "correct the recipe")
+        raise ConfigError(
+            "a stage's declaration", "in_*, out_* or raw_*", name, "correct the recipe"
+        )
     words = _words(value)
     return [f"--{name.replace('_', '-')}", *words] if words else []
 
@@ -306,7 +331,11 @@ def _yaml(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return (
-            ".inf" if value == float("inf") else f"{value:g}" if float(f"{value:g}") == value else repr(value)
+            ".inf"
+            if value == float("inf")
+            else f"{value:g}"
+            if float(f"{value:g}") == value
+            else repr(value)
         )
     if isinstance(value, list | tuple):
         return f"[{','.join(_yaml(one) for one in value)}]"

@@ -1,8 +1,9 @@
 """Dependencies of a task's outputs: its command and the content of its inputs.
 
-Content hashes are kept in a cache file by size, time of change and inode, so that a second look at a large
-folder costs one ``stat`` a file. The source of a verb is *not* part of a fingerprint: who mends a
-log message must not wait for a week of training again. ``--force true`` runs stages whose code matters.
+Content hashes are kept in a cache file by size, time of change and inode, so that a second look at
+a large folder costs one ``stat`` a file. The source of a verb is *not* part of a fingerprint: who
+mends a log message must not wait for a week of training again. ``--force true`` runs stages whose
+code matters.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ class HashCache:
             self._known = _remembered(file)
 
     def digest(self, path: str) -> str | None:
-        """Hash of a file's content, or of the names and contents in a folder; None where there is nothing.
+        """Hash of a file's content, or of the names and contents in a folder; None where there is
+        nothing.
 
-        Names that start with a dot, and the ``log`` folder that stands beside ``.stages``, do not count.
+        Names that start with a dot, and the ``log`` folder that stands beside ``.stages``, do not
+        count.
         """
         full = os.path.join(self.work_dir, path)
         try:
@@ -119,8 +122,9 @@ class Fingerprint:
     """Dependencies of a task's outputs.
 
     Attributes:
-        command: verb and flags without neutral ones and without the names of the configuration files; the
-            repository's and the work folder's own paths shortened, so that a moved clone is still up to date.
+        command: verb and flags without neutral ones and without the names of the configuration
+            files; the repository's and the work folder's own paths shortened, so that a moved clone
+            is still up to date.
         configs: the configuration files, or their sections, with hashes of what they say, in order.
         inputs: what is read with its hashes.
     """
@@ -131,16 +135,21 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """One hash of all of it. Of a configuration file keys and values count, not its name and comments."""
+        """One hash of all of it. Of a configuration file keys and values count, not its name and
+        comments.
+        """
         parts = [self.command, [digest for _, digest in self.configs], self.inputs]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def fingerprint(task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str, str]) -> Fingerprint:
+def fingerprint(
+    task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str, str]
+) -> Fingerprint:
     """The fingerprint of a task whose inputs all exist.
 
     Args:
-        shorten: beginnings of paths and what stands for them in fingerprints, the longer ones first.
+        shorten: beginnings of paths and what stands for them in fingerprints, the longer ones
+            first.
 
     Raises:
         DataError: an input is not there.
@@ -156,7 +165,10 @@ def fingerprint(task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str,
 
     command = tuple(short(word) for word in without(task.argv, "--config", *NEUTRAL))
     configs = tuple(
-        (short(path), _said_in(os.path.join(cache.work_dir, path), _existing(cache, sections.split(path)[0])))
+        (
+            short(path),
+            _said_in(os.path.join(cache.work_dir, path), _existing(cache, sections.split(path)[0])),
+        )
         for path in task.configs
     )
     return Fingerprint(command, configs, hashed((*task.inputs, *wiring.hashed_raws(task))))
@@ -164,7 +176,8 @@ def fingerprint(task: Task, wiring: Wiring, cache: HashCache, shorten: dict[str,
 
 @functools.cache
 def _said_in(address: str, digest: str) -> str:
-    """Hash of a YAML file or section but for comments and spaces; ``digest``, the file's, if it is no YAML.
+    """Hash of a YAML file or section but for comments and spaces; ``digest``, the file's, if it is
+    no YAML.
 
     Who explains a number must not wait for a training again, nor spend a release.
     """
@@ -182,13 +195,18 @@ def _existing(cache: HashCache, path: str) -> str:
     digest = cache.digest(path)
     if digest is None:
         raise DataError(
-            path, "a file or a folder", "nothing", "run the stage that writes it, or correct the path"
+            path,
+            "a file or a folder",
+            "nothing",
+            "run the stage that writes it, or correct the path",
         )
     return digest
 
 
 def _remembered(file: Path) -> dict[str, list]:
-    """The entries of a cache file that can be entries; where it is absent or damaged, all is hashed again."""
+    """The entries of a cache file that can be entries; where it is absent or damaged, all is hashed
+    again.
+    """
     try:
         known = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError):

@@ -61,7 +61,8 @@ class Freshness:
         """Refuse to run on what stages that are not asked for have left undone or out of date.
 
         Raises:
-            DataError: naming the stage that is asked for, what it needs, and the stage to run again.
+            DataError: naming the stage that is asked for, what it needs, and the stage to run
+                again.
         """
         asked = {stage.index for stage in self._selected}
         for earlier in ancestors(self._wiring, self._selected):
@@ -77,7 +78,8 @@ class Freshness:
         """Refuse to make a finished release again because its command or its configuration changed.
 
         Raises:
-            PrivacyError: naming the stage and the change. ``--force true`` makes the second release.
+            PrivacyError: naming the stage and the change. ``--force true`` makes the second
+                release.
         """
         for stage in self._selected:
             for task in stage.tasks:
@@ -95,7 +97,10 @@ class Freshness:
     def missing(self, task: Task) -> list[str]:
         """Return a task's missing inputs."""
         files = [path for path in (*task.inputs, *task.raws) if self._cache.digest(path) is None]
-        return [*files, *(path for path in task.configs if not sections.exists(self._work_dir / path))]
+        return [
+            *files,
+            *(path for path in task.configs if not sections.exists(self._work_dir / path)),
+        ]
 
     def refuse_second(self, stage: Stage, reason: str) -> None:
         """Refuse a second release of a stage.
@@ -112,7 +117,9 @@ class Freshness:
         )
 
     def stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
-        """The tasks of a stage that have to run, with the reasons. What killed runs left is put right."""
+        """The tasks of a stage that have to run, with the reasons. What killed runs left is put
+        right.
+        """
         reasons = []
         for task in stage.tasks:
             now = fingerprint(task, self._wiring, self._cache, self._shorten)
@@ -127,7 +134,9 @@ class Freshness:
         return reasons
 
     def why_not(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
-        """Why a stage is not up to date, and whether somebody else put its outputs there; () where it is."""
+        """Why a stage is not up to date, and whether somebody else put its outputs there; () where
+        it is.
+        """
         for task in stage.tasks:
             gone = self.missing(task)
             if gone:
@@ -150,8 +159,13 @@ class Freshness:
         if absent:
             stage, path, writer = absent[0]
             if writer is not earlier:
-                way_out = f"run from --stage {earlier.number}, the first that is not up to date ({reason})"
-            raise DataError(stage.label, f"{path}, which {writer.label} writes", "nothing there", way_out)
+                way_out = (
+                    f"run from --stage {earlier.number}, the first that is not up to date"
+                    f" ({reason})"
+                )
+            raise DataError(
+                stage.label, f"{path}, which {writer.label} writes", "nothing there", way_out
+            )
         raise DataError(
             self._selected[0].label,
             f"the outputs of {earlier.label} up to date",

@@ -54,7 +54,8 @@ class Declaration:
     """A recipe on a corpus, ready to be checked and run.
 
     Attributes:
-        systems: with the file that they are written to, relative to ``work_dir``; none for some recipes.
+        systems: with the file that they are written to, relative to ``work_dir``; none for some
+            recipes.
         report: the file that is shown at the end, relative to ``work_dir``.
         unused_layers: YAML files and sections of the corpus that no stage could read.
     """
@@ -86,10 +87,16 @@ def overview(root: Path) -> str:
         "  ./run.sh data:DIR ctc                     a Kaldi data directory, or lhotse manifests",
         "",
         "corpora:",
-        *(f"  {name:12} {find_corpus(name, root, root).description}" for name in corpus_names(root)),
+        *(
+            f"  {name:12} {find_corpus(name, root, root).description}"
+            for name in corpus_names(root)
+        ),
         "",
         "recipes (./run.sh CORPUS RECIPE --help lists the options):",
-        *(f"  {name:12} {_summary(root / f'local/recipes/{name}.py')}" for name in recipe_names(root)),
+        *(
+            f"  {name:12} {_summary(root / f'local/recipes/{name}.py')}"
+            for name in recipe_names(root)
+        ),
     ]
     return "\n".join(lines)
 
@@ -100,7 +107,8 @@ def declare(
     """Parse the options of a recipe and collect its stages.
 
     Raises:
-        ConfigError: an unknown corpus, recipe or option; a value that does not fit; an option without effect.
+        ConfigError: an unknown corpus, recipe or option; a value that does not fit; an option
+            without effect.
     """
     corpus = find_corpus(corpus_word, root, caller)
     file = _recipe_file(corpus, recipe_word, root, caller)
@@ -142,7 +150,9 @@ def declare(
         report=recipe.report_path,
         work_dir=work_dir,
         corpus=corpus,
-        unused_layers=tuple(layers.unknown(root, corpus.conf, recipe.data.preset, {corpus.conf_name})),
+        unused_layers=tuple(
+            layers.unknown(root, corpus.conf, recipe.data.preset, {corpus.conf_name})
+        ),
     )
 
 
@@ -153,8 +163,15 @@ def words_for(corpus: Corpus, words: Sequence[str], root: Path) -> dict[str, lis
         ConfigError: an option that none of them has.
     """
     has = {
-        name: _names([_load_recipe(root / f"local/recipes/{name}.py", root).Options, _own_options(corpus)])
-        | _names([DataOptions, RunOptions])
+        name: (
+            _names(
+                [
+                    _load_recipe(root / f"local/recipes/{name}.py", root).Options,
+                    _own_options(corpus),
+                ]
+            )
+            | _names([DataOptions, RunOptions])
+        )
         for name in corpus.recipes
     }
     given: dict[str, list[str]] = {name: [] for name in corpus.recipes}
@@ -216,7 +233,10 @@ def _own_options(corpus: Corpus) -> type:
 def _launchers() -> Launchers:
     """Read the launchers of local/cmd.sh; run.sh exports them."""
     return Launchers(
-        *(os.environ.get(f"PRIVASR_{name}_CMD") or "local" for name in ("DEFAULT", "TRAIN", "DECODE"))
+        *(
+            os.environ.get(f"PRIVASR_{name}_CMD") or "local"
+            for name in ("DEFAULT", "TRAIN", "DECODE")
+        )
     )
 
 

@@ -1,4 +1,5 @@
-"""Run the commands of a stage: as local processes, or as a Slurm job array (``sbatch --wait --array``).
+"""Run the commands of a stage: as local processes, or as a Slurm job array (``sbatch --wait
+--array``).
 
 Either way several processes of ``torchrun`` may share the work of one command.
 """
@@ -35,7 +36,9 @@ SHARING = frozenset({"audit", "train_am", "train_fedlm", "train_lm", "train_stud
 _TORCHRUN = ("-m", "torch.distributed.run", "--redirects", "1", "--tee", "1")
 _SRUN = ("srun", "--ntasks-per-node=1")
 _Process: TypeAlias = subprocess.Popen | WarmProcess
-_SHARED_FILES_SECONDS = 10.0  # how long a network file system may hide a file that another node has written
+_SHARED_FILES_SECONDS = (
+    10.0  # how long a network file system may hide a file that another node has written
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ class Command:
     Attributes:
         job: number in the array; 1 where there is no array.
         argv: the program and its arguments.
-        log: file that takes its output, with a line before (the command) and one after (exit code and time).
+        log: file that takes its output, with a line before (the command) and one after (exit code
+            and time).
         keep_log: add to the log of the attempt that is being continued.
         progress: file in which a local command reports how far it is, or None.
     """
@@ -62,7 +66,8 @@ class Ended:
     """Result of a command.
 
     Attributes:
-        code: its exit code; minus the signal's number where one killed it; None where nothing is known of it.
+        code: its exit code; minus the signal's number where one killed it; None where nothing is
+            known of it.
         seconds: wall time.
     """
 
@@ -90,8 +95,8 @@ def split_launcher(launcher: Sequence[str]) -> tuple[str, tuple[str, ...], tuple
 def argv_of(argv: Sequence[str], launcher: Sequence[str] = ("local",)) -> tuple[str, ...]:
     """A bare verb is a module of ``privasr_k2.bin``; anything with a slash is run as it is.
 
-    Verbs of :data:`SHARING` are started by torchrun where the launcher says so; in Slurm once on each node,
-    where the job's script tells them of each other.
+    Verbs of :data:`SHARING` are started by torchrun where the launcher says so; in Slurm once on
+    each node, where the job's script tells them of each other.
     """
     verb, *rest = argv
     if "/" in verb:
@@ -136,7 +141,8 @@ class Pool:
         """Let commands run after those that were added before.
 
         Args:
-            threads: of each, where the environment does not say; ``None`` leaves that to the libraries.
+            threads: of each, where the environment does not say; ``None`` leaves that to the
+                libraries.
         """
         self._waiting.extend((command, threads) for command in commands)
 
@@ -199,8 +205,8 @@ def run_slurm(
 ) -> list[Ended]:
     """Run commands as one Slurm job (an array where ``is_array``) and wait for its end.
 
-    Each task writes its exit code beside the script, so that the ones that failed can be told; a task
-    that left none was killed by Slurm (time, memory) or by its user.
+    Each task writes its exit code beside the script, so that the ones that failed can be told; a
+    task that left none was killed by Slurm (time, memory) or by its user.
 
     Args:
         options: further options of ``sbatch``.
@@ -247,7 +253,9 @@ def run_slurm(
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        raise ConfigError("sbatch", "Slurm on this machine", "no such program", "use --cmd local") from error
+        raise ConfigError(
+            "sbatch", "Slurm on this machine", "no such program", "use --cmd local"
+        ) from error
     number = ""
     try:
         assert submitted.stdout is not None
@@ -275,8 +283,8 @@ def run_slurm(
 def _ask_to_cancel(number: str) -> None:
     """Begin to cancel a Slurm job, and wait for it no longer than for a process.
 
-    While tasks of an array are just starting, ``scancel`` tries again for more than a minute. It then goes on
-    alone; the next run waits for the jobs' end (:func:`cancel_slurm`).
+    While tasks of an array are just starting, ``scancel`` tries again for more than a minute. It
+    then goes on alone; the next run waits for the jobs' end (:func:`cancel_slurm`).
     """
     asked = subprocess.Popen(
         ["scancel", number],
@@ -290,7 +298,9 @@ def _ask_to_cancel(number: str) -> None:
 
 
 def cancel_slurm(work_dir: Path, say: Callable[[str], None]) -> None:
-    """Cancel what a killed run has left in Slurm's queue for this work folder, and wait until it is gone."""
+    """Cancel what a killed run has left in Slurm's queue for this work folder, and wait until it is
+    gone.
+    """
     name = job_name(work_dir)
     say("cancelling the Slurm jobs that a killed run has left")
     try:
@@ -343,7 +353,9 @@ def _signal(process: _Process, number: int) -> None:
 def _first_lines(command: Command) -> None:
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("a" if command.keep_log else "w") as log:
-        log.write(f"# {datetime.now().isoformat(timespec='seconds')}\n# {shlex.join(command.argv)}\n")
+        log.write(
+            f"# {datetime.now().isoformat(timespec='seconds')}\n# {shlex.join(command.argv)}\n"
+        )
 
 
 def _write_last_line(ended: Ended) -> None:
@@ -355,7 +367,9 @@ def _write_last_line(ended: Ended) -> None:
 def _script(commands: Sequence[Command], folder: Path, work_dir: Path) -> str:
     cases = "".join(f"  {command.job}) {shlex.join(command.argv)} ;;\n" for command in commands)
     only = commands[0].job
-    one_thread = "".join(f"export {name}=${{{name}:-1}}\n" for name in _THREADS) if len(commands) > 1 else ""
+    one_thread = (
+        "".join(f"export {name}=${{{name}:-1}}\n" for name in _THREADS) if len(commands) > 1 else ""
+    )
     # torchrun takes its options from these, too.
     meeting = (
         'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'

@@ -1,8 +1,10 @@
 """YAML layers of a section's values: the repository's, a recipe's, a corpus's, and a preset's.
 
-``conf/*.yaml`` hold all defaults, a section for each verb or kind of model. Upon them lie, the later ones
-winning: ``overrides`` of ``conf/<recipe>.yaml``, and the corpus's own values. A preset adds its sections and
-``overrides.<recipe>``, of ``conf/presets/<preset>.yaml``, and the corpus's own values for it.
+``conf/*.yaml`` hold all defaults, a section for each verb or kind of model. Upon them lie, the
+later ones
+winning: ``overrides`` of ``conf/<recipe>.yaml``, and the corpus's own values. A preset adds its
+sections and ``overrides.<recipe>``, of ``conf/presets/<preset>.yaml``, and the corpus's own values
+for it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ OVERRIDES, PRESETS = "overrides", "presets"
 
 @functools.cache
 def defaults(root: Path) -> Mapping[str, str]:
-    """The address of every section of ``conf/*.yaml``, by its name; a file without sections is one, too.
+    """The address of every section of ``conf/*.yaml``, by its name; a file without sections is one,
+    too.
 
     Raises:
         ConfigError: two files have a section of one name.
@@ -30,7 +33,9 @@ def defaults(root: Path) -> Mapping[str, str]:
         addresses = {name: sections.below(file, name) for name in names} or {file.stem: str(file)}
         for name, address in addresses.items():
             if name in found:
-                raise ConfigError(address, "each section once", f"it is {found[name]}, too", "rename it")
+                raise ConfigError(
+                    address, "each section once", f"it is {found[name]}, too", "rename it"
+                )
             if name != OVERRIDES:
                 found[name] = address
     return found
@@ -44,8 +49,8 @@ def layers(
     Args:
         root: the checkout.
         name: the section's name; or a file below ``conf/``, as ``reports/pate``.
-        own: the corpus's layers: a folder of ``NAME.yaml`` and ``PRESET/NAME.yaml``; or a file, or a section,
-            that has the sections ``NAME`` and ``presets.PRESET.NAME``.
+        own: the corpus's layers: a folder of ``NAME.yaml`` and ``PRESET/NAME.yaml``; or a file, or
+            a section, that has the sections ``NAME`` and ``presets.PRESET.NAME``.
     """
     conf = root / "conf"
     addresses = [
@@ -69,7 +74,9 @@ def unknown(root: Path, own: Path, preset: str, known: set[str]) -> list[str]:
     if _is_sectioned(own):
         if not sections.exists(own):
             return []
-        inner = [(name, sections.below(own, name)) for name in sections.names(own) if name != PRESETS]
+        inner = [
+            (name, sections.below(own, name)) for name in sections.names(own) if name != PRESETS
+        ]
         of_preset = sections.below(own, f"{PRESETS}.{preset}")
         if sections.exists(of_preset):
             inner += [(name, sections.below(of_preset, name)) for name in sections.names(of_preset)]

@@ -18,10 +18,12 @@ from privasr_k2.errors import ConfigError
 
 @contextmanager
 def hold(folder: Path, *, wait: bool, say: Callable[[str], None]) -> Iterator[int]:
-    """Hold the two locks of a work folder, and yield the descriptor of the one that children inherit.
+    """Hold the two locks of a work folder, and yield the descriptor of the one that children
+    inherit.
 
-    ``lock`` is held by the run itself. ``lock.children`` is held by the processes that it starts, too: when
-    the run is killed, whatever has it open was left behind. A new run ends those before it touches anything.
+    ``lock`` is held by the run itself. ``lock.children`` is held by the processes that it starts,
+    too: when the run is killed, whatever has it open was left behind. A new run ends those before
+        it touches anything.
 
     Args:
         folder: the folder ``.stages`` of the work folder; the lock files stay there.
@@ -41,7 +43,9 @@ def hold(folder: Path, *, wait: bool, say: Callable[[str], None]) -> Iterator[in
                     holder,
                     "wait for it, or give another --work-dir",
                 )
-            say(f"waiting for another run in {folder.parent}: {holder} (--wait false fails instead)")
+            say(
+                f"waiting for another run in {folder.parent}: {holder} (--wait false fails instead)"
+            )
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         me = {
             "pid": os.getpid(),
@@ -85,7 +89,9 @@ def _holder(file: Path) -> str:
 
 
 def _processes_with(file: Path) -> list[int]:
-    """The other processes of this machine that have ``file`` open, as far as ``/proc`` shows them."""
+    """The other processes of this machine that have ``file`` open, as far as ``/proc`` shows
+    them.
+    """
     wanted = file.stat()
     processes = []
     for entry in Path("/proc").glob("[0-9]*"):

@@ -7,7 +7,8 @@ A recipe's dataclass has one option a line::
         teachers: Counts = option((15,), "numbers of teachers, one system for each")
         student_epochs: Count | None = from_conf("student.epochs", "epochs of a student")
 
-On the command line this is ``--teachers '5 15'`` or ``--teachers=15``; ``_`` and ``-`` mean the same.
+On the command line this is ``--teachers '5 15'`` or ``--teachers=15``; ``_`` and ``-`` mean the
+same.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class Parsed:
 
     Attributes:
         values: of all options, by field name; paths are absolute.
-        given: names of those that the command line or ``--config`` sets, in order, with their words.
+        given: names of those that the command line or ``--config`` sets, in order, with their
+            words.
     """
 
     values: Mapping[str, Any]
@@ -87,7 +89,8 @@ def parse(
     Args:
         defaults: values in place of those of the classes, such as a corpus's.
         renamed: old option names (with ``-``) with what stands in their place.
-        conf_keys: keys of YAML files with the file that has them, for the message on an unknown option.
+        conf_keys: keys of YAML files with the file that has them, for the message on an unknown
+            option.
         conf_values: the default of each ``NAME.KEY`` of ``conf/``, for ``--help``.
         caller: the folder that relative paths start from.
         prog, help: for ``--help``, which is printed and ends the process.
@@ -98,7 +101,9 @@ def parse(
     fields = {f.name: (f, hint) for cls in classes for f, hint in _fields(cls)}
     unknown = [name for name in defaults if name not in fields]
     if unknown:
-        raise ConfigError("corpus.yaml: options", "options of the recipe", unknown[0], "correct the name")
+        raise ConfigError(
+            "corpus.yaml: options", "options of the recipe", unknown[0], "correct the name"
+        )
     command = click.Command(
         prog,
         help=help,
@@ -134,7 +139,9 @@ def parse(
         ) from None  # fmt: skip
     except click.UsageError as error:
         parameter = getattr(error, "param", None)
-        where = parameter.opts[0] if parameter else getattr(error, "option_name", "the command line")
+        where = (
+            parameter.opts[0] if parameter else getattr(error, "option_name", "the command line")
+        )
         expected, found = _expected(error)
         raise ConfigError(where, expected, found, "correct it; --help lists all options") from None
     values: dict[str, Any] = {}
@@ -251,7 +258,9 @@ def _convert(annotation: Any, value: Any) -> Any:
         converted = _convert(arguments[0], value)
         if said := broken(annotation, converted):
             kind = {int: "a whole number ", float: "a number "}.get(arguments[0], "")
-            raise _NotFitting(f"{kind}of {said}" if kind and said.startswith("at ") else f"{kind}{said}")
+            raise _NotFitting(
+                f"{kind}of {said}" if kind and said.startswith("at ") else f"{kind}{said}"
+            )
         return converted
     if origin is tuple:
         words = (
@@ -335,7 +344,9 @@ def _words_of_file(words: Sequence[str], caller: Path) -> list[str]:
         if not value:
             raise ConfigError("--config", "a value", "nothing", "write --config FILE")
         if not path.is_file():
-            raise ConfigError("--config", "a file of options", value or "nothing", "correct the name")
+            raise ConfigError(
+                "--config", "a file of options", value or "nothing", "correct the name"
+            )
         for number, line in read_lines(path):
             text = line.split(" #")[0].strip()
             if not text or text.startswith("#"):
@@ -344,7 +355,9 @@ def _words_of_file(words: Sequence[str], caller: Path) -> list[str]:
             if not equals:
                 key, _, rest = text.removeprefix("--").partition(" ")
             if not rest:
-                raise ConfigError(f"{path}:{number}", "name=value", repr(text), "write one option a line")
+                raise ConfigError(
+                    f"{path}:{number}", "name=value", repr(text), "write one option a line"
+                )
             found.append(f"--{key.strip()}={rest.strip().strip(chr(34) + chr(39))}")
     return found
 

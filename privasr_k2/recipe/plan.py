@@ -1,8 +1,9 @@
 """The stages that a recipe file declares.
 
-A record is ``NUMBER TITLE [JOB=FIRST:LAST] [--cmd LAUNCHER] VERB FLAGS...``. The flags of a verb are its
-declaration: ``--in-*`` and ``--config`` are read, ``--out-*`` written, ``--raw-*`` is a corpus or a file
-brought along, ``--set`` holds values, and the neutral flags cannot change a result.
+A record is ``NUMBER TITLE [JOB=FIRST:LAST] [--cmd LAUNCHER] VERB FLAGS...``. The flags of a verb
+are its
+declaration: ``--in-*`` and ``--config`` are read, ``--out-*`` written, ``--raw-*`` is a corpus or a
+file brought along, ``--set`` holds values, and the neutral flags cannot change a result.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from privasr_k2.errors import ConfigError
 NEUTRAL = ("--device", "--num-jobs", "--log-level", "--ledger", "--max-epsilon")
 """Flags that cannot change a result, so that no fingerprint holds them.
 
-The last two are about what may be spent: a limit that is raised must not make a release anew, which would
-spend again.
+The last two are about what may be spent: a limit that is raised must not make a release anew, which
+would spend again.
 """
 
 _KINDS = "--in-*, --out-*, --raw-*, --config, --set, " + ", ".join(NEUTRAL)
@@ -32,8 +33,9 @@ class Task:
     Attributes:
         job: the job's number in the array; None where there is no array.
         argv: the verb and its flags, ``JOB`` replaced.
-        inputs, configs, raws, outputs: the paths that the flags name, in order, relative to the work folder
-            where they stand in it and absolute elsewhere; of ``configs`` with ``#SECTION``, if one is named.
+        inputs, configs, raws, outputs: the paths that the flags name, in order, relative to the
+            work folder where they stand in it and absolute elsewhere; of ``configs`` with
+            ``#SECTION``, if one is named.
     """
 
     job: int | None
@@ -51,9 +53,10 @@ class Stage:
     Attributes:
         index: its place in the recipe, from 0.
         number: what ``--stage`` and ``--stop-stage`` compare with; several stages may share one.
-        launcher: the words that say where it runs, ``("local",)``, ``("slurm", "--mem", "4G")``; see
-            :func:`privasr_k2.recipe.launch.split_launcher`.
-        patterns: its outputs as they were declared, ``JOB`` not replaced: the first names stamps and logs.
+        launcher: the words that say where it runs, ``("local",)``, ``("slurm", "--mem", "4G")``;
+            see :func:`privasr_k2.recipe.launch.split_launcher`.
+        patterns: its outputs as they were declared, ``JOB`` not replaced: the first names stamps
+            and logs.
         tasks: one, or one for each job of the array.
     """
 
@@ -99,7 +102,9 @@ def parse(records: Sequence[Sequence[str]], work_dir: str) -> tuple[Stage, ...]:
                 "number the stages in the order in which they run",
             )
     if not stages:
-        raise ConfigError("the recipe", "at least one stage", "none", "declare one with recipe.stage")
+        raise ConfigError(
+            "the recipe", "at least one stage", "none", "declare one with recipe.stage"
+        )
     return tuple(stages)
 
 
@@ -114,11 +119,15 @@ def values_of(argv: Sequence[str], *prefixes: str) -> list[str]:
 
 def without(argv: Sequence[str], *names: str) -> list[str]:
     """``argv`` with the flags of these names, and their values, taken out."""
-    return [*argv[:1], *(w for flag, values in _flags(argv) if flag not in names for w in (flag, *values))]
+    return [
+        *argv[:1],
+        *(w for flag, values in _flags(argv) if flag not in names for w in (flag, *values)),
+    ]
 
 
 def normal_path(path: str, work_dir: str) -> str:
-    """``path`` in one spelling: relative inside ``work_dir``, else absolute. Links are not followed.
+    """``path`` in one spelling: relative inside ``work_dir``, else absolute. Links are not
+    followed.
 
     >>> normal_path("/w/data/../exp/", "/w"), normal_path("../x", "/w")
     ('exp', '/x')
@@ -159,7 +168,10 @@ def _stage(index: int, words: Sequence[str], work_dir: str) -> Stage:
     if jobs is not None and any("JOB" not in path for path in outputs):
         output = next(path for path in outputs if "JOB" not in path)
         raise ConfigError(
-            place, "JOB in every output of an array", output, "name the job, as in exp/decode/JOB.jsonl"
+            place,
+            "JOB in every output of an array",
+            output,
+            "name the job, as in exp/decode/JOB.jsonl",
         )
     patterns = tuple(normal_path(path, work_dir) for path in outputs)
     tasks = [_task(job, rest, work_dir) for job in (jobs if jobs is not None else [None])]
@@ -181,7 +193,8 @@ def _launcher(place: str, text: str) -> tuple[str, ...]:
     if not known or (words[0] == "local" and len(words) > 1):
         raise ConfigError(
             f"{place}: --cmd",
-            "'local', 'torchrun' with its options, or 'slurm' with those of sbatch (then torchrun's)",
+            "'local', 'torchrun' with its options, or 'slurm' with those of sbatch (then"
+            " torchrun's)",
             repr(text),
             "correct it, or local/cmd.sh",
         )
@@ -198,12 +211,20 @@ def _check_flags(place: str, argv: Sequence[str]) -> None:
             place, "a flag after the verb", repr(argv[1]), "quote the title, and name what is read"
         )
     for flag, values in _flags(argv):
-        if not (flag.startswith(("--in-", "--out-", "--raw-")) or flag in ("--config", "--set", *NEUTRAL)):
-            raise ConfigError(place, f"flags of these kinds: {_KINDS}", flag, f"write --set {flag[2:]}=VALUE")
+        if not (
+            flag.startswith(("--in-", "--out-", "--raw-"))
+            or flag in ("--config", "--set", *NEUTRAL)
+        ):
+            raise ConfigError(
+                place, f"flags of these kinds: {_KINDS}", flag, f"write --set {flag[2:]}=VALUE"
+            )
         if flag.startswith(("--in-", "--out-", "--raw-")) and (not values or "" in values):
             found = "an empty path" if values else "none"
             raise ConfigError(
-                f"{place}: {flag}", "one path or more", found, "give the path, or leave out the flag"
+                f"{place}: {flag}",
+                "one path or more",
+                found,
+                "give the path, or leave out the flag",
             )
     if not values_of(argv, "--out-"):
         raise ConfigError(place, "an --out-* flag", "none", "name what the stage writes")
@@ -215,4 +236,6 @@ def _task(job: int | None, argv: Sequence[str], work_dir: str) -> Task:
     def paths(*prefixes: str) -> tuple[str, ...]:
         return tuple(normal_path(path, work_dir) for path in values_of(own, *prefixes))
 
-    return Task(job, tuple(own), paths("--in-"), paths("--config"), paths("--raw-"), paths("--out-"))
+    return Task(
+        job, tuple(own), paths("--in-"), paths("--config"), paths("--raw-"), paths("--out-")
+    )

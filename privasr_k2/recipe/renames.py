@@ -1,4 +1,6 @@
-"""One spelling of a stage's command, so that a new name for an old thing makes nothing run again."""
+"""One spelling of a stage's command, so that a new name for an old thing makes nothing run
+again.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ _RELEASES_OF_LABELS = {
     "most_noise": "max_sigma",
 }
 _DPSGD = {"alone": "isolate_units", "start": "init"}
-#: Keys of ``--set`` by their earlier names, of single verbs (as they are called now); also ``key=value``.
+#: Keys of ``--set`` by their earlier names, of single verbs (as they are called now); also
+#: ``key=value``.
 KEYS: dict[str, dict[str, str]] = {
     "rescore_fmp": {
         "sigma": "kernel_bandwidth",

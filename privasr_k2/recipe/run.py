@@ -1,8 +1,8 @@
 """Run a recipe: ``./run.sh CORPUS RECIPE --option value...`` ends here.
 
-One process checks the wiring of the whole recipe, takes the lock of the work folder, and brings the stages
-of ``--stage`` to ``--stop-stage`` up to date. Like ``bin/cli.py`` it is a door, so it prints errors and sets
-exit codes; unlike it, it imports nothing that is slow.
+One process checks the wiring of the whole recipe, takes the lock of the work folder, and brings the
+stages of ``--stage`` to ``--stop-stage`` up to date. Like ``bin/cli.py`` it is a door, so it prints
+errors and sets exit codes; unlike it, it imports nothing that is slow.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def run_one(declared: Declaration, root: Path) -> None:
     chosen, work_dir = declared.run, declared.work_dir
     _enter(declared)
     for layer in declared.unused_layers:
-        print(f"note: {layer}: no stage reads it, as no section of conf/ has its name", file=sys.stderr)
+        print(
+            f"note: {layer}: no stage reads it, as no section of conf/ has its name",
+            file=sys.stderr,
+        )
     print(f"work folder: {work_dir}", flush=True)
     stages = declared.stages
     wiring = Wiring(stages, work_dir, written=(declared.systems_file,))
@@ -89,7 +92,9 @@ def run_one(declared: Declaration, root: Path) -> None:
 
     def make() -> tuple[HashCache, Runner]:
         cache = HashCache(state_dir / "hashes.json", work_dir, verify=chosen.verify)
-        return cache, Runner(stages, wiring, cache, options=options, work_dir=work_dir, shorten=shorten)
+        return cache, Runner(
+            stages, wiring, cache, options=options, work_dir=work_dir, shorten=shorten
+        )
 
     if chosen.dry_run:
         make()[1].show()
@@ -100,13 +105,16 @@ def run_one(declared: Declaration, root: Path) -> None:
         remove_temporaries(state_dir / "hashes.json")
         if declared.systems_file:
             write_systems(work_dir / declared.systems_file, declared.systems)
-        cache, runner = make()  # under the lock: another run may have written the cache a moment ago
+        cache, runner = (
+            make()
+        )  # under the lock: another run may have written the cache a moment ago
         try:
             runner.check()
             runner.run(held)
         finally:
             cache.save()
-    # A run that stops earlier has not touched the table: showing it would pass off an old one as its result.
+    # A run that stops earlier has not touched the table: showing it would pass off an old one as
+    # its result.
     if chosen.show_report and declared.report and chosen.stop_stage >= stages[-1].number:
         print(f"\n{(work_dir / declared.report).read_text(encoding='utf-8')}")
         name = declared.corpus.name
@@ -115,14 +123,19 @@ def run_one(declared: Declaration, root: Path) -> None:
 
 
 def _enter(declared: Declaration) -> None:
-    """Make the work folder and go there; refuse one that belongs to another corpus of the user's."""
+    """Make the work folder and go there; refuse one that belongs to another corpus of the
+    user's.
+    """
     work_dir, source = declared.work_dir, declared.corpus.source
     try:
         work_dir.mkdir(parents=True, exist_ok=True)
         os.chdir(work_dir)
     except OSError as error:
         raise ConfigError(
-            work_dir, "a folder to work in", error.strerror or str(error), "give another: --work-dir DIR"
+            work_dir,
+            "a folder to work in",
+            error.strerror or str(error),
+            "give another: --work-dir DIR",
         ) from None
     if source is not None:
         marker = work_dir / ".corpus"
@@ -136,7 +149,9 @@ def _enter(declared: Declaration) -> None:
 
 
 def _all_recipes(corpus: str, words: Sequence[str], root: Path, caller: Path) -> int:
-    """Run the recipes of a corpus one after the other; the next one runs although one has failed."""
+    """Run the recipes of a corpus one after the other; the next one runs although one has
+    failed.
+    """
     summary, failed = [], False
     for recipe, own in words_for(find_corpus(corpus, root, caller), words, root).items():
         print(f"=== {corpus} {recipe}", flush=True)
@@ -146,7 +161,9 @@ def _all_recipes(corpus: str, words: Sequence[str], root: Path, caller: Path) ->
         if code >= 128 or code < 0:
             return code if code > 0 else 128 - code
         failed |= code != 0
-        summary.append(f"{recipe:8} {'FAILED' if code else 'done':6} {time.monotonic() - started:5.0f} s")
+        summary.append(
+            f"{recipe:8} {'FAILED' if code else 'done':6} {time.monotonic() - started:5.0f} s"
+        )
     print("\n".join(["", f"=== {corpus}", *summary]))
     return int(failed)
 

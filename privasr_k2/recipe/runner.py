@@ -68,7 +68,9 @@ class Runner:
     ) -> None:
         self._stages, self._wiring, self._cache = stages, wiring, cache
         self._options, self._work_dir = options, work_dir
-        self._selected = [stage for stage in stages if options.first <= stage.number <= options.last]
+        self._selected = [
+            stage for stage in stages if options.first <= stage.number <= options.last
+        ]
         self._fresh = Freshness(
             self._selected, wiring, cache, options=options, work_dir=work_dir, shorten=shorten
         )
@@ -112,10 +114,13 @@ class Runner:
             self._say(f"    writes {' '.join(writes)}")
             alone = launch.argv_of(stage.tasks[0].argv, stage.launcher)
             self._say(
-                f"    command {shlex.join(('python3', *alone[1:]) if alone[0] == sys.executable else alone)}"
+                "    command"
+                f" {shlex.join(('python3', *alone[1:]) if alone[0] == sys.executable else alone)}"
             )
             before = [
-                w for w in {w.index: w for _, w in self._wiring.needs(stage)}.values() if w.index in would_run
+                w
+                for w in {w.index: w for _, w in self._wiring.needs(stage)}.values()
+                if w.index in would_run
             ]
             if before:
                 would_run[stage.index] = stage
@@ -132,7 +137,9 @@ class Runner:
             self._say(f"    {status}" + ("" if stage in self._selected else " (not asked for)"))
 
     def _bring_up_to_date(self, waiting: list[Stage], pool: launch.Pool) -> None:
-        """Stages of one number. When one has failed no other begins, and those at work come to their end."""
+        """Stages of one number. When one has failed no other begins, and those at work come to
+        their end.
+        """
         begun: list[_Begun] = []
         failed: list[DataError] = []
         while begun or (waiting and not failed):
@@ -160,7 +167,9 @@ class Runner:
                 needed |= {one.stage.index for one in begun}
             if _has_limit(stage):  # which of them reaches it must not be a matter of chance
                 needed |= {
-                    other.index for other in open_stages if other.index < stage.index and _has_limit(other)
+                    other.index
+                    for other in open_stages
+                    if other.index < stage.index and _has_limit(other)
                 }
             if not any(other.index in needed for other in open_stages):
                 return stage
@@ -194,7 +203,9 @@ class Runner:
         commands: dict[launch.Command, tuple[Task, Fingerprint]] = {}
         for (task, now, _), attempt in zip(stale, attempts, strict=True):
             continued = (
-                not self._options.force and attempt is not None and attempt["fingerprint"] == now.digest
+                not self._options.force
+                and attempt is not None
+                and attempt["fingerprint"] == now.digest
             )
             stamps.begin(
                 where[task.job],
@@ -268,7 +279,9 @@ class Runner:
             jobs = ", ".join(str(ended.command.job) for ended in failed)
             plural = "job" if len(failed) == 1 else "jobs"
             outcome = f"{plural} {jobs} of {len(stage.tasks)} failed ({outcome})"
-        return DataError(stage.label, "exit code 0", outcome, f"read {logs}, put it right, and run again")
+        return DataError(
+            stage.label, "exit code 0", outcome, f"read {logs}, put it right, and run again"
+        )
 
     def _status(self, begun: Sequence[_Begun]) -> str:
         """The live line: of the first stage at work, and how many others there are."""

@@ -1,6 +1,7 @@
 """Keys of configuration files and of ``--set``, checked for the whole recipe before anything runs.
 
-A verb refuses a key that it does not know, but a verb of the last stage does so hours after the first. The
+A verb refuses a key that it does not know, but a verb of the last stage does so hours after the
+first. The
 section of ``conf/`` has every key: the layers above it can only set those.
 """
 
@@ -21,13 +22,15 @@ from privasr_k2.recipe.plan import Stage, Task, values_of
 
 
 def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
-    """Refuse keys that the defaults among a stage's ``--config`` lack. Values are their verb's to check.
+    """Refuse keys that the defaults among a stage's ``--config`` lack. Values are their verb's to
+    check.
 
     Args:
         defaults: the folder of the files that hold every key.
 
     Raises:
-        ConfigError: naming the file, the key, and the nearest one that there is; or a file that is no YAML.
+        ConfigError: naming the file, the key, and the nearest one that there is; or a file that is
+            no YAML.
     """
     seen: set[tuple[tuple[str, ...], str]] = set()
     for stage in stages:
@@ -38,7 +41,9 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
             if not known:
                 continue
             # A layout of conf/reports has keys of its own.
-            layers = [one for one in addresses if one not in bases and one.parent != defaults / "reports"]
+            layers = [
+                one for one in addresses if one not in bases and one.parent != defaults / "reports"
+            ]
             for place, key in _given(task, layers):
                 if (task.configs, key) not in seen:
                     seen.add((task.configs, key))
@@ -46,7 +51,8 @@ def check_keys(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> None:
 
 
 def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> list[str]:
-    """Sentences on keys of a corpus's layers whose values a recipe's ``--set`` replaces, one for each key.
+    """Sentences on keys of a corpus's layers whose values a recipe's ``--set`` replaces, one for
+    each key.
 
     >>> without_effect([], Path(), Path())
     []
@@ -54,11 +60,15 @@ def without_effect(stages: Sequence[Stage], work_dir: Path, defaults: Path) -> l
     reasons: dict[tuple[Path, str], str] = {}
     for stage in stages:
         for task in stage.tasks:
-            words = dict(word.split("=", 1) for word in values_of(task.argv, "--set") if "=" in word)
+            words = dict(
+                word.split("=", 1) for word in values_of(task.argv, "--set") if "=" in word
+            )
             for file in [work_dir / path for path in task.configs]:
                 if words and defaults not in file.parents:
                     for key in [key for key in _keys(file) if key in words]:
-                        reasons.setdefault((file, key), f"{stage.label} has {words[key]}, by an option")
+                        reasons.setdefault(
+                            (file, key), f"{stage.label} has {words[key]}, by an option"
+                        )
     return [f"{file}: {key} is not used: {why}" for (file, key), why in reasons.items()]
 
 
@@ -79,7 +89,9 @@ def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> 
         return  # the key itself, a group of keys, or something in a group that is empty by default
     near = difflib.get_close_matches(key, known, 1)
     way_out = f"did you mean {near[0]}?" if near else "correct the key, or take it out"
-    raise ConfigError(place, f"a key of {' or '.join(f'conf/{name}' for name in names)}", key, way_out)
+    raise ConfigError(
+        place, f"a key of {' or '.join(f'conf/{name}' for name in names)}", key, way_out
+    )
 
 
 @functools.cache
@@ -90,7 +102,9 @@ def _keys(file: Path) -> tuple[str, ...]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(file, "YAML", " ".join(str(error).split()), "correct it") from error
     if not isinstance(content, dict | None):
-        raise ConfigError(file, "keys and values", f"a {type(content).__name__}", "write 'key: value' lines")
+        raise ConfigError(
+            file, "keys and values", f"a {type(content).__name__}", "write 'key: value' lines"
+        )
     return tuple(_dotted(content or {}))
 
 

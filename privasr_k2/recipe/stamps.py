@@ -1,8 +1,9 @@
 """Stamps: what is written beside the outputs of a task about how they were made.
 
-For an output ``exp/x/am`` the stamp is ``exp/x/.stages/am.json`` and the log ``exp/x/log/am.log``; for
-an array with the output ``exp/x/decode/JOB.jsonl`` they are ``exp/x/.stages/decode.JOB.jsonl/3.json`` and
-``exp/x/log/decode.JOB.jsonl/3.log``. The format stands in ``docs/formats.md``.
+For an output ``exp/x/am`` the stamp is ``exp/x/.stages/am.json`` and the log ``exp/x/log/am.log``;
+for an array with the output ``exp/x/decode/JOB.jsonl`` they are
+``exp/x/.stages/decode.JOB.jsonl/3.json`` and ``exp/x/log/decode.JOB.jsonl/3.log``. The format
+stands in ``docs/formats.md``.
 """
 
 from __future__ import annotations
@@ -68,12 +69,15 @@ def places(stage: Stage, task: Task, work_dir: Path) -> Places:
         log = folder / "log" / f"{name}.log"
     else:
         first = next(i for i, part in enumerate(parts) if "JOB" in part)
-        # A folder that holds the outputs of an array is read as a whole: stamps stand outside of it.
+        # A folder that holds the outputs of an array is read as a whole: stamps stand outside of
+        # it.
         depth = max(first - 1, 0) if first == len(parts) - 1 else first
         folder, name = work_dir.joinpath(*parts[:depth]), ".".join(parts[depth:])
         stem = folder / ".stages" / name / str(task.job)
         log = folder / "log" / name / f"{task.job}.log"
-    return Places(stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".attempt.json"), log)
+    return Places(
+        stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".attempt.json"), log
+    )
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -82,7 +86,9 @@ def read_record(path: Path) -> dict[str, Any] | None:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and isinstance(record.get("fingerprint"), str) else None
+    return (
+        record if isinstance(record, dict) and isinstance(record.get("fingerprint"), str) else None
+    )
 
 
 def read_stamp(path: Path) -> dict[str, Any] | None:
@@ -96,7 +102,11 @@ def read_stamp(path: Path) -> dict[str, Any] | None:
     pairs = [*stamp["configs"], *stamp["inputs"]]
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         return None
-    words = [*stamp["outputs"].values(), *stamp["command"], *(word for pair in pairs for word in pair)]
+    words = [
+        *stamp["outputs"].values(),
+        *stamp["command"],
+        *(word for pair in pairs for word in pair),
+    ]
     return stamp if all(isinstance(word, str) for word in words) else None
 
 
@@ -140,7 +150,8 @@ def is_same(record: Mapping[str, Any], now: Fingerprint, *, with_inputs: bool = 
 
 
 def finished_release(where: Places, task: Task, work_dir: Path) -> dict[str, Any] | None:
-    """The stamp of a private release that has ended well and stands in a task's place; None without one.
+    """The stamp of a private release that has ended well and stands in a task's place; None without
+    one.
 
     What it spent is spent: making it again needs the user's word.
     """
@@ -155,12 +166,13 @@ def begin(
 ) -> None:
     """Make the outputs of a task ready for a new attempt and record it.
 
-    An attempt with the same fingerprint is continued from whatever it has left. Outputs of any other are
-    kept aside until this one has ended well: :func:`give_up` puts them back. A kill between any two steps of
-    this is made good by the next run.
+    An attempt with the same fingerprint is continued from whatever it has left. Outputs of any
+    other are kept aside until this one has ended well: :func:`give_up` puts them back. A kill
+    between any two steps of this is made good by the next run.
 
     Raises:
-        DataError: something stands in an output's place that no stage wrote, and ``forced`` is not set.
+        DataError: something stands in an output's place that no stage wrote, and ``forced`` is not
+            set.
     """
     attempt = read_record(where.attempt)
     remove_temporaries(where.stamp)
@@ -189,7 +201,12 @@ def begin(
     outputs[0].parent.mkdir(parents=True, exist_ok=True)
     write_json(
         where.attempt,
-        {"fingerprint": now.digest, "launcher": launcher, "begun": _now(), "host": socket.gethostname()},
+        {
+            "fingerprint": now.digest,
+            "launcher": launcher,
+            "begun": _now(),
+            "host": socket.gethostname(),
+        },
     )
 
 
@@ -205,7 +222,9 @@ def _refuse_brought(outputs: Sequence[Path]) -> None:
 
 
 def _shelves(where: Places) -> tuple[Path, Path]:
-    """Return the folders of earlier outputs during an attempt, and of a failed attempt's outputs."""
+    """Return the folders of earlier outputs during an attempt, and of a failed attempt's
+    outputs.
+    """
     return where.stamp.with_suffix(".before"), where.stamp.with_suffix(".partial")
 
 
@@ -229,7 +248,9 @@ def _unshelve(outputs: Sequence[Path], shelf: Path) -> None:
         remove_tree(shelf)  # what is left is no output of the task any more
 
 
-def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCache, seconds: float) -> None:
+def end(
+    where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCache, seconds: float
+) -> None:
     """Write the stamp of a task that ended well, last of all.
 
     Raises:
@@ -239,7 +260,10 @@ def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCa
     for path, digest in outputs.items():
         if digest is None:
             raise DataError(
-                f"{stage.label}", f"the output {path}", "nothing, though it ended well", f"see {where.log}"
+                f"{stage.label}",
+                f"the output {path}",
+                "nothing, though it ended well",
+                f"see {where.log}",
             )
     record = {
         "fingerprint": now.digest,
@@ -258,7 +282,9 @@ def end(where: Places, stage: Stage, task: Task, now: Fingerprint, cache: HashCa
 
 
 def give_up(where: Places, task: Task, work_dir: Path) -> None:
-    """After a failure: put earlier outputs back; what the attempt has left waits to be continued."""
+    """After a failure: put earlier outputs back; what the attempt has left waits to be
+    continued.
+    """
     outputs = [work_dir / output for output in task.outputs]
     before, partial = _shelves(where)
     left_something = any(os.path.lexists(output) for output in outputs)
@@ -270,9 +296,11 @@ def give_up(where: Places, task: Task, work_dir: Path) -> None:
 
 
 def take_back(where: Places, task: Task, now: Fingerprint, work_dir: Path) -> None:
-    """Put back what a killed attempt at something else had moved aside, where just that is asked for now.
+    """Put back what a killed attempt at something else had moved aside, where just that is asked
+    for now.
 
-    What the attempt has left waits, as after a failure. One of Slurm may still be at work: it is left alone.
+    What the attempt has left waits, as after a failure. One of Slurm may still be at work: it is
+    left alone.
     """
     stamp, attempt = read_stamp(where.stamp), read_record(where.attempt)
     before, _ = _shelves(where)
@@ -299,9 +327,11 @@ def tidy(where: Places, task: Task, work_dir: Path) -> None:
 
 
 def remove_surplus(stage: Stage, work_dir: Path) -> list[str]:
-    """Remove what jobs beyond the array of now have left (an array of eight that has become one of four).
+    """Remove what jobs beyond the array of now have left (an array of eight that has become one of
+    four).
 
-    A later stage that reads the whole folder would read them too. Only outputs that a stamp names go.
+    A later stage that reads the whole folder would read them too. Only outputs that a stamp names
+    go.
 
     Returns:
         The outputs that were removed.
@@ -340,21 +370,27 @@ def _differences(stamp: dict[str, Any], now: Fingerprint) -> list[str]:
     if old != new:
         gone, come = [w for w in old if w not in new], [w for w in new if w not in old]
         differences.append(
-            f"the command changed: {' '.join(gone) or '(nothing)'} -> {' '.join(come) or '(nothing)'}"
+            f"the command changed: {' '.join(gone) or '(nothing)'} ->"
+            f" {' '.join(come) or '(nothing)'}"
         )
     before = {path: digest for path, digest in stamp.get("configs", [])}
     after = dict(now.configs)
     if [digest for _, digest in stamp.get("configs", [])] != [digest for _, digest in now.configs]:
         names = [path for path in {**before, **after} if before.get(path) != after.get(path)]
         differences += [
-            f"{path} {'is no longer' if path not in after else 'is now'} among its --config files"
-            if (path in before) != (path in after)
-            else f"{path} changed"
+            (
+                f"{path} {'is no longer' if path not in after else 'is now'} among its --config"
+                " files"
+                if (path in before) != (path in after)
+                else f"{path} changed"
+            )
             for path in names
         ] or ["the order of its --config files changed"]
     before = {path: digest for path, digest in stamp.get("inputs", [])}
     differences += [
-        f"{path} changed" for path, digest in now.inputs if path in before and before[path] != digest
+        f"{path} changed"
+        for path, digest in now.inputs
+        if path in before and before[path] != digest
     ]
     differences += [f"{path} is now read" for path, _ in now.inputs if path not in before]
     differences += [f"{path} is no longer read" for path in before if path not in dict(now.inputs)]

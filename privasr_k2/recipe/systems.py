@@ -1,8 +1,8 @@
 """Systems of a recipe: each is declared once, and reports read the declaration.
 
-A recipe declares a system with its facts (:meth:`privasr_k2.recipe.declare.Recipe.system`). The stages write
-into the system's folder. ``systems.jsonl`` in the recipe's experiment folder holds one declaration a line.
-Nothing is parsed from the name of a folder.
+A recipe declares a system with its facts (:meth:`privasr_k2.recipe.declare.Recipe.system`). The
+stages write into the system's folder. ``systems.jsonl`` in the recipe's experiment folder holds one
+declaration a line. Nothing is parsed from the name of a folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class System:
     Attributes:
         name: unique within the recipe, ``ctc/gnmax_15_8``; a key, never parsed.
         label: how tables name it.
-        method: what made it: ``public``, ``not_private``, ``pate``, ``dpsgd``, ``fedlm``, ``fmp``, ...
+        method: what made it: ``public``, ``not_private``, ``pate``, ``dpsgd``, ``fedlm``, ``fmp``,
+            ...
         folder: where its stages write, relative to the work folder.
         facts: what tables select and show: model, mechanism, teachers, the epsilon asked for, ...
             An infinite epsilon is the string ``inf``.
@@ -36,8 +37,8 @@ class System:
         not_private: name of the same method without protection; empty where there is none.
         protects: what its guarantee covers, in words; empty where it claims none.
         headline: whether the first table of the page shows it.
-        artifacts: what its stages write, by kind (``score_test``, ``privacy``, ``labels``, ``audit``, ...),
-            relative to the work folder.
+        artifacts: what its stages write, by kind (``score_test``, ``privacy``, ``labels``,
+            ``audit``, ...), relative to the work folder.
     """
 
     name: str
@@ -65,18 +66,23 @@ def read_systems(path: Path) -> tuple[System, ...]:
     """The systems of a recipe, in the order of their declaration.
 
     Raises:
-        DataError: a line that is no system, a name that stands twice, or a comparison with an unknown system.
+        DataError: a line that is no system, a name that stands twice, or a comparison with an
+            unknown system.
     """
     systems: dict[str, System] = {}
     for number, line in read_lines(path):
         system = _system(f"{path}:{number}", line)
         if system.name in systems:
-            raise DataError(f"{path}:{number}", "each name once", system.name, "run the recipe again")
+            raise DataError(
+                f"{path}:{number}", "each name once", system.name, "run the recipe again"
+            )
         systems[system.name] = system
     for system in systems.values():
         for other in (*system.compare_with, *filter(None, (system.public, system.not_private))):
             if other not in systems:
-                raise DataError(path, "declared systems to compare with", other, "run the recipe again")
+                raise DataError(
+                    path, "declared systems to compare with", other, "run the recipe again"
+                )
     return tuple(systems.values())
 
 

@@ -82,7 +82,9 @@ class WarmServer:
         lock: a descriptor for them to inherit.
     """
 
-    def __init__(self, environment: dict[str, str], work_dir: Path, lock: int | None = None) -> None:
+    def __init__(
+        self, environment: dict[str, str], work_dir: Path, lock: int | None = None
+    ) -> None:
         folder = work_dir / ".stages"
         folder.mkdir(exist_ok=True)
         with (folder / "warm.log").open("w") as log:
@@ -330,7 +332,8 @@ if __name__ == "__main__":
 def is_exact() -> bool:
     """Whether a forked child computes bit for bit what a new process does.
 
-    With torch 2.13 a product of matrices differed in its last bits. Its stages therefore start cold.
+    With torch 2.13 a product of matrices differed in its last bits. Its stages therefore start
+    cold.
     """
     try:
         return importlib.metadata.version("torch").startswith("1.")

@@ -21,12 +21,15 @@ class Wiring:
         written: paths that the runner itself writes before the first stage.
 
     Raises:
-        ConfigError: two stages write one path or one inside the other; a stage writes outside the work
-            folder, reads what it writes itself or what a later stage writes; a verb that does not exist.
+        ConfigError: two stages write one path or one inside the other; a stage writes outside the
+            work folder, reads what it writes itself or what a later stage writes; a verb that does
+            not exist.
         DataError: an input that does not exist and that no stage writes.
     """
 
-    def __init__(self, stages: Sequence[Stage], work_dir: Path, *, written: Collection[str] = ()) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], work_dir: Path, *, written: Collection[str] = ()
+    ) -> None:
         self.stages = stages
         self._written = written
         self._work_dir = work_dir
@@ -45,17 +48,26 @@ class Wiring:
         """The stages that write ``path``, a folder that holds it, or something in it; in order."""
         above = [self._writers[p] for p in _with_parents(path) if p in self._writers]
         return sorted(
-            {s.index: s for s in (*above, *self._below[path].values())}.values(), key=lambda s: s.index
+            {s.index: s for s in (*above, *self._below[path].values())}.values(),
+            key=lambda s: s.index,
         )
 
     def needs(self, stage: Stage) -> list[tuple[str, Stage]]:
-        """The paths that ``stage`` reads and other stages write, each with its writer; no pair twice."""
+        """The paths that ``stage`` reads and other stages write, each with its writer; no pair
+        twice.
+        """
         reads = dict.fromkeys(path for task in stage.tasks for path in reads_of(task))
         return [(path, writer) for path in reads for writer in self.writers_of(path)]
 
     def hashed_raws(self, task: Task) -> list[str]:
-        """The ``--raw-*`` paths that count as inputs after all: single files, and what a stage writes."""
-        return [path for path in task.raws if self.writers_of(path) or not (self._work_dir / path).is_dir()]
+        """The ``--raw-*`` paths that count as inputs after all: single files, and what a stage
+        writes.
+        """
+        return [
+            path
+            for path in task.raws
+            if self.writers_of(path) or not (self._work_dir / path).is_dir()
+        ]
 
     def _add_writer(self, stage: Stage, path: str) -> None:
         if os.path.isabs(path) or path == ".":
@@ -63,12 +75,20 @@ class Wiring:
                 stage.label, "outputs inside the work folder", path, "write below data/ or exp/"
             )
         inside = next((p for p in _with_parents(path) if p in self._writers), None)
-        clash = self._writers[inside] if inside is not None else next(iter(self._below[path].values()), None)
+        clash = (
+            self._writers[inside]
+            if inside is not None
+            else next(iter(self._below[path].values()), None)
+        )
         if clash is not None:
             what = f"{path}, which {clash.label} writes as well"
             if inside != path:
-                what = f"{path}, where one of the two lies inside the other's output ({clash.label})"
-            raise ConfigError(stage.label, "outputs of its own", what, "give each stage a path of its own")
+                what = (
+                    f"{path}, where one of the two lies inside the other's output ({clash.label})"
+                )
+            raise ConfigError(
+                stage.label, "outputs of its own", what, "give each stage a path of its own"
+            )
         self._writers[path] = stage
         for parent in list(_with_parents(path))[1:]:
             self._below[parent][stage.index] = stage
@@ -84,7 +104,11 @@ class Wiring:
                 f"{path}, which {whose} writes",
                 "reorder the stages",
             )
-        if not writers and path not in self._written and not (self._work_dir / split(path)[0]).exists():
+        if (
+            not writers
+            and path not in self._written
+            and not (self._work_dir / split(path)[0]).exists()
+        ):
             way_out = "correct the path"
             if not os.path.isabs(path):
                 way_out += f" (it starts from {self._work_dir})"

@@ -1,4 +1,6 @@
-"""The table "Beside the papers": published figures and those of committed results, in one block of a page."""
+"""The table "Beside the papers": published figures and those of committed results, in one block of
+a page.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _COLUMNS = (
 
 
 def beside_papers(results: Iterable[tuple[Layout, Sequence[Row]]]) -> str:
-    """The block, markers included: a row for each figure that a paper has, and for each headline system."""
+    """The block, markers included: a row for each figure that a paper has, and for each headline
+    system.
+    """
     rows = [row for layout, of in results for row in _rows(layout, of)]
     table = "No results are committed.\n"
     if rows:
@@ -32,7 +36,11 @@ def _rows(layout: Layout, rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
     index = Index(rows)
     for of_system in index.of_system.values():
         for row in of_system:
-            if row.metric not in _METRICS or row.item or row.kind not in ("score_test", "perplexity", "run"):
+            if (
+                row.metric not in _METRICS
+                or row.item
+                or row.kind not in ("score_test", "perplexity", "run")
+            ):
                 continue
             published = layout.published_for(row, row.metric)
             if published is None and not row.headline:
@@ -60,5 +68,7 @@ def with_block(text: str, block: str, place: Path) -> str:
     before, start, rest = text.partition(f"{START}\n")
     _, end, after = rest.partition(f"{END}\n")
     if not start or not end:
-        raise DataError(place, f"the lines {START} and {END}", "none", "write both around the table")
+        raise DataError(
+            place, f"the lines {START} and {END}", "none", "write both around the table"
+        )
     return before + block + after

@@ -35,7 +35,15 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         raise DataError("--in-scores", "two or more folders that score wrote", found, "name more")
     names = system_names(folders)
     systems = tuple(
-        System(name, name, "system", str(folder), {}, tuple(names[:n]), artifacts={"score_test": str(folder)})
+        System(
+            name,
+            name,
+            "system",
+            str(folder),
+            {},
+            tuple(names[:n]),
+            artifacts={"score_test": str(folder)},
+        )
         for n, (name, folder) in enumerate(zip(names, folders, strict=True))
     )
     values = {

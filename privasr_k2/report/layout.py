@@ -48,15 +48,16 @@ class TableLayout:
 
     Attributes:
         title: above it.
-        where: fact, ``method`` or ``system`` -> the value that rows must have, or a list of values; ``null``:
-            the system lacks the fact; ``any``: it has the fact.
+        where: fact, ``method`` or ``system`` -> the value that rows must have, or a list of values;
+            ``null``: the system lacks the fact; ``any``: it has the fact.
         kinds: artifacts whose parts and items make its rows.
         items: whether its rows are items of parts, such as classes of names; else parts.
         columns: see the module.
         sort: columns to sort by; empty: systems as declared.
         split: a fact: one table for each of its values.
         notes: below it.
-        literal: rows as they are, such as those of a paper; then nothing else is given but the title.
+        literal: rows as they are, such as those of a paper; then nothing else is given but the
+            title.
     """
 
     title: str
@@ -97,7 +98,8 @@ class FigureLayout:
 
 @dataclass(frozen=True)
 class Layout(Checked):
-    """A report; defaults stand in ``conf/common.yaml#report``, the rest in ``conf/reports/<paper>.yaml``.
+    """A report; defaults stand in ``conf/common.yaml#report``, the rest in
+    ``conf/reports/<paper>.yaml``.
 
     Attributes:
         recipe: its name.
@@ -105,11 +107,14 @@ class Layout(Checked):
         title: of the report.
         command: that made the results, for readers to repeat.
         num_replicates, confidence, seed: of intervals of perplexities.
-        phones, cmudict, g2p: whether words have a phone error rate, and where pronunciations are from.
+        phones, cmudict, g2p: whether words have a phone error rate, and where pronunciations are
+            from.
         tests: metrics by which declared pairs are compared: ``wer``, ``ppl``, ``recall``.
         facts: fact -> its title, or ``{title: ..., labels: {value: label}}``.
-        tables, figures: mappings with the attributes of :class:`TableLayout` and :class:`FigureLayout`.
-        published: mappings of ``where`` and the paper's figures, by metric; the first that fits counts.
+        tables, figures: mappings with the attributes of :class:`TableLayout` and
+            :class:`FigureLayout`.
+        published: mappings of ``where`` and the paper's figures, by metric; the first that fits
+            counts.
         notes: at the end.
     """
 
@@ -185,7 +190,9 @@ class Layout(Checked):
     def _table(self, told: Mapping[str, Any]) -> TableLayout:
         keys = ("title", "where", "kinds", "items", "columns", "sort", "split", "notes", "literal")
         self._check_keys(told, keys, f"table {told.get('title')!r}")
-        columns, sort = (tuple(self._column(one) for one in told.get(key, ())) for key in ("columns", "sort"))
+        columns, sort = (
+            tuple(self._column(one) for one in told.get(key, ())) for key in ("columns", "sort")
+        )
         if told.get("split") and told["split"] not in self.facts:
             self._wrong(f"split {told['split']}", "a name of facts")
         lists = {key: tuple(told.get(key, ())) for key in ("kinds", "notes", "literal")}
@@ -225,7 +232,9 @@ class Layout(Checked):
             self._wrong(f"{place}: {', '.join(unknown)}", f"keys of {', '.join(known)}")
 
     def _wrong(self, found: str, expected: str) -> None:
-        raise ConfigError(f"the layout of {self.recipe}", expected, found, "correct it in conf/reports")
+        raise ConfigError(
+            f"the layout of {self.recipe}", expected, found, "correct it in conf/reports"
+        )
 
 
 def fits(row: Row, where: Where) -> bool:

@@ -23,7 +23,8 @@ class Measure(NamedTuple):
         value: a number, or words; ``None`` where it is not defined.
         low, high: ends of its interval, in the unit of ``value``; ``None`` where there is none.
         part: the part of the corpus; empty where the figure holds for all parts.
-        item: what it is of, where an artifact tells of several things: a class of names, an attack, a round.
+        item: what it is of, where an artifact tells of several things: a class of names, an attack,
+            a round.
     """
 
     metric: str
@@ -34,7 +35,9 @@ class Measure(NamedTuple):
     item: str = ""
 
     @classmethod
-    def within(cls, metric: str, value: float | None, ends: Sequence[float] | None, item: str) -> Measure:
+    def within(
+        cls, metric: str, value: float | None, ends: Sequence[float] | None, item: str
+    ) -> Measure:
         """A figure with the two ends of its interval, or with none."""
         low, high = (None, None) if ends is None else ends
         return cls(metric, value, low, high, item=item)
@@ -89,7 +92,8 @@ class Context(NamedTuple):
     """Context of a reader beside its path.
 
     Attributes:
-        systems: all systems of the recipe: items that are paths or names of systems are shown by their label.
+        systems: all systems of the recipe: items that are paths or names of systems are shown by
+            their label.
         num_replicates, confidence, seed: of intervals that are computed here.
         tests: metrics by which declared pairs are compared.
     """
@@ -101,14 +105,17 @@ class Context(NamedTuple):
     tests: tuple[str, ...]
 
     def label_of(self, name: str) -> str:
-        """The label of the system whose name this is, or in whose folder it lies; else the name itself."""
+        """The label of the system whose name this is, or in whose folder it lies; else the name
+        itself.
+        """
         for system in self.systems:
             if name == system.name or Path(name).parts[0] == Path(system.folder).name:
                 return system.label
         return name
 
 
-#: Metric -> its title and the format of its values: as of :func:`format`, ``epsilon``, ``p``; empty: words.
+#: Metric -> its title and the format of its values: as of :func:`format`, ``epsilon``, ``p``;
+#: empty: words.
 METRICS: Mapping[str, tuple[str, str]] = {
     # error rates
     "wer": ("WER %", ".2f"), "per": ("PER %", ".2f"), "cer": ("CER %", ".2f"),

@@ -26,8 +26,11 @@ _COLUMNS = (
 )  # fmt: skip
 _RATES = {"wer": "WER %", "per": "PER %", "ppl": "PPL"}
 _NOTES = (
-    "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less than one. "
-    "Gap closed: (public - private) / (public - not private). p: private against public.",
+    (
+        "Epsilon: of one release, rounded up; – for a person: not known yet where the unit is less"
+        " than one. Gap closed: (public - private) / (public - not private). p: private against"
+        " public."
+    ),
 )
 
 
@@ -46,7 +49,8 @@ class Section(NamedTuple):
 
 
 def page(recipes: Sequence[tuple[Layout, Sequence[Row]]], title: str = "Results") -> str:
-    """The page as HTML. P-values are Holm's over all comparisons of the page, and each stands there once.
+    """The page as HTML. P-values are Holm's over all comparisons of the page, and each stands there
+    once.
 
     Args:
         recipes: layout and rows of each.
@@ -54,7 +58,9 @@ def page(recipes: Sequence[tuple[Layout, Sequence[Row]]], title: str = "Results"
     corrected = iter(with_holm([row for _, rows in recipes for row in rows]))
     together = [(layout, [next(corrected) for _ in rows]) for layout, rows in recipes]
     seen: set[tuple[str, ...]] = set()
-    sections = [_section(number, layout, rows, seen) for number, (layout, rows) in enumerate(together, 1)]
+    sections = [
+        _section(number, layout, rows, seen) for number, (layout, rows) in enumerate(together, 1)
+    ]
     indices = [(Index(rows), rows) for _, rows in together]
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
@@ -67,7 +73,9 @@ def page(recipes: Sequence[tuple[Layout, Sequence[Row]]], title: str = "Results"
     )
 
 
-def _section(number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[str, ...]]) -> Section:
+def _section(
+    number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[str, ...]]
+) -> Section:
     first = rows[0]
     word = re.sub("[^a-z0-9]+", "-", f"{first.recipe} {first.corpus}".lower()).strip("-")
     return Section(
@@ -84,11 +92,13 @@ def _section(number: int, layout: Layout, rows: Sequence[Row], seen: set[tuple[s
 
 
 def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
-    """Systems of the first table, each with its error rate, its perplexity where nothing was decoded, or
-    nothing where it is a release that was not measured by itself."""
+    """Systems of the first table, each with its error rate, its perplexity where nothing was
+    decoded, or nothing where it is a release that was not measured by itself."""
     for rows in index.of_system.values():
         if rows[0].headline:
-            rates = [row for row in rows if row.kind == "score_test" and row.metric in ("wer", "per")]
+            rates = [
+                row for row in rows if row.kind == "score_test" and row.metric in ("wer", "per")
+            ]
             rates = rates or [row for row in rows if row.metric == "ppl"]
             nothing = replace(
                 rows[0], kind="", part="", item="", metric="wer", value=None, low=None, high=None
@@ -97,14 +107,21 @@ def _headline_rows(index: Index) -> Iterator[tuple[Row, Row]]:
 
 
 def headline(indices: Sequence[tuple[Index, Sequence[Row]]]) -> Table:
-    """A row for each system that a recipe declares as its headline, and for each part of the test set."""
-    rows = [tuple(_headline(index, *pair)) for index, _ in indices for pair in _headline_rows(index)]
+    """A row for each system that a recipe declares as its headline, and for each part of the test
+    set.
+    """
+    rows = [
+        tuple(_headline(index, *pair)) for index, _ in indices for pair in _headline_rows(index)
+    ]
     return Table("Privacy and accuracy", _COLUMNS, tuple(rows), _NOTES)
 
 
 def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     metric, where = rate.metric, f"{row.corpus}, {rate.part}" if rate.part else row.corpus
-    beside = [index.find(name, metric, rate.part, "", (rate.kind,)) for name in (row.public, row.not_private)]
+    beside = [
+        index.find(name, metric, rate.part, "", (rate.kind,))
+        for name in (row.public, row.not_private)
+    ]
     public, not_private = (None if one is None else one.value for one in beside)
     test = index.comparison(row, metric, rate.part, row.public) if row.public else None
     for text in (row.label, row.protects):
@@ -119,12 +136,15 @@ def _headline(index: Index, row: Row, rate: Row) -> Iterator[Cell]:
     yield Cell(text_of(metric, not_private), not_private)
     closed = gap_closed(public, rate.value, not_private)
     yield Cell(NOTHING if closed is None else f"{100 * closed:.0f}", closed)
-    yield Cell(NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm)
+    yield Cell(
+        NOTHING if test is None else p_text(test.p_holm), None if test is None else test.p_holm
+    )
     yield Cell(f"{where}, {_RATES[metric]}" if rate.kind else row.corpus, where)
 
 
 def gap_closed(public: Any, private: Any, not_private: Any) -> float | None:
-    """The share of the way from the public to the not private figure; ``None`` where there is no way.
+    """The share of the way from the public to the not private figure; ``None`` where there is no
+    way.
 
     >>> gap_closed(20.0, 15.0, 10.0), gap_closed(20.0, 15.0, 20.0), gap_closed(None, 1.0, 2.0)
     (0.5, None, None)
@@ -143,7 +163,11 @@ def headline_plots(indices: Sequence[tuple[Index, Sequence[Row]]]) -> list[Plot]
             if not row.protects or row.epsilon is None or not math.isfinite(row.epsilon):
                 continue
             for y in rows:
-                if y.kind != "score_test" or y.metric not in _RATES or not isinstance(y.value, float):
+                if (
+                    y.kind != "score_test"
+                    or y.metric not in _RATES
+                    or not isinstance(y.value, float)
+                ):
                     continue
                 name = f"{row.corpus}{', ' if y.part else ''}{y.part}"
                 plot = plots.setdefault((name, y.metric), Plot(name, "epsilon", _RATES[y.metric]))

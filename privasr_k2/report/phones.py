@@ -11,7 +11,9 @@ from privasr_k2.scoring.results import read_score
 from privasr_k2.scoring.word_phones import phone_rates, words_of
 
 
-def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping[str, list[Measure]]:
+def phone_measures(
+    systems: Iterable[System], cmudict: str, g2p: str
+) -> Mapping[str, list[Measure]]:
     """``word_per`` of each system with a ``score_test``, in TIMIT's 39 phones.
 
     Args:
@@ -23,7 +25,9 @@ def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping
     folders = {s.name: s.artifacts["score_test"] for s in systems if "score_test" in s.artifacts}
     scores = {name: read_score(Path(folder)) for name, folder in folders.items()}
     said, recognized = words_of(scores.values())
-    spelling = spell_in_phones(said, recognized, corpus_lexicon=None, cmudict=cmudict_path(cmudict), g2p=g2p)
+    spelling = spell_in_phones(
+        said, recognized, corpus_lexicon=None, cmudict=cmudict_path(cmudict), g2p=g2p
+    )
     spoken = {
         word: [PHONES_48_TO_39[phone.lower()] for phone in first]
         for word, (first, *_) in spelling.variants.items()
@@ -33,5 +37,7 @@ def phone_measures(systems: Iterable[System], cmudict: str, g2p: str) -> Mapping
         for part, rate in phone_rates(score, spoken).items():
             within = rate.interval
             low, high = (None, None) if within is None else (100 * within.low, 100 * within.high)
-            measures.setdefault(name, []).append(Measure("word_per", rate.counts.percent, low, high, part))
+            measures.setdefault(name, []).append(
+                Measure("word_per", rate.counts.percent, low, high, part)
+            )
     return measures

@@ -1,7 +1,7 @@
 """Tidy results: a row for each figure and each comparison, as ``results.jsonl``.
 
-``pandas.read_json("results.jsonl", lines=True)`` reads the file. Facts of a system are columns with the
-prefix ``fact_``. An infinite number is the string ``inf``.
+``pandas.read_json("results.jsonl", lines=True)`` reads the file. Facts of a system are columns with
+the prefix ``fact_``. An infinite number is the string ``inf``.
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ class Row:
 
     Attributes:
         recipe, corpus, synthetic: where it is from; whether a machine speaks.
-        system, label, method, folder, facts, protects, headline, public, not_private: of the system, as
-            :class:`privasr_k2.recipe.systems.System` has them.
+        system, label, method, folder, facts, protects, headline, public, not_private: of the
+            system, as :class:`privasr_k2.recipe.systems.System` has them.
         kind: of the artifact.
-        part, item, metric, value, low, high: as :class:`privasr_k2.report.measures.Measure` has them.
+        part, item, metric, value, low, high: as :class:`privasr_k2.report.measures.Measure` has
+        them.
         against: the other system of a comparison; empty: a figure.
         p, p_holm: of the comparison: as tested, and by Holm over all comparisons of the page.
         pairs: segments, groups or speakers of the test.
-        epsilon, unit, person_epsilon, delta, sampling, accountant: what holds for the system. Epsilon is
-            ``None`` where it has seen nothing private; ``person_epsilon`` where it is not known.
+        epsilon, unit, person_epsilon, delta, sampling, accountant: what holds for the system.
+            Epsilon is ``None`` where it has seen nothing private; ``person_epsilon`` where it is
+            not known.
         command: that made it.
         commit: version and commit of the code that wrote the artifact.
     """
@@ -86,7 +88,9 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; words stand in ``text``, numbers in ``value``."""
-        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "facts"}
+        record = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "facts"
+        }
         words = isinstance(self.value, str)
         record |= {"value": None if words else self.value, "text": self.value if words else ""}
         record = {key: _finite(value) for key, value in record.items()}
@@ -140,15 +144,20 @@ def collect(
         more: further figures of ``score_test`` by system.
 
     Raises:
-        DataError: no system, a guarantee without its release, an artifact of another kind, or systems that
-            were measured on other data.
+        DataError: no system, a guarantee without its release, an artifact of another kind, or
+            systems that were measured on other data.
     """
     if not systems:
-        raise DataError("systems.jsonl", "at least one system", "none", "declare the recipe's systems")
+        raise DataError(
+            "systems.jsonl", "at least one system", "none", "declare the recipe's systems"
+        )
     for system in systems:
         if system.protects and "privacy" not in system.artifacts:
             raise DataError(
-                f"system {system.name}", "the privacy.json of what it protects", "none", "declare privacy"
+                f"system {system.name}",
+                "the privacy.json of what it protects",
+                "none",
+                "declare privacy",
             )
     readings = {
         system.name: {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
@@ -179,7 +188,16 @@ def _base(system: System, origin: Origin, privacy: Reading | None) -> Row:
     elif system.method not in (PUBLIC, RECIPE):
         facts = {"epsilon": math.inf, "person_epsilon": math.inf}
     names = ("epsilon", "unit", "person_epsilon", "delta", "sampling", "accountant")
-    declared = ("label", "method", "folder", "protects", "headline", "public", "not_private", "facts")
+    declared = (
+        "label",
+        "method",
+        "folder",
+        "protects",
+        "headline",
+        "public",
+        "not_private",
+        "facts",
+    )
     return Row(
         recipe=origin.recipe,
         corpus=origin.corpus.name,
@@ -222,13 +240,16 @@ Comparison = tuple[str, ...]
 
 
 def comparisons_of(rows: Iterable[Row]) -> list[tuple[Comparison, Row]]:
-    """The comparisons among rows, by corpus, folders, part and metric: two recipes may declare one."""
+    """The comparisons among rows, by corpus, folders, part and metric: two recipes may declare
+    one.
+    """
     rows = list(rows)
     folders = {(row.recipe, row.system): row.folder or row.system for row in rows}
 
     def key(row: Row) -> Comparison:
         other = folders.get((row.recipe, row.against), row.against)
-        # Work folders may share the names of corpora and folders: what differs in its outcome is another one.
+        # Work folders may share the names of corpora and folders: what differs in its outcome is
+        # another one.
         outcome = f"{row.value} {row.p}"
         return row.corpus, row.folder or row.system, other, row.part, row.metric, outcome
 
@@ -260,7 +281,9 @@ def read_rows(path: Path) -> list[Row]:
         try:
             rows.append(Row.from_json(values))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}:{number}", "a row of report", repr(error), "report again") from error
+            raise DataError(
+                f"{path}:{number}", "a row of report", repr(error), "report again"
+            ) from error
     if not rows:
         raise DataError(path, "at least one row", "none", "report again")
     return rows

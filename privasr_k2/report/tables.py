@@ -43,7 +43,9 @@ class Table:
 
 
 class Index:
-    """Rows by system, to look figures up: of the kinds that a table is made of first, then of all others."""
+    """Rows by system, to look figures up: of the kinds that a table is made of first, then of all
+    others.
+    """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.of_system: dict[str, list[Row]] = {}
@@ -64,7 +66,9 @@ class Index:
         names = (metric, "per") if metric == "wer" else (metric,)
         for name in names:
             places = ((part, item), (part, ""), ("", item), ("", ""))
-            matches = [self._found.get((system, name, *place), {}) for place in dict.fromkeys(places)]
+            matches = [
+                self._found.get((system, name, *place), {}) for place in dict.fromkeys(places)
+            ]
             for of_kinds in matches:
                 for kind in kinds:
                     if kind in of_kinds:
@@ -76,14 +80,21 @@ class Index:
 
     def comparison(self, row: Row, metric: str, part: str, against: str) -> Row | None:
         """The test of a metric against a system; ``against`` empty: against the first."""
-        for one in (*self.compared.get((row.system, part), ()), *self.compared.get((row.system, ""), ())):
-            of_metric = one.metric.rpartition("_")[0] in ((metric, "per") if metric == "wer" else (metric,))
+        for one in (
+            *self.compared.get((row.system, part), ()),
+            *self.compared.get((row.system, ""), ()),
+        ):
+            of_metric = one.metric.rpartition("_")[0] in (
+                (metric, "per") if metric == "wer" else (metric,)
+            )
             if of_metric and against in ("", one.against):
                 return one
         return None
 
 
-def tables_of(layout: Layout, rows: Sequence[Row], seen: set[Comparison] | None = None) -> list[Table]:
+def tables_of(
+    layout: Layout, rows: Sequence[Row], seen: set[Comparison] | None = None
+) -> list[Table]:
     """All tables that have rows: those of the layout, comparisons, and what the ledger holds.
 
     Args:
@@ -97,8 +108,12 @@ def tables_of(layout: Layout, rows: Sequence[Row], seen: set[Comparison] | None 
 def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
     if spec.literal:
         titles = tuple(dict.fromkeys(name for row in spec.literal for name in row))
-        cells = tuple(tuple(Cell(str(row.get(name, NOTHING))) for name in titles) for row in spec.literal)
-        yield Table(spec.title, tuple((name, n == 0) for n, name in enumerate(titles)), cells, spec.notes)
+        cells = tuple(
+            tuple(Cell(str(row.get(name, NOTHING))) for name in titles) for row in spec.literal
+        )
+        yield Table(
+            spec.title, tuple((name, n == 0) for n, name in enumerate(titles)), cells, spec.notes
+        )
         return
     shown = [
         (rows[0], place)
@@ -120,7 +135,9 @@ def _tables(spec: TableLayout, layout: Layout, index: Index) -> Iterator[Table]:
 def _places(rows: Sequence[Row], spec: TableLayout) -> list[tuple[str, str]]:
     """Parts and items of its kinds; what holds for all parts has no row of its own beside parts."""
     places = list(
-        dict.fromkeys((row.part, row.item) for row in rows if not spec.kinds or row.kind in spec.kinds)
+        dict.fromkeys(
+            (row.part, row.item) for row in rows if not spec.kinds or row.kind in spec.kinds
+        )
     )
     places = [(part, item) for part, item in places if bool(item) == spec.items]
     return [place for place in places if place[0]] or places
@@ -165,7 +182,13 @@ def _order(cell: Cell) -> tuple[bool, bool, float, str]:
 
 
 def _cell(
-    column: Column, layout: Layout, index: Index, row: Row, part: str, item: str, kinds: Sequence[str]
+    column: Column,
+    layout: Layout,
+    index: Index,
+    row: Row,
+    part: str,
+    item: str,
+    kinds: Sequence[str],
 ) -> Cell:
     name = column.name
     if name.startswith(FACTS):
@@ -174,7 +197,11 @@ def _cell(
             return _EMPTY
         return Cell(layout.fact_text(name.removeprefix(FACTS), value), _number(value))
     if name in OWN:
-        text = {"part": part, "item": item}.get(name) if name in ("part", "item") else getattr(row, name)
+        text = (
+            {"part": part, "item": item}.get(name)
+            if name in ("part", "item")
+            else getattr(row, name)
+        )
         return Cell(text or NOTHING, text or None)
     if column.view == "published":
         figure = layout.published_for(row, name)
@@ -190,11 +217,15 @@ def _cell(
     if column.view == "value":
         return Cell(text_of(name, found.value), found.value)
     against = getattr(row, column.against) if column.against else ""
-    test = index.comparison(row, name, found.part, against) if against or not column.against else None
+    test = (
+        index.comparison(row, name, found.part, against) if against or not column.against else None
+    )
     if column.view == "p":
         return _EMPTY if test is None else Cell(p_text(test.p_holm), test.p_holm)
     other = against or ("" if test is None else test.against)
-    change = change_of(found, index.find(other, name, found.part, found.item, kinds)) if other else None
+    change = (
+        change_of(found, index.find(other, name, found.part, found.item, kinds)) if other else None
+    )
     return _EMPTY if change is None else Cell(f"{change:+.2f}", change)
 
 
@@ -207,7 +238,12 @@ def _number(value: Fact) -> float | str | None:
 
 def change_of(ours: Row, theirs: Row | None) -> float | None:
     """Relative change of a figure in per cent; ``None`` where there is none to compare with."""
-    if theirs is None or theirs is ours or not isinstance(ours.value, (int, float)) or not theirs.value:
+    if (
+        theirs is None
+        or theirs is ours
+        or not isinstance(ours.value, (int, float))
+        or not theirs.value
+    ):
         return None
     return 100 * (ours.value / float(theirs.value) - 1)
 
@@ -246,8 +282,11 @@ def comparison_tables(rows: Sequence[Row], index: Index, seen: set[Comparison]) 
             )
         )  # fmt: skip
     notes = (
-        "p: two-sided; error rates by MAPSSWE on segments (rough below 50), perplexities and recall by "
-        "drawing groups or speakers again. p (Holm) allows for all comparisons of this page.",
+        (
+            "p: two-sided; error rates by MAPSSWE on segments (rough below 50), perplexities and"
+            " recall by drawing groups or speakers again. p (Holm) allows for all comparisons of"
+            " this page."
+        ),
     )
     yield Table("Comparisons", _COMPARED, tuple(lines), notes)
 
@@ -301,11 +340,15 @@ def markdown_table(table: Table, most: int) -> str:
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
-        padded = (t.ljust(w) if left else t.rjust(w) for t, w, left in zip(texts, widths, words, strict=True))
+        padded = (
+            t.ljust(w) if left else t.rjust(w)
+            for t, w, left in zip(texts, widths, words, strict=True)
+        )
         return "| " + " | ".join(padded) + " |\n"
 
     rules = (
-        f":{'-' * (w + 1)}" if left else f"{'-' * (w + 1)}:" for w, left in zip(widths, words, strict=True)
+        f":{'-' * (w + 1)}" if left else f"{'-' * (w + 1)}:"
+        for w, left in zip(widths, words, strict=True)
     )
     more = len(table.rows) - most
     left_out = f"\n{more:,} more row{'s' * (more > 1)} in `results.jsonl`.\n" if more > 0 else ""

@@ -1,8 +1,9 @@
-"""Word alignments of least edit distance, the same ones that icefall's users see in ``errs-*`` files.
+"""Word alignments of least edit distance, the same ones that icefall's users see in ``errs-*``
+files.
 
-Substitutions, insertions and deletions cost 1 each. Where several alignments cost the least, kaldialign
-decides, and every count of this package is taken from its alignment, so that a table and an alignment never
-disagree.
+Substitutions, insertions and deletions cost 1 each. Where several alignments cost the least,
+kaldialign decides, and every count of this package is taken from its alignment, so that a table and
+an alignment never disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import kaldialign
 
 Pair = tuple["str | None", "str | None"]
-"""A reference word and the hypothesis word beside it: ``(word, None)`` deleted, ``(None, word)`` inserted."""
+"""A reference word and the hypothesis word beside it: ``(word, None)`` deleted, ``(None, word)``
+inserted.
+"""
 
 # Words come from splitting text at blanks, so that none of them is empty.
 _GAP = ""
@@ -40,8 +43,8 @@ def align(ref: Sequence[str], hyp: Sequence[str]) -> tuple[Pair, ...]:
 def to_scored_units(words: Iterable[str], scored_units: Mapping[str, str]) -> tuple[str, ...]:
     """Replace units that count as one when scoring, such as TIMIT's 48 phones by 39.
 
-    The classic example is K.-F. Lee and H.-W. Hon, Speaker-independent phone recognition using hidden Markov
-    models, IEEE Transactions on Acoustics, Speech, and Signal Processing, 1989.
+    The classic example is K.-F. Lee and H.-W. Hon, Speaker-independent phone recognition using
+    hidden Markov models, IEEE Transactions on Acoustics, Speech, and Signal Processing, 1989.
 
     Args:
         words: recognized units; those that ``scored_units`` does not name stay as they are.

@@ -1,21 +1,22 @@
 """An interval for an error rate by drawing whole speakers again [bisani2004].
 
-The utterances of one speaker are not independent, those of two speakers are: so speakers are drawn, with
-replacement, and every replicate's rate is a ratio of sums,
+The utterances of one speaker are not independent, those of two speakers are: so speakers are drawn,
+with replacement, and every replicate's rate is a ratio of sums,
 
-    rate_b = sum_i errors_{s(b, i)} / sum_i ref_words_{s(b, i)},    s(b, i) uniform over the speakers.
+    rate_b = sum_i errors_{s(b, i)} / sum_i ref_words_{s(b, i)},    s(b, i) uniform over the
+    speakers.
 
-The interval lies between two percentiles of the replicates. Two systems are compared on the same draws, so
-that what makes a speaker hard for both of them cancels:
+The interval lies between two percentiles of the replicates. Two systems are compared on the same
+draws, so that what makes a speaker hard for both of them cancels:
 
     difference_b = sum_i (errors_{s(b, i)} - other_errors_{s(b, i)}) / sum_i ref_words_{s(b, i)}.
 
 Twice the smaller share of the replicates on either side of 0 is a two-sided p-value: it is below
-1 - confidence where the interval leaves 0 out. The data themselves count as one more replicate on each side,
-so that no p-value is 0.
+1 - confidence where the interval leaves 0 out. The data themselves count as one more replicate on
+each side, so that no p-value is 0.
 
-[bisani2004] M. Bisani and H. Ney, Bootstrap estimates for confidence intervals in ASR performance evaluation,
-ICASSP 2004.
+[bisani2004] M. Bisani and H. Ney, Bootstrap estimates for confidence intervals in ASR performance
+evaluation, ICASSP 2004.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ class Difference:
 
 
 def interval_over_speakers(
-    counts: Sequence[ErrorCounts], rng: np.random.Generator, *, num_replicates: int, confidence: float
+    counts: Sequence[ErrorCounts],
+    rng: np.random.Generator,
+    *,
+    num_replicates: int,
+    confidence: float,
 ) -> Interval | None:
     """The percentile interval of the error rate over speakers.
 
@@ -100,7 +105,8 @@ def difference_over_speakers(
 
     Args:
         counts: one sum of counts for each speaker (S of them).
-        other: those of the other system, in the same order, with the same numbers of reference words.
+        other: those of the other system, in the same order, with the same numbers of reference
+            words.
         rng: where the draws come from.
         num_replicates: how often S speakers are drawn; 1 or more.
         confidence: between 0 and 1.
@@ -120,7 +126,9 @@ def difference_over_speakers(
     words = np.array([c.ref_words for c in counts], dtype=np.int64)  # (S,)
     if [c.ref_words for c in other] != words.tolist():
         raise ValueError("both systems need the same speakers with the same reference words")
-    errors = np.array([c.errors - o.errors for c, o in zip(counts, other, strict=True)], dtype=np.int64)
+    errors = np.array(
+        [c.errors - o.errors for c, o in zip(counts, other, strict=True)], dtype=np.int64
+    )
     return ratio_interval(errors, words, rng, num_replicates=num_replicates, confidence=confidence)
 
 
@@ -200,8 +208,8 @@ def replicate_rates(
 ) -> np.ndarray:
     """The rates of the replicates that have reference words.
 
-    How often each of S speakers is drawn when S are drawn with replacement is multinomial: one draw of counts
-    replaces S draws of indices, and a product of matrices the sums.
+    How often each of S speakers is drawn when S are drawn with replacement is multinomial: one draw
+    of counts replaces S draws of indices, and a product of matrices the sums.
 
     Args:
         errors: (S,) errors of each speaker, or differences of two systems' errors.
@@ -219,8 +227,12 @@ def replicate_rates(
     return replicates[:, 0] / replicates[:, 1]
 
 
-def speaker_draws(num_speakers: int, rng: np.random.Generator, num_replicates: int) -> Iterator[np.ndarray]:
-    """How often each of S speakers is in each replicate: blocks (b, S), together ``num_replicates`` rows."""
+def speaker_draws(
+    num_speakers: int, rng: np.random.Generator, num_replicates: int
+) -> Iterator[np.ndarray]:
+    """How often each of S speakers is in each replicate: blocks (b, S), together ``num_replicates``
+    rows.
+    """
     uniform = np.full(num_speakers, 1.0 / num_speakers)
     block = max(1, _BLOCK // num_speakers)
     for start in range(0, num_replicates, block):

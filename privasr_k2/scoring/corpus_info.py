@@ -21,11 +21,12 @@ class CorpusInfo:
     Attributes:
         name: of the corpus; empty where it is not known.
         synthetic: whether the speech was made by a machine.
-        scored_units: recognized unit -> scored unit, as in :func:`privasr_k2.scoring.align.to_scored_units`.
+        scored_units: recognized unit -> scored unit, as in
+            :func:`privasr_k2.scoring.align.to_scored_units`.
         unit: what the recognized units are: :data:`WORD` or :data:`PHONE`.
         public_roles: the roles that are not private.
-        entities: what found the entities of the references, as ``tag_entities`` names it; empty: whoever
-            annotated the corpus, or nobody.
+        entities: what found the entities of the references, as ``tag_entities`` names it; empty:
+            whoever annotated the corpus, or nobody.
     """
 
     name: str
@@ -46,8 +47,8 @@ class CorpusInfo:
         if not self.synthetic:
             return []
         return [
-            f"**Synthetic speech.** The corpus `{self.name}` is made by a program: these figures show that "
-            "the recipe works, not how well it recognizes people.\n"
+            f"**Synthetic speech.** The corpus `{self.name}` is made by a program: these figures"
+            " show that the recipe works, not how well it recognizes people.\n"
         ]
 
     @property
@@ -71,14 +72,24 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
     content = read_json(path)
     units = content.get("scored_units", {}) if isinstance(content, dict) else None
     known = isinstance(units, dict) and all(isinstance(scored, str) for scored in units.values())
-    if not isinstance(content, dict) or "name" not in content or not isinstance(units, dict) or not known:
+    if (
+        not isinstance(content, dict)
+        or "name" not in content
+        or not isinstance(units, dict)
+        or not known
+    ):
         raise DataError(
-            path, "name and scored_units of the corpus", "something else", "prepare the corpus again"
+            path,
+            "name and scored_units of the corpus",
+            "something else",
+            "prepare the corpus again",
         )
     unit, public_roles = content.get("unit", WORD), content.get("public_roles", [])
     if unit not in (WORD, PHONE) or not isinstance(public_roles, list):
         found = f"unit {unit!r}, public_roles {public_roles!r}"
-        raise DataError(path, f"unit {WORD} or {PHONE}, and a list", found, "prepare the corpus again")
+        raise DataError(
+            path, f"unit {WORD} or {PHONE}, and a list", found, "prepare the corpus again"
+        )
     synthetic = bool(content.get("synthetic", False))
     return CorpusInfo(
         name=str(content["name"]),
@@ -91,8 +102,8 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
 
 
 def read_vocabulary(lang_dir: Path) -> frozenset[str]:
-    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and the disambiguation symbol
-    ``#0``.
+    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and the disambiguation
+    symbol ``#0``.
 
     Raises:
         DataError: a line is not a word and its number.
@@ -103,7 +114,10 @@ def read_vocabulary(lang_dir: Path) -> frozenset[str]:
         fields = line.split()
         if len(fields) != 2 or not fields[1].isdigit():
             raise DataError(
-                f"{path}:{number}", "a word and its number", repr(line), "prepare the lang folder again"
+                f"{path}:{number}",
+                "a word and its number",
+                repr(line),
+                "prepare the lang folder again",
             )
         words.add(fields[0])
     return frozenset(words - {"<eps>", "#0"})

@@ -10,7 +10,8 @@ from privasr_k2.scoring.align import Pair, align
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """How many words came out right and wrong. Counts of disjoint texts are added with ``+`` or ``sum``.
+    """How many words came out right and wrong. Counts of disjoint texts are added with ``+`` or
+    ``sum``.
 
     Attributes:
         hits: reference words that were recognized.
@@ -53,7 +54,9 @@ class ErrorCounts:
 
     @property
     def rate(self) -> float | None:
-        """Errors by reference word, 0 or more, above 1 where much is inserted; ``None`` without any."""
+        """Errors by reference word, 0 or more, above 1 where much is inserted; ``None`` without
+        any.
+        """
         return self.errors / self.ref_words if self.ref_words else None
 
     @property
@@ -82,7 +85,9 @@ class ErrorCounts:
     @classmethod
     def from_dict(cls, values: Mapping[str, int]) -> ErrorCounts:
         """Read the output of :meth:`to_dict`; other keys are ignored."""
-        return cls(values["hits"], values["substitutions"], values["insertions"], values["deletions"])
+        return cls(
+            values["hits"], values["substitutions"], values["insertions"], values["deletions"]
+        )
 
 
 def total(counts: Iterable[ErrorCounts]) -> ErrorCounts:

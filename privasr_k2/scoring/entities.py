@@ -1,26 +1,28 @@
 """Were the names recognized? Recall and precision of the words inside entities, class by class.
 
-References tell which of their words lie inside an entity; hypotheses do not. Both rates come from the
-alignment that gives the word errors. For a class c:
+References tell which of their words lie inside an entity; hypotheses do not. Both rates come from
+the alignment that gives the word errors. For a class c:
 
     recall    = hits / ref_words,    ref_words: reference words inside entities of class c,
     precision = hits / hyp_words,    hits:      those of them that were recognized,
                                      hyp_words: hits and false alarms.
 
-A recognized word that is right has its class from the reference word beside it, so that the month of May is
-no false alarm of a person called May. A word that is wrong (substituted or inserted) is a false alarm of
-class c if more than half of that word's occurrences in annotated references lie inside entities of class c:
-a name that nobody said counts, the "of" of a wrong "University of" does not.
+A recognized word that is right has its class from the reference word beside it, so that the month
+of May is no false alarm of a person called May. A word that is wrong (substituted or inserted) is a
+false alarm of class c if more than half of that word's occurrences in annotated references lie
+inside entities of class c: a name that nobody said counts, the "of" of a wrong "University of" does
+    not.
 
-These references are those of the role that is scored, of the corpus's public roles, and of the files that
-are named. Training text is not among them unless it is named, because where it is private a table of results
-would depend on it without any noise. Wrong names that occur in none of these references are no false alarms,
-so that precision is an upper bound, and a loose one where the role's own references are all there is: a
-recognizer's wrong names are mostly those of its training text. All systems are measured alike, whether they
-mark entities or not.
+These references are those of the role that is scored, of the corpus's public roles, and of the
+files that are named. Training text is not among them unless it is named, because where it is
+private a table of results would depend on it without any noise. Wrong names that occur in none of
+these references are no false alarms, so that precision is an upper bound, and a loose one where the
+role's own references are all there is: a recognizer's wrong names are mostly those of its training
+text. All systems are measured alike, whether they mark entities or not.
 
-:data:`ALL` stands for all classes together: a word inside two nested entities counts once, and a wrong word
-is a false alarm if more than half of its occurrences lie inside entities of whichever class.
+:data:`ALL` stands for all classes together: a word inside two nested entities counts once, and a
+wrong word is a false alarm if more than half of its occurrences lie inside entities of whichever
+class.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ class EntityCounts:
         if not isinstance(other, EntityCounts):
             return NotImplemented
         return EntityCounts(
-            self.hits + other.hits, self.ref_words + other.ref_words, self.hyp_words + other.hyp_words
+            self.hits + other.hits,
+            self.ref_words + other.ref_words,
+            self.hyp_words + other.hyp_words,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,10 +117,10 @@ class EntityScore:
     Attributes:
         utterances: how many of its utterances are annotated, also those without an entity.
         classes: counts by class, sorted by name.
-        speakers: of each speaker, sorted by name, the counts of all classes together (:data:`ALL`) and of
-            those classes that are not 0; empty in results that do not have them.
-        intervals: of the recall over speakers, of :data:`ALL` and of each class; ``None`` where fewer than
-            two speakers have words of it; empty where none were computed.
+        speakers: of each speaker, sorted by name, the counts of all classes together (:data:`ALL`)
+            and of those classes that are not 0; empty in results that do not have them.
+        intervals: of the recall over speakers, of :data:`ALL` and of each class; ``None`` where
+            fewer than two speakers have words of it; empty where none were computed.
     """
 
     utterances: int
@@ -145,13 +149,17 @@ class EntityScore:
                 for speaker, counts in self.speakers.items()
             }
         if self.intervals:
-            record["recall_intervals"] = {name: i and asdict(i) for name, i in self.intervals.items()}
+            record["recall_intervals"] = {
+                name: i and asdict(i) for name, i in self.intervals.items()
+            }
         return record
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EntityScore:
         """Read the output of :meth:`to_dict`."""
-        classes = {name: EntityCounts.from_dict(counts) for name, counts in values["classes"].items()}
+        classes = {
+            name: EntityCounts.from_dict(counts) for name, counts in values["classes"].items()
+        }
         speakers = {
             speaker: {name: EntityCounts(*numbers) for name, numbers in counts.items()}
             for speaker, counts in values.get("speakers", {}).items()
@@ -165,11 +173,13 @@ class Entities:
     """The entities in the manifests.
 
     Attributes:
-        words: id of an annotated utterance of the role -> classes of each scored word of its reference.
-        typical: scored word -> the classes in which more than half of its occurrences lie; other words are
-            absent.
+        words: id of an annotated utterance of the role -> classes of each scored word of its
+            reference.
+        typical: scored word -> the classes in which more than half of its occurrences lie; other
+            words are absent.
         names: all classes, sorted.
-        any_class: scored words of which more than half of the occurrences lie inside entities of any class.
+        any_class: scored words of which more than half of the occurrences lie inside entities of
+            any class.
     """
 
     words: Mapping[str, tuple[Classes, ...]]
@@ -188,9 +198,9 @@ def read_entities(
     """Read the entities of one role, and how words are used there and in other references.
 
     Args:
-        manifests: the folder with ``cuts_<role>.jsonl.gz``. An utterance is annotated where its supervision
-            has ``custom["entities"]``, a list of ``[first_word, last_word_exclusive, class]`` that counts the
-            words of ``text``.
+        manifests: the folder with ``cuts_<role>.jsonl.gz``. An utterance is annotated where its
+            supervision has ``custom["entities"]``, a list of ``[first_word, last_word_exclusive,
+            class]`` that counts the words of ``text``.
         role: whose utterances are to be scored.
         scored_units: as for :func:`privasr_k2.scoring.align.to_scored_units`.
         public_roles: roles whose references may be looked at; those without a file are passed over.
@@ -213,13 +223,17 @@ def read_entities(
     for path in {path.resolve(): path for path in paths}.values():  # each file once
         for _, tagged in _annotated(path, scored_units):
             uses.update(unit for unit, _ in tagged)
-            inside.update((unit, name) for unit, classes in tagged for name in (classes and {*classes, ALL}))
+            inside.update(
+                (unit, name) for unit, classes in tagged for name in (classes and {*classes, ALL})
+            )
     names = tuple(sorted({name for _, name in inside} - {ALL}))
     typical: dict[str, Classes] = {}
     for (unit, name), count in inside.items():
         if name != ALL and 2 * count > uses[unit]:
             typical[unit] = typical.get(unit, _NONE) | {name}
-    any_class = (unit for (unit, name), count in inside.items() if name == ALL and 2 * count > uses[unit])
+    any_class = (
+        unit for (unit, name), count in inside.items() if name == ALL and 2 * count > uses[unit]
+    )
     return Entities(words, typical, names, frozenset(any_class))
 
 
@@ -255,7 +269,9 @@ def score_entities(
             continue
         utterances += 1
         if sum(ref is not None for ref, _ in pairs) != len(of_words):
-            raise DataError(name, f"a reference of {len(of_words)} words", "another one", "decode again")
+            raise DataError(
+                name, f"a reference of {len(of_words)} words", "another one", "decode again"
+            )
         by_speaker[speaker].add(pairs, of_words, entities)
     if not utterances:
         return None
@@ -266,7 +282,9 @@ def score_entities(
     speakers = {}
     for speaker in sorted(by_speaker):
         counts = {name: by_speaker[speaker].counts(name) for name in (ALL, *entities.names)}
-        speakers[speaker] = {name: c for name, c in counts.items() if name == ALL or c != EntityCounts()}
+        speakers[speaker] = {
+            name: c for name, c in counts.items() if name == ALL or c != EntityCounts()
+        }
     return EntityScore(utterances, classes, speakers)
 
 
@@ -325,4 +343,9 @@ def _is_span(span: Any, num_words: int) -> bool:
         return False
     first, end, label = span
     whole = type(first) is int and type(end) is int
-    return whole and 0 <= first < end <= num_words and isinstance(label, str) and label not in ("", ALL)
+    return (
+        whole
+        and 0 <= first < end <= num_words
+        and isinstance(label, str)
+        and label not in ("", ALL)
+    )

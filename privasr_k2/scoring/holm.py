@@ -1,8 +1,9 @@
 """P-values that allow for many tests: Holm's correction.
 
-Of m tests of systems that do not differ, one in twenty falls below 0.05 all the same. Holm's p-values
-[holm1979] keep the chance that any equal pair is called different below the level, whatever the tests
-have to do with each other. With the p-values in increasing order p_1 <= ... <= p_m,
+Of m tests of systems that do not differ, one in twenty falls below 0.05 all the same. Holm's
+p-values [holm1979] keep the chance that any equal pair is called different below the level,
+whatever the tests have to do with each other. With the p-values in increasing order p_1 <= ... <=
+p_m,
 
     adjusted_i = min(1, max_{j <= i} (m - j + 1) p_j).
 
@@ -21,8 +22,8 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p-values, in the order given.
 
     Args:
-        p_values: of the whole family. ``None``, a test without a p-value, counts as a comparison like any
-            other, and stays ``None``.
+        p_values: of the whole family. ``None``, a test without a p-value, counts as a comparison
+            like any other, and stays ``None``.
 
     >>> [round(p, 3) for p in holm([0.03, 0.01, 0.02])]
     [0.04, 0.03, 0.04]

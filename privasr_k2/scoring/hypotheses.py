@@ -1,4 +1,6 @@
-"""Reader of decoded hypotheses: a folder of ``*.jsonl``, one record an utterance, checked as a whole."""
+"""Reader of decoded hypotheses: a folder of ``*.jsonl``, one record an utterance, checked as a
+whole.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ _LISTED = 3
 
 
 class Weights(NamedTuple):
-    """One point of the grid that ``tune_weights`` searches. Points order by LM weight, then by insertion
-    penalty.
+    """One point of the grid that ``tune_weights`` searches. Points order by LM weight, then by
+    insertion penalty.
 
     Attributes:
         lm_weight: factor of the language model's log probability, 0 or more.
@@ -47,7 +49,8 @@ class Utterance:
         speaker: the user.
         ref: words of the reference.
         no_path: whether the search ended without a final path, so that nothing was recognized.
-        hyps: words for each point of the grid; empty where ``no_path`` and the record names no point.
+        hyps: words for each point of the grid; empty where ``no_path`` and the record names no
+            point.
     """
 
     id: str
@@ -82,12 +85,12 @@ class Decoded:
 def read_decoded(folder: Path) -> Decoded:
     """Read the records of all jobs.
 
-    The role is each record's ``role``; where records have none, it is what follows ``decode_`` in the
-    folder's name.
+    The role is each record's ``role``; where records have none, it is what follows ``decode_`` in
+    the folder's name.
 
     Raises:
-        DataError: no records, a record without one of its keys, an utterance twice, utterances of several
-            roles, or utterances that were searched with different grids.
+        DataError: no records, a record without one of its keys, an utterance twice, utterances of
+            several roles, or utterances that were searched with different grids.
     """
     files = sorted(folder.glob("*.jsonl"))
     utterances: dict[str, Utterance] = {}
@@ -107,7 +110,10 @@ def read_decoded(folder: Path) -> Decoded:
             roles.setdefault(str(record.get("role", _role_of_folder(folder))), utterance.id)
     if not utterances:
         raise DataError(
-            folder, "*.jsonl files with a record an utterance", "none", f"{_AGAIN}, or correct --in-hyps"
+            folder,
+            "*.jsonl files with a record an utterance",
+            "none",
+            f"{_AGAIN}, or correct --in-hyps",
         )
     if len(roles) > 1:
         found = ", ".join(f"{role} (such as {example})" for role, example in sorted(roles.items()))
@@ -117,7 +123,8 @@ def read_decoded(folder: Path) -> Decoded:
 
 
 def check_complete(decoded: Decoded, manifests: Path) -> None:
-    """Refuse a decoding from which a job or an utterance is missing: what is not recognized counts as errors.
+    """Refuse a decoding from which a job or an utterance is missing: what is not recognized counts
+    as errors.
 
     Args:
         decoded: what was decoded.
@@ -131,12 +138,18 @@ def check_complete(decoded: Decoded, manifests: Path) -> None:
     if missing := sorted(expected - got):
         found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
         raise DataError(
-            decoded.place, f"the utterances of {source}", found, f"{_AGAIN}: a job may have been lost"
+            decoded.place,
+            f"the utterances of {source}",
+            found,
+            f"{_AGAIN}: a job may have been lost",
         )
     if surplus := sorted(got - expected):
         found = f"{len(surplus)} others: {_some(surplus)}"
         raise DataError(
-            decoded.place, f"the utterances of {source}", found, f"remove {decoded.place} and {_AGAIN}"
+            decoded.place,
+            f"the utterances of {source}",
+            found,
+            f"remove {decoded.place} and {_AGAIN}",
         )
 
 
@@ -149,7 +162,9 @@ def read_cut_ids(path: Path) -> list[str]:
     ids = []
     for number, cut in enumerate(read_jsonl(path), start=1):
         if "id" not in cut:
-            raise DataError(path, "cuts with an id", f"none in cut {number}", "prepare the corpus again")
+            raise DataError(
+                path, "cuts with an id", f"none in cut {number}", "prepare the corpus again"
+            )
         ids.append(str(cut["id"]))
     return ids
 
@@ -158,7 +173,9 @@ def _utterance(path: Path, record: Mapping[str, Any]) -> Utterance:
     place = f"{path} ({record.get('id', 'a record without id')})"
     try:
         hyps = {
-            Weights(float(h["lm_weight"]), float(h["insertion_penalty"])): tuple(str(h["words"]).split())
+            Weights(float(h["lm_weight"]), float(h["insertion_penalty"])): tuple(
+                str(h["words"]).split()
+            )
             for h in record["hyps"]
         }
         utterance = Utterance(
@@ -198,13 +215,17 @@ def _grid(folder: Path, utterances: Iterable[Utterance]) -> tuple[Weights, ...]:
         elif points != grid:
             raise DataError(
                 folder,
-                f"every utterance with the {len(grid)} LM weights and insertion penalties of {first}",
+                f"every utterance with the {len(grid)} LM weights and insertion penalties of"
+                f" {first}",
                 f"{utterance.id} with {len(points)}, not all of them the same",
                 f"remove {folder} and {_AGAIN}: its files come from different runs",
             )
     if not grid:
         raise DataError(
-            folder, "an utterance with a path", "none", "widen the search beam, or look at the acoustic model"
+            folder,
+            "an utterance with a path",
+            "none",
+            "widen the search beam, or look at the acoustic model",
         )
     return grid
 

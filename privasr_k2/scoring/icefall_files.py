@@ -1,8 +1,8 @@
 """Result files with the names and the shape that users of icefall read and parse.
 
-``recogs-<part>-<setting>.txt`` holds references and hypotheses, ``errs-<part>-<setting>.txt`` the error rate,
-every alignment and counts for each word, ``wer-summary-<part>.txt`` a line for each setting, the best one
-first. ``speakers-<part>-<setting>.txt`` is ours: one line a speaker.
+``recogs-<part>-<setting>.txt`` holds references and hypotheses, ``errs-<part>-<setting>.txt`` the
+error rate, every alignment and counts for each word, ``wer-summary-<part>.txt`` a line for each
+setting, the best one first. ``speakers-<part>-<setting>.txt`` is ours: one line a speaker.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def wer_summary(counts: Mapping[str, ErrorCounts]) -> str:
     ['settings\\tWER', 'a\\t0.00', 'b\\t25.00']
     """
     ordered = sorted(counts, key=lambda setting: (counts[setting].errors, setting))
-    return _text(["settings\tWER", *(f"{setting}\t{_percent(counts[setting])}" for setting in ordered)])
+    return _text(
+        ["settings\tWER", *(f"{setting}\t{_percent(counts[setting])}" for setting in ordered)]
+    )
 
 
 def speakers(counts: Mapping[str, ErrorCounts]) -> str:
@@ -83,17 +85,25 @@ def errs(utterances: Iterable[ScoredUtterance]) -> str:
     pairs = Counter(pair for u in ordered for pair in u.pairs)
     lines = [
         f"%WER = {_percent(c)}",
-        f"Errors: {c.insertions} insertions, {c.deletions} deletions, {c.substitutions} substitutions, "
-        f"over {c.ref_words} reference words ({c.hits} correct)",
-        "Search below for sections starting with PER-UTT DETAILS:, SUBSTITUTIONS:, "
-        "DELETIONS:, INSERTIONS:, PER-WORD STATS:",
+        (
+            f"Errors: {c.insertions} insertions, {c.deletions} deletions, {c.substitutions}"
+            f" substitutions, over {c.ref_words} reference words ({c.hits} correct)"
+        ),
+        (
+            "Search below for sections starting with PER-UTT DETAILS:, SUBSTITUTIONS:, "
+            "DELETIONS:, INSERTIONS:, PER-WORD STATS:"
+        ),
         "",
         "PER-UTT DETAILS: corr or (ref->hyp)  ",
         *(f"{u.id}:\t{alignment_line(u.pairs)}" for u in ordered),
         "",
         "SUBSTITUTIONS: count ref -> hyp",
         *_most_frequent(
-            {f"{r} -> {h}": n for (r, h), n in pairs.items() if r is not None and h is not None and r != h}
+            {
+                f"{r} -> {h}": n
+                for (r, h), n in pairs.items()
+                if r is not None and h is not None and r != h
+            }
         ),
         "",
         "DELETIONS: count ref",

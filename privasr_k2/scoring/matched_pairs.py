@@ -1,21 +1,22 @@
 """Are two systems different, or was it chance? The matched-pairs sentence-segment test, MAPSSWE.
 
-Errors within an utterance depend on each other, because a wrong word spoils its neighbours. Two words that
-both systems have right separate what happens before them from what happens after them: between such places
-lie segments whose errors are taken as independent. With errors ``a_i`` and ``b_i`` of the systems in segment
-i and ``d_i = a_i - b_i``,
+Errors within an utterance depend on each other, because a wrong word spoils its neighbours. Two
+words that both systems have right separate what happens before them from what happens after them:
+between such places lie segments whose errors are taken as independent. With errors ``a_i`` and
+``b_i`` of the systems in segment i and ``d_i = a_i - b_i``,
 
     z = mean(d) / sqrt(variance(d) / n),    p = 2 (1 - Phi(|z|)),
 
 variance with n - 1 below [gillick1989]. Segments in which both systems are right do not count.
 
-Segments are those of NIST's sc_stats (2.4.10), which gives the same segments, errors and z for the same
-alignments. Where all differences are equal and not 0 it prints z = 0 and p = 1, and we give none; it looks p
-up in a table, with z cut off after two decimals. sclite aligns with substitutions at 4, insertions and
-deletions at 3, so that its alignments, and a few segments with them, may differ from ours.
+Segments are those of NIST's sc_stats (2.4.10), which gives the same segments, errors and z for the
+same alignments. Where all differences are equal and not 0 it prints z = 0 and p = 1, and we give
+none; it looks p up in a table, with z cut off after two decimals. sclite aligns with substitutions
+at 4, insertions and deletions at 3, so that its alignments, and a few segments with them, may
+differ from ours.
 
-[gillick1989] L. Gillick and S. J. Cox, Some statistical issues in the comparison of speech recognition
-algorithms, ICASSP 1989.
+[gillick1989] L. Gillick and S. J. Cox, Some statistical issues in the comparison of speech
+recognition algorithms, ICASSP 1989.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ class MatchedPairs:
     """The outcome of the test.
 
     Attributes:
-        segments: segments with an error of either system (n). Below about 50 the normal approximation is
-            rough.
+        segments: segments with an error of either system (n). Below about 50 the normal
+            approximation is rough.
         errors_a: errors of the first system in them.
         errors_b: errors of the second system in them.
-        z: standardized mean difference; above 0 where the first system makes more errors. ``None`` where the
-            differences do not vary and are not all 0, or where there are fewer than two segments.
+        z: standardized mean difference; above 0 where the first system makes more errors. ``None``
+            where the differences do not vary and are not all 0, or where there are fewer than two
+            segments.
         p_value: two-sided, between 0 and 1; ``None`` as ``z``.
     """
 
@@ -74,16 +76,21 @@ def compare(
     """
     refs = list(refs)
     slots_a, slots_b = (
-        [errors_by_slot(align(*pair)) for pair in zip(refs, hyps, strict=True)] for hyps in (hyps_a, hyps_b)
+        [errors_by_slot(align(*pair)) for pair in zip(refs, hyps, strict=True)]
+        for hyps in (hyps_a, hyps_b)
     )
     return compare_slots(slots_a, slots_b)
 
 
-def compare_slots(slots_a: Iterable[Sequence[int]], slots_b: Iterable[Sequence[int]]) -> MatchedPairs:
-    """:func:`compare` where errors have been counted: a system that is compared often is aligned once.
+def compare_slots(
+    slots_a: Iterable[Sequence[int]], slots_b: Iterable[Sequence[int]]
+) -> MatchedPairs:
+    """:func:`compare` where errors have been counted: a system that is compared often is aligned
+    once.
 
     Args:
-        slots_a: for each of N utterances the (2U + 1,) errors of :func:`errors_by_slot`, the first system's.
+        slots_a: for each of N utterances the (2U + 1,) errors of :func:`errors_by_slot`, the first
+            system's.
         slots_b: those of the second system, in the same order.
 
     Raises:
@@ -130,7 +137,9 @@ def _segments(slots_a: Sequence[int], slots_b: Sequence[int]) -> list[tuple[int,
 
 
 def errors_by_slot(pairs: Sequence[Pair]) -> list[int]:
-    """Errors at 2U + 1 slots: before the first word, at it, between it and the next, ..., after the last."""
+    """Errors at 2U + 1 slots: before the first word, at it, between it and the next, ..., after the
+    last.
+    """
     slots = [0]
     for ref, hyp in pairs:
         if ref is None:

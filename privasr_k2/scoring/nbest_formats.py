@@ -1,9 +1,10 @@
 """N-best lists in other formats: Kaldi's text archives, and of the best hypothesis CTM and trn.
 
-A Kaldi folder holds what ``lattice-to-nbest`` and ``nbest-to-linear`` write as text, words as symbols
-(``utils/int2sym.pl``): ``words`` (``utt-RANK WORD WORD...``), ``ac_cost`` and ``lm_cost`` (``utt-RANK COST``,
-the negated natural logs, unscaled). ``lm_cost.NAME`` has the costs of a further LM, and ``no_path`` the
-utterances for which nothing was found, a line each: Kaldi itself has no way to say so.
+A Kaldi folder holds what ``lattice-to-nbest`` and ``nbest-to-linear`` write as text, words as
+symbols (``utils/int2sym.pl``): ``words`` (``utt-RANK WORD WORD...``), ``ac_cost`` and ``lm_cost``
+(``utt-RANK COST``, the negated natural logs, unscaled). ``lm_cost.NAME`` has the costs of a further
+LM, and ``no_path`` the utterances for which nothing was found, a line each: Kaldi itself has no way
+to say so.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def read_references(cuts: Path) -> dict[str, Reference]:
             references[str(cut["id"])] = Reference(*(str(text or "") for text in values))
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise DataError(
-                cuts, "cuts with an id and a supervision", f"cut {number} without", "prepare the corpus again"
+                cuts,
+                "cuts with an id and a supervision",
+                f"cut {number} without",
+                "prepare the corpus again",
             ) from error
     return references
 
@@ -69,8 +73,8 @@ def with_references(
 
     Args:
         ranked: what was read from ``place``.
-        references: of all utterances; one that ``ranked`` lacks becomes one without a path. ``None``: part,
-            user and reference stay empty.
+        references: of all utterances; one that ``ranked`` lacks becomes one without a path.
+            ``None``: part, user and reference stay empty.
 
     Raises:
         DataError: hypotheses of an utterance without a reference.
@@ -95,7 +99,9 @@ def with_references(
 
 
 def write_kaldi(lists: NbestLists, folder: Path) -> None:
-    """Write a Kaldi folder, whole or not at all. Costs are written so that reading gives the same numbers."""
+    """Write a Kaldi folder, whole or not at all. Costs are written so that reading gives the same
+    numbers.
+    """
     texts: dict[str, list[str]] = {
         name: [] for name in ("words", "ac_cost", *(_cost_file(lm) for lm in lists.lm_names))
     }
@@ -121,13 +127,15 @@ def read_kaldi(folder: Path) -> Ranked:
     Of hypotheses of one utterance with the same words the first is kept; those after it move up.
 
     Raises:
-        DataError: with file and line: a key that is not ``utt-RANK`` or that comes twice; ranks that skip; a
-            cost that is missing, surplus or no finite number; an utterance without a path that has words or
-            comes twice.
+        DataError: with file and line: a key that is not ``utt-RANK`` or that comes twice; ranks
+            that skip; a cost that is missing, surplus or no finite number; an utterance without a
+            path that has words or comes twice.
     """
     words = folder / "words"
     if not words.is_file():
-        raise DataError(words, "the words of an N-best list", "nothing", "write it with nbest-to-linear")
+        raise DataError(
+            words, "the words of an N-best list", "nothing", "write it with nbest-to-linear"
+        )
     texts: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
     for place, key, value in _entries(words):
         utterance, rank = _utterance_and_rank(place, key)
@@ -178,10 +186,11 @@ def read_kaldi(folder: Path) -> Ranked:
 
 
 def write_ctm(lists: NbestLists, path: Path) -> None:
-    """Write the best hypotheses as CTM: ``utt channel start duration word confidence``, times in seconds.
+    """Write the best hypotheses as CTM: ``utt channel start duration word confidence``, times in
+    seconds.
 
-    Times are rounded to milliseconds; a word without confidence has five columns. Utterances without words
-    have no line.
+    Times are rounded to milliseconds; a word without confidence has five columns. Utterances
+    without words have no line.
 
     Raises:
         DataError: words without times.
@@ -199,19 +208,22 @@ def write_ctm(lists: NbestLists, path: Path) -> None:
                 )
             for n, (word, (start, end)) in enumerate(zip(words, hyp.times or ())):
                 confidence = "" if hyp.confidences is None else f" {hyp.confidences[n]:.6f}"
-                lines.append(f"{nbest.id} {_CHANNEL} {start:.3f} {end - start:.3f} {word}{confidence}\n")
+                lines.append(
+                    f"{nbest.id} {_CHANNEL} {start:.3f} {end - start:.3f} {word}{confidence}\n"
+                )
     write_text(path, "".join(lines))
 
 
 def read_ctm(paths: Iterable[Path]) -> Ranked:
     """Read CTM files as lists of one hypothesis, words sorted by their starts.
 
-    Times stay those of the file, which begin with the recording. There are no scores: ``am_score`` is 0.
+    Times stay those of the file, which begin with the recording. There are no scores: ``am_score``
+    is 0.
 
     Raises:
-        DataError: a file without words; with file and line: not five or six columns, alternatives, several
-            channels of one utterance, times or confidences that are no numbers or out of range, confidences
-            of only some words.
+        DataError: a file without words; with file and line: not five or six columns, alternatives,
+            several channels of one utterance, times or confidences that are no numbers or out of
+            range, confidences of only some words.
     """
     spoken: dict[str, list[tuple[float, float, str, float | None]]] = defaultdict(list)
     channels: dict[str, str] = {}
@@ -225,11 +237,16 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
             if len(fields) not in (5, 6):
                 columns = f"{len(fields)} columns"
                 raise DataError(
-                    place, "utt channel start duration word [confidence]", columns, "correct the line"
+                    place,
+                    "utt channel start duration word [confidence]",
+                    columns,
+                    "correct the line",
                 )
             name, channel, start, duration, word = fields[:5]
             if word.startswith("<ALT"):
-                raise DataError(place, "one word at a time", f"alternatives ({word})", "choose one of them")
+                raise DataError(
+                    place, "one word at a time", f"alternatives ({word})", "choose one of them"
+                )
             if channels.setdefault(name, channel) != channel:
                 raise DataError(
                     place,
@@ -243,11 +260,16 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
             sure = _in_range(place, "a confidence", fields[5], 1.0) if len(fields) == 6 else None
             if spoken[name] and (spoken[name][-1][3] is None) != (sure is None):
                 raise DataError(
-                    place, f"confidences of all words of {name}, or of none", line, "add the missing ones"
+                    place,
+                    f"confidences of all words of {name}, or of none",
+                    line,
+                    "add the missing ones",
                 )
             spoken[name].append((begin, begin + length, word, sure))
         if empty:
-            raise DataError(path, "words with times", "none", "write it again, or leave the file out")
+            raise DataError(
+                path, "words with times", "none", "write it again, or leave the file out"
+            )
     ranked: Ranked = {}
     for name, words in spoken.items():
         words.sort(key=lambda word: word[0])
@@ -259,7 +281,9 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
 
 
 def write_trn(lists: NbestLists, path: Path, *, references: bool = False) -> None:
-    """Write the best hypotheses, or the references, as trn: ``words (utt)``; no words without a path."""
+    """Write the best hypotheses, or the references, as trn: ``words (utt)``; no words without a
+    path.
+    """
     lines = []
     for nbest in lists.lists:
         words = nbest.ref if references else nbest.hyps[0].words if nbest.hyps else ""
@@ -268,7 +292,8 @@ def write_trn(lists: NbestLists, path: Path, *, references: bool = False) -> Non
 
 
 def read_trn(path: Path) -> Ranked:
-    """Read a trn file as lists of one hypothesis; ``am_score`` is 0, there are neither times nor confidences.
+    """Read a trn file as lists of one hypothesis; ``am_score`` is 0, there are neither times nor
+    confidences.
 
     Raises:
         DataError: with file and line: no utterance in brackets, an utterance twice, alternatives.
@@ -282,7 +307,9 @@ def read_trn(path: Path) -> Ranked:
             raise DataError(place, "words (utterance)", repr(line)[:60], "correct the line")
         words, name = match[1].split(), match[2]
         if "{" in words:
-            raise DataError(place, "one word at a time", "alternatives in { }", "choose one of them")
+            raise DataError(
+                place, "one word at a time", "alternatives in { }", "choose one of them"
+            )
         if name in ranked:
             raise DataError(place, "every utterance once", f"{name} again", "keep one of the two")
         ranked[name] = (Hypothesis(1, " ".join(words), 0.0, {}),)
@@ -296,7 +323,9 @@ def _cost_file(lm: str) -> str:
 def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
     """``file:line``, key and the rest of each line."""
     if not path.is_file():
-        raise DataError(path, "a cost for every hypothesis", "nothing", "write it with nbest-to-linear")
+        raise DataError(
+            path, "a cost for every hypothesis", "nothing", "write it with nbest-to-linear"
+        )
     for number, line in read_lines(path):
         key, _, value = line.strip().replace("\t", " ").partition(" ")
         if key:
@@ -306,7 +335,9 @@ def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
 def _utterance_and_rank(place: str, key: str) -> tuple[str, int]:
     utterance, _, rank = key.rpartition("-")
     if not utterance or not _RANK.fullmatch(rank):
-        raise DataError(place, "a key such as utt-1, utt-2, ...", key, "write it with lattice-to-nbest")
+        raise DataError(
+            place, "a key such as utt-1, utt-2, ...", key, "write it with lattice-to-nbest"
+        )
     return utterance, int(rank)
 
 
@@ -315,7 +346,9 @@ def _costs(path: Path, known: set[str]) -> dict[str, float]:
     for place, key, value in _entries(path):
         if key not in known or key in costs:
             what = "again" if key in costs else "without words"
-            raise DataError(place, "one cost for every hypothesis", f"{key} {what}", "take the line out")
+            raise DataError(
+                place, "one cost for every hypothesis", f"{key} {what}", "take the line out"
+            )
         costs[key] = _in_range(place, f"the cost of {key}", value, math.inf, -math.inf)
     if missing := sorted(known - set(costs)):
         lost = f"{len(missing)} of {len(known)} missing: {_some(missing)}"
@@ -331,7 +364,10 @@ def _in_range(place: str, what: str, text: str, most: float, least: float = 0.0)
     if not (math.isfinite(number) and least <= number <= most):
         limits = f" from {least:g} to {most:g}" if math.isfinite(most) else ""
         raise DataError(
-            place, f"{what}, a number{limits or (' from 0' if least == 0 else '')}", repr(text), "correct it"
+            place,
+            f"{what}, a number{limits or (' from 0' if least == 0 else '')}",
+            repr(text),
+            "correct it",
         )
     return number
 

@@ -1,6 +1,7 @@
 """N-best lists: a folder of ``*.jsonl`` with one utterance a line, written, read and checked.
 
-``make_nbest`` and ``import_nbest`` write them, LMs add their scores, ``export_nbest`` hands them on.
+``make_nbest`` and ``import_nbest`` write them, LMs add their scores, ``export_nbest`` hands them
+on.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ class Hypothesis:
         am_score: natural log, unweighted; 0 where a recognizer does not tell it.
         lm_scores: natural log, unweighted, by the LM's name; ``graph`` is the first pass's.
         confidences: for each word the probability that it is correct, where known.
-        times: for each word its start and end in seconds from the beginning of the cut, where known.
-        classes: spans ``(first word, last word + 1, class)`` of entities, where they were looked for.
-        depths: for each word the effective number of words that competed with it in the lattice, itself
-            included, where known.
+        times: for each word its start and end in seconds from the beginning of the cut, where
+            known.
+        classes: spans ``(first word, last word + 1, class)`` of entities, where they were looked
+            for.
+        depths: for each word the effective number of words that competed with it in the lattice,
+            itself included, where known.
     """
 
     rank: int
@@ -86,7 +89,8 @@ class NbestList:
         """The list as plain values, a line of the file.
 
         >>> NbestList("u1", "dev", "s1", "hi", False, (Hypothesis(1, "hi", -2.5, {}),)).to_dict()["hyps"]
-        [{'rank': 1, 'words': 'hi', 'am_score': -2.5, 'lm_scores': {}, 'confidences': None, 'times': None, \
+        [{'rank': 1, 'words': 'hi', 'am_score': -2.5, 'lm_scores': {}, 'confidences': None, 'times':
+        None, \
 'classes': None, 'depths': None}]
         """
         return {
@@ -125,12 +129,12 @@ def read_nbest(folder: Path) -> NbestLists:
     """Read and check the lists of all jobs.
 
     Raises:
-        DataError: with file and line: no lists; a line that is no JSON object or lacks a key; an utterance
-            twice; a score that is missing (also one of an LM that scored other hypotheses) or no finite
-            number; ranks other than 1, 2, ...; two hypotheses of an utterance with the same words;
-            confidences or times that are not one for each word, confidences outside [0, 1], times that go
-            backwards; class spans that reach outside the words; depths below 1; ``no_path`` with
-            hypotheses, or none without it.
+        DataError: with file and line: no lists; a line that is no JSON object or lacks a key; an
+            utterance twice; a score that is missing (also one of an LM that scored other
+            hypotheses) or no finite number; ranks other than 1, 2, ...; two hypotheses of an
+            utterance with the same words; confidences or times that are not one for each word,
+            confidences outside [0, 1], times that go backwards; class spans that reach outside the
+            words; depths below 1; ``no_path`` with hypotheses, or none without it.
     """
     lists: dict[str, NbestList] = {}
     lines: dict[str, str] = {}
@@ -143,7 +147,10 @@ def read_nbest(folder: Path) -> NbestLists:
             nbest = parse_nbest(place, line)
             if nbest.id in lists:
                 raise DataError(
-                    place, "every utterance once", f"{nbest.id} again, which {lines[nbest.id]} has", _REPAIR
+                    place,
+                    "every utterance once",
+                    f"{nbest.id} again, which {lines[nbest.id]} has",
+                    _REPAIR,
                 )
             for hyp in nbest.hyps:
                 if names is None:
@@ -157,7 +164,9 @@ def read_nbest(folder: Path) -> NbestLists:
                     )
             lists[nbest.id], lines[nbest.id] = nbest, place
     if not lists:
-        raise DataError(folder, "*.jsonl files with an N-best list a line", "none", "run make_nbest")
+        raise DataError(
+            folder, "*.jsonl files with an N-best list a line", "none", "run make_nbest"
+        )
     return NbestLists(folder, tuple(lists[name] for name in sorted(lists)), lines, names or ())
 
 
@@ -173,7 +182,9 @@ def parse_nbest(place: str, line: str) -> NbestList:
     if no_path == bool(hyps):
         found = f"{len(hyps)} hypotheses and no_path {str(no_path).lower()}"
         raise DataError(f"{place} ({record['id']})", "hypotheses, or else no_path", found, _REPAIR)
-    ranked = tuple(_hypothesis(place, record["id"], rank, hyp) for rank, hyp in enumerate(hyps, start=1))
+    ranked = tuple(
+        _hypothesis(place, record["id"], rank, hyp) for rank, hyp in enumerate(hyps, start=1)
+    )
     seen: dict[str, int] = {}
     for hyp in ranked:
         if hyp.words in seen:
@@ -184,7 +195,9 @@ def parse_nbest(place: str, line: str) -> NbestList:
                 "keep the better one of the two",
             )
         seen[hyp.words] = hyp.rank
-    return NbestList(record["id"], record["part"], record["speaker"], record["ref"], no_path, ranked)
+    return NbestList(
+        record["id"], record["part"], record["speaker"], record["ref"], no_path, ranked
+    )
 
 
 def check_nbest_complete(lists: NbestLists, cuts: Path) -> None:
@@ -200,7 +213,9 @@ def check_nbest_complete(lists: NbestLists, cuts: Path) -> None:
     expected = set(read_cut_ids(cuts))
     if missing := sorted(expected - set(lists.lines)):
         found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
-        raise DataError(lists.place, f"a list for every utterance of {cuts}", found, "make the lists again")
+        raise DataError(
+            lists.place, f"a list for every utterance of {cuts}", found, "make the lists again"
+        )
     if surplus := [nbest.id for nbest in lists.lists if nbest.id not in expected]:
         raise DataError(
             lists.lines[surplus[0]],
@@ -231,13 +246,20 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
         )
         found = f"{len(unknown)} others in {lists.place}: {_some(list(unknown))}"
         raise DataError(
-            first, f"the words of {source}", found, "normalize the lists as the LM's text, or take its <unk>"
+            first,
+            f"the words of {source}",
+            found,
+            "normalize the lists as the LM's text, or take its <unk>",
         )
 
 
 def unknown_words(lists: NbestLists, vocabulary: Container[str]) -> Counter[str]:
-    """How often the hypotheses have each word that a vocabulary does not have, in the order of the lists."""
-    words = Counter(word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split())
+    """How often the hypotheses have each word that a vocabulary does not have, in the order of the
+    lists.
+    """
+    words = Counter(
+        word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split()
+    )
     return Counter({word: count for word, count in words.items() if word not in vocabulary})
 
 
@@ -280,7 +302,9 @@ def _confidences(where: str, words: list[str], values: Any) -> tuple[float, ...]
 def _depths(where: str, words: list[str], values: Any) -> tuple[float, ...] | None:
     if values is None:
         return None
-    numbers = tuple(_number(where, "depths", v) for v in _one_a_word(where, "depths", words, values))
+    numbers = tuple(
+        _number(where, "depths", v) for v in _one_a_word(where, "depths", words, values)
+    )
     for word, number in zip(words, numbers):
         if number < 1:
             raise DataError(where, "depths of 1 or more", f"{number} for {word!r}", _REPAIR)
@@ -300,9 +324,11 @@ def _times(where: str, words: list[str], values: Any) -> tuple[tuple[float, floa
             raise DataError(
                 where,
                 "times that go forwards, from 0",
-                f"{word!r} from {start} to {end} after a word that starts at {before}"
-                if spans
-                else f"{word!r} from {start} to {end}",
+                (
+                    f"{word!r} from {start} to {end} after a word that starts at {before}"
+                    if spans
+                    else f"{word!r} from {start} to {end}"
+                ),
                 _REPAIR,
             )
         spans.append((start, end))

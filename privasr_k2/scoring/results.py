@@ -1,4 +1,6 @@
-"""Error counts of one decoded role, by part and by speaker, with intervals, as values and as ``wer.json``."""
+"""Error counts of one decoded role, by part and by speaker, with intervals, as values and as
+``wer.json``.
+"""
 
 from __future__ import annotations
 
@@ -103,11 +105,12 @@ class PartScore:
     Attributes:
         utterances: how many there are.
         speakers: counts of each speaker, sorted by name.
-        interval: of the error rate over speakers; ``None`` where there are fewer than two with reference
-            words.
-        no_path: ids of utterances for which nothing was recognized; all their words count as deleted.
-        oov: reference words outside the vocabulary, before any mapping to scored units; ``None`` where the
-            vocabulary was not given.
+        interval: of the error rate over speakers; ``None`` where there are fewer than two with
+            reference words.
+        no_path: ids of utterances for which nothing was recognized; all their words count as
+            deleted.
+        oov: reference words outside the vocabulary, before any mapping to scored units; ``None``
+            where the vocabulary was not given.
         ref_words: reference words among which ``oov`` was counted.
         characters: character errors of the same words; ``None`` where units are phones.
         entities: the words of entities; ``None`` where the part has no annotated utterance.
@@ -165,7 +168,9 @@ class PartScore:
             no_path=tuple(values["no_path"]),
             oov=values["oov"],
             ref_words=values["ref_words"],
-            characters=CharacterScore.from_dict(values["characters"]) if "characters" in values else None,
+            characters=CharacterScore.from_dict(values["characters"])
+            if "characters" in values
+            else None,
             entities=EntityScore.from_dict(values["entities"]) if "entities" in values else None,
         )
 
@@ -178,17 +183,25 @@ def check_role(decoded: Decoded, role: str) -> None:
     """
     if role and decoded.role != role:
         raise DataError(
-            decoded.place, f"utterances of the role {role}", f"the role {decoded.role}", "correct --in-hyps"
+            decoded.place,
+            f"utterances of the role {role}",
+            f"the role {decoded.role}",
+            "correct --in-hyps",
         )
 
 
 def score_utterances(
     utterances: Iterable[Utterance], weights: Weights, scored_units: Mapping[str, str]
 ) -> list[ScoredUtterance]:
-    """Align every utterance's words at one point of the grid with its reference, both in scored units."""
+    """Align every utterance's words at one point of the grid with its reference, both in scored
+    units.
+    """
     scored = []
     for u in utterances:
-        ref, hyp = to_scored_units(u.ref, scored_units), to_scored_units(u.hyp(weights), scored_units)
+        ref, hyp = (
+            to_scored_units(u.ref, scored_units),
+            to_scored_units(u.hyp(weights), scored_units),
+        )
         pairs = align(ref, hyp)
         scored.append(
             ScoredUtterance(u.id, u.part, u.speaker, u.no_path, ref, hyp, pairs, count_pairs(pairs))
@@ -207,7 +220,8 @@ def score_part(
     """Sum up one part.
 
     Args:
-        part: its name, which also names the stream of random numbers: other parts do not shift its interval.
+        part: its name, which also names the stream of random numbers: other parts do not shift its
+            interval.
         scored: its utterances.
         options: of the interval.
         raw_refs: their references before any mapping to scored units.
@@ -225,11 +239,14 @@ def score_part(
     )
 
 
-def score_characters(part: str, scored: Iterable[ScoredUtterance], options: ScoreOptions) -> CharacterScore:
+def score_characters(
+    part: str, scored: Iterable[ScoredUtterance], options: ScoreOptions
+) -> CharacterScore:
     """Count the character errors of one part; see :mod:`privasr_k2.scoring.characters`.
 
     Args:
-        part: its name. The speakers are drawn as for the words, so that both intervals see the same draws.
+        part: its name. The speakers are drawn as for the words, so that both intervals see the same
+            draws.
         scored: its utterances.
         options: of the interval.
     """
@@ -240,7 +257,8 @@ def score_characters(part: str, scored: Iterable[ScoredUtterance], options: Scor
 def score_names(
     part: str, scored: Iterable[ScoredUtterance], entities: Entities, options: ScoreOptions
 ) -> EntityScore | None:
-    """Count the words of entities in one part, with intervals of their recall over its annotated speakers.
+    """Count the words of entities in one part, with intervals of their recall over its annotated
+    speakers.
 
     Args:
         part: its name, which names the stream of random numbers, as for the words.
@@ -340,7 +358,9 @@ def read_score(folder: Path) -> Score:
         raise DataError(path, "what score writes", repr(error), "score again") from error
 
 
-def read_scored_words(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
+def read_scored_words(
+    folder: Path,
+) -> dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
     """The words that were scored: part -> id -> (reference, hypothesis), in scored units.
 
     Raises:
@@ -350,7 +370,10 @@ def read_scored_words(folder: Path) -> dict[str, dict[str, tuple[tuple[str, ...]
     words: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(dict)
     for record in read_jsonl(path):
         try:
-            words[record["part"]][record["id"]] = tuple(record["ref"].split()), tuple(record["hyp"].split())
+            words[record["part"]][record["id"]] = (
+                tuple(record["ref"].split()),
+                tuple(record["hyp"].split()),
+            )
         except (KeyError, AttributeError) as error:
             raise DataError(path, "what score writes", repr(error), "score again") from error
     return dict(words)

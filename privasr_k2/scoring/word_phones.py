@@ -1,8 +1,8 @@
 """Phone errors of models that write words: how far off wrong words sound.
 
-Reference and hypothesis are read by the same lexicon, each word by its first pronunciation, and phones are
-folded. Nobody's phonetic labels are compared, and no model recognized phones: a right word has no errors,
-however it was said, and a homophone has none either.
+Reference and hypothesis are read by the same lexicon, each word by its first pronunciation, and
+phones are folded. Nobody's phonetic labels are compared, and no model recognized phones: a right
+word has no errors, however it was said, and a homophone has none either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class PhoneRate(NamedTuple):
     Attributes:
         counts: of all its utterances, in phones.
         interval: of the rate, the speakers drawn as for words.
-        unspoken: words of hypotheses that nobody knows how to say; each counts as a phone that fits nothing.
+        unspoken: words of hypotheses that nobody knows how to say; each counts as a phone that fits
+            nothing.
     """
 
     counts: ErrorCounts
@@ -70,7 +71,8 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
                 score.place, "phones of every reference's word", f"none of {unknown!r}", "use g2p"
             )
         phones = (
-            tuple(phone for word in words for phone in spoken.get(word, (word,))) for words in record[2:]
+            tuple(phone for word in words for phone in spoken.get(word, (word,)))
+            for words in record[2:]
         )
         counts[record.part][record.speaker].append(count_pairs(align(*phones)))
         unspoken[record.part] += sum(word not in spoken for word in record.hyp)

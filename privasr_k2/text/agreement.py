@@ -1,9 +1,9 @@
 """How well found entities agree with gold ones: by spans and by words, class by class.
 
-A span agrees where first word, last word and class are the same. A word agrees where both lay it in an
-entity of the class. ``covered`` counts gold words that lie in a found entity of *any* class: these are
-replaced, if by a word of another class. The rest is *residual*: names that stay in sanitized text as they
-were said.
+A span agrees where first word, last word and class are the same. A word agrees where both lay it in
+an entity of the class. ``covered`` counts gold words that lie in a found entity of *any* class:
+these are replaced, if by a word of another class. The rest is *residual*: names that stay in
+sanitized text as they were said.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Agreement:
     covered_words: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts, and the rates that follow from them in percent; ``None`` where nothing was to be found."""
+        """Counts, and the rates that follow from them in percent; ``None`` where nothing was to be
+        found.
+        """
         return {
             **asdict(self),
             "span_recall_percent": _percent(self.agreed_spans, self.gold_spans),
@@ -52,7 +54,9 @@ ALL = "all"
 """All classes together."""
 
 
-def agreement(gold: Sequence[TaggedText], found: Sequence[TaggedText], place: str) -> dict[str, Agreement]:
+def agreement(
+    gold: Sequence[TaggedText], found: Sequence[TaggedText], place: str
+) -> dict[str, Agreement]:
     """Class -> counts, and :data:`ALL`.
 
     Args:
@@ -90,7 +94,9 @@ def agreement(gold: Sequence[TaggedText], found: Sequence[TaggedText], place: st
         counts.update(("gold_words", label) for _, label in gold_words)
         counts.update(("found_words", label) for _, label in found_words)
         counts.update(("agreed_words", label) for _, label in gold_words & found_words)
-        counts.update(("covered_words", label) for position, label in gold_words if position in anywhere)
+        counts.update(
+            ("covered_words", label) for position, label in gold_words if position in anywhere
+        )
     if not annotated:
         raise DataError(place, "texts with gold entities", "none", "name annotated text")
     labels = sorted({label for _, label in counts})

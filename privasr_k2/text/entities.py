@@ -1,8 +1,9 @@
 """Named entities as spans of words, and what all taggers share.
 
-A tagger has labels of its own (spaCy: 18, WNUT17: 6); :func:`fold` brings them to the four classes of
-CoNLL-2003, ``PER ORG LOC MISC``, of which turan2022 (section 2.1) makes its classes. Tagging wants text as it
-is written, with its capitals; what language models read is normalized: :func:`moved` carries the spans over.
+A tagger has labels of its own (spaCy: 18, WNUT17: 6); :func:`fold` brings them to the four classes
+of CoNLL-2003, ``PER ORG LOC MISC``, of which turan2022 (section 2.1) makes its classes. Tagging
+wants text as it is written, with its capitals; what language models read is normalized:
+:func:`moved` carries the spans over.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class TaggedText:
         user: whose text it is; may be empty.
         document: what it is part of (meeting, call); empty: all texts of the user are one document.
         cased: the text as it was written, blank-parted tokens; empty where it is not known.
-        place: file and line that it was read from, for messages; no part of what texts are compared by.
+        place: file and line that it was read from, for messages; no part of what texts are compared
+            by.
     """
 
     id: str
@@ -93,7 +95,8 @@ def fold(
 
 
 def outermost(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Entities that do not overlap, sorted: of two that do, the longer one, else the earlier, stays.
+    """Entities that do not overlap, sorted: of two that do, the longer one, else the earlier,
+    stays.
 
     >>> outermost([Entity(4, 5, "MISC"), Entity(2, 5, "ORG"), Entity(1, 3, "PER")])
     (Entity(first=2, end=5, label='ORG'),)
@@ -127,9 +130,9 @@ def moved(
 ) -> tuple[Entity, ...]:
     """Entities that count ``tokens``, as spans of the ``num_words`` words that these become.
 
-    A span begins after as many words as the tokens before it become, and ends before as many as those behind
-    it become; so a ``normalize`` that looks at neighbours (``$40 million``) moves no other words. Entities of
-    which no word is left are dropped.
+    A span begins after as many words as the tokens before it become, and ends before as many as
+    those behind it become; so a ``normalize`` that looks at neighbours (``$40 million``) moves no
+    other words. Entities of which no word is left are dropped.
 
     >>> tokens = ["Mr.", "Smith-Jones", ",", "hello"]
     >>> moved(tokens, [(1, 3, "PER"), (2, 3, "ORG")], 4,
@@ -143,14 +146,17 @@ def moved(
     return tuple(e for e in spans if 0 <= e.first < e.end <= num_words)
 
 
-def checked(place: str | Path, entities: Any, num_words: int, *, nested: bool = False) -> tuple[Entity, ...]:
+def checked(
+    place: str | Path, entities: Any, num_words: int, *, nested: bool = False
+) -> tuple[Entity, ...]:
     """Spans as they stand in a file, sorted.
 
     Args:
         nested: whether entities may overlap, as annotations do before :func:`fold`.
 
     Raises:
-        DataError: no list of ``[first_word, last_word_exclusive, label]`` inside the words, or an overlap.
+        DataError: no list of ``[first_word, last_word_exclusive, label]`` inside the words, or an
+            overlap.
 
     >>> checked("here", [[1, 2, "PER"]], 2)
     (Entity(first=1, end=2, label='PER'),)

@@ -13,12 +13,15 @@ ALL = "all"
 
 
 def name_coverage(
-    texts: Iterable[TaggedText], background: Iterable[TaggedText], lists: Mapping[str, Iterable[str]]
+    texts: Iterable[TaggedText],
+    background: Iterable[TaggedText],
+    lists: Mapping[str, Iterable[str]],
 ) -> dict[str, dict[str, int]]:
-    """Class, and :data:`ALL` -> of the words of names in ``texts``, each as often as it stands there:
+    """Class, and :data:`ALL` -> of the words of names in ``texts``, each as often as it stands
+    there:
 
-    ``words``; ``on_lists``: on the list of any class; ``on_own_list``: on that of the class; ``in_names``: in
-    some name of the background, of any class. Possessives do not count.
+    ``words``; ``on_lists``: on the list of any class; ``on_own_list``: on that of the class;
+    ``in_names``: in some name of the background, of any class. Possessives do not count.
 
     Args:
         background: with entities.

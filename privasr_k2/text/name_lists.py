@@ -1,7 +1,9 @@
-"""Public name lists: a folder with a file a class, ``per.txt org.txt loc.txt misc.txt``, a name a line.
+"""Public name lists: a folder with a file a class, ``per.txt org.txt loc.txt misc.txt``, a name a
+line.
 
-A line may have a second column, parted by a tab, with the probability of the name in its class: all lines of
-a file or none. Lists must be public. One that was made from private text is a release of its own.
+A line may have a second column, parted by a tab, with the probability of the name in its class: all
+lines of a file or none. Lists must be public. One that was made from private text is a release of
+its own.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ _SUM_WITHIN = 1e-6
 _UNSAID = re.compile("[^A-Za-z\u00c0-\u024f' ]")  # figures, other scripts
 _MARKS = re.compile(r"[<>{}\[\]]")
 _DATE_WORDS = (
-    "today tomorrow yesterday tonight morning afternoon evening night noon midnight week weekend month "
-    "quarter year day hour minute second spring summer autumn winter o'clock last next first third fourth "
-    "fifth twentieth one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty "
-    "forty fifty hundred thousand"
+    "today tomorrow yesterday tonight morning afternoon evening night noon midnight week weekend"
+    " month quarter year day hour minute second spring summer autumn winter o'clock last next first"
+    " third fourth fifth twentieth one two three four five six seven eight nine ten eleven twelve"
+    " fifteen twenty thirty forty fifty hundred thousand"
 )
 
 
@@ -48,13 +50,16 @@ def read_name_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, 
     """Class -> names, sorted by class.
 
     Raises:
-        DataError: no list in the folder; with line: a name without a word, with a class or a marker inside
-            (``<ORG>``, ``{x}``, ``[x]``), or that stands twice (as ``normalize`` leaves it), a weight that is
-            no number above 0, lines with and without; weights that do not sum to 1; a file without a name.
+        DataError: no list in the folder; with line: a name without a word, with a class or a marker
+            inside (``<ORG>``, ``{x}``, ``[x]``), or that stands twice (as ``normalize`` leaves it),
+            a weight that is no number above 0, lines with and without; weights that do not sum to
+            1; a file without a name.
     """
     lists = {path.stem.upper(): _read(path, normalize) for path in sorted(folder.glob("*.txt"))}
     if not lists:
-        raise DataError(folder, "name lists: per.txt org.txt loc.txt misc.txt", "none", "name their folder")
+        raise DataError(
+            folder, "name lists: per.txt org.txt loc.txt misc.txt", "none", "name their folder"
+        )
     return lists
 
 
@@ -81,9 +86,13 @@ def _read(path: Path, normalize: Callable[[str], str]) -> NameList:
         if tab:
             weights.append(_weight(place, weight))
         if weights and len(weights) != len(names):
-            raise DataError(place, "a weight in all lines or in none", repr(line), "complete the file")
+            raise DataError(
+                place, "a weight in all lines or in none", repr(line), "complete the file"
+            )
     if not names:
-        raise DataError(path, "a name in each line", "an empty class", "give names, or remove the file")
+        raise DataError(
+            path, "a name in each line", "an empty class", "give names, or remove the file"
+        )
     if weights and abs(math.fsum(weights) - 1) > _SUM_WITHIN:
         raise DataError(
             path, "weights that sum to 1", f"{math.fsum(weights):.9g}", "divide them by their sum"
@@ -116,7 +125,8 @@ def names_of(texts: Iterable[TaggedText]) -> dict[str, Counter[str]]:
 
 
 def choose_names(counts: Mapping[str, int], *, at_least: int, most_words: int) -> list[str]:
-    """The names that stand in the text so often, sorted: alphabetical, so that the order tells no counts.
+    """The names that stand in the text so often, sorted: alphabetical, so that the order tells no
+    counts.
 
     A possessive at the end goes; names with figures or in other scripts are left out, as
     nobody knows how they are said.
@@ -136,7 +146,9 @@ def choose_names(counts: Mapping[str, int], *, at_least: int, most_words: int) -
 
 
 def date_words() -> list[str]:
-    """Words of dates and times, which turan2022 counts as ``MISC``: weekdays, months, small numbers."""
+    """Words of dates and times, which turan2022 counts as ``MISC``: weekdays, months, small
+    numbers.
+    """
     days = [*calendar.day_name, *(name for name in calendar.month_name if name)]
     return sorted({*map(str.lower, days), *_DATE_WORDS.split()})
 
@@ -151,7 +163,9 @@ def split_suffix(word: str) -> tuple[str, str]:
     return (core, word[len(core) :]) if core else (word, "")
 
 
-def words_of(lists: Mapping[str, NameList], normalize: Callable[[str], str]) -> dict[str, list[str]]:
+def words_of(
+    lists: Mapping[str, NameList], normalize: Callable[[str], str]
+) -> dict[str, list[str]]:
     """Class -> the different words of its names, normalized, without possessives, sorted.
 
     Raises:
@@ -159,7 +173,9 @@ def words_of(lists: Mapping[str, NameList], normalize: Callable[[str], str]) -> 
     """
     words: dict[str, list[str]] = {}
     for label, of_class in lists.items():
-        stems = {split_suffix(word)[0] for name in of_class.names for word in normalize(name).split()}
+        stems = {
+            split_suffix(word)[0] for name in of_class.names for word in normalize(name).split()
+        }
         if len(stems) < 2:
             expected = f"two different words of {label} or more"
             raise DataError(f"the list {label.lower()}.txt", expected, " ".join(stems), "add names")

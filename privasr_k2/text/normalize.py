@@ -24,8 +24,9 @@ def remove_markers(text: str) -> str:
 def normalize_english(text: str) -> str:
     """Lower-case words parted by single blanks.
 
-    Unicode NFKC; typographic apostrophes become ``'``; apostrophes inside a word stay and outer ones go;
-    markers such as ``{vocalsound}`` and ``[noise]`` go; every other sign parts words, the hyphen too.
+    Unicode NFKC; typographic apostrophes become ``'``; apostrophes inside a word stay and outer
+    ones go; markers such as ``{vocalsound}`` and ``[noise]`` go; every other sign parts words, the
+    hyphen too.
     Digits stay as they are: they are not spelled out as words. Text without a word gives ``""``.
 
     >>> normalize_english("Don\u2019t STOP -- it's a well-known {gap} 'dog', No. 7!")
@@ -33,9 +34,11 @@ def normalize_english(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):  # most lines of a large text for language models
         return text
-    # Before and after: NFKC takes some apostrophes apart, and makes others (of the Greek numeral sign).
+    # Before and after: NFKC takes some apostrophes apart, and makes others (of the Greek numeral
+    # sign).
     text = unicodedata.normalize("NFKC", _APOSTROPHES.sub("'", remove_markers(text)))
     text = _APOSTROPHES.sub("'", text).lower()
-    # Lower case may part a letter and its mark again (Turkish capital I with dot); a mark alone is no letter.
+    # Lower case may part a letter and its mark again (Turkish capital I with dot); a mark alone is
+    # no letter.
     text = "".join(c for c in unicodedata.normalize("NFKC", text) if not unicodedata.combining(c))
     return " ".join(_OUTER_APOSTROPHES.sub(" ", _NOT_WORD.sub(" ", text)).split())

@@ -1,8 +1,9 @@
-"""Sanitizing tagged text: names are replaced word by word by words of the same class, tagged, or deleted.
+"""Sanitizing tagged text: names are replaced word by word by words of the same class, tagged, or
+deleted.
 
-Word-by-word replacement [adelani2020; turan2022, section 2.1]: each word i of each entity, on its own, is
-kept with probability p and else replaced by a uniform draw from the n different words of a *public* list of
-its class (the draw may be the same word again),
+Word-by-word replacement [adelani2020; turan2022, section 2.1]: each word i of each entity, on its
+own, is kept with probability p and else replaced by a uniform draw from the n different words of a
+*public* list of its class (the draw may be the same word again),
 
     P(out = j | word i) = p [i = j] + (1 - p) / n.
 
@@ -13,24 +14,25 @@ What that is worth, and what it does not cover, tells :mod:`privasr_k2.privacy.r
 For this to hold, three things are done here that the papers do not say:
 
 - a word that is not on the list of its class is always replaced: nothing else could have given it;
-- the guarantee counts numbers of mentions for each unit, of words for each mention and maybe of utterances
-  for each user that are public; what is beyond is always replaced, which costs nothing. The text's own
-  numbers would be told;
-- a kept word is written as the list writes it (all text is normalized), so that its spelling tells nothing.
+- the guarantee counts numbers of mentions for each unit, of words for each mention and maybe of
+  utterances for each user that are public; what is beyond is always replaced, which costs nothing.
+  The text's own numbers would be told;
+- a kept word is written as the list writes it (all text is normalized), so that its spelling tells
+  nothing.
 
-A possessive ("ann's") is no part of the word and stays. *Consistent* replacement draws once for each
-different word of a class in a document. Draws are exact: whole numbers from a secret stream, rejected where
-they would make some words more likely; p is rounded down to a multiple of 2^-64. What was replaced by what
-is written nowhere. Who said what is not told either: sanitized texts have no users and documents, new ids,
-and an order from the secret stream (:func:`anonymous`); counting the words of one user's texts would else
-find the names that the user says most.
+A possessive ("ann's") is no part of the word and stays. *Consistent* replacement draws once for
+each different word of a class in a document. Draws are exact: whole numbers from a secret stream,
+rejected where they would make some words more likely; p is rounded down to a multiple of 2^-64.
+What was replaced by what is written nowhere. Who said what is not told either: sanitized texts have
+no users and documents, new ids, and an order from the secret stream (:func:`anonymous`); counting
+the words of one user's texts would else find the names that the user says most.
 
 The result is *sanitized*, not private: names that the tagger missed stay as they were said.
 
-[adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for de-identifying text
-transformations, Interspeech 2020.
-[turan2022] M. A. T. Turan, D. Klakow, E. Vincent, D. Jouvet, Adapting language models when training on
-privacy-transformed data, LREC 2022.
+[adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for
+de-identifying text transformations, Interspeech 2020.
+[turan2022] M. A. T. Turan, D. Klakow, E. Vincent, D. Jouvet, Adapting language models when training
+on privacy-transformed data, LREC 2022.
 """
 
 from __future__ import annotations
@@ -56,10 +58,11 @@ class Replacement:
     Args:
         keep_prob: p, from 0 to 1.
         by_document: one draw for each different word of a class in a document.
-        mentions: of an utterance this many, the first ones, may keep words; with ``by_document`` so many
-            names of a document, counted as ``mentions * words_per_mention`` different words.
+        mentions: of an utterance this many, the first ones, may keep words; with ``by_document`` so
+            many names of a document, counted as ``mentions * words_per_mention`` different words.
         words_per_mention: of a mention this many words, the first ones, may be kept.
-        utterances_per_user: of a user this many utterances with entities, the first ones, may keep words;
+        utterances_per_user: of a user this many utterances with entities, the first ones, may keep
+            words;
             ``None``: any number. Not with ``by_document``.
     """
 
@@ -103,7 +106,8 @@ def replace_words(
 
     Args:
         texts: with entities.
-        lists: class -> its different words, as :func:`privasr_k2.text.name_lists.words_of` gives them.
+        lists: class -> its different words, as :func:`privasr_k2.text.name_lists.words_of` gives
+            them.
         how: see there.
         noise: gives the secret stream for a name, each name once: ``Release.noise``.
 
@@ -125,7 +129,9 @@ def replace_words(
     """
     needs_lists(texts, lists)
     words = _gather(texts, lists, how)
-    outcomes = _outcomes(words, [len(lists[label]) for label in words.classes], how.keep_prob, noise)
+    outcomes = _outcomes(
+        words, [len(lists[label]) for label in words.classes], how.keep_prob, noise
+    )
     changed = [list(text.words) for text in texts]
     vocabularies = [lists[label] for label in words.classes]
     columns = zip(
@@ -165,10 +171,14 @@ def needs_users(texts: Sequence[TaggedText]) -> None:
     """
     for text in texts:
         if not text.user:
-            raise DataError(text.id, "a user: utterances_per_user", "none", "add users, or set it to null")
+            raise DataError(
+                text.id, "a user: utterances_per_user", "none", "add users, or set it to null"
+            )
 
 
-def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how: Replacement) -> _Words:
+def _gather(
+    texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how: Replacement
+) -> _Words:
     classes = tuple(lists)
     numbers = {label: {word: n for n, word in enumerate(words)} for label, words in lists.items()}
     index = {label: n for n, label in enumerate(classes)}
@@ -185,7 +195,9 @@ def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how
             for position in range(first, end):
                 word, suffix = split_suffix(text.words[position])
                 draw = len(rows)
-                counted = within and mention < how.mentions and position - first < how.words_per_mention
+                counted = (
+                    within and mention < how.mentions and position - first < how.words_per_mention
+                )
                 if how.by_document:
                     key = (document, label, word)
                     if key not in drawn:
@@ -198,11 +210,15 @@ def _gather(texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], how
                         if first_seen
                         else rows[draw][4]
                     )
-                rows.append((number, position, index[label], numbers[label].get(word, -1), counted, draw))
+                rows.append(
+                    (number, position, index[label], numbers[label].get(word, -1), counted, draw)
+                )
                 suffixes.append(suffix)
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
     texts_, positions, labels, listed, counted_, draws = columns
-    return _Words(classes, texts_, positions, labels, listed, counted_.astype(bool), draws, suffixes)
+    return _Words(
+        classes, texts_, positions, labels, listed, counted_.astype(bool), draws, suffixes
+    )
 
 
 def _outcomes(
@@ -249,7 +265,8 @@ def _uint64(stream: NoiseStream, count: int) -> np.ndarray:
 
 
 def anonymous(texts: Sequence[TaggedText], stream: NoiseStream) -> list[TaggedText]:
-    """The texts in an order that the secret stream draws, with ids of that order and no user or document.
+    """The texts in an order that the secret stream draws, with ids of that order and no user or
+    document.
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
     >>> [text.id for text in anonymous([TaggedText("ann-7", ("yes",), ())], noise_stream(new_secret(), "x"))]

@@ -13,8 +13,9 @@ from privasr_k2.text.entities import Entity, TaggedText
 from privasr_k2.text.name_lists import split_suffix
 
 NOTE = (
-    "For the owner of the text only: these counts were taken from it without noise, and no epsilon covers "
-    "them. The text is sanitized, not private: names that were not found stay in it as they were said."
+    "For the owner of the text only: these counts were taken from it without noise, and no epsilon"
+    " covers them. The text is sanitized, not private: names that were not found stay in it as they"
+    " were said."
 )
 
 
@@ -27,15 +28,17 @@ def entity_counts(
 
     Args:
         texts: tagged.
-        sanitized: the same after replacement, with the same entities, in any order and with any ids;
+        sanitized: the same after replacement, with the same entities, in any order and with any
+            ids;
             ``None``: not made, or made by tags or deletion.
         lists: class -> words of its list, if there are lists.
 
     Returns:
-        ``mentions``, ``words``, ``different_words``; with ``lists`` ``off_list_words``, which are always
-        replaced; with ``sanitized`` ``changed_words_at_least``: nobody knows which sanitized text was made of
-        which, so texts are compared that differ in nothing but names, all of a kind together, and words at
-        the same place that both have count as not changed. Exact where no two texts are of a kind.
+        ``mentions``, ``words``, ``different_words``; with ``lists`` ``off_list_words``, which are
+        always replaced; with ``sanitized`` ``changed_words_at_least``: nobody knows which sanitized
+        text was made of which, so texts are compared that differ in nothing but names, all of a
+        kind together, and words at the same place that both have count as not changed. Exact where
+        no two texts are of a kind.
 
     Raises:
         DataError: ``sanitized`` is not of these texts.
@@ -80,7 +83,9 @@ def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Co
         DataError: ``sanitized`` is not of these texts, or its other words differ: naming the first.
     """
     if len(texts) != len(sanitized):
-        raise DataError("sanitized text", f"{len(texts)} texts", str(len(sanitized)), "sanitize again")
+        raise DataError(
+            "sanitized text", f"{len(texts)} texts", str(len(sanitized)), "sanitize again"
+        )
     by_kind: dict[_Kind, list[TaggedText]] = {}
     for text in sanitized:
         by_kind.setdefault(_kind(text), []).append(text)
@@ -96,7 +101,9 @@ def _changed(texts: Sequence[TaggedText], sanitized: Sequence[TaggedText]) -> Co
         for first, end, label in kind[1]:
             for at in range(first, end):
                 words = Counter(text.words[at] for text in before)
-                changed[label] += (words - Counter(text.words[at] for text in by_kind[kind])).total()
+                changed[label] += (
+                    words - Counter(text.words[at] for text in by_kind[kind])
+                ).total()
     return changed
 
 
@@ -120,7 +127,9 @@ def privacy_of(about: Mapping[str, Any], entries: Sequence[Entry]) -> dict[str, 
     """
     if not entries or entries[-1].release != about["release"]:
         found = entries[-1].release if entries else "none"
-        raise DataError("privacy.json", f"the release {about['release']}", found, "give both of one stage")
+        raise DataError(
+            "privacy.json", f"the release {about['release']}", found, "give both of one stage"
+        )
     spent = entries[-1].spending
     [composed] = guarantees([spent])
     left_out = ("text", "method", "release")

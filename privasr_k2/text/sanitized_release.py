@@ -37,8 +37,8 @@ class SanitizeConfig(Checked):
         keep_prob: the probability that a word is kept, from 0 to 1.
         consistency: ``mention`` or ``document``.
         mentions, words_per_mention: how much may be kept in one utterance (document).
-        utterances_per_user: in how many utterances of a user words may be kept; then the guarantee is for
-            users; ``None``: in all, and nothing is claimed for users.
+        utterances_per_user: in how many utterances of a user words may be kept; then the guarantee
+            is for users; ``None``: in all, and nothing is claimed for users.
         delta: of the guarantee.
     """
 
@@ -58,7 +58,8 @@ class SanitizeConfig(Checked):
 
 
 def guarantee(config: SanitizeConfig, sizes: Mapping[str, int]) -> ReplacementGuarantee:
-    """The guarantee for every class: that of the longest list, whose kept words are the most informative.
+    """The guarantee for every class: that of the longest list, whose kept words are the most
+    informative.
 
     Args:
         sizes: class -> how many different words its list has; empty where nothing is drawn.
@@ -92,11 +93,14 @@ def spending(config: SanitizeConfig, found: ReplacementGuarantee) -> Spending:
 def worth(config: SanitizeConfig, lists: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Settings and guarantee as plain values; nothing depends on the text.
 
-    ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at delta 0.
+    ``epsilon_per_word`` is of each class by its own list; the others are sums for the longest, at
+    delta 0.
     """
     sizes = {label: len(words) for label, words in lists.items()}
     bound = guarantee(config, sizes)
-    of_class = {label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()}
+    of_class = {
+        label: guarantee(config, {label: size}).epsilon_per_word for label, size in sizes.items()
+    }
     unit = "document" if config.consistency == "document" else "utterance"
     of_user = {} if bound.epsilon_per_user is None else {"epsilon_per_user": bound.epsilon_per_user}
     return {
@@ -121,12 +125,14 @@ def sanitize(
     config: SanitizeConfig,
     begun: Release,
 ) -> None:
-    """Write sanitized text to the folder ``out``, or leave what this release has written, and finish.
+    """Write sanitized text to the folder ``out``, or leave what this release has written, and
+    finish.
 
     Args:
         texts: with entities.
         lists: class -> different words, for the method ``replace``.
-        begun: the release; draws the noise, the same again where it was killed before the folder was there.
+        begun: the release; draws the noise, the same again where it was killed before the folder
+            was there.
 
     Raises:
         DataError: a class without a list.
@@ -140,7 +146,10 @@ def sanitize(
 
 
 def _sanitized(
-    texts: Sequence[TaggedText], lists: Mapping[str, Sequence[str]], config: SanitizeConfig, begun: Release
+    texts: Sequence[TaggedText],
+    lists: Mapping[str, Sequence[str]],
+    config: SanitizeConfig,
+    begun: Release,
 ) -> list[TaggedText]:
     if config.method == "tag":
         return [with_tags(text) for text in texts]
@@ -148,7 +157,11 @@ def _sanitized(
         return [without_entities(text) for text in texts]
     by_document = config.consistency == "document"
     how = Replacement(
-        config.keep_prob, by_document, config.mentions, config.words_per_mention, config.utterances_per_user
+        config.keep_prob,
+        by_document,
+        config.mentions,
+        config.words_per_mention,
+        config.utterances_per_user,
     )
     return replace_words(texts, lists, how, begun.noise)
 

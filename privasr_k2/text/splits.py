@@ -1,8 +1,9 @@
-"""Background and adaptation text by whole users, as turan2022 parts AMI (its table 1 and section 4.2).
+"""Background and adaptation text by whole users, as turan2022 parts AMI (its table 1 and section
+4.2).
 
-The adaptation parts are so many per cent of the background's words, each inside the next larger one. Users
-that the corpus keeps for adaptation come first; where they are too few, users of train follow, whose text
-then leaves the background for all sizes alike.
+The adaptation parts are so many per cent of the background's words, each inside the next larger
+one. Users that the corpus keeps for adaptation come first; where they are too few, users of train
+follow, whose text then leaves the background for all sizes alike.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Split:
     """Text in parts.
 
     Attributes:
-        parts: ``background``, ``adapt_12`` and its like by rising size, and the roles ``dev`` and ``test``.
+        parts: ``background``, ``adapt_12`` and its like by rising size, and the roles ``dev`` and
+            ``test``.
         sizes: part -> its size as asked, in per cent of the background's words.
         moved: users of train in the adaptation parts.
         unused: users kept for adaptation that no part needs.
@@ -61,8 +63,8 @@ def split_texts(roles: Mapping[str, Sequence[TaggedText]], config: SplitConfig) 
         roles: ``train``, and ``adapt dev test`` where there are any; other roles are left out.
 
     Raises:
-        DataError: a text without a user, a user in two roles, fewer than two users to part, or a size that
-            whole users do not come near enough.
+        DataError: a text without a user, a user in two roles, fewer than two users to part, or a
+            size that whole users do not come near enough.
     """
     _check_users(roles)
     words = {role: _words_of(roles.get(role, ())) for role in ("adapt", "train")}
@@ -87,9 +89,9 @@ def choose_users(
 ) -> dict[float, list[str]]:
     """Size -> users of the adaptation part, sizes rising, each with those of the smaller ones.
 
-    What each size adds to the next smaller one is filled in a random order of users, the smallest such part
-    first, and closed with those users that bring it nearest. Users of train follow only where those of adapt
-    miss the largest size by more than the tolerance.
+    What each size adds to the next smaller one is filled in a random order of users, the smallest
+    such part first, and closed with those users that bring it nearest. Users of train follow only
+    where those of adapt miss the largest size by more than the tolerance.
 
     Args:
         adapt: words of each user that the corpus keeps for adaptation.
@@ -107,12 +109,15 @@ def choose_users(
     if len(adapt) + len(train) < 2 or not train:
         expected = "two users or more, and some of the role train"
         found = f"{len(train)} of train and {len(adapt)} of adapt"
-        raise DataError("the text", expected, found, "give a corpus that tells its users (speakers) apart")
+        raise DataError(
+            "the text", expected, found, "give a corpus that tells its users (speakers) apart"
+        )
     own, kept, sizes = sum(adapt.values()), sum(train.values()), sorted(config.sizes)
     background = float(kept)
     is_enough = own > 0 and 100 * own / kept >= sizes[-1] - config.tolerance
     if not is_enough:
-        # What train gives leaves the background: (own + given) / (kept - given) is to be the largest size.
+        # What train gives leaves the background: (own + given) / (kept - given) is to be the
+        # largest size.
         background = (own + kept) / (1 + sizes[-1] / 100)
     targets = {size: background * size / 100 for size in sizes}
     if is_enough:
@@ -133,7 +138,8 @@ def choose_users(
                 _name(size),
                 f"{expected} {config.tolerance:g} (tolerance)",
                 f"{percent:.2f}" if left else "no background left",
-                "set other sizes, a larger tolerance (percentage points) or another seed: --set sizes=[...]",
+                "set other sizes, a larger tolerance (percentage points) or another seed: --set"
+                " sizes=[...]",
             )
     return chosen
 
@@ -150,7 +156,9 @@ def _nested(
     steps = {size: above - below for size, (below, above) in zip(targets, edges)}
     added: dict[float, list[str]] = {}
     left = list(order)
-    for size in sorted(steps, key=lambda size: steps[size]):  # users with much text fit into large parts only
+    for size in sorted(
+        steps, key=lambda size: steps[size]
+    ):  # users with much text fit into large parts only
         added[size] = _nearest(left, words, steps[size])
         taken = frozenset(added[size])
         left = [user for user in left if user not in taken]
@@ -162,9 +170,11 @@ def _nested(
 
 
 def _nearest(order: Sequence[str], words: Mapping[str, int], target: float) -> list[str]:
-    """The first users until as many words lack as the largest user has, and those behind that come nearest.
+    """The first users until as many words lack as the largest user has, and those behind that come
+    nearest.
 
-    The latter by subset sums: bit b of ``sums[n]`` tells whether some of the first n have b words together.
+    The latter by subset sums: bit b of ``sums[n]`` tells whether some of the first n have b words
+        together.
 
     >>> _nearest("abcde", {"a": 1, "b": 10, "c": 4, "d": 10, "e": 7}, 22)
     ['a', 'b', 'c', 'e']
@@ -223,7 +233,9 @@ def _check_users(roles: Mapping[str, Sequence[TaggedText]]) -> None:
             first = owner.setdefault(text.user, role)
             if first != role:
                 found = f"text of theirs in {first} and in {role} ({text.id})"
-                raise DataError(f"user {text.user}", "a user in one part only", found, "give users whole")
+                raise DataError(
+                    f"user {text.user}", "a user in one part only", found, "give users whole"
+                )
 
 
 def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dict[str, Any]:
@@ -247,7 +259,9 @@ def statistics(texts: Sequence[TaggedText], seconds: Mapping[str, float]) -> dic
             "words": sum(count * len(name.split()) for name, count in of_class.items()),
             "unique": len(of_class),
         }
-        for label, of_class in ((label, names.get(label, Counter())) for label in sorted({*CLASSES, *names}))
+        for label, of_class in (
+            (label, names.get(label, Counter())) for label in sorted({*CLASSES, *names})
+        )
     }
     return {
         "minutes": round(sum(spoken) / 60, 2) if spoken else None,
@@ -269,11 +283,18 @@ def describe(split: Split, config: SplitConfig, seconds: Mapping[str, float]) ->
     sizes = {}
     for name, asked in split.sizes.items():
         moved = {text.user for text in split.parts[name]} & split.moved
-        spoken = {text.user for text in split.parts[name] if text.user in moved and text.id in seconds}
+        spoken = {
+            text.user for text in split.parts[name] if text.user in moved and text.id in seconds
+        }
         sizes[name] = {
             "asked_percent": asked,
             "percent": round(100 * parts[name]["words"] / parts["background"]["words"], 3),
             "users_of_train": sorted(moved),
             "users_with_speech_in_train": sorted(spoken),
         }
-    return {"seed": config.seed, "sizes": sizes, "unused_users": sorted(split.unused), "parts": parts}
+    return {
+        "seed": config.seed,
+        "sizes": sizes,
+        "unused_users": sorted(split.unused),
+        "parts": parts,
+    }

@@ -23,7 +23,9 @@ _MARK = re.compile(r"\d+:[A-Z_]+")
 
 @dataclass(frozen=True)
 class GoldText:
-    """A sentence as it is written, ``tokens`` parted by blanks, with entities in the corpus's own labels."""
+    """A sentence as it is written, ``tokens`` parted by blanks, with entities in the corpus's own
+    labels.
+    """
 
     id: str
     tokens: tuple[str, ...]
@@ -42,19 +44,29 @@ def conll_files(given: Iterable[Path]) -> dict[str, Path]:
     for path in given:
         endings = [f"*.conll{text}{gzipped}" for text in ("", ".txt") for gzipped in ("", ".gz")]
         listed = (
-            sorted(file for ending in endings for file in path.rglob(ending)) if path.is_dir() else [path]
+            sorted(file for ending in endings for file in path.rglob(ending))
+            if path.is_dir()
+            else [path]
         )
         if not listed:
-            raise DataError(path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder")
+            raise DataError(
+                path, "*.conll or *.conll.txt, maybe .gz", "none beneath", "correct the folder"
+            )
         for file in listed:
             first = files.setdefault(file.name.split(".")[0], file)
             if first != file:
-                raise DataError(file, "files of different names", f"the name of {first}", "rename one")
+                raise DataError(
+                    file, "files of different names", f"the name of {first}", "rename one"
+                )
     return files
 
 
-def tagged(gold: Iterable[GoldText], normalize: Callable[[Sequence[str]], Sequence[str]]) -> list[TaggedText]:
-    """Texts with normalized words, whose entities count these; texts without a word are left out."""
+def tagged(
+    gold: Iterable[GoldText], normalize: Callable[[Sequence[str]], Sequence[str]]
+) -> list[TaggedText]:
+    """Texts with normalized words, whose entities count these; texts without a word are left
+    out.
+    """
     texts = []
     for text in gold:
         words = tuple(normalize(text.tokens))
@@ -66,10 +78,12 @@ def tagged(gold: Iterable[GoldText], normalize: Callable[[Sequence[str]], Sequen
 
 
 def read_conll(path: Path) -> Iterator[GoldText]:
-    """Sentences of a CoNLL file: a token and, in the last column, its tag; a blank line ends a sentence.
+    """Sentences of a CoNLL file: a token and, in the last column, its tag; a blank line ends a
+    sentence.
 
-    Tags are ``O``, ``B-label`` and ``I-label``. Both ways of marking are read: in IOB2 (WNUT17) every entity
-    begins with ``B``, in IOB1 (wikigold, CoNLL-2003) only one that follows another of its label.
+    Tags are ``O``, ``B-label`` and ``I-label``. Both ways of marking are read: in IOB2 (WNUT17)
+    every entity begins with ``B``, in IOB1 (wikigold, CoNLL-2003) only one that follows another of
+    its label.
 
     Raises:
         DataError: with line: no two columns, or another tag.
@@ -117,9 +131,11 @@ def _spans(tags: Sequence[str]) -> tuple[Entity, ...]:
 
 
 def read_earnings21(path: Path) -> list[GoldText]:
-    """Sentences of one call: they end with a full stop, question or exclamation mark, or with the speaker.
+    """Sentences of one call: they end with a full stop, question or exclamation mark, or with the
+    speaker.
 
-    An entity may hold others (``third quarter`` an ordinal); all are given. No sentence ends inside one.
+    An entity may hold others (``third quarter`` an ordinal); all are given. No sentence ends inside
+    one.
 
     Raises:
         DataError: with line: other columns, or an entity that is not ``id:LABEL``.
@@ -133,7 +149,9 @@ def read_earnings21(path: Path) -> list[GoldText]:
             raise DataError(f"{path}:{number}", expected, repr(line)[:60], "correct the line")
         for mark in row[4].split() if number > 1 else ():
             if not _MARK.fullmatch(mark):
-                raise DataError(f"{path}:{number}", "entities as id:LABEL", repr(mark), "correct the line")
+                raise DataError(
+                    f"{path}:{number}", "entities as id:LABEL", repr(mark), "correct the line"
+                )
         rows.append(row)
     return list(_sentences(call, rows[1:]))
 
@@ -164,4 +182,6 @@ def _marked(marks: Sequence[frozenset[str]]) -> tuple[Entity, ...]:
     for position, of_token in enumerate(marks):
         for mark in of_token:
             places.setdefault(mark, []).append(position)
-    return tuple(sorted(Entity(min(at), max(at) + 1, mark.partition(":")[2]) for mark, at in places.items()))
+    return tuple(
+        sorted(Entity(min(at), max(at) + 1, mark.partition(":")[2]) for mark, at in places.items())
+    )

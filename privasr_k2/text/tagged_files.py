@@ -1,8 +1,8 @@
 """Tagged text in files: JSON Lines of our own, cuts, and plain sentences without entities.
 
-A line of a tagged text is ``{"id", "user", "document", "text", "cased", "entities"}`` (docs/formats.md); a
-cut has the same in its supervision. Both are told apart line by line, so every reader of tagged text reads
-``cuts_<role>.jsonl.gz`` as well.
+A line of a tagged text is ``{"id", "user", "document", "text", "cased", "entities"}``
+(docs/formats.md); a cut has the same in its supervision. Both are told apart line by line, so every
+reader of tagged text reads ``cuts_<role>.jsonl.gz`` as well.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def read_tagged(paths: Iterable[Path], *, nested: bool = False) -> list[TaggedTe
         nested: whether entities may overlap, as those of annotated corpora do.
 
     Raises:
-        DataError: with file and line: no text, spans that cannot be, an id that stands twice, or no text at
-            all.
+        DataError: with file and line: no text, spans that cannot be, an id that stands twice, or no
+            text at all.
     """
     texts: list[TaggedText] = []
     seen: dict[str, str] = {}
@@ -34,17 +34,26 @@ def read_tagged(paths: Iterable[Path], *, nested: bool = False) -> list[TaggedTe
             text = _text(f"{path}:{number}", record, nested)
             if text.id in seen:
                 raise DataError(
-                    f"{path}:{number}", "each id once", f"{text.id!r} as {seen[text.id]}", "rename one"
+                    f"{path}:{number}",
+                    "each id once",
+                    f"{text.id!r} as {seen[text.id]}",
+                    "rename one",
                 )
             seen[text.id] = f"{path}:{number}"
             texts.append(text)
     if not texts:
-        raise DataError(" ".join(map(str, paths)), "a text in each line", "no line", "give tagged text")
+        raise DataError(
+            " ".join(map(str, paths)), "a text in each line", "no line", "give tagged text"
+        )
     return texts
 
 
-def read_sentences(path: Path, normalize: Callable[[Sequence[str]], Sequence[str]]) -> list[TaggedText]:
-    """Plain text, a sentence a line, not tagged; ids are line numbers. Lines without a word are left out."""
+def read_sentences(
+    path: Path, normalize: Callable[[Sequence[str]], Sequence[str]]
+) -> list[TaggedText]:
+    """Plain text, a sentence a line, not tagged; ids are line numbers. Lines without a word are
+    left out.
+    """
     texts = []
     for number, line in read_lines(path):
         tokens = line.split()
@@ -79,7 +88,10 @@ def to_record(text: TaggedText) -> dict[str, Any]:
 def with_entities(cut: Mapping[str, Any], text: TaggedText) -> dict[str, Any]:
     """A cut, as it stands in its file, with the entities and the document of its text."""
     supervision = cut["supervisions"][0]
-    custom = {**(supervision.get("custom") or {}), "entities": [list(e) for e in text.entities or ()]}
+    custom = {
+        **(supervision.get("custom") or {}),
+        "entities": [list(e) for e in text.entities or ()],
+    }
     if text.document:
         custom["document"] = text.document
     return {**cut, "supervisions": [{**supervision, "custom": custom}]}
@@ -104,19 +116,36 @@ def _text(place: str, record: Mapping[str, Any], nested: bool) -> TaggedText:
     custom: Mapping[str, Any] = record
     if "supervisions" in record:
         supervisions = record["supervisions"]
-        supervision = supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
-        if not isinstance(supervision, dict) or not isinstance(supervision.get("custom") or {}, dict):
+        supervision = (
+            supervisions[0] if isinstance(supervisions, list) and len(supervisions) == 1 else None
+        )
+        if not isinstance(supervision, dict) or not isinstance(
+            supervision.get("custom") or {}, dict
+        ):
             raise DataError(
-                f"{place} ({name})", "one supervision in a cut", "others", "prepare the corpus again"
+                f"{place} ({name})",
+                "one supervision in a cut",
+                "others",
+                "prepare the corpus again",
             )
         custom = supervision.get("custom") or {}
-        fields = {**supervision, "user": supervision.get("speaker"), "document": custom.get("document")}
+        fields = {
+            **supervision,
+            "user": supervision.get("speaker"),
+            "document": custom.get("document"),
+        }
     words = fields.get("text")
     if not isinstance(name, (str, int)) or not isinstance(words, str):
-        raise DataError(place, "an id and a text", f"the keys {' '.join(record)}", "write tagged text")
+        raise DataError(
+            place, "an id and a text", f"the keys {' '.join(record)}", "write tagged text"
+        )
     split = tuple(words.split())
     entities = custom.get("entities")
-    spans = None if entities is None else checked(f"{place} ({name})", entities, len(split), nested=nested)
+    spans = (
+        None
+        if entities is None
+        else checked(f"{place} ({name})", entities, len(split), nested=nested)
+    )
     return TaggedText(
         str(name),
         split,

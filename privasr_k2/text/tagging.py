@@ -1,4 +1,6 @@
-"""From texts to tagged texts: capitals where they lack, one tagger after the other, four classes."""
+"""From texts to tagged texts: capitals where they lack, one tagger after the other, four
+classes.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ class TagConfig(Checked):
     """How text is tagged; defaults in ``conf/classlm.yaml#tag_entities``.
 
     Args:
-        taggers: some of :data:`TAGGERS`; entities of a later one count where the earlier have found none.
+        taggers: some of :data:`TAGGERS`; entities of a later one count where the earlier have found
+            none.
         spacy_models: the first that is installed is taken.
-        case: ``auto`` looks whether the text has capitals, ``cased`` believes it, ``caseless`` restores them.
-        capital_unknown: where capitals are restored, whether words that the public text lacks get one.
+        case: ``auto`` looks whether the text has capitals, ``cased`` believes it, ``caseless``
+            restores them.
+        capital_unknown: where capitals are restored, whether words that the public text lacks get
+            one.
         ignore_case: whether capitals do not count when the gazetteer compares words with names.
-        normalize: how ``cased`` became ``text``: ``english``, or ``spoken`` where figures are spelled out.
-        documents: what a document is: all texts of a ``user``, or those whose ``id`` begins alike, up to the
-            first hyphen.
+        normalize: how ``cased`` became ``text``: ``english``, or ``spoken`` where figures are
+            spelled out.
+        documents: what a document is: all texts of a ``user``, or those whose ``id`` begins alike,
+            up to the first hyphen.
         classes: label -> class; the empty class leaves its entities out.
     """
 
@@ -63,13 +69,15 @@ def tag_texts(
 
     Args:
         texts: tagged from ``cased`` where they have it, else from their words.
-        taggers: by the names of ``config``; ``gold`` takes the entities that a text has, in any labels.
+        taggers: by the names of ``config``; ``gold`` takes the entities that a text has, in any
+            labels.
         normalize: what made ``words`` of the tokens of ``cased``.
         truecaser: restores capitals.
 
     Raises:
-        DataError: text without capitals and no truecaser while spaCy is to read it; a text whose words are
-            not its normalized ``cased``; with ``gold``, one that is not annotated; a label without a class.
+        DataError: text without capitals and no truecaser while spaCy is to read it; a text whose
+            words are not its normalized ``cased``; with ``gold``, one that is not annotated; a
+            label without a class.
     """
     tokens = [_tokens(text, normalize) for text in texts]
     is_cased = config.case == "cased" or (config.case == "auto" and has_case(tokens))
@@ -79,10 +87,13 @@ def tag_texts(
                 "the text",
                 "capitals, by which spaCy finds names",
                 "none",
-                "give cased public text to learn them from (--in-public-cased), or use name lists alone: "
-                "--set taggers=[gazetteer]",
+                "give cased public text to learn them from (--in-public-cased), or use name lists"
+                " alone: --set taggers=[gazetteer]",
             )
-        log.warning("the text has no capitals: they are restored from public text, and fewer names are found")
+        log.warning(
+            "the text has no capitals: they are restored from public text, and fewer names are"
+            " found"
+        )
         tokens = [truecaser.restore(of_text) for of_text in tokens]
     tags: list[tuple[Entity, ...]] = [()] * len(texts)
     for name in config.taggers:
@@ -99,7 +110,9 @@ def tag_texts(
 def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
     """The entities without single clipped words: "'Kay" is no Kay."""
     return tuple(
-        entity for entity in found if entity.end - entity.first > 1 or not is_clipped(tokens[entity.first])
+        entity
+        for entity in found
+        if entity.end - entity.first > 1 or not is_clipped(tokens[entity.first])
     )
 
 
@@ -120,7 +133,9 @@ def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]
 def _gold(texts: Sequence[TaggedText]) -> list[tuple[Entity, ...]]:
     for text in texts:
         if text.entities is None:
-            raise DataError(text.id, "gold entities", "none", "choose another tagger: --set taggers=[spacy]")
+            raise DataError(
+                text.id, "gold entities", "none", "choose another tagger: --set taggers=[spacy]"
+            )
     return [text.entities or () for text in texts]
 
 

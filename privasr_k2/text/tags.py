@@ -1,4 +1,6 @@
-"""Tags: how a class of names stands in text, ``<PER>``, and text with tags in place of its names."""
+"""Tags: how a class of names stands in text, ``<PER>``, and text with tags in place of its
+names.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def is_tag(word: str) -> bool:
     >>> [is_tag(word) for word in ("<PER>", "<unk>", "<UNK>", "</S>", "per")]
     [True, False, False, False, False]
     """
-    return word.startswith("<") and _TAG.fullmatch(word) is not None and word.lower() not in _SPECIAL
+    return (
+        word.startswith("<") and _TAG.fullmatch(word) is not None and word.lower() not in _SPECIAL
+    )
 
 
 def with_tags(text: TaggedText) -> TaggedText:

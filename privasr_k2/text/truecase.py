@@ -1,9 +1,10 @@
-"""Capitals for text that has none, so that a tagger which looks at them can work: a statistical truecaser.
+"""Capitals for text that has none, so that a tagger which looks at them can work: a statistical
+truecaser.
 
-Every word gets the form that it has most often in cased text after the same word before it, if both were seen
-often enough together, else the form that it has most often anywhere but at the beginning of a sentence (a
-bigram version of Lita et al. 2003, without a search). Cased text must be public: the forms of rare words tell
-that they were in it.
+Every word gets the form that it has most often in cased text after the same word before it, if both
+were seen often enough together, else the form that it has most often anywhere but at the beginning
+of a sentence (a bigram version of Lita et al. 2003, without a search). Cased text must be public:
+the forms of rare words tell that they were in it.
 
 [lita2003] L. V. Lita, A. Ittycheriah, S. Roukos, N. Kambhatla, tRuEcasIng, ACL 2003.
 """
@@ -23,7 +24,8 @@ _SENTENCE_ENDS = re.compile(r"[.!?:][)\"]*$")
 
 
 def has_case(texts: Iterable[Sequence[str]]) -> bool:
-    """Whether capitals tell anything: some words are capitalized, and not most letters are capitals.
+    """Whether capitals tell anything: some words are capitalized, and not most letters are
+    capitals.
 
     >>> has_case([["Hello", "Ann"]]), has_case([["HELLO", "ANN"]]), has_case([["hello", "ann"]])
     (True, False, False)
@@ -48,7 +50,9 @@ def begins_sentence(tokens: Sequence[str], place: int) -> bool:
 
 
 def is_clipped(token: str) -> bool:
-    """Whether the beginning of a word is left out, as in "'kay"; a quotation mark would close as well."""
+    """Whether the beginning of a word is left out, as in "'kay"; a quotation mark would close as
+    well.
+    """
     return token[:1] in _APOSTROPHES and token[-1:] not in _APOSTROPHES
 
 
@@ -56,12 +60,13 @@ class Truecaser:
     """Learns the forms of words from cased sentences.
 
     Args:
-        sentences: blank-parted tokens, of *public* text; those without capitals, or without small letters,
-            are passed over.
-        names: more words as they are written, for example of public lists: their form counts for words that
-            the sentences lack.
-        capital_unknown: whether words that both lack get a capital: many of them are names, as the names of a
-            text are what other texts lack. More names are found then, and more words that are none.
+        sentences: blank-parted tokens, of *public* text; those without capitals, or without small
+            letters, are passed over.
+        names: more words as they are written, for example of public lists: their form counts for
+            words that the sentences lack.
+        capital_unknown: whether words that both lack get a capital: many of them are names, as the
+            names of a text are what other texts lack. More names are found then, and more words
+            that are none.
 
     Attributes:
         small: words of the sentences in lower case -> share of them that is written small, 0 to 1.
@@ -72,7 +77,11 @@ class Truecaser:
     """
 
     def __init__(
-        self, sentences: Iterable[Sequence[str]], names: Iterable[str] = (), *, capital_unknown: bool
+        self,
+        sentences: Iterable[Sequence[str]],
+        names: Iterable[str] = (),
+        *,
+        capital_unknown: bool,
     ) -> None:
         alone: defaultdict[str, Counter[str]] = defaultdict(Counter)
         pairs: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)

@@ -1,7 +1,7 @@
 """Checkpoints of a training: its state, what it continues from, and which epochs are averaged.
 
-A checkpoint is one file, so that a kill leaves the old one or the new one: tensors ``model/<name>`` and
-``optimizer/<parameter>/<name>``, and the trainer's state as JSON in the header.
+A checkpoint is one file, so that a kill leaves the old one or the new one: tensors ``model/<name>``
+and ``optimizer/<parameter>/<name>``, and the trainer's state as JSON in the header.
 """
 
 from __future__ import annotations
@@ -61,21 +61,32 @@ class CheckpointManager:
         writes: whether this process does.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, *, keep: int, best: bool, writes: bool) -> None:
+    def __init__(
+        self, folder: Path, fingerprint: str, *, keep: int, best: bool, writes: bool
+    ) -> None:
         self._folder, self._fingerprint = folder, fingerprint
         self._keep, self._best, self._writes = keep, best, writes
 
-    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any) -> TrainerState:
-        """Restore the latest checkpoint of this fingerprint, if there is one, and return its state."""
+    def resume(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: Any
+    ) -> TrainerState:
+        """Restore the latest checkpoint of this fingerprint, if there is one, and return its
+        state.
+        """
         if self._writes:
             for unfinished in self._folder.glob(".*.tmp.*"):  # what a kill interrupted
                 unfinished.unlink()
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
-        if header is None or header["fingerprint"] != self._fingerprint or not self._has_enough(header):
+        if (
+            header is None
+            or header["fingerprint"] != self._fingerprint
+            or not self._has_enough(header)
+        ):
             if self._writes and self._folder.is_dir():
                 log.warning(
-                    "%s: of other data or another configuration, or too few are kept; training anew",
+                    "%s: of other data or another configuration, or too few are kept; training"
+                    " anew",
                     self._folder,
                 )
                 remove_tree(self._folder)
@@ -83,7 +94,12 @@ class CheckpointManager:
         restore_training(latest, model, optimizer)
         scaler.load_state_dict(header["scaler"])
         state = TrainerState(**header["place"])
-        log.info("continuing in epoch %d after %d batches, step %d", state.epoch + 1, state.batch, state.step)
+        log.info(
+            "continuing in epoch %d after %d batches, step %d",
+            state.epoch + 1,
+            state.batch,
+            state.step,
+        )
         return state
 
     def _has_enough(self, header: Mapping[str, Any]) -> bool:
@@ -113,10 +129,14 @@ class CheckpointManager:
         optimizer: torch.optim.Optimizer,
         scaler: Any,
     ) -> None:
-        """Write the weights of an epoch, then ``latest``; remove epochs that will not be averaged."""
+        """Write the weights of an epoch, then ``latest``; remove epochs that will not be
+        averaged.
+        """
         if self._writes:
             header = {"epoch": state.epoch, "dev_loss": dev_loss}
-            save_tensors(self._folder / f"epoch-{state.epoch}.safetensors", model.state_dict(), header)
+            save_tensors(
+                self._folder / f"epoch-{state.epoch}.safetensors", model.state_dict(), header
+            )
             self.save_training(state, model, optimizer, scaler)
             chosen = set(self.chosen())
             for path in self._folder.glob("epoch-*.safetensors"):
@@ -126,7 +146,9 @@ class CheckpointManager:
     def chosen(self) -> list[Path]:
         """The epochs to average, oldest first."""
         known = [(read_header(path), path) for path in self._folder.glob("epoch-*.safetensors")]
-        order = sorted(known, key=lambda item: (item[0]["dev_loss"] if self._best else 0, -item[0]["epoch"]))
+        order = sorted(
+            known, key=lambda item: (item[0]["dev_loss"] if self._best else 0, -item[0]["epoch"])
+        )
         return [path for _, path in sorted(order[: self._keep], key=lambda item: item[0]["epoch"])]
 
 
@@ -134,12 +156,16 @@ def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
     """Weights and the optimizer's state, by names that :func:`restore_training` reads."""
     tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
     for number, memory in optimizer.state_dict()["state"].items():
-        known = {name: torch.as_tensor(value) for name, value in memory.items() if value is not None}
+        known = {
+            name: torch.as_tensor(value) for name, value in memory.items() if value is not None
+        }
         tensors |= {f"optimizer/{number}/{name}": value for name, value in known.items()}
     return tensors
 
 
-def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def restore_training(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Tensor]:
     """Restore what :func:`training_tensors` gave; return the file's other tensors."""
     memory: dict[int, dict[str, Tensor]] = {}
     weights, others = {}, {}
@@ -153,5 +179,7 @@ def restore_training(path: Path, model: nn.Module, optimizer: torch.optim.Optimi
         else:
             others[name] = value
     fill(model, weights, path)
-    optimizer.load_state_dict({"state": memory, "param_groups": optimizer.state_dict()["param_groups"]})
+    optimizer.load_state_dict(
+        {"state": memory, "param_groups": optimizer.state_dict()["param_groups"]}
+    )
     return others

@@ -20,8 +20,8 @@ from privasr_k2.config import Choice, plain
 def training_fingerprint(config: Any, *inputs: Any) -> str:
     """A hash of a whole configuration but its neutral keys, and of all else that weights depend on.
 
-    A dataclass of the configuration names its neutral keys, and why they change no weights, in a class
-    attribute ``NEUTRAL``.
+    A dataclass of the configuration names its neutral keys, and why they change no weights, in a
+    class attribute ``NEUTRAL``.
 
     Args:
         config: a dataclass.
@@ -45,8 +45,14 @@ def training_fingerprint(config: Any, *inputs: Any) -> str:
 
 
 def neutral_keys(cls: type) -> dict[str, str]:
-    """The neutral keys of a configuration's class with their reasons, those of its bases included."""
-    return {key: why for base in reversed(cls.__mro__) for key, why in vars(base).get("NEUTRAL", {}).items()}
+    """The neutral keys of a configuration's class with their reasons, those of its bases
+    included.
+    """
+    return {
+        key: why
+        for base in reversed(cls.__mro__)
+        for key, why in vars(base).get("NEUTRAL", {}).items()
+    }
 
 
 def counted(config: Any) -> dict[str, Any]:
@@ -80,4 +86,6 @@ def _bytes(value: Any) -> Iterator[bytes]:
         yield f"{array.dtype}{array.shape}".encode()
         yield np.ascontiguousarray(array).tobytes()
     else:
-        yield json.dumps(plain(dict(value) if isinstance(value, Mapping) else value), sort_keys=True).encode()
+        yield json.dumps(
+            plain(dict(value) if isinstance(value, Mapping) else value), sort_keys=True
+        ).encode()

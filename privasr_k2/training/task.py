@@ -9,7 +9,15 @@ from typing import Annotated, Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from privasr_k2.constraints import Checked, Count, Natural, NotNegative, Positive, PositiveShare, one_of
+from privasr_k2.constraints import (
+    Checked,
+    Count,
+    Natural,
+    NotNegative,
+    Positive,
+    PositiveShare,
+    one_of,
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,9 @@ class TrainerConfig(Checked):
 
 @dataclass(frozen=True)
 class Loss:
-    """Losses ``sums`` (N,) of a batch's utterances, over ``count`` labels; ``extra``: further sums to log."""
+    """Losses ``sums`` (N,) of a batch's utterances, over ``count`` labels; ``extra``: further sums
+    to log.
+    """
 
     sums: Tensor
     count: int

@@ -39,7 +39,8 @@ def train(
 ) -> list[Path]:
     """Train, or continue a training that was interrupted; the same parameters come out either way.
 
-    Parameters that want no gradient stay as they are, bit for bit: neither steps nor weight decay reach them.
+    Parameters that want no gradient stay as they are, bit for bit: neither steps nor weight decay
+    reach them.
 
     Args:
         folder: gets ``checkpoints/``, ``train_log.jsonl`` and ``tensorboard/``.
@@ -49,8 +50,8 @@ def train(
         the epochs' weights that are to be averaged.
 
     Raises:
-        PrivasrError: a loss or a gradient that is not finite, naming the utterances; or memory that does not
-            suffice for one utterance.
+        PrivasrError: a loss or a gradient that is not finite, naming the utterances; or memory that
+            does not suffice for one utterance.
     """
     wrapped = process.wrap(model)
     optimizer = torch.optim.AdamW(
@@ -96,7 +97,10 @@ def train(
         scores = evaluate(model, task, dev, process) if process.leads else {"loss": math.nan}
         train_log.epoch(
             state,
-            {"train_loss": state.nats / max(state.count, 1), **{f"dev_{k}": v for k, v in scores.items()}},
+            {
+                "train_loss": state.nats / max(state.count, 1),
+                **{f"dev_{k}": v for k, v in scores.items()},
+            },
         )
         state = state.after_epoch()
         manager.save_epoch(state, scores["loss"], model, optimizer, scaler)
@@ -106,7 +110,9 @@ def train(
 
 
 def learning_rate(config: TrainerConfig, step: int, progress: float) -> float:
-    """Linear warm-up times cosine decay (Loshchilov and Hutter 2017, eq. 5); ``progress`` is in [0, 1]."""
+    """Linear warm-up times cosine decay (Loshchilov and Hutter 2017, eq. 5); ``progress`` is in [0,
+    1].
+    """
     warmup = min((step + 1) / config.warmup_steps, 1.0) if config.warmup_steps else 1.0
     decay = 0.5 * (1.0 + math.cos(math.pi * min(progress, 1.0)))
     return config.lr * warmup * (config.final_lr_share + (1.0 - config.final_lr_share) * decay)
@@ -125,7 +131,8 @@ class _Step:
     seed: int
 
     def gradients(self, parts: Sequence[Any]) -> list[float]:
-        """Put the gradient of the mean loss a label into the parameters; gives summed loss, labels, frames.
+        """Put the gradient of the mean loss a label into the parameters; gives summed loss, labels,
+        frames.
 
         Args:
             parts: the batch, or in one process its parts, of which only one at a time is in memory.
@@ -134,14 +141,22 @@ class _Step:
         sums = [0.0, 0.0, 0.0]
         for index, part in enumerate(parts):
             seed = derive_seed(self.seed, "part", index) if index else self.seed
-            with _seeded(seed, self.process.device) as generator, _half_precision(self.scaler.is_enabled()):
+            with (
+                _seeded(seed, self.process.device) as generator,
+                _half_precision(self.scaler.is_enabled()),
+            ):
                 loss = self.task.loss(self.model, part, generator)
             check_finite(loss.sums, part.ids)
             own = (float(loss.sums.detach().sum()), loss.count, int(part.lengths.sum()))
             totals = self.process.total(*own)
             sums = [a + b for a, b in zip(sums, totals)]
-            # DDP averages gradients over processes: the step is that of one process with all their batches.
-            share = self.process.world_size / totals[1] if len(parts) == 1 else 1.0 / len(self.batch.ids)
+            # DDP averages gradients over processes: the step is that of one process with all their
+            # batches.
+            share = (
+                self.process.world_size / totals[1]
+                if len(parts) == 1
+                else 1.0 / len(self.batch.ids)
+            )
             self.scaler.scale(loss.sums.sum() * share).backward()
         if len(parts) > 1:
             for parameter in self.model.parameters():
@@ -169,8 +184,12 @@ def in_parts(batch: Any, run: Callable[[Sequence[Any]], T]) -> T:
                 raise
             reason = str(error).split("\n")[0]
         if parts >= len(batch.ids):
-            way_out = "leave it out, choose a larger subsampling, or take a machine with more memory"
-            raise PrivasrError(" ".join(batch.ids[:1]), "memory for one utterance at a time", reason, way_out)
+            way_out = (
+                "leave it out, choose a larger subsampling, or take a machine with more memory"
+            )
+            raise PrivasrError(
+                " ".join(batch.ids[:1]), "memory for one utterance at a time", reason, way_out
+            )
         parts = min(2 * parts, len(batch.ids))
         log.warning(
             "out of memory (%s): the %d utterances of this batch again, in %d parts; a smaller max_duration "
@@ -204,14 +223,19 @@ def check_finite(values: Tensor, ids: Iterable[str]) -> None:
     bad = [name for name, finite in zip(ids, torch.isfinite(values).tolist()) if not finite]
     if bad:
         way_out = (
-            "look at their audio and text; if those are sound, lower lr or clip_norm, or raise warmup_steps"
+            "look at their audio and text; if those are sound, lower lr or clip_norm, or raise"
+            " warmup_steps"
         )
-        raise PrivasrError("training", "finite losses and gradients", f"none for {' '.join(bad)}", way_out)
+        raise PrivasrError(
+            "training", "finite losses and gradients", f"none for {' '.join(bad)}", way_out
+        )
 
 
 @contextlib.contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[torch.Generator]:
-    """Torch's random numbers (dropout) come from ``seed`` within the block; gives a generator besides."""
+    """Torch's random numbers (dropout) come from ``seed`` within the block; gives a generator
+    besides.
+    """
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield torch.Generator().manual_seed(derive_seed(seed, "masks"))

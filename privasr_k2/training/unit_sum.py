@@ -1,12 +1,12 @@
 """The sum of units' vectors, which no unit moves by more than the clip, the same in any order.
 
-A unit is what a guarantee protects: a client with its update, a speaker with a gradient. Each vector is
-scaled down to the clip where it is longer, rounded to whole steps of
-:func:`privasr_k2.privacy.clipping.grid_step`, and added in float64, where whole numbers of steps add up
-without rounding. It is what :func:`privasr_k2.privacy.clipping.clip_rows` does, unit after unit and block
-after block, so that a cohort needs one vector; as rounding is to the nearest, which is quicker, by which a
-norm may grow by sqrt(P) / 2 steps, it clips as much earlier. A vector with a value that is not finite adds
-nothing.
+A unit is what a guarantee protects: a client with its update, a speaker with a gradient. Each
+vector is scaled down to the clip where it is longer, rounded to whole steps of
+:func:`privasr_k2.privacy.clipping.grid_step`, and added in float64, where whole numbers of steps
+add up without rounding. It is what :func:`privasr_k2.privacy.clipping.clip_rows` does, unit after
+unit and block after block, so that a cohort needs one vector; as rounding is to the nearest, which
+is quicker, by which a norm may grow by sqrt(P) / 2 steps, it clips as much earlier. A vector with a
+value that is not finite adds nothing.
 
 Without a clip the step is 2^-32: sums are then the same for any number of processes, too.
 """
@@ -44,8 +44,8 @@ class UnitSum:
         weight: sum of the weights of the units that were added.
         within: units within the clip minus those beyond, halved.
         norm: sum of the norms before clipping.
-        count: units that were added; left_out: those with a value that is not finite. All of these are
-            private, as the sum is.
+        count: units that were added; left_out: those with a value that is not finite. All of these
+            are private, as the sum is.
     """
 
     size: int
@@ -104,7 +104,9 @@ class UnitSum:
 
     def _norms(self, rows: Sequence[Tensor]) -> Tensor:
         """(K,) float64."""
-        if self.clip is None:  # nothing is claimed of them: their own precision will do where it suffices
+        if (
+            self.clip is None
+        ):  # nothing is claimed of them: their own precision will do where it suffices
             parts = [torch.linalg.vector_norm(one, dim=1).double() for one in rows]
             norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
             if norms.isfinite().all():
@@ -115,7 +117,9 @@ class UnitSum:
         return squares.sqrt()
 
     def _blocks(self, rows: Sequence[Tensor]) -> Iterator[tuple[slice, Tensor]]:
-        """Copies (K, B) in float64 of all parameters, piece by piece in one buffer, and where they belong."""
+        """Copies (K, B) in float64 of all parameters, piece by piece in one buffer, and where they
+        belong.
+        """
         start = 0
         for one in rows:
             width = one.size(1) if one.device.type != "cpu" else _BLOCK // max(1, len(one))

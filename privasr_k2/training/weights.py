@@ -1,4 +1,6 @@
-"""Weights as safetensors with JSON in their header: written whole, read with a clear error, averaged."""
+"""Weights as safetensors with JSON in their header: written whole, read with a clear error,
+averaged.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Any = None) 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file."""
     if not path.is_file():
-        raise DataError(path, "a safetensors file", "no such file", "run the stage that writes it to its end")
+        raise DataError(
+            path, "a safetensors file", "no such file", "run the stage that writes it to its end"
+        )
     try:
         return load_file(str(path))
     except SafetensorError as error:
@@ -35,7 +39,9 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_header(path: Path) -> Any:
-    """The JSON value that :func:`save_tensors` put into a file's header; None where there is none."""
+    """The JSON value that :func:`save_tensors` put into a file's header; None where there is
+    none.
+    """
     try:
         with safe_open(str(path), "pt") as file:
             text = (file.metadata() or {}).get("json", "null")
@@ -56,11 +62,16 @@ def average(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def fill(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Put ``weights``, read from ``path``, into a model; a DataError where they are another model's."""
+    """Put ``weights``, read from ``path``, into a model; a DataError where they are another
+    model's.
+    """
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
         raise DataError(
-            path, "the weights of this model", reason, "use the model.yaml that was written with them"
+            path,
+            "the weights of this model",
+            reason,
+            "use the model.yaml that was written with them",
         ) from error

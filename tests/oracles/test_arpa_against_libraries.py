@@ -24,7 +24,9 @@ def sentences(seed: int, count: int = 300) -> list[list[str]]:
     found = []
     for _ in range(count):
         size = int(generator.integers(1, 9))
-        found.append([VOCABULARY[i] for i in generator.choice(30, size=size, p=weights / weights.sum())])
+        found.append(
+            [VOCABULARY[i] for i in generator.choice(30, size=size, p=weights / weights.sum())]
+        )
     return found
 
 
@@ -55,7 +57,9 @@ def slow_score(model: Arpa, sentence: list[str]) -> float:
 @pytest.mark.parametrize("discounting", DISCOUNTINGS)
 def test_scores_equal_kenlm_and_a_dictionary(tmp_path: Path, discounting: str, limit: int) -> None:
     kenlm = pytest.importorskip("kenlm")
-    model, _ = prune_to(estimate(count_ngrams(sentences(1), VOCABULARY, order=4), discounting), limit)
+    model, _ = prune_to(
+        estimate(count_ngrams(sentences(1), VOCABULARY, order=4), discounting), limit
+    )
     write_arpa(model, tmp_path / "a.arpa")
     read, test = read_arpa(tmp_path / "a.arpa"), sentences(2, 40)
     found, unknown = read.sentence_scores(test)

@@ -1,4 +1,6 @@
-"""Attacks against slow, obvious twins: enumeration, closed forms, Kaldi's own features, many repetitions."""
+"""Attacks against slow, obvious twins: enumeration, closed forms, Kaldi's own features, many
+repetitions.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_epsilon_of_coins_is_that_of_all_outcomes(pair: tuple[float, float], del
 
 
 def test_coins_are_randomized_response() -> None:
-    """An answer that is drawn anew, by a fair coin, with probability 0.6: a coin of 0.7 against 0.3."""
+    """An answer that is drawn anew, by a fair coin, with probability 0.6: a coin of 0.7 against
+    0.3.
+    """
     event = events.repeated(events.randomized_response(0.6, 2), 30)
     told = account(event, Relation.REPLACE_ONE, 1e-4)
     assert told.pld is not None

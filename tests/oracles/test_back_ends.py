@@ -26,15 +26,20 @@ pytestmark = pytest.mark.k2
 def search(backend: str, lm_weight: float, insertion_penalty: float) -> SearchConfig:
     """Wide beams; k2's lattice is read at the weight that it was searched with, as Kaldi searches.
 
-    k2 searches without insertion penalties, so its lattice has to be deep enough for what they prefer.
+    k2 searches without insertion penalties, so its lattice has to be deep enough for what they
+    prefer.
     """
     output_beam = 30.0 if insertion_penalty else 5.0
-    return SearchConfig(backend, 300.0, output_beam, 30, 1000000, lm_weight, [lm_weight], [insertion_penalty])
+    return SearchConfig(
+        backend, 300.0, output_beam, 30, 1000000, lm_weight, [lm_weight], [insertion_penalty]
+    )
 
 
 @pytest.fixture(scope="module", params=["standard", "modified"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trigram over words with homophones, words that begin others, and equal tokens side by side."""
+    """A trigram over words with homophones, words that begin others, and equal tokens side by
+    side.
+    """
     pytest.importorskip("kaldi_decoder")
     root = tmp_path_factory.mktemp("graph")
     generator = stream(1, "lang")
@@ -53,17 +58,23 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         for _ in range(200)
     ]
     model = estimate(count_ngrams(text, words, order=3), "witten_bell")
-    graphs, info = compile_graph(lang, model, GraphConfig(request.param, 100000), model_path=Path("a.arpa"))
+    graphs, info = compile_graph(
+        lang, model, GraphConfig(request.param, 100000), model_path=Path("a.arpa")
+    )
     save_graph(graphs, lang, info, root / "graph")
     return root / "graph"
 
 
 def noise(peakiness: float) -> tuple[np.ndarray, np.ndarray]:
-    """(N, T, C) log-probabilities of nothing in particular and (N,) lengths; 6 is all but certain frames."""
+    """(N, T, C) log-probabilities of nothing in particular and (N,) lengths; 6 is all but certain
+    frames.
+    """
     generator = stream(2, "logits")
     logits = generator.normal(size=(UTTERANCES, FRAMES, TOKENS)) * peakiness
     log_probs = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
-    return log_probs.astype(np.float32), generator.integers(FRAMES // 4, FRAMES + 1, size=UTTERANCES)
+    return log_probs.astype(np.float32), generator.integers(
+        FRAMES // 4, FRAMES + 1, size=UTTERANCES
+    )
 
 
 @pytest.mark.parametrize(("lm_weight", "insertion_penalty"), [(1.0, 0.0), (0.5, 1.0), (2.0, -1.5)])

@@ -1,4 +1,6 @@
-"""The graph of a class model against the enumeration of readings, and against one determinized whole."""
+"""The graph of a class model against the enumeration of readings, and against one determinized
+whole.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from privasr_k2.graph.class_pieces import Pieces, compile_class_graph, joined, r
 from privasr_k2.graph.grammar import Grammar, grammar
 from privasr_k2.graph.hlg import compose_lexicon_and_grammar, save_graph
 from privasr_k2.graph.lang import Lang, file_hash, load_lang, symbols_text
-from privasr_k2.graph.nonterminals import ClassGraphConfig, delimited_words, names_grammar, with_calls
+from privasr_k2.graph.nonterminals import (
+    ClassGraphConfig,
+    delimited_words,
+    names_grammar,
+    with_calls,
+)
 from privasr_k2.graph.openfst import Fst
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.sub_lm import KINDS, make_sub_lm
@@ -61,7 +68,9 @@ def pieces_of(lang: Lang, lm: ClassLm, cut_history: bool) -> Pieces:
 def whole(lang: Lang, lm: ClassLm, cut_history: bool) -> Fst:
     """LG of the grammar with all names in it, determinized at once."""
     delimiters, backoff = ClassDelimiters(len(lang.words), tuple(lm.sub_lms)), len(lang.words) - 1
-    G = grammar(lm.root, delimited_words(lang.word_ids, delimiters), backoff_label=backoff, place="lm")
+    G = grammar(
+        lm.root, delimited_words(lang.word_ids, delimiters), backoff_label=backoff, place="lm"
+    )
     fst = _as_fst(with_calls(G, delimiters, backoff_label=backoff, cut_history=cut_history))
     for n, (kind, sub) in enumerate(lm.sub_lms.items()):
         leave = delimiters.first + 2 * n + 1
@@ -75,7 +84,9 @@ def _as_fst(G: Grammar) -> Fst:
 
 
 def graph_costs(LG: Fst, lang: Lang, sentences: list[list[str]]) -> np.ndarray:
-    """The cheapest path of each sentence, with any pronunciation and delimiters; inf without a path."""
+    """The cheapest path of each sentence, with any pronunciation and delimiters; inf without a
+    path.
+    """
     import kaldifst
 
     graph = kaldifst.StdVectorFst(LG.to_kaldifst())
@@ -83,7 +94,9 @@ def graph_costs(LG: Fst, lang: Lang, sentences: list[list[str]]) -> np.ndarray:
     passed = range(len(lang.words) - 1, int(LG.olabels.max()) + 1)
     costs = []
     for sentence in sentences:
-        lines = [f"{n} {n + 1} {lang.word_ids[w]} {lang.word_ids[w]}\n" for n, w in enumerate(sentence)]
+        lines = [
+            f"{n} {n + 1} {lang.word_ids[w]} {lang.word_ids[w]}\n" for n, w in enumerate(sentence)
+        ]
         lines += [f"{n} {n} {symbol} 0\n" for n in range(len(sentence) + 1) for symbol in passed]
         acceptor = kaldifst.compile("".join(lines) + f"{len(sentence)}\n")
         kaldifst.arcsort(acceptor, "ilabel")
@@ -110,7 +123,9 @@ def sampled(count: int) -> list[list[str]]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cut_history", [True, False])
 def test_costs_are_those_of_the_best_reading(lang: Lang, kind: str, cut_history: bool) -> None:
-    """Never dearer; cheaper only where a graph backs off though it need not, or names are cut elsewhere."""
+    """Never dearer; cheaper only where a graph backs off though it need not, or names are cut
+    elsewhere.
+    """
     lm = class_lm(kind, cut_history)
     sentences = sampled(1000 if kind == "tree" else 200)
     found = graph_costs(joined(pieces_of(lang, lm, cut_history)), lang, sentences)
@@ -140,7 +155,8 @@ def test_from_parts_and_whole_are_the_same(lang: Lang, kind: str, cut_history: b
     parts = graph_costs(joined(pieces), lang, sentences)
     np.testing.assert_allclose(parts, graph_costs(one, lang, sentences), atol=1e-4)
     assert np.isfinite(parts).sum() > 50
-    # Delimiters are labels like others: the paths are the same with delimiters as part of the sentence.
+    # Delimiters are labels like others: the paths are the same with delimiters as part of the
+    # sentence.
     assert set(one.olabels.tolist()) == set(joined(pieces).olabels.tolist())
 
 
@@ -167,7 +183,12 @@ def folder(lang: Lang, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-SAID = [["b", "ann", "rose", "a"], ["new", "york"], ["b", "b"], ["ann", "rose", "new", "b", "york", "york"]]
+SAID = [
+    ["b", "ann", "rose", "a"],
+    ["new", "york"],
+    ["b", "b"],
+    ["ann", "rose", "new", "b", "york", "york"],
+]
 
 
 @pytest.mark.parametrize("backend", ["k2", "kaldi"])
@@ -193,14 +214,19 @@ def test_words_and_spans_of_what_is_said(lang: Lang, folder: Path, backend: str)
 
 
 def test_marks_cost_no_insertion_penalty(folder: Path) -> None:
-    """Both back ends find the same words at the same costs, also where words are dear; k2's are recounted."""
+    """Both back ends find the same words at the same costs, also where words are dear; k2's are
+    recounted.
+    """
     import torch
 
     pytest.importorskip("kaldi_decoder")
     logits = stream(3, "logits").normal(size=(30, 14, len(TOKENS))) * 3
     log_probs = torch.from_numpy(logits.astype(np.float32)).log_softmax(2)
     lengths = torch.full((30,), 14)
-    both = [open_decoder(folder, search(backend)).decode(log_probs, lengths) for backend in ("k2", "kaldi")]
+    both = [
+        open_decoder(folder, search(backend)).decode(log_probs, lengths)
+        for backend in ("k2", "kaldi")
+    ]
     named = 0
     for ours, theirs in zip(*both):
         assert ours is not None and theirs is not None
@@ -213,7 +239,9 @@ def test_marks_cost_no_insertion_penalty(folder: Path) -> None:
 
 
 def test_lists_have_different_words_and_spans(lang: Lang, folder: Path) -> None:
-    """Of a word sequence that is read in several ways the best way is listed, with its own score."""
+    """Of a word sequence that is read in several ways the best way is listed, with its own
+    score.
+    """
     import torch
 
     decoder = Decoder.from_folder(folder, search())
@@ -247,7 +275,9 @@ def test_lattices_hold_words(lang: Lang, folder: Path) -> None:
     assert found is not None and 0 < found.arrays.words.max() < len(lang.words) - 1
 
 
-def test_decoded_names_reach_the_score_without_marks(lang: Lang, folder: Path, tmp_path: Path) -> None:
+def test_decoded_names_reach_the_score_without_marks(
+    lang: Lang, folder: Path, tmp_path: Path
+) -> None:
     import torch
 
     decoder = Decoder.from_folder(folder, search())

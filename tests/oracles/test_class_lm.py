@@ -35,7 +35,9 @@ def test_sentences_are_summed_over_all_readings(kind: str, cut_history: bool, or
     np.testing.assert_allclose(found, expected, atol=1e-10)
     alone = np.concatenate([lm.token_log_probs([sentence]) for sentence in test])
     np.testing.assert_allclose(scores, alone, atol=1e-12)  # whatever else is in the batch
-    np.testing.assert_allclose(lm.nbest_token_log_probs([test[:9], [], test[9:]]), scores, atol=1e-12)
+    np.testing.assert_allclose(
+        lm.nbest_token_log_probs([test[:9], [], test[9:]]), scores, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,7 +73,9 @@ def test_a_tree_keeps_relative_frequencies(unknown_mass: float) -> None:
 def all_names(sub: SubLm, longest: int) -> dict[tuple[str, ...], float]:
     words = [word for word in sub.words if word != "<unk>"]
     names = (n for size in range(longest + 1) for n in itertools.product(words, repeat=size))
-    return {name: math.exp(sub.log_prob(name)) for name in names if math.isfinite(sub.log_prob(name))}
+    return {
+        name: math.exp(sub.log_prob(name)) for name in names if math.isfinite(sub.log_prob(name))
+    }
 
 
 def test_unigrams_and_bigrams_by_their_formulas() -> None:
@@ -92,6 +96,8 @@ def test_unigrams_and_bigrams_by_their_formulas() -> None:
     }
     for name, prob in all_names(make_sub_lm(names, "bigram"), 4).items():
         chain = list(itertools.pairwise(["", *name, ""]))
-        expected = math.prod(pairs[p] / sum(c for (h, _), c in pairs.items() if h == p[0]) for p in chain)
+        expected = math.prod(
+            pairs[p] / sum(c for (h, _), c in pairs.items() if h == p[0]) for p in chain
+        )
         assert prob == pytest.approx(expected), name
     assert all_names(make_sub_lm({("a",): 1.0}, "unigram"), 3) == {("a",): 1.0}

@@ -1,7 +1,8 @@
 """Sequence-level distillation [yang2022, eq. 5] over all transcripts that there are, enumerated.
 
-With the weights P_T(y | x) of every transcript y, the loss is the cross-entropy of two distributions: that of
-a student equal to its teacher is the teacher's entropy, and no change of the student lowers it.
+With the weights P_T(y | x) of every transcript y, the loss is the cross-entropy of two
+distributions: that of a student equal to its teacher is the teacher's entropy, and no change of the
+    student lowers it.
 """
 
 from __future__ import annotations

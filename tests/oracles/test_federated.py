@@ -1,4 +1,6 @@
-"""Federated training against slow twins: a copy of the model for each client, equations number by number."""
+"""Federated training against slow twins: a copy of the model for each client, equations number by
+number.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def twin(
 @pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
 @pytest.mark.parametrize("trained", ["all", "output"])
 @pytest.mark.parametrize("use", CONFIDENCE_USES)
-def test_clients_against_copies(kind: str, softmax: str, tied: bool, trained: str, use: str) -> None:
+def test_clients_against_copies(
+    kind: str, softmax: str, tied: bool, trained: str, use: str
+) -> None:
     if use != "token" and (kind, softmax) != ("lstm", "full"):
         pytest.skip("each use with one model")
     model, vocabulary = tiny(kind, softmax, tied)
@@ -65,7 +69,10 @@ def test_clients_against_copies(kind: str, softmax: str, tied: bool, trained: st
     ours = LocalTrainer(model, chosen_parameters(model, trained), config, seed=1)
     weights = ours.vector.clone()
     for chunk in ([*clients], clients[:1], clients[2:]):
-        found = {c.name: update if update is None else update.clone() for c, update in ours.updates(chunk, 0)}
+        found = {
+            c.name: update if update is None else update.clone()
+            for c, update in ours.updates(chunk, 0)
+        }
         for client, update in zip(clients, expected):
             if client.name in found and len(client.text):
                 torch.testing.assert_close(found[client.name], update, atol=3e-6, rtol=1e-4)
@@ -123,7 +130,9 @@ def test_server_against_the_equations(optimizer: str) -> None:
 
 
 def test_rounds_against_algorithm_1() -> None:
-    """Everyone takes part: the weighted mean of the twins' updates, and the server's step, twice."""
+    """Everyone takes part: the weighted mean of the twins' updates, and the server's step,
+    twice.
+    """
     config = settings("sampling=everyone", "rounds=2", "confidences.use=token")
     ours = trainer(config)
     clients = prepare(made_clients(6), VOCABULARY, config.confidences)
@@ -132,7 +141,9 @@ def test_rounds_against_algorithm_1() -> None:
     for one in rounds(Federation(clients, ours), config, ALONE, Drawn("cohorts", 1), None):
         total, words = torch.zeros(len(state.weights), dtype=torch.float64), 0
         for client in clients:
-            total += client.num_words * twin(plain, "all", client, config.client, one.number).double()
+            total += (
+                client.num_words * twin(plain, "all", client, config.client, one.number).double()
+            )
             words += client.num_words
         state = server.step(state, (total / words).float(), config.server)
         torch.testing.assert_close(one.stand.server.weights, state.weights, atol=2e-5, rtol=0)
@@ -141,9 +152,13 @@ def test_rounds_against_algorithm_1() -> None:
 
 
 def test_server_training_against_adam() -> None:
-    """All sentences in one pool, ``torch.optim.Adam``, the mean over symbols and then over sentences."""
+    """All sentences in one pool, ``torch.optim.Adam``, the mean over symbols and then over
+    sentences.
+    """
     data = pooled(prepare(made_clients(5), VOCABULARY, Weighting("token", 0.0)))
-    chosen = FinetuneConfig("pretrained", "all", 2, "last", 6, 0.02, Weighting("token", 0.0), seed=4)
+    chosen = FinetuneConfig(
+        "pretrained", "all", 2, "last", 6, 0.02, Weighting("token", 0.0), seed=4
+    )
     ours = trainer(settings())
     plain = copy.deepcopy(ours.model).requires_grad_(True)
     optimizer = torch.optim.Adam(plain.parameters(), lr=0.02)

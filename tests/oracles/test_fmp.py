@@ -1,4 +1,6 @@
-"""A slow twin of federated marginal personalization: dictionaries, loops, the formulas word by word."""
+"""A slow twin of federated marginal personalization: dictionaries, loops, the formulas word by
+word.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,16 @@ from privasr_k2.scoring.nbest_lists import NbestLists
 from tests.support.fmp_tiny import CACHES, NUMBERS, WORDS, random_world
 
 Counts = dict[str, float]
-MIXINGS = [Mixing(0.5, 0.5, 0.25), Mixing(0.3, 0.0, 0.75), Mixing(1.0, 0.75, 0.0), Mixing(0.8, 0.4, 0.6)]
-U = {word: share for word, share in zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist())}
+MIXINGS = [
+    Mixing(0.5, 0.5, 0.25),
+    Mixing(0.3, 0.0, 0.75),
+    Mixing(1.0, 0.75, 0.0),
+    Mixing(0.8, 0.4, 0.6),
+]
+U = {
+    word: share
+    for word, share in zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist())
+}
 BACKGROUND = np.array([0.0, *U.values()])
 
 
@@ -39,10 +49,14 @@ def slow_rounds(timeline: list[Turn], rounds: int) -> dict[str, int]:
     return found
 
 
-def slow_utterance(lists: NbestLists, name: str, kernel_bandwidth: float, normalized: bool) -> Counts:
+def slow_utterance(
+    lists: NbestLists, name: str, kernel_bandwidth: float, normalized: bool
+) -> Counts:
     """sum_s K(s) c_s(w) of one utterance."""
     one = next(one for one in lists.lists if one.id == name)
-    kernel = {hyp.rank: math.exp(-((hyp.rank - 1) ** 2) / (2 * kernel_bandwidth**2)) for hyp in one.hyps}
+    kernel = {
+        hyp.rank: math.exp(-((hyp.rank - 1) ** 2) / (2 * kernel_bandwidth**2)) for hyp in one.hyps
+    }
     total = sum(kernel.values()) if normalized else 1.0
     found: Counts = defaultdict(float)
     for hyp in one.hyps:
@@ -89,7 +103,8 @@ def slow_run(
         if sum(totals.values()) > 0:
             qs = {client: slow_q(cache, config.prior_words) for client, cache in caches.items()}
             averages[number] = {
-                word: sum(totals[c] * qs[c][word] for c in caches) / sum(totals.values()) for word in WORDS
+                word: sum(totals[c] * qs[c][word] for c in caches) / sum(totals.values())
+                for word in WORDS
             }
     return met, averages, rounds
 
@@ -104,11 +119,19 @@ SETTINGS = [
     {},
     {"refresh": "utterance"},
     {"rounds": 5, "decay": 0.7, "prior_words": 0.0},
-    {"rounds": 1, "kernel_bandwidth": 0.6, "normalized_kernel": True, "refresh": "utterance", "decay": 0.5},
+    {
+        "rounds": 1,
+        "kernel_bandwidth": 0.6,
+        "normalized_kernel": True,
+        "refresh": "utterance",
+        "decay": 0.5,
+    },
 ]
 
 
-def world(seed: int, changes: dict[str, object]) -> tuple[NbestLists, list[Turn], Spoken, CacheConfig]:
+def world(
+    seed: int, changes: dict[str, object]
+) -> tuple[NbestLists, list[Turn], Spoken, CacheConfig]:
     """A random world and a setting."""
     return *random_world(seed, utterances=14 + seed), dataclasses.replace(CACHES, **changes)  # type: ignore[arg-type]
 
@@ -125,7 +148,9 @@ def test_ratios_of_every_token(seed: int, changes: dict[str, object]) -> None:
                 row = [0.0] * len(MIXINGS)
                 if word and rounds[one.id]:
                     shared = averages[rounds[one.id] - 1]
-                    row = [math.log(slow_g(m, shared, met[one.id], word) / U[word]) for m in MIXINGS]
+                    row = [
+                        math.log(slow_g(m, shared, met[one.id], word) / U[word]) for m in MIXINGS
+                    ]
                 expected.append(row)
     assert rounds_of(spoken, config.rounds).tolist() == [rounds[name] for name in spoken.ids]
     found = token_log_ratios(spoken, config, BACKGROUND, MIXINGS, [None] * len(MIXINGS))
@@ -152,7 +177,9 @@ class TableLm:
             for hyp in nbest:
                 history = 0
                 for word in [*(NUMBERS.ids[word] for word in hyp), 0]:
-                    found.append(np.log(self.probs[history, word]) + table[:, word] - log_z[history])
+                    found.append(
+                        np.log(self.probs[history, word]) + table[:, word] - log_z[history]
+                    )
                     history = word
         return np.array(found)
 

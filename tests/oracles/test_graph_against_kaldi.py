@@ -1,4 +1,6 @@
-"""The grammar against kaldilm's, the graph and the search against enumeration and Kaldi's FasterDecoder."""
+"""The grammar against kaldilm's, the graph and the search against enumeration and Kaldi's
+FasterDecoder.
+"""
 
 from __future__ import annotations
 
@@ -74,14 +76,18 @@ def test_grammar_equals_kaldilm(tmp_path: Path, order: int, limit: int) -> None:
     symbols = ["<eps>", *WORDS, "#0"]
     (tmp_path / "words.txt").write_text(symbols_text([*symbols, "<unk>", "<s>", "</s>"]))
     theirs = kaldilm.arpa2fst(
-        str(tmp_path / "a.arpa"), disambig_symbol="#0", read_symbol_table=str(tmp_path / "words.txt")
+        str(tmp_path / "a.arpa"),
+        disambig_symbol="#0",
+        read_symbol_table=str(tmp_path / "words.txt"),
     )
     ids = {word: number for number, word in enumerate(WORDS, start=1)}
     ours = grammar(
         read_arpa(tmp_path / "a.arpa"), ids, backoff_label=len(WORDS) + 1, place="a.arpa"
     ).to_openfst()
     generator = stream(2, "sentences")
-    sentences = [tuple(map(int, generator.integers(1, 7, size=generator.integers(0, 6)))) for _ in range(50)]
+    sentences = [
+        tuple(map(int, generator.integers(1, 7, size=generator.integers(0, 6)))) for _ in range(50)
+    ]
     found = sentence_costs(ours, len(WORDS) + 1, sentences)
     np.testing.assert_allclose(found, sentence_costs(theirs, len(WORDS) + 1, sentences), rtol=1e-4)
     assert np.isfinite(found).all()
@@ -129,13 +135,18 @@ def viterbi(log_probs: np.ndarray, tokens: list[int]) -> float:
 @pytest.mark.k2
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_words_equal_enumeration(tmp_path: Path, lang: Lang, seed: int) -> None:
-    """Every word sequence that fits into 5 frames, every pronunciation, every weight of the grid."""
+    """Every word sequence that fits into 5 frames, every pronunciation, every weight of the
+    grid.
+    """
     import torch
 
     model = a_model(2, 30)
-    graphs, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
+    graphs, info = compile_graph(
+        lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa")
+    )
     save_graph(graphs, lang, info, tmp_path / "graph")
-    # At LM weight 1 the graph holds the best of all paths; at others its epsilon removal has chosen already.
+    # At LM weight 1 the graph holds the best of all paths; at others its epsilon removal has chosen
+    # already.
     decoder = Decoder.from_folder(tmp_path / "graph", search_config((1.0,), (-2.0, 0.0, 3.0)))
     log_probs = random_log_probs(seed, 5)
     [found] = decoder.decode(torch.from_numpy(log_probs)[None], torch.tensor([5]))
@@ -143,9 +154,14 @@ def test_the_best_words_equal_enumeration(tmp_path: Path, lang: Lang, seed: int)
 
     ids = lang.word_ids
     openfst = grammar(model, ids, backoff_label=len(WORDS) + 1, place="a").to_openfst()
-    spellings = [(ids[word], [lang.token_ids[t] for t in tokens]) for word, tokens in lang.pronunciations]
+    spellings = [
+        (ids[word], [lang.token_ids[t] for t in tokens]) for word, tokens in lang.pronunciations
+    ]
     candidates = [
-        (tuple(word for word, _ in chosen), viterbi(log_probs, [t for _, tokens in chosen for t in tokens]))
+        (
+            tuple(word for word, _ in chosen),
+            viterbi(log_probs, [t for _, tokens in chosen for t in tokens]),
+        )
         for length in range(6)
         for chosen in itertools.product(spellings, repeat=length)
         if sum(len(tokens) for _, tokens in chosen) <= 5
@@ -167,7 +183,9 @@ def test_the_best_words_equal_enumeration(tmp_path: Path, lang: Lang, seed: int)
 @pytest.mark.k2
 @pytest.mark.parametrize("topology", ["standard", "modified"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_best_path_equals_faster_decoder(tmp_path: Path, lang: Lang, topology: str, seed: int) -> None:
+def test_the_best_path_equals_faster_decoder(
+    tmp_path: Path, lang: Lang, topology: str, seed: int
+) -> None:
     """Kaldi's decoder walks epsilons itself, so k2's epsilon removal is checked too."""
     kaldi_decoder = pytest.importorskip("kaldi_decoder")
     import k2
@@ -175,7 +193,9 @@ def test_the_best_path_equals_faster_decoder(tmp_path: Path, lang: Lang, topolog
     import torch
 
     model = a_model(3, 60)
-    graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+    graphs, info = compile_graph(
+        lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
+    )
     save_graph(graphs, lang, info, tmp_path / "graph")
     decoder = Decoder.from_folder(tmp_path / "graph", search_config((1.0,), (0.0,)))
     log_probs = random_log_probs(100 + seed, 40)
@@ -183,7 +203,9 @@ def test_the_best_path_equals_faster_decoder(tmp_path: Path, lang: Lang, topolog
     assert hyps is not None
 
     G = grammar(model, lang.word_ids, backoff_label=len(WORDS) + 1, place="a")
-    LG = kaldifst.compile(_relabel(compose_lexicon_and_grammar(lang, G, 1000).to_str(show_weight_one=True)))
+    LG = kaldifst.compile(
+        _relabel(compose_lexicon_and_grammar(lang, G, 1000).to_str(show_weight_one=True))
+    )
     topo = k2.ctc_topo(3, modified=topology == "modified")
     H = kaldifst.compile(_shifted(k2.to_str(topo, openfst=True)))
     kaldifst.arcsort(H, "olabel")
@@ -229,9 +251,13 @@ def test_scores_are_those_of_the_words(tmp_path: Path, lang: Lang) -> None:
     import torch
 
     model = a_model(3)
-    graphs, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
+    graphs, info = compile_graph(
+        lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa")
+    )
     save_graph(graphs, lang, info, tmp_path / "graph")
-    decoder = Decoder.from_folder(tmp_path / "graph", search_config((0.0, 0.5, 1.0, 2.0), (0.0, 1.0)))
+    decoder = Decoder.from_folder(
+        tmp_path / "graph", search_config((0.0, 0.5, 1.0, 2.0), (0.0, 1.0))
+    )
     rows = np.stack([random_log_probs(200 + n, 30) for n in range(3)])
     openfst = grammar(model, lang.word_ids, backoff_label=len(WORDS) + 1, place="a").to_openfst()
     for row, hyps in enumerate(decoder.decode(torch.from_numpy(rows), torch.tensor([30, 20, 30]))):

@@ -66,7 +66,9 @@ def listed(found: Rescored, num_paths: int = 100_000) -> Scored:
     """The N-best list of a rescored lattice, in its order."""
     totals = found.lattice.totals(WEIGHTS, found.mixed(SHARE))
     made = Scored()
-    for path in nbest(as_word_lattice(found.lattice, totals), NbestConfig(num_paths, 5.0, 1_000_000)).paths:
+    for path in nbest(
+        as_word_lattice(found.lattice, totals), NbestConfig(num_paths, 5.0, 1_000_000)
+    ).paths:
         assert path.words not in made
         made[path.words] = (
             float(totals[path.arcs].sum()),
@@ -94,7 +96,9 @@ def trigram(folder: Path, order: int = 3) -> KenlmModel:
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_merging_every_path_has_its_score(kind: str) -> None:
     lm, made = scorer(kind), lattices(1, 2, 3)
-    for one, found in zip(made, rescore(made, SYMBOLS, stepping(lm), WEIGHTS, config()), strict=True):
+    for one, found in zip(
+        made, rescore(made, SYMBOLS, stepping(lm), WEIGHTS, config()), strict=True
+    ):
         truth = one_by_one(one, lm)
         assert found is not None and len(truth) > 50
         same(listed(found), truth)
@@ -105,7 +109,9 @@ def test_an_n_gram_of_the_order_of_the_histories_is_exact(tmp_path: Path) -> Non
     lm, made = trigram(tmp_path), lattices(4, 5, 6)
     wrong = 0
     for order in (0, 3, 4, 2):
-        for one, found in zip(made, rescore(made, SYMBOLS, stepping(lm), WEIGHTS, config(order=order))):
+        for one, found in zip(
+            made, rescore(made, SYMBOLS, stepping(lm), WEIGHTS, config(order=order))
+        ):
             truth = one_by_one(one, lm)
             assert found is not None
             if order != 2:
@@ -128,11 +134,15 @@ def test_merged_paths_take_the_scores_of_the_best_one(order: int) -> None:
 
 
 def slowly_merged(lattice: Lattice, lm: LanguageModel, order: int) -> Scored:
-    """All paths, where each state (lattice state, last words) scores with the best partial path into it."""
+    """All paths, where each state (lattice state, last words) scores with the best partial path
+    into it.
+    """
     numbers = stepping(lm).symbols(SYMBOLS)
-    best: dict[tuple[Any, ...], tuple[float, tuple[int, ...]]] = {(0, (-1,) * (order - 1)): (0.0, ())}
-    partial: dict[tuple[Any, ...], list[tuple[tuple[int, ...], float, float, float, float]]] = defaultdict(
-        list
+    best: dict[tuple[Any, ...], tuple[float, tuple[int, ...]]] = {
+        (0, (-1,) * (order - 1)): (0.0, ())
+    }
+    partial: dict[tuple[Any, ...], list[tuple[tuple[int, ...], float, float, float, float]]] = (
+        defaultdict(list)
     )
     partial[next(iter(best))].append(((), 0.0, 0.0, 0.0, 0.0))
     final, found = lattice.num_states - 1, Scored()
@@ -142,12 +152,16 @@ def slowly_merged(lattice: Lattice, lm: LanguageModel, order: int) -> Scored:
             for arc in np.flatnonzero(lattice.sources == state).tolist():
                 word, target = int(lattice.words[arc]), int(lattice.targets[arc])
                 said = [SYMBOLS[w] for w in prefix]
-                log_probs = lm.token_log_probs([said if target == final else [*said, SYMBOLS[word]]])
+                log_probs = lm.token_log_probs(
+                    [said if target == final else [*said, SYMBOLS[word]]]
+                )
                 new = float(log_probs[len(said)])
                 am, graph = float(lattice.am_scores[arc]), float(lattice.lm_scores[arc])
                 step = am + WEIGHTS.lm_weight * (SHARE * new + (1 - SHARE) * graph)
                 step -= WEIGHTS.insertion_penalty * (target != final)
-                after = () if target == final else (*key[1], int(numbers[word]))[1 - order or order :]
+                after = (
+                    () if target == final else (*key[1], int(numbers[word]))[1 - order or order :]
+                )
                 for words, total, a, g, n in partial[key]:
                     whole = words if target == final else (*words, word)
                     made = whole, total + step, a + am, g + graph, n + new

@@ -1,4 +1,6 @@
-"""Compact lattices against all paths of the lattices that they come from, and against exact N-best lists."""
+"""Compact lattices against all paths of the lattices that they come from, and against exact N-best
+lists.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,16 @@ def as_lattice(found: Found, seconds: float = 0.01) -> Lattice:
     )  # fmt: skip
 
 
-def listed(found: Found, weights: Weights = WEIGHTS, num_paths: int = 100_000) -> tuple[SearchPath, ...]:
+def listed(
+    found: Found, weights: Weights = WEIGHTS, num_paths: int = 100_000
+) -> tuple[SearchPath, ...]:
     """The N-best list of a compact lattice; it is deterministic."""
     lattice = as_lattice(found)
     pairs = list(zip(lattice.sources.tolist(), lattice.words.tolist()))
     assert len(set(pairs)) == len(pairs)
-    return nbest(as_word_lattice(lattice, lattice.totals(weights)), NbestConfig(num_paths, 3.0, 10**6)).paths
+    return nbest(
+        as_word_lattice(lattice, lattice.totals(weights)), NbestConfig(num_paths, 3.0, 10**6)
+    ).paths
 
 
 def starts_with(paths: tuple[SearchPath, ...], truth: list[Best]) -> None:
@@ -69,7 +75,10 @@ def test_every_word_sequence_within_the_beam(seed: int, beam: float) -> None:
     assert one is not None
     found = widest(one, LatticeConfig(beam, 1_000_000))
     assert not found.limited and found.beam == beam
-    paths, inside = listed(found), [best for best in truth if best.total >= truth[0].total - beam + 1e-6]
+    paths, inside = (
+        listed(found),
+        [best for best in truth if best.total >= truth[0].total - beam + 1e-6],
+    )
     starts_with(paths, inside)
     # What is there besides are word sequences of the lattice, at most with their best alignment.
     totals = {best.words: best.total for best in truth}
@@ -86,7 +95,9 @@ def test_a_limit_makes_the_beam_smaller_and_says_so(max_states: int) -> None:
     found = widest(one, LatticeConfig(16.0, max_states))
     assert found.limited and found.beam < 16.0
     assert len(found.arrays.frames) <= max_states or found.beam == 0.0
-    starts_with(listed(found), [best for best in truth if best.total >= truth[0].total - found.beam + 1e-6])
+    starts_with(
+        listed(found), [best for best in truth if best.total >= truth[0].total - found.beam + 1e-6]
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -130,12 +141,19 @@ def test_real_lattices(finished: Path) -> None:
     for cut in itertools.islice(load_cuts(finished / "data/feats_fbank", "test"), 6):
         features = torch.from_numpy(cut.load_features())[None]
         with torch.no_grad():
-            lattice = search.lattice(*model.log_probs(features, torch.tensor([features.shape[1]])), [0])
+            lattice = search.lattice(
+                *model.log_probs(features, torch.tensor([features.shape[1]])), [0]
+            )
             [one] = word_lattices(lattice, WEIGHTS)
         assert one is not None
-        expected, made = nbest(one, NbestConfig(100, 2.0, 200_000)), widest(one, LatticeConfig(8.0, 20_000))
+        expected, made = (
+            nbest(one, NbestConfig(100, 2.0, 200_000)),
+            widest(one, LatticeConfig(8.0, 20_000)),
+        )
         inside = [
-            path for path in expected.paths if total(path, WEIGHTS) > total(expected.paths[0], WEIGHTS) - 8.0
+            path
+            for path in expected.paths
+            if total(path, WEIGHTS) > total(expected.paths[0], WEIGHTS) - 8.0
         ]
         compared += len(inside)
         equal(Nbest(tuple(inside), False, 8.0), made, len(inside), WEIGHTS)

@@ -1,4 +1,6 @@
-"""Adaptation, interpolation and approximation of n-gram models against their formulas, written as loops."""
+"""Adaptation, interpolation and approximation of n-gram models against their formulas, written as
+loops.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,21 @@ from tests.support.tiny_lm import VOCABULARY, sentences, slow_prob, table
 PREDICTED = ["</s>", "<unk>", *VOCABULARY]
 
 
-def model(seed: int, order: int, discounting: str, limit: int = 10**9, words: list[str] = VOCABULARY) -> Arpa:
-    found = estimate(count_ngrams(sentences(seed, 150, words=words), words, order=order), discounting)
+def model(
+    seed: int, order: int, discounting: str, limit: int = 10**9, words: list[str] = VOCABULARY
+) -> Arpa:
+    found = estimate(
+        count_ngrams(sentences(seed, 150, words=words), words, order=order), discounting
+    )
     return prune_to(found, limit)[0]
 
 
 def histories(count: int) -> list[tuple[str, ...]]:
     """Seen and unseen ones, of 0 to 3 words, some from a sentence's beginning."""
     generator = stream(7, "histories")
-    made = [tuple(s[:n]) for s, n in zip(sentences(8, count), generator.integers(0, 4, count).tolist())]
+    made = [
+        tuple(s[:n]) for s, n in zip(sentences(8, count), generator.integers(0, 4, count).tolist())
+    ]
     return [("<s>", *h) if n % 3 == 0 else h for n, h in enumerate(made)]
 
 
@@ -62,14 +70,21 @@ def test_adapted_model_is_the_formula(
     write_arpa(adapted, tmp_path / "a.arpa")
     test = sentences(3, 20)
     scores = adapted.sentence_scores(test)[0] * math.log(10)
-    np.testing.assert_allclose(scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4)
+    np.testing.assert_allclose(
+        scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("orders", [(3, 3), (3, 2), (1, 3)])
 def test_static_interpolation(tmp_path: Path, orders: tuple[int, int]) -> None:
-    """At the union's n-grams the mixture exactly; elsewhere its own back-off, so that all sum to 1."""
+    """At the union's n-grams the mixture exactly; elsewhere its own back-off, so that all sum to
+    1.
+    """
     words = [*VOCABULARY[4:], "x", "y"]  # the models do not know the same words
-    parts = [model(1, orders[0], "modified_kneser_ney", 250), model(2, orders[1], "witten_bell", words=words)]
+    parts = [
+        model(1, orders[0], "modified_kneser_ney", 250),
+        model(2, orders[1], "witten_bell", words=words),
+    ]
     weights = [0.3, 0.7]
     mixed = interpolate(parts, weights)
     tables, union = [table(part) for part in parts], table(mixed)
@@ -89,7 +104,9 @@ def test_static_interpolation(tmp_path: Path, orders: tuple[int, int]) -> None:
     write_arpa(mixed, tmp_path / "a.arpa")
     test = sentences(3, 20)
     scores = mixed.sentence_scores(test)[0] * math.log(10)
-    np.testing.assert_allclose(scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4)
+    np.testing.assert_allclose(
+        scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4
+    )
 
 
 def test_dynamic_interpolation_is_the_mixture_of_probabilities(tmp_path: Path) -> None:
@@ -105,7 +122,9 @@ def test_dynamic_interpolation_is_the_mixture_of_probabilities(tmp_path: Path) -
         padded = ["<s>", *sentence, "</s>"]
         for place in range(1, len(padded)):
             history = tuple(padded[max(0, place - 2) : place])
-            expected.append(sum(w * slow_prob(t, history, padded[place]) for w, t in zip([0.2, 0.8], tables)))
+            expected.append(
+                sum(w * slow_prob(t, history, padded[place]) for w, t in zip([0.2, 0.8], tables))
+            )
     mixture = Interpolated(lms, [0.2, 0.8])
     np.testing.assert_allclose(mixture.token_log_probs(test), np.log(expected), atol=1e-5)
     np.testing.assert_array_equal(

@@ -1,4 +1,6 @@
-"""Neural language models against torch's own modules, loops over one word at a time, kenlm, and Opacus."""
+"""Neural language models against torch's own modules, loops over one word at a time, kenlm, and
+Opacus.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_adaptive_softmax_equals_torchs(cutoffs: list[int]) -> None:
     torch.testing.assert_close(ours.log_probs(hidden), theirs.log_prob(hidden))
     for learning in (False, True):
         with torch.set_grad_enabled(learning):
-            torch.testing.assert_close(ours.target_log_probs(hidden, words), theirs(hidden, words).output)
+            torch.testing.assert_close(
+                ours.target_log_probs(hidden, words), theirs(hidden, words).output
+            )
     ours.target_log_probs(hidden, words).mean().neg().backward()
     theirs(hidden, words).loss.backward()
     torch.testing.assert_close(ours.head.weight.grad, theirs.head.weight.grad)
@@ -65,7 +69,8 @@ def slow_lstm(layer: nn.LSTM, inputs: Tensor) -> Tensor:
     x = inputs
     for depth in range(layer.num_layers):
         w, r, b, c = (
-            getattr(layer, f"{n}_l{depth}") for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            getattr(layer, f"{n}_l{depth}")
+            for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
         hidden, cell, out = torch.zeros(layer.hidden_size), torch.zeros(layer.hidden_size), []
         for row in x:
@@ -137,7 +142,9 @@ def test_networks_equal_slow_ones(kind: str, softmax: str, tied: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "softmax", "tied"), MODELS)
-def test_shared_prefixes_equal_one_at_a_time_on_many_lists(kind: str, softmax: str, tied: bool) -> None:
+def test_shared_prefixes_equal_one_at_a_time_on_many_lists(
+    kind: str, softmax: str, tied: bool
+) -> None:
     lm, nbests = scorer(kind, softmax, tied), nbest_lists(15, seed=5, size=40)
     for found, nbest in zip(lm.score_with_shared_prefixes(nbests, max_numbers=40_000), nbests):
         for one, hyp in zip(found, nbest):
@@ -156,7 +163,9 @@ def test_perplexity_of_kenlm_equals_our_arpa(tmp_path: Path, order: int) -> None
         [*hyp[:-1], "unheard"] if hyp and n % 5 == 0 else hyp
         for n, hyp in enumerate(nbest_lists(1, 7, 60)[0])
     ]
-    write_arpa(estimate(count_ngrams(train, WORDS, order=order), "witten_bell"), tmp_path / "lm.arpa")
+    write_arpa(
+        estimate(count_ngrams(train, WORDS, order=order), "witten_bell"), tmp_path / "lm.arpa"
+    )
     own = read_arpa(tmp_path / "lm.arpa")
     found = perplexity(KenlmModel(tmp_path / "lm.arpa"), text, WORDS)
     assert found.oov > 5
@@ -164,7 +173,9 @@ def test_perplexity_of_kenlm_equals_our_arpa(tmp_path: Path, order: int) -> None
     with_oov, unknown = own.sentence_scores(text)
     assert unknown == found.oov
     total = -with_oov.sum() * math.log(10)
-    assert found.ppl_with_oov == pytest.approx(math.exp(total / (found.words + found.sentences)), rel=1e-4)
+    assert found.ppl_with_oov == pytest.approx(
+        math.exp(total / (found.words + found.sentences)), rel=1e-4
+    )
     np.testing.assert_allclose(
         KenlmModel(tmp_path / "lm.arpa").score_sentences(text), with_oov * math.log(10), atol=1e-3
     )

@@ -1,4 +1,6 @@
-"""PATE's bounds against exact probabilities: all small histograms, quadrature with mpmath, all neighbours."""
+"""PATE's bounds against exact probabilities: all small histograms, quadrature with mpmath, all
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -82,13 +84,19 @@ def renyi(p: tuple[mp.mpf, ...], q: tuple[mp.mpf, ...], order: float) -> float:
 
 
 def discrete_log_probs(histogram: Histogram, noise: float, kind: str) -> tuple[float, ...]:
-    """As :func:`argmax_log_probs`, by finite sums over the winner's noisy count; the first of equals wins."""
+    """As :func:`argmax_log_probs`, by finite sums over the winner's noisy count; the first of
+    equals wins.
+    """
     teachers = sum(histogram)
     values = np.arange(-60 * teachers, 60 * teachers + 1)
     with np.errstate(under="ignore"):
-        weights = np.exp(-(values**2) / (2 * noise**2) if "gaussian" in kind else -np.abs(values) / noise)
+        weights = np.exp(
+            -(values**2) / (2 * noise**2) if "gaussian" in kind else -np.abs(values) / noise
+        )
     pmf = weights / weights.sum()
-    middle = np.arange(60 * teachers - 20 * teachers, 60 * teachers + 20 * teachers)  # noisy counts looked at
+    middle = np.arange(
+        60 * teachers - 20 * teachers, 60 * teachers + 20 * teachers
+    )  # noisy counts looked at
     up_to = np.cumsum(pmf)
     found = []
     for i, own in enumerate(histogram):
@@ -116,7 +124,9 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "teachers", "noise"), CASES)
-def test_no_neighbour_of_any_small_histogram_diverges_more(kind: str, teachers: int, noise: float) -> None:
+def test_no_neighbour_of_any_small_histogram_diverges_more(
+    kind: str, teachers: int, noise: float
+) -> None:
     used, discrete = 0, "discrete" in kind
     for histogram in histograms(teachers, 3):
         if list(histogram) != sorted(histogram, reverse=True):
@@ -170,9 +180,13 @@ def test_discrete_noise_of_two_counts_against_all_pairs(noise: float) -> None:
                 made = [gap + 50, 50]
                 if kind == "gaussian":
                     found = gnmax_log_q([made], sigma=noise, discrete=True)[0]
-                    alone = threshold_log_q(np.array([50]), threshold=50 + gap, sigma=noise, discrete=True)[0]
+                    alone = threshold_log_q(
+                        np.array([50]), threshold=50 + gap, sigma=noise, discrete=True
+                    )[0]
                     reached = above[150 + gap]
-                    assert alone == pytest.approx(float(mp.log(min(reached, 1 - reached))), rel=1e-9)
+                    assert alone == pytest.approx(
+                        float(mp.log(min(reached, 1 - reached))), rel=1e-9
+                    )
                 else:
                     found = lnmax_log_q([made], scale=noise, discrete=True)[0]
                 assert found == pytest.approx(min(float(mp.log(pairs)), math.log(0.5)), rel=1e-7)
@@ -242,8 +256,14 @@ def test_no_other_orders_are_better_than_those_of_proposition_10(
         mu2 = sigma * math.sqrt(-log_q)
         at_proposition_10 = np.log([mu2, mu2 - 1])
         best = found(at_proposition_10)
-        starts = [at_proposition_10 + np.array(s) for s in ((0.3, 0.3), (-0.3, 0.3), (0.3, -0.3), (1.0, 0.0))]
-        others = [minimize(found, start, method="Nelder-Mead", options={"xatol": 1e-6}) for start in starts]
+        starts = [
+            at_proposition_10 + np.array(s)
+            for s in ((0.3, 0.3), (-0.3, 0.3), (0.3, -0.3), (1.0, 0.0))
+        ]
+        others = [
+            minimize(found, start, method="Nelder-Mead", options={"xatol": 1e-6})
+            for start in starts
+        ]
     assert min(other.fun for other in others) >= best - 1e-9
     assert min(other.fun for other in others) == pytest.approx(best, abs=1e-6)
 
@@ -268,7 +288,9 @@ def test_the_check_of_a_threshold_against_its_two_exact_probabilities() -> None:
             return mp.log(mp.ncdf(z)), mp.log(mp.ncdf(-z))
 
     for largest in range(teachers + 1):
-        log_q = threshold_log_q(np.array([largest]), threshold=threshold, sigma=sigma, discrete=False)
+        log_q = threshold_log_q(
+            np.array([largest]), threshold=threshold, sigma=sigma, discrete=False
+        )
         assert log_q[0] == pytest.approx(float(min(log_probs(largest))), rel=1e-10)
         for order in ORDERS:
             bound = theorem6(log_q, sigma=2**0.5 * sigma).rdp(order)[0]

@@ -18,7 +18,9 @@ from privasr_k2.randomness import stream
 NONE = -1
 
 
-def random_lattice(seed: int, *, levels: int, width: int, spread: float, dead: bool = True) -> WordLattice:
+def random_lattice(
+    seed: int, *, levels: int, width: int, spread: float, dead: bool = True
+) -> WordLattice:
     """Each state leads to some of the next level; arcs have no word, one, two or three."""
     generator = stream(seed, "posteriors")
     rows = [[0], *([1 + width * t + n for n in range(width)] for t in range(levels - 1))]
@@ -46,7 +48,12 @@ def random_lattice(seed: int, *, levels: int, width: int, spread: float, dead: b
 
 
 def made_lattice(
-    final: int, sources: np.ndarray, targets: np.ndarray, labels: np.ndarray, scores: np.ndarray, said: list
+    final: int,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    labels: np.ndarray,
+    scores: np.ndarray,
+    said: list,
 ) -> WordLattice:
     """A lattice with the costs that its scores give."""
     come, go = np.full(final + 1, -np.inf), np.full(final + 1, -np.inf)
@@ -63,7 +70,16 @@ def made_lattice(
     splits = 3 + np.concatenate([[0], np.cumsum([len(words) for words in said])])
     values = np.array([9, 9, 9, *(w for words in said for w in words), 9])
     return WordLattice(
-        final, sources, targets, labels, splits, values, scores, np.zeros(len(scores)), costs, excess
+        final,
+        sources,
+        targets,
+        labels,
+        splits,
+        values,
+        scores,
+        np.zeros(len(scores)),
+        costs,
+        excess,
     )
 
 
@@ -87,7 +103,9 @@ def words_of(lattice: WordLattice, arc: int) -> list[int]:
 
 
 def under_way(lattice: WordLattice, arcs: list[int]) -> list[int]:
-    """For each arc of a path the place of its word in the path: its last one, or else the next to come."""
+    """For each arc of a path the place of its word in the path: its last one, or else the next to
+    come.
+    """
     places, total = [], sum(len(words_of(lattice, arc)) for arc in arcs)
     said = 0
     for arc in arcs:
@@ -107,7 +125,9 @@ def slow_frames(lattice: WordLattice, scale: float) -> list[dict[int, float]]:
     for score, arcs in every:
         words = [word for arc in arcs for word in words_of(lattice, arc)]
         for frame, place in zip(frames, under_way(lattice, arcs)):
-            frame[NONE if place == NONE else words[place]] += math.exp(scale * (score - most)) / total
+            frame[NONE if place == NONE else words[place]] += (
+                math.exp(scale * (score - most)) / total
+            )
     return frames
 
 
@@ -156,8 +176,12 @@ def test_words_of_every_path(seed: int) -> None:
             if spans:
                 assert posteriors[place] == pytest.approx(max(spans), abs=1e-10)
             else:
-                [at] = [n for n, arc in enumerate(arcs) if place in range(*span_of(lattice, arcs, arc))]
-                assert posteriors[place] == pytest.approx(carrying(lattice, 0.7, at, word), abs=1e-10)
+                [at] = [
+                    n for n, arc in enumerate(arcs) if place in range(*span_of(lattice, arcs, arc))
+                ]
+                assert posteriors[place] == pytest.approx(
+                    carrying(lattice, 0.7, at, word), abs=1e-10
+                )
 
 
 def test_a_word_without_a_frame_has_the_probability_of_the_arcs_that_carry_it() -> None:
@@ -166,14 +190,20 @@ def test_a_word_without_a_frame_has_the_probability_of_the_arcs_that_carry_it() 
     lattice = made_lattice(2, sources, targets, np.array([1, 2, -1]), scores, [[1, 2], [3], [-1]])
     posteriors, depths = word_posteriors(lattice, 1.0).of_path(np.array([0, 2]))
     assert posteriors == pytest.approx([0.75, 0.75])
-    assert depths == pytest.approx(np.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)) * np.ones(2))
+    assert depths == pytest.approx(
+        np.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)) * np.ones(2)
+    )
 
 
 def test_homophones_at_the_end_share_their_frames() -> None:
-    """Both words stand on arcs into the final state; without the words to come they would have no frame."""
+    """Both words stand on arcs into the final state; without the words to come they would have no
+    frame.
+    """
     sources, targets = np.array([0, 1, 1]), np.array([1, 2, 2])
     scores = np.log(np.array([1.0, 0.6, 0.4]))
-    lattice = made_lattice(2, sources, targets, np.array([1, -1, -1]), scores, [[], [1, -1], [2, -1]])
+    lattice = made_lattice(
+        2, sources, targets, np.array([1, -1, -1]), scores, [[], [1, -1], [2, -1]]
+    )
     found = word_posteriors(lattice, 1.0)
     assert found.frames[0] == pytest.approx([0.6, 0.4, 0.0])
     assert found.of_path(np.array([0, 2]))[0] == pytest.approx([0.4])
@@ -182,7 +212,9 @@ def test_homophones_at_the_end_share_their_frames() -> None:
 def test_many_paths_of_one_cost_do_not_overflow() -> None:
     lattice = random_lattice(1, levels=900, width=8, spread=0.0, dead=False)
     found = word_posteriors(lattice, 1.0)
-    assert np.isfinite(found.frames).all() and found.frames.sum(axis=1) == pytest.approx(np.ones(900))
+    assert np.isfinite(found.frames).all() and found.frames.sum(axis=1) == pytest.approx(
+        np.ones(900)
+    )
 
 
 def test_a_cheap_path_of_many_is_certain() -> None:

@@ -27,17 +27,22 @@ def _binomial(n: int, p: float) -> np.ndarray:
     return np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
 
-# --- Intervals ---------------------------------------------------------------------------------------------
+# --- Intervals
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("k", "n"), [(1, 1), (3, 20), (19, 20), (7, 1000), (999, 1000), (400_000, 1_000_000)]
 )
 @pytest.mark.parametrize("error", [0.05, 1e-9])
-def test_ends_of_intervals_are_where_the_binomial_tail_is_the_error(k: int, n: int, error: float) -> None:
+def test_ends_of_intervals_are_where_the_binomial_tail_is_the_error(
+    k: int, n: int, error: float
+) -> None:
     def chance(successes: np.ndarray, p: float) -> float:
         ways = gammaln(n + 1) - gammaln(successes + 1) - gammaln(n - successes + 1)
-        return float(np.exp(ways + successes * math.log(p) + (n - successes) * math.log1p(-p)).sum())
+        return float(
+            np.exp(ways + successes * math.log(p) + (n - successes) * math.log1p(-p)).sum()
+        )
 
     low, high = float(lower_end(k, n, error=error)), float(upper_end(k, n, error=error))
     assert chance(np.arange(k, n + 1), low) == pytest.approx(error, rel=1e-5)
@@ -47,7 +52,9 @@ def test_ends_of_intervals_are_where_the_binomial_tail_is_the_error(k: int, n: i
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
-def test_two_counts_overstate_epsilon_no_more_often_than_they_may(epsilon: float, delta: float) -> None:
+def test_two_counts_overstate_epsilon_no_more_often_than_they_may(
+    epsilon: float, delta: float
+) -> None:
     # Every rule of the worst private mechanism: its tpr is as large as its fpr allows.
     n, confidence = 40, 0.8
     k = np.arange(n + 1)
@@ -62,11 +69,14 @@ def test_two_counts_overstate_epsilon_no_more_often_than_they_may(epsilon: float
     assert 0.01 < max(overstated) <= 1 - confidence
 
 
-# --- Noisy max ---------------------------------------------------------------------------------------------
+# --- Noisy max
+# ---------------------------------------------------------------------------------------------
 
 
 def _probabilities(votes: Sequence[int], noise: str, scale: float) -> np.ndarray:
-    """P[label] of noisy max: over the winner's noisy count x, the integral of P[all others are below x]."""
+    """P[label] of noisy max: over the winner's noisy count x, the integral of P[all others are
+    below x].
+    """
 
     def density(x: mpmath.mpf) -> mpmath.mpf:
         return mpmath.npdf(x) if noise == "normal" else mpmath.exp(-abs(x)) / 2
@@ -85,7 +95,9 @@ def _probabilities(votes: Sequence[int], noise: str, scale: float) -> np.ndarray
             return value
 
         reach = 12 if noise == "normal" else 60
-        cuts = sorted({*votes, *(v + s * scale * r for v in votes for s in (-1, 1) for r in (2, 6, reach))})
+        cuts = sorted(
+            {*votes, *(v + s * scale * r for v in votes for s in (-1, 1) for r in (2, 6, reach))}
+        )
         return float(mpmath.quad(integrand, cuts))
 
     return np.array([winner(label) for label in range(len(votes))])
@@ -105,7 +117,9 @@ def _exact_epsilon(p: np.ndarray, q: np.ndarray, delta: float) -> float:
     ("noise", "scale", "delta"),
     [("normal", 1.5, 1e-5), ("normal", 1.5, 0.01), ("laplace", 2.0, 0.0), ("laplace", 2.0, 1e-3)],
 )
-@pytest.mark.parametrize(("first", "second"), [([9, 8, 4], [8, 9, 4]), ([5, 5, 5, 5], [6, 5, 5, 4])])
+@pytest.mark.parametrize(
+    ("first", "second"), [([9, 8, 4], [8, 9, 4]), ([5, 5, 5, 5], [6, 5, 5, 4])]
+)
 def test_noisy_max_bound_below_the_exact_epsilon_below_the_claim(
     noise: str, scale: float, delta: float, first: list[int], second: list[int]
 ) -> None:
@@ -119,12 +133,17 @@ def test_noisy_max_bound_below_the_exact_epsilon_below_the_claim(
         return np.argmax(votes + scale * getattr(rng, noise)(size=(draws, votes.size)), axis=1)
 
     shares = np.bincount(mechanism(np.array(first), 400_000), minlength=len(first)) / 400_000
-    np.testing.assert_allclose(shares, exact_first, atol=5e-3)  # the quadrature is of this mechanism
-    found = two_histograms_bound(mechanism, first, second, draws=800_000, delta=delta, confidence=1 - 1e-7)
+    np.testing.assert_allclose(
+        shares, exact_first, atol=5e-3
+    )  # the quadrature is of this mechanism
+    found = two_histograms_bound(
+        mechanism, first, second, draws=800_000, delta=delta, confidence=1 - 1e-7
+    )
     assert 0.9 * exact - 0.02 < found.epsilon_lower < exact < claim
 
 
-# --- Membership --------------------------------------------------------------------------------------------
+# --- Membership
+# --------------------------------------------------------------------------------------------
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
 
@@ -143,7 +162,9 @@ def test_roc_is_sklearns(members: list[float], others: list[float]) -> None:
 
 @given(members=scores, others=scores, fpr=st.floats(0.01, 0.99))
 @settings(max_examples=200, deadline=None)
-def test_low_points_lie_on_sklearns_curve(members: list[float], others: list[float], fpr: float) -> None:
+def test_low_points_lie_on_sklearns_curve(
+    members: list[float], others: list[float], fpr: float
+) -> None:
     is_member = [1] * len(members) + [0] * len(others)
     point = at_low_fpr(members, others, fpr=fpr, confidence=0.9)
     if len(others) * fpr < 1 - 1e-9:
@@ -184,7 +205,13 @@ def test_likelihood_ratios_example_by_example(pooled: bool) -> None:
     online = online_scores(observed, reference, included, pooled=pooled)
     offline = offline_scores(observed, reference, included, pooled=pooled)
     for n in range(6):
-        inside = norm(reference[n][included[n]].mean(), spread(lambda i: reference[i][included[i]], n))
-        outside = norm(reference[n][~included[n]].mean(), spread(lambda i: reference[i][~included[i]], n))
-        assert online[n] == pytest.approx(math.log(inside.pdf(observed[n]) / outside.pdf(observed[n])))
+        inside = norm(
+            reference[n][included[n]].mean(), spread(lambda i: reference[i][included[i]], n)
+        )
+        outside = norm(
+            reference[n][~included[n]].mean(), spread(lambda i: reference[i][~included[i]], n)
+        )
+        assert online[n] == pytest.approx(
+            math.log(inside.pdf(observed[n]) / outside.pdf(observed[n]))
+        )
         assert offline[n] == pytest.approx(-math.log(outside.cdf(observed[n])))

@@ -31,9 +31,11 @@ def _worst(
     epsilon: float,
     delta: float,
 ) -> float:
-    """The largest sum of gain[x, y] P[y | x] over all mechanisms P that are (epsilon, delta)-private.
+    """The largest sum of gain[x, y] P[y | x] over all mechanisms P that are (epsilon,
+    delta)-private.
 
-    A linear program: t[(x, x'), y] >= P[y | x] - e^epsilon P[y | x'], t >= 0, sum over y of t <= delta.
+    A linear program: t[(x, x'), y] >= P[y | x] - e^epsilon P[y | x'], t >= 0, sum over y of t <=
+        delta.
     """
     num_outputs = gain.shape[1]
     ordered = [pair for a, b in neighbours for pair in ((a, b), (b, a))]
@@ -47,12 +49,16 @@ def _worst(
             np.concatenate(
                 [np.ones(num_slacks), np.full(num_slacks, -math.exp(epsilon)), -np.ones(num_slacks)]
             ),
-            (np.tile(at, 3), np.concatenate([x * num_outputs + y, other * num_outputs + y, size + at])),
+            (
+                np.tile(at, 3),
+                np.concatenate([x * num_outputs + y, other * num_outputs + y, size + at]),
+            ),
         ),
         shape=(num_slacks, size + num_slacks),
     )
     mass = sparse.coo_array(
-        (np.ones(num_slacks), (at // num_outputs, size + at)), shape=(len(ordered), size + num_slacks)
+        (np.ones(num_slacks), (at // num_outputs, size + at)),
+        shape=(len(ordered), size + num_slacks),
     )
     sums = sparse.coo_array(
         (np.ones(size), (np.arange(size) // num_outputs, np.arange(size))),
@@ -70,19 +76,32 @@ def _worst(
     return -solved.fun
 
 
-def _worst_guesser(canaries: int, guesses: int, correct: int, *, epsilon: float, delta: float) -> float:
-    """P[at least ``correct`` right] of the worst private mechanism that gives ``guesses`` guesses."""
+def _worst_guesser(
+    canaries: int, guesses: int, correct: int, *, epsilon: float, delta: float
+) -> float:
+    """P[at least ``correct`` right] of the worst private mechanism that gives ``guesses``
+    guesses.
+    """
     coins = list(itertools.product((-1, 1), repeat=canaries))
-    answers = [a for a in itertools.product((-1, 0, 1), repeat=canaries) if sum(map(abs, a)) == guesses]
+    answers = [
+        a for a in itertools.product((-1, 0, 1), repeat=canaries) if sum(map(abs, a)) == guesses
+    ]
     gain = np.array(
-        [[sum(s == g for s, g in zip(c, a, strict=True)) >= correct for a in answers] for c in coins]
+        [
+            [sum(s == g for s, g in zip(c, a, strict=True)) >= correct for a in answers]
+            for c in coins
+        ]
     )
     pairs = _one_apart(coins)
     return _worst(len(coins), pairs, gain / len(coins), epsilon=epsilon, delta=delta)
 
 
-def _one_apart(states: Sequence[tuple[int, ...]], absent: int | None = None) -> list[tuple[int, int]]:
-    """Pairs of states that differ at one place, where one of the two is ``absent`` if that is given."""
+def _one_apart(
+    states: Sequence[tuple[int, ...]], absent: int | None = None
+) -> list[tuple[int, int]]:
+    """Pairs of states that differ at one place, where one of the two is ``absent`` if that is
+    given.
+    """
     found = []
     for (i, a), (j, b) in itertools.combinations(enumerate(states), 2):
         places = [(u, v) for u, v in zip(a, b, strict=True) if u != v]
@@ -155,7 +174,9 @@ def test_bounds_printed_in_the_paper_are_reached_and_exceeded_a_little(
 def test_a_private_release_beats_the_published_theorem_where_nearly_all_do_as_well() -> None:
     delta = 0.01
     coins = list(itertools.product((-1, 1), repeat=3))
-    wrong = np.array([[all(s != y for s, y in zip(c, a, strict=True)) for a in coins] for c in coins])
+    wrong = np.array(
+        [[all(s != y for s, y in zip(c, a, strict=True)) for a in coins] for c in coins]
+    )
     release = np.where(wrong, 1 / 8 - 7 / 8 * delta, 1 / 8 + delta / 8)  # (coins, answers)
     np.testing.assert_allclose(release.sum(axis=1), 1)
     for i, j in _one_apart(coins):
@@ -168,7 +189,8 @@ def test_a_private_release_beats_the_published_theorem_where_nearly_all_do_as_we
 @pytest.mark.parametrize("delta", [0.0, 1e-4, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
 def test_one_run_overstates_epsilon_no_more_often_than_it_may(epsilon: float, delta: float) -> None:
-    # Randomized response that with chance canaries x delta / told gives ``told`` canaries away beside.
+    # Randomized response that with chance canaries x delta / told gives ``told`` canaries away
+    # beside.
     canaries, confidence = 60, 0.9
     rate = math.exp(epsilon) / (1 + math.exp(epsilon))
     bounds = np.array(
@@ -188,7 +210,8 @@ def test_one_run_overstates_epsilon_no_more_often_than_it_may(epsilon: float, de
         assert delta > 0 or overstated > 0.02
 
 
-# --- Exposure ----------------------------------------------------------------------------------------------
+# --- Exposure
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
@@ -199,11 +222,17 @@ def test_exposure_over_runs_overstates_epsilon_no_more_often_than_it_may(
 ) -> None:
     runs, confidence, chance = 50, 0.9, top / space
     # The worst rate of success that adding one unit can give.
-    rate = min(math.exp(epsilon) * chance + delta, 1 - math.exp(-epsilon) * (1 - chance - delta), 1.0)
+    rate = min(
+        math.exp(epsilon) * chance + delta, 1 - math.exp(-epsilon) * (1 - chance - delta), 1.0
+    )
     bounds = np.array(
         [
             bound_over_runs(
-                [1] * v + [space] * (runs - v), space=space, top=top, delta=delta, confidence=confidence
+                [1] * v + [space] * (runs - v),
+                space=space,
+                top=top,
+                delta=delta,
+                confidence=confidence,
             ).epsilon_lower
             for v in range(runs + 1)
         ]

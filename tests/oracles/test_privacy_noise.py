@@ -1,4 +1,6 @@
-"""Noise against exact distributions, exact privacy losses, 60-digit arithmetic, and an attack on low bits."""
+"""Noise against exact distributions, exact privacy losses, 60-digit arithmetic, and an attack on
+low bits.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from privasr_k2.privacy.discrete import DiscreteGaussianNoise, DiscreteLaplaceNo
 from privasr_k2.privacy.noise import GaussianNoise, LaplaceNoise
 from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
 
-# OpenDP's samplers and the attack draw afresh at every run. Each comparison of a distribution below raises a
-# false alarm less than once in ten million runs.
+# OpenDP's samplers and the attack draw afresh at every run. Each comparison of a distribution below
+# raises a false alarm less than once in ten million runs.
 ALARM = 1e-7
 Mechanism = GaussianNoise | LaplaceNoise
 
@@ -38,7 +40,9 @@ DISCRETE = pytest.mark.parametrize("kind", list(PMFS))
 
 
 def _alarm(observed: np.ndarray, expected: np.ndarray) -> float:
-    """The chi-square test's probability of counts as far off as these, cells of few being joined."""
+    """The chi-square test's probability of counts as far off as these, cells of few being
+    joined.
+    """
     order = np.argsort(-expected)
     observed, expected = observed[order], expected[order]
     few = expected < 30
@@ -92,7 +96,9 @@ def test_the_largest_ratio_of_discrete_laplace_is_what_its_event_claims(
 ) -> None:
     with mpmath.workdps(40):
         pmf = _mp_pmf(DiscreteLaplaceNoise, scale, 200)
-        ratio = max(pmf[k] / pmf[k - sensitivity] for k in range(-190, 190) if k - sensitivity in pmf)
+        ratio = max(
+            pmf[k] / pmf[k - sensitivity] for k in range(-190, 190) if k - sensitivity in pmf
+        )
         exact = float(mpmath.log(ratio))
     vector = DiscreteLaplaceNoise(scale).vector_event(l1_sensitivity=sensitivity)
     assert renyi.pure_epsilon(vector) == pytest.approx(exact)
@@ -111,11 +117,15 @@ def test_the_largest_ratio_of_discrete_laplace_is_what_its_event_claims(
 def _hockey_stick(pmf: dict[int, mpmath.mpf], shift: int, epsilon: float) -> float:
     with mpmath.workdps(40):
         factor = mpmath.exp(epsilon)
-        return float(mpmath.fsum(max(p - factor * pmf.get(k - shift, 0), 0) for k, p in pmf.items()))
+        return float(
+            mpmath.fsum(max(p - factor * pmf.get(k - shift, 0), 0) for k, p in pmf.items())
+        )
 
 
 @pytest.mark.parametrize(("sigma", "sensitivity"), [(0.6, 1), (2.0, 1), (3.0, 2), (8.0, 3)])
-def test_hockey_sticks_of_discrete_gaussian_are_what_its_event_claims(sigma: float, sensitivity: int) -> None:
+def test_hockey_sticks_of_discrete_gaussian_are_what_its_event_claims(
+    sigma: float, sensitivity: int
+) -> None:
     with mpmath.workdps(40):
         pmf = _mp_pmf(DiscreteGaussianNoise, sigma, int(30 * sigma) + 20)
     event = DiscreteGaussianNoise(sigma).event(sensitivity)
@@ -142,12 +152,16 @@ def test_the_events_of_vectors_bound_their_renyi_divergence(
             if len(shift) <= 2:
                 total = mpmath.fsum(
                     mpmath.fprod(pmf[k] for k in cell) ** alpha
-                    * mpmath.fprod(pmf[k - s] for k, s in zip(cell, shift, strict=True)) ** (1 - alpha)
+                    * mpmath.fprod(pmf[k - s] for k, s in zip(cell, shift, strict=True))
+                    ** (1 - alpha)
                     for cell in product(range(-reach, reach + 1), repeat=len(shift))
                 )
             else:
                 total = mpmath.fprod(
-                    mpmath.fsum(pmf[k] ** alpha * pmf[k - s] ** (1 - alpha) for k in range(-reach, reach + 1))
+                    mpmath.fsum(
+                        pmf[k] ** alpha * pmf[k - s] ** (1 - alpha)
+                        for k in range(-reach, reach + 1)
+                    )
                     for s in shift
                 )
             divergence = float(mpmath.log(total) / (alpha - 1))
@@ -156,7 +170,8 @@ def test_the_events_of_vectors_bound_their_renyi_divergence(
                 assert 0 < divergence <= renyi.pure_epsilon(made) * (1 + 1e-9)
             else:
                 made = DiscreteGaussianNoise(sigma).vector_event(l2_sensitivity=math.hypot(*shift))
-                # Shifts by whole numbers reach it at whole orders; the cut of the tails leaves less.
+                # Shifts by whole numbers reach it at whole orders; the cut of the tails leaves
+                # less.
                 assert divergence <= made.rho * alpha * (1 + 1e-9)
                 assert divergence == pytest.approx(made.rho * alpha, rel=1e-3) or alpha % 1
 
@@ -191,7 +206,10 @@ def test_float_noise_has_its_distribution_on_the_grid(
     for lag in (1, n // 2):
         pairs = stats.norm.ppf(np.clip(law.cdf(noisy - at), 1e-9, 1 - 1e-9))
         assert abs(np.mean(pairs[lag:] * pairs[:-lag])) < 5.5 / math.sqrt(n - lag)
-        assert abs(np.mean(pairs[lag:] ** 2 * pairs[:-lag] ** 2) - 1) < 5.5 * 3 / math.sqrt(n - lag) * 2
+        assert (
+            abs(np.mean(pairs[lag:] ** 2 * pairs[:-lag] ** 2) - 1)
+            < 5.5 * 3 / math.sqrt(n - lag) * 2
+        )
 
 
 class _Scripted(NoiseStream):
@@ -208,7 +226,9 @@ def _extreme_uniforms(count: int, seed: int) -> np.ndarray:
     """Multiples of 2^-53 in [0, 1): ordinary ones, and ones near both ends."""
     rng = np.random.default_rng(seed)
     small = np.floor(2.0 ** rng.uniform(0, 53, count)) * 2.0**-53
-    made = np.stack([rng.random(count), np.minimum(small, 1 - 2.0**-53), 1 - np.maximum(small, 2.0**-53)])
+    made = np.stack(
+        [rng.random(count), np.minimum(small, 1 - 2.0**-53), 1 - np.maximum(small, 2.0**-53)]
+    )
     return made[rng.integers(0, 3, count), np.arange(count)]
 
 
@@ -259,11 +279,15 @@ def _textbook_laplace(x: np.ndarray, sign: np.ndarray, u: np.ndarray) -> np.ndar
 
 
 def _ours(mechanism: Mechanism) -> Forward:
-    """Our mechanism with the uniforms that the attacker supposes; u is a multiple of 2^-53 in (0, 1]."""
+    """Our mechanism with the uniforms that the attacker supposes; u is a multiple of 2^-53 in (0,
+    1].
+    """
 
     def forward(x: np.ndarray, sign: np.ndarray, u: np.ndarray) -> np.ndarray:
         x, sign, u = (a.ravel() for a in np.broadcast_arrays(x, sign, u))
-        parts = np.stack([u - 2.0**-53, np.full(u.shape, 1 - 2.0**-53), np.zeros(u.shape)])  # add up to u
+        parts = np.stack(
+            [u - 2.0**-53, np.full(u.shape, 1 - 2.0**-53), np.zeros(u.shape)]
+        )  # add up to u
         if isinstance(mechanism, LaplaceNoise):
             # size = -ln(u): a sign of -1 here is the larger value, as in the textbook's.
             return mechanism.add(x, _Scripted(parts, np.where(sign < 0, 0.75, 0.25)))
@@ -277,7 +301,9 @@ def _ours(mechanism: Mechanism) -> Forward:
 def _possible(
     noisy: np.ndarray, candidate: float, forward: Forward, gaussian_scale: float | None
 ) -> np.ndarray:
-    """Whether some random number of the generator leads from ``candidate`` to exactly ``noisy``; (n,)."""
+    """Whether some random number of the generator leads from ``candidate`` to exactly ``noisy``;
+    (n,).
+    """
     distance = noisy - candidate
     sign = np.where(distance < 0, 1.0, -1.0)[:, None]
     if gaussian_scale is None:
@@ -286,11 +312,15 @@ def _possible(
         guess = np.exp(-((distance / gaussian_scale) ** 2) / 2)
     k = np.clip(np.rint(guess * 2.0**53)[:, None] + WINDOW, 1, 2.0**53)  # (n, window)
     shape = k.shape
-    tried = forward(np.full(shape, candidate), np.broadcast_to(sign, shape), k * 2.0**-53).reshape(shape)
+    tried = forward(np.full(shape, candidate), np.broadcast_to(sign, shape), k * 2.0**-53).reshape(
+        shape
+    )
     return (tried == noisy[:, None]).any(axis=1)
 
 
-def _verdicts(noisy: np.ndarray, forward: Forward, gaussian_scale: float | None = None) -> np.ndarray:
+def _verdicts(
+    noisy: np.ndarray, forward: Forward, gaussian_scale: float | None = None
+) -> np.ndarray:
     """The candidate (0 or 1) that alone is possible, or -1 where both or none are; (n,)."""
     zero, one = (_possible(noisy, c, forward, gaussian_scale) for c in CANDIDATES)
     return np.where(zero & ~one, 0, np.where(one & ~zero, 1, -1))

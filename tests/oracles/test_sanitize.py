@@ -1,4 +1,5 @@
-"""Sanitizing against its formula: frequencies of what comes out, and epsilon of all that can come out.
+"""Sanitizing against its formula: frequencies of what comes out, and epsilon of all that can come
+out.
 
 The streams of the noise are fixed here, so that a test gives the same result each time.
 """
@@ -23,9 +24,12 @@ SEED = b"a fixed secret for tests only ...."
 
 
 def outputs(words, count, *, keep_prob, by_document=False, mentions=9, per_mention=9, names=NAMES):
-    """(count, len(words)) words that ``count`` independent texts of one mention with ``words`` become."""
+    """(count, len(words)) words that ``count`` independent texts of one mention with ``words``
+    become.
+    """
     text = [
-        TaggedText(str(n), tuple(words), (Entity(0, len(words), "PER"),), user=f"u{n}") for n in range(count)
+        TaggedText(str(n), tuple(words), (Entity(0, len(words), "PER"),), user=f"u{n}")
+        for n in range(count)
     ]
     how = Replacement(keep_prob, by_document, mentions, per_mention, None)
     made = replace_words(text, {"PER": names}, how, lambda name: noise_stream(SEED, name))
@@ -39,7 +43,9 @@ def test_frequencies_are_those_of_the_formula(keep_prob):
     n = len(NAMES)
     for position, kept in ((0, keep_prob), (1, 0.0)):  # the second is on no list
         found = [sum(words[position] == name for words in made) for name in NAMES]
-        expected = [(kept * (name == "bob" and position == 0) + (1 - kept) / n) * count for name in NAMES]
+        expected = [
+            (kept * (name == "bob" and position == 0) + (1 - kept) / n) * count for name in NAMES
+        ]
         assert sum(found) == count and chisquare(found, expected).pvalue > 1e-3
 
 
@@ -58,7 +64,9 @@ def test_the_same_word_twice_is_drawn_twice_by_mention_and_once_by_document():
     by_mention = outputs(["bob", "bob"], 5_000, keep_prob=0.0)
     same = sum(one == other for one, other in by_mention) / len(by_mention)
     assert same == pytest.approx(1 / len(NAMES), abs=0.03)
-    assert all(one == other for one, other in outputs(["bob", "bob"], 200, keep_prob=0.0, by_document=True))
+    assert all(
+        one == other for one, other in outputs(["bob", "bob"], 200, keep_prob=0.0, by_document=True)
+    )
 
 
 def word_distribution(word, p, names, counted):
@@ -70,9 +78,11 @@ def word_distribution(word, p, names, counted):
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("p", [Fraction(1, 10), Fraction(1, 2)])
 def test_epsilon_is_that_of_the_whole_output_distribution(size, p):
-    """All texts of two mentions, of two words and of one, on the list or off it: all pairs, all outputs.
+    """All texts of two mentions, of two words and of one, on the list or off it: all pairs, all
+    outputs.
 
-    Of the first mention one word is counted, the second mention is counted, so two words may be kept.
+    Of the first mention one word is counted, the second mention is counted, so two words may be
+    kept.
     """
     names = NAMES[:size]
     counted = (True, False, True)
@@ -80,12 +90,15 @@ def test_epsilon_is_that_of_the_whole_output_distribution(size, p):
     def distribution(words):
         of_words = [word_distribution(w, p, names, c) for w, c in zip(words, counted)]
         return {
-            out: math.prod(d[o] for d, o in zip(of_words, out)) for out in itertools.product(names, repeat=3)
+            out: math.prod(d[o] for d, o in zip(of_words, out))
+            for out in itertools.product(names, repeat=3)
         }
 
     texts = [distribution(words) for words in itertools.product([*names, "off"], repeat=3)]
     assert all(sum(of_text.values()) == 1 for of_text in texts)
-    worst = max(max(one[out] / other[out] for out in one) for one, other in itertools.permutations(texts, 2))
+    worst = max(
+        max(one[out] / other[out] for out in one) for one, other in itertools.permutations(texts, 2)
+    )
     claimed = uniform_replacement(
         keep_probability=float(p), num_names=size, mentions=2, words_per_mention=1, off_list="replaced",
         consistency="mention",
@@ -95,7 +108,9 @@ def test_epsilon_is_that_of_the_whole_output_distribution(size, p):
 
 def test_the_code_draws_from_the_distribution_that_was_enumerated():
     names, keep_prob, count = NAMES[:3], 0.5, 40_000
-    made = outputs(["bob", "eve", "off"], count, keep_prob=keep_prob, mentions=1, per_mention=1, names=names)
+    made = outputs(
+        ["bob", "eve", "off"], count, keep_prob=keep_prob, mentions=1, per_mention=1, names=names
+    )
     of_words = [
         word_distribution(word, Fraction(1, 2), names, counted)
         for word, counted in zip(("bob", "eve", "off"), (True, False, True))

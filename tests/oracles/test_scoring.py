@@ -52,7 +52,9 @@ def test_counts_are_those_of_a_best_alignment(ref: list[str], hyp: list[str]) ->
 
 @settings(max_examples=150, deadline=None)
 @given(words, words)
-def test_an_alignment_holds_all_words_of_both_sides_in_order(ref: list[str], hyp: list[str]) -> None:
+def test_an_alignment_holds_all_words_of_both_sides_in_order(
+    ref: list[str], hyp: list[str]
+) -> None:
     pairs = align(ref, hyp)
     assert [r for r, _ in pairs if r is not None] == ref
     assert [h for _, h in pairs if h is not None] == hyp
@@ -79,10 +81,13 @@ def test_jiwer_counts_the_same_errors() -> None:
     for (ref, hyp), counts in zip(texts, ours, strict=True):
         theirs = jiwer.process_words(" ".join(ref), " ".join(hyp))
         errors = theirs.substitutions + theirs.deletions + theirs.insertions
-        # Which of several best alignments is shown is each library's choice; how many errors it has is not.
+        # Which of several best alignments is shown is each library's choice; how many errors it has
+        # is not.
         assert counts.errors == errors
         assert counts.insertions - counts.deletions == theirs.insertions - theirs.deletions
-    everything = jiwer.process_words([" ".join(r) for r, _ in texts], [" ".join(h) for _, h in texts])
+    everything = jiwer.process_words(
+        [" ".join(r) for r, _ in texts], [" ".join(h) for _, h in texts]
+    )
     assert total(ours).rate == pytest.approx(everything.wer, abs=1e-12)
 
 
@@ -110,9 +115,13 @@ def test_the_difference_of_two_systems_has_the_distribution_of_an_obvious_loop()
         first, second = (total(system[s] for s in drawn).rate for system in systems)
         assert first is not None and second is not None
         loop.append(first - second)
-    found = difference_over_speakers(*systems, stream(1, "ours"), num_replicates=20_000, confidence=0.9)
+    found = difference_over_speakers(
+        *systems, stream(1, "ours"), num_replicates=20_000, confidence=0.9
+    )
     assert found is not None
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(loop, [0.05, 0.95])), abs=0.002)
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.quantile(loop, [0.05, 0.95])), abs=0.002
+    )
 
 
 def test_the_bootstrap_has_the_distribution_of_an_obvious_loop() -> None:
@@ -123,22 +132,33 @@ def test_the_bootstrap_has_the_distribution_of_an_obvious_loop() -> None:
         loop_rates.append(sum(errors[s] for s in drawn) / sum(ref_words[s] for s in drawn))
     rates = replicate_rates(errors, ref_words, stream(1, "ours"), 20_000)
     for quantile in (0.025, 0.25, 0.5, 0.75, 0.975):
-        assert np.quantile(rates, quantile) == pytest.approx(np.quantile(loop_rates, quantile), abs=0.003)
+        assert np.quantile(rates, quantile) == pytest.approx(
+            np.quantile(loop_rates, quantile), abs=0.003
+        )
 
 
 def test_the_bootstrap_has_the_distribution_of_all_draws_there_are() -> None:
     errors, ref_words = np.array([1, 5, 2]), np.array([10, 20, 5])
-    exact = [errors[list(d)].sum() / ref_words[list(d)].sum() for d in itertools.product(range(3), repeat=3)]
+    exact = [
+        errors[list(d)].sum() / ref_words[list(d)].sum()
+        for d in itertools.product(range(3), repeat=3)
+    ]
     rates = replicate_rates(errors, ref_words, stream(2, "ours"), 60_000)
     for rate in set(exact):
-        assert np.mean(np.isclose(rates, rate)) == pytest.approx(np.mean(np.isclose(exact, rate)), abs=0.01)
+        assert np.mean(np.isclose(rates, rate)) == pytest.approx(
+            np.mean(np.isclose(exact, rate)), abs=0.01
+        )
 
 
 def _slow_segments(
     pairs_a: tuple[Pair, ...], pairs_b: tuple[Pair, ...], num_words: int
 ) -> list[tuple[int, int]]:
-    """Mark every word and gap wrong or right, then join errors unless two right words stand between them."""
-    wrong: list[tuple[float, int, int]] = []  # position (words at 0, 1, ...; gaps at -0.5, 0.5, ...), a, b
+    """Mark every word and gap wrong or right, then join errors unless two right words stand between
+    them.
+    """
+    wrong: list[
+        tuple[float, int, int]
+    ] = []  # position (words at 0, 1, ...; gaps at -0.5, 0.5, ...), a, b
     for system, pairs in enumerate((pairs_a, pairs_b)):
         position = -1
         for ref, hyp in pairs:
@@ -165,16 +185,27 @@ def test_segments_equal_a_slow_twin(ref: list[str], data: st.DataObject) -> None
     hyps = []
     for _ in range(2):
         edits = data.draw(
-            st.lists(st.sampled_from(["", "", "", "d", "s", "i"]), min_size=len(ref), max_size=len(ref))
+            st.lists(
+                st.sampled_from(["", "", "", "d", "s", "i"]), min_size=len(ref), max_size=len(ref)
+            )
         )
-        pieces = {"": lambda w: [w], "d": lambda w: [], "s": lambda w: ["x"], "i": lambda w: [w, "y"]}
-        hyps.append([piece for word, edit in zip(ref, edits, strict=True) for piece in pieces[edit](word)])
+        pieces = {
+            "": lambda w: [w],
+            "d": lambda w: [],
+            "s": lambda w: ["x"],
+            "i": lambda w: [w, "y"],
+        }
+        hyps.append(
+            [piece for word, edit in zip(ref, edits, strict=True) for piece in pieces[edit](word)]
+        )
     pairs_a, pairs_b = align(ref, hyps[0]), align(ref, hyps[1])
     assert segment_errors(pairs_a, pairs_b) == _slow_segments(pairs_a, pairs_b, len(ref))
 
 
 def test_the_p_value_is_near_that_of_a_permutation_test() -> None:
-    """Without a difference the systems can change places in every segment: no normal distribution needed."""
+    """Without a difference the systems can change places in every segment: no normal distribution
+    needed.
+    """
     rng = stream(3, "permutation")
     errors = np.stack([rng.poisson(1.3, size=150), rng.poisson(1.0, size=150)], axis=1)
     differences = errors[:, 0] - errors[:, 1]

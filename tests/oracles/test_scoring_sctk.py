@@ -1,6 +1,8 @@
-"""Error rates and MAPSSWE against NIST's own programs, sclite and sc_stats of Debian's package sctk.
+"""Error rates and MAPSSWE against NIST's own programs, sclite and sc_stats of Debian's package
+sctk.
 
-sc_stats is given alignments, ours or sclite's, and must find the segments, errors, z and p that we find.
+sc_stats is given alignments, ours or sclite's, and must find the segments, errors, z and p that we
+find.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ VOCABULARY = np.array([f"w{i}" for i in range(25)])
 
 
 def _texts(seed: int, rates: tuple[float, ...], count: int = 250) -> list[dict[str, list[str]]]:
-    """References and a hypothesis of each system with about that many errors by word; ids name speakers."""
+    """References and a hypothesis of each system with about that many errors by word; ids name
+    speakers.
+    """
     rng = stream(seed, "sctk")
     texts: list[dict[str, list[str]]] = [{} for _ in range(1 + len(rates))]
     for i in range(count):
@@ -54,13 +58,17 @@ def _texts(seed: int, rates: tuple[float, ...], count: int = 250) -> list[dict[s
 
 
 def _write_trn(path: Path, texts: Mapping[str, list[str]]) -> Path:
-    path.write_text("".join(f"{' '.join([*words, f'({name})'])}\n" for name, words in texts.items()))
+    path.write_text(
+        "".join(f"{' '.join([*words, f'({name})'])}\n" for name, words in texts.items())
+    )
     return path
 
 
 def _run(folder: Path, *command: object, text: str | None = None) -> str:
     words = [str(word) for word in command]
-    return subprocess.run(words, cwd=folder, input=text, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        words, cwd=folder, input=text, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def _sclite(folder: Path, texts: list[dict[str, list[str]]]) -> str:
@@ -69,7 +77,9 @@ def _sclite(folder: Path, texts: list[dict[str, list[str]]]) -> str:
     systems = []
     for number, hyp in enumerate(texts[1:]):
         systems += ["-h", _write_trn(folder / f"{number}.trn", hyp), "trn", f"sys{number}"]
-    return _run(folder, SCLITE, "-s", "-r", ref, "trn", *systems, "-i", "rm", "-o", "sgml", "stdout")
+    return _run(
+        folder, SCLITE, "-s", "-r", ref, "trn", *systems, "-i", "rm", "-o", "sgml", "stdout"
+    )
 
 
 def _read_sgml(text: str) -> list[Alignments]:
@@ -83,7 +93,9 @@ def _read_sgml(text: str) -> list[Alignments]:
             systems[-1][name] = ()
         elif re.match("[CSID],", line):
             cells = [entry.split(",")[1:] for entry in line.split(":")]
-            systems[-1][name] = tuple((r.strip('"') or None, h.strip('"') or None) for r, h in cells)
+            systems[-1][name] = tuple(
+                (r.strip('"') or None, h.strip('"') or None) for r, h in cells
+            )
     return systems
 
 
@@ -170,7 +182,11 @@ def test_sc_stats_on_the_alignments_of_sclite(tmp_path: Path, rates: tuple[float
         ("a b c d", "x b y d", "a b c d"),  # one does not
         ("a b c d", "x b q c y", "a b c d"),  # nor do two with an insertion between
         ("a b c d", "x b c y", "a z c d"),  # nor where the other system is wrong
-        ("a b c d", "q a b c d q", "a b c d"),  # insertions at the ends, one right word away from none
+        (
+            "a b c d",
+            "q a b c d q",
+            "a b c d",
+        ),  # insertions at the ends, one right word away from none
         ("a b", "q a b", "a b q"),
         ("a b", "a b", "a b q"),  # an insertion at the end of the second system alone
         ("a", "q a q", "a"),
@@ -180,7 +196,11 @@ def test_sc_stats_on_the_alignments_of_sclite(tmp_path: Path, rates: tuple[float
 def test_where_segments_end(tmp_path: Path, ref: str, first: str, second: str) -> None:
     # Beside the utterance in question others, so that differences vary.
     other = ["k", "l", "m", "n"]
-    fill = [("s1_u1", "x l m n", "k l m n"), ("s1_u2", "k l m n", "x y m n"), ("s1_u3", "x l m n", "k l m n")]
+    fill = [
+        ("s1_u1", "x l m n", "k l m n"),
+        ("s1_u2", "k l m n", "x y m n"),
+        ("s1_u3", "x l m n", "k l m n"),
+    ]
     systems: list[Alignments] = [{}, {}]
     for system, index in ((0, 1), (1, 2)):
         systems[system] = {row[0]: align(other, row[index].split()) for row in fill}
@@ -212,7 +232,8 @@ def test_sclite_counts_the_same_errors_but_for_its_weights(tmp_path: Path, rate:
     for name, pairs in theirs.items():
         counts = count_pairs(pairs)
         assert [r for r, _ in pairs if r is not None] == ref[name]
-        # We have the fewest errors, sclite the least sum of weights (4 for substitutions, 3 for the others).
+        # We have the fewest errors, sclite the least sum of weights (4 for substitutions, 3 for the
+        # others).
         assert ours[name].errors <= counts.errors
         assert _weighted(counts) <= _weighted(ours[name])
     a, b = total(ours.values()), total(count_pairs(pairs) for pairs in theirs.values())
@@ -224,7 +245,20 @@ def test_sclite_counts_the_same_errors_but_for_its_weights(tmp_path: Path, rate:
 def test_the_error_rate_that_sclite_prints_is_that_of_its_alignment(tmp_path: Path) -> None:
     texts = _texts(4, (0.2,))
     counts = total(count_pairs(pairs) for pairs in _read_sgml(_sclite(tmp_path, texts))[0].values())
-    options = ("-s", "-r", "ref.trn", "trn", "-h", "0.trn", "trn", "-i", "rm", "-o", "rsum", "stdout")
+    options = (
+        "-s",
+        "-r",
+        "ref.trn",
+        "trn",
+        "-h",
+        "0.trn",
+        "trn",
+        "-i",
+        "rm",
+        "-o",
+        "rsum",
+        "stdout",
+    )
     found = re.search(r"\| Sum +\|([ \d]+)\|([ \d]+)\|", _run(tmp_path, SCLITE, *options))
     assert found
     _, words = map(int, found[1].split())

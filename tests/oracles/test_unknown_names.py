@@ -1,4 +1,6 @@
-"""Names that no list has, in the graph: against the enumeration of readings and of ways to say them."""
+"""Names that no list has, in the graph: against the enumeration of readings and of ways to say
+them.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def graph_cost(LG: Fst, lang: Lang, words: Sequence[int], tokens: Sequence[int])
     meant = [len(lang.words) - 1, *range(len(lang.words) + 1, int(LG.olabels.max()) + 1)]
     for labels, passed, sort in ((tokens, silent, "ilabel"), (words, meant, "olabel")):
         lines = [f"{n} {n + 1} {label} {label}\n" for n, label in enumerate(labels)]
-        lines += [f"{n} {n} {symbol} {symbol}\n" for n in range(len(labels) + 1) for symbol in passed]
+        lines += [
+            f"{n} {n} {symbol} {symbol}\n" for n in range(len(labels) + 1) for symbol in passed
+        ]
         acceptor = kaldifst.compile("".join(lines) + f"{len(labels)}\n")
         kaldifst.arcsort(acceptor, "olabel" if sort == "ilabel" else "ilabel")
         kaldifst.arcsort(graph, sort)
@@ -82,20 +86,31 @@ def graph_cost(LG: Fst, lang: Lang, words: Sequence[int], tokens: Sequence[int])
 def direct_cost(
     lm: ClassLm, lang: Lang, words: Sequence[str], tokens: Sequence[int], min_tokens: int
 ) -> float:
-    """Of the best reading in which <unk> is a word of a name, said in the best way with these tokens."""
-    # Only PER has names that no list has. ways[n]: the best way to say the words so far with n tokens.
+    """Of the best reading in which <unk> is a word of a name, said in the best way with these
+    tokens.
+    """
+    # Only PER has names that no list has. ways[n]: the best way to say the words so far with n
+    # tokens.
     loop = unknown_names_loop(lang, lm.sub_lms["PER"], min_tokens=min_tokens)
     spelled: dict[str, set[tuple[int, ...]]] = {word: set() for word in WORDS}
     for word, spelling in lang.pronunciations:
         spelled[word].add(tuple(lang.token_ids[token] for token in spelling))
-    best = max((prob for symbols, prob in reading_probs(lm, words) if "<unk>" not in symbols), default=0.0)
+    best = max(
+        (prob for symbols, prob in reading_probs(lm, words) if "<unk>" not in symbols), default=0.0
+    )
     ways = {0: 0.0}
     for word in words:
         longer: dict[int, float] = {}
         for start, so_far in ways.items():
             for end in range(start + 1, len(tokens) + 1):
                 part = tuple(tokens[start:end])
-                said = cost(loop, part) if word == "<unk>" else 0.0 if part in spelled[word] else math.inf
+                said = (
+                    cost(loop, part)
+                    if word == "<unk>"
+                    else 0.0
+                    if part in spelled[word]
+                    else math.inf
+                )
                 longer[end] = min(longer.get(end, math.inf), so_far + said)
         ways = longer
     return ways.get(len(tokens), math.inf) - math.log(best) if best > 0 else math.inf
@@ -104,7 +119,9 @@ def direct_cost(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("cut_history", "min_tokens"), [(True, 2), (False, 1)])
 def test_costs_are_direct_costs(lang: Lang, kind: str, cut_history: bool, min_tokens: int) -> None:
-    """Never dearer; cheaper only where the root model backs off though it need not, or is cut elsewhere."""
+    """Never dearer; cheaper only where the root model backs off though it need not, or is cut
+    elsewhere.
+    """
     lm = class_lm(kind, cut_history)
     LG = whole(lang, lm, a_config(cut_history, min_tokens))
     generator = stream(7, "sentences with unknown names")
@@ -115,7 +132,9 @@ def test_costs_are_direct_costs(lang: Lang, kind: str, cut_history: bool, min_to
         tokens: list[int] = []
         for word in words:
             if word == "<unk>":
-                tokens += generator.integers(1, lang.num_tokens, size=generator.integers(1, 5)).tolist()
+                tokens += generator.integers(
+                    1, lang.num_tokens, size=generator.integers(1, 5)
+                ).tolist()
             else:
                 tokens += lang.encode(word)
         found = graph_cost(LG, lang, [ids[word] for word in words], tokens)
@@ -202,8 +221,14 @@ def test_lists_have_times_and_scores(lang: Lang, folder: Path) -> None:
         assert len(spans) == len(words)
         for place in (n for n, word in enumerate(words) if word == "<unk>"):
             unknown += 1
-            assert any(kind == "PER" and first <= place < end for first, end, kind in path.classes or ())
-        said = [label for label, before in zip(path.labels, [0, *path.labels]) if label and label != before]
+            assert any(
+                kind == "PER" and first <= place < end for first, end, kind in path.classes or ()
+            )
+        said = [
+            label
+            for label, before in zip(path.labels, [0, *path.labels])
+            if label and label != before
+        ]
         assert -path.lm_score <= direct_cost(lm, lang, words, said, 2) + 1e-2
     assert unknown > 3
 

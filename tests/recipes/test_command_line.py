@@ -1,4 +1,6 @@
-"""./run.sh: options, paths, layers and help, with a small corpus and a small recipe of their own."""
+"""./run.sh: options, paths, layers and help, with a small corpus and a small recipe of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,16 @@ def test_runs_and_shows_the_report_at_the_end(root: Path) -> None:
 
 
 def test_options_of_both_spellings(root: Path) -> None:
-    words = ["--number=-4", "--scale", "1e-5", "--several", "2 20 200", "--flag=true", "--stop_stage", "0"]
+    words = [
+        "--number=-4",
+        "--scale",
+        "1e-5",
+        "--several",
+        "2 20 200",
+        "--flag=true",
+        "--stop_stage",
+        "0",
+    ]
     text = run(root, "little", "ctc", *words, "--users", "300")
     assert "number=-4 scale=1e-05 several=2 20 200 flag=True 300" in data(root)
     assert "table" not in text
@@ -185,7 +196,14 @@ def test_relative_paths_mean_the_callers_folder(root: Path, tmp_path: Path) -> N
     [
         ("small", []),
         ("tiny", ["tiny.yaml#toy", "corpus.yaml#conf.presets.tiny.toy"]),
-        ("paper", ["paper.yaml#toy", "paper.yaml#overrides.ctc.toy", "corpus.yaml#conf.presets.paper.toy"]),
+        (
+            "paper",
+            [
+                "paper.yaml#toy",
+                "paper.yaml#overrides.ctc.toy",
+                "corpus.yaml#conf.presets.paper.toy",
+            ],
+        ),
     ],
 )
 def test_layers(root: Path, preset: str, expected: list[str]) -> None:
@@ -262,7 +280,9 @@ def test_two_own_corpora_of_one_name(root: Path, tmp_path: Path) -> None:
 
 
 def test_all_recipes_and_a_summary(root: Path) -> None:
-    broken = TOY.replace("def stages(r, o):", "def stages(r, o):\n    r.refuse('it', 'one', 'none', 'stop')")
+    broken = TOY.replace(
+        "def stages(r, o):", "def stages(r, o):\n    r.refuse('it', 'one', 'none', 'stop')"
+    )
     (root / "local/recipes/rescore.py").write_text(broken)
     text = run(root, "little", "--preset", "tiny", code=1)
     assert "=== little ctc" in text and "=== little rescore" in text
@@ -291,7 +311,12 @@ def test_a_recipe_of_ones_own(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_environment_sets_no_option(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("number", "4"), ("stage", "5"), ("report", "/etc/passwd"), ("word", "token")):
+    for name, value in (
+        ("number", "4"),
+        ("stage", "5"),
+        ("report", "/etc/passwd"),
+        ("word", "token"),
+    ):
         monkeypatch.setenv(name, value)
     assert "root:" not in run(root, "little", "ctc")
     assert "number=3" in data(root)
@@ -300,7 +325,9 @@ def test_the_environment_sets_no_option(root: Path, monkeypatch: pytest.MonkeyPa
 def test_every_corpus_has_a_short_run_file() -> None:
     files = sorted(ROOT.glob("egs/*/run.sh"))
     assert {file.parent.name for file in files} >= {"mini", "librispeech", "timit", "ami"}
-    assert {file.parent for file in files} == {file.parent for file in ROOT.glob("egs/*/corpus.yaml")}
+    assert {file.parent for file in files} == {
+        file.parent for file in ROOT.glob("egs/*/corpus.yaml")
+    }
     for file in files:
         assert os.access(file, os.X_OK)
         assert len(file.read_text().splitlines()) <= 5
@@ -315,11 +342,15 @@ def test_without_an_environment_nothing_more_is_tried(corpus: str) -> None:
         text=True,
     )
     assert done.returncode == 2
-    assert done.stderr.splitlines() == ["path.sh: PRIVASR_ENV is 'current' or not set, found 'nonsense'"]
+    assert done.stderr.splitlines() == [
+        "path.sh: PRIVASR_ENV is 'current' or not set, found 'nonsense'"
+    ]
 
 
 def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> None:
-    """--max-epsilon refuses to start; --ledger names the file, and is no part of what a result depends on."""
+    """--max-epsilon refuses to start; --ledger names the file, and is no part of what a result
+    depends on.
+    """
     (root / "local/recipes/private.py").write_text(PRIVATE)
     (root / "noisy_sums").write_text(VERB)
     (root / "noisy_sums").chmod(0o755)
@@ -336,7 +367,16 @@ def test_ledger_and_limit_of_a_private_recipe(root: Path, tmp_path: Path) -> Non
     (tmp_path / "a folder").mkdir()
     text = run(root, "little", "private", "--ledger", "a folder/spent.json", cwd=tmp_path)
     assert text.count("up to date") == 1 and not (tmp_path / "a folder/spent.json").exists()
-    run(root, "little", "private", "--ledger", "a folder/spent.json", "--force", "true", cwd=tmp_path)
+    run(
+        root,
+        "little",
+        "private",
+        "--ledger",
+        "a folder/spent.json",
+        "--force",
+        "true",
+        cwd=tmp_path,
+    )
     assert (tmp_path / "a folder/spent.json").exists()
 
 
@@ -362,7 +402,9 @@ def test_a_finished_release_is_not_made_again_by_a_change(root: Path) -> None:
 
 def test_a_dry_run_prints_commands_that_run_alone(root: Path) -> None:
     text = run(root, "little", "ctc", "--dry-run", "true")
-    commands = [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("    command ")]
+    commands = [
+        line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("    command ")
+    ]
     assert len(commands) == 2
     work = root / "egs/little"
     for command in commands:

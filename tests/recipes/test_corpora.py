@@ -25,7 +25,11 @@ def test_timit(tmp_path: Path) -> None:
             stem = tmp_path / "TIMIT" / part / "DR1" / speaker / sentence
             trees.noise(stem.with_suffix(".WAV"), 1.0, file_format="NIST")
             trees.lines(
-                stem.with_suffix(".PHN"), "0 4000 h#", "4000 5000 sh", "5000 6000 ix", "6000 7000 dcl"
+                stem.with_suffix(".PHN"),
+                "0 4000 h#",
+                "4000 5000 sh",
+                "5000 6000 ix",
+                "6000 7000 dcl",
             )
     reaches_a_graph(tmp_path / "work", "timit", "ctc", "--corpus-dir", tmp_path / "TIMIT")
     words = (tmp_path / "work/data/lang_phone/words.txt").read_text().split()
@@ -35,7 +39,9 @@ def test_timit(tmp_path: Path) -> None:
 @pytest.mark.shared_data
 def test_ami_spoken_by_synthetic_voices(shared_data: Path, tmp_path: Path) -> None:
     corpus_dir = shared_data / "ami"
-    reaches_a_graph(tmp_path / "work", "ami", "ctc", "--corpus-dir", corpus_dir, "--speech", "synthetic")
+    reaches_a_graph(
+        tmp_path / "work", "ami", "ctc", "--corpus-dir", corpus_dir, "--speech", "synthetic"
+    )
 
 
 @pytest.mark.shared_data

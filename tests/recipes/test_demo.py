@@ -1,4 +1,6 @@
-"""./run.sh alone: its chains of recipes and its page, with small recipes; and the wiring of the real ones."""
+"""./run.sh alone: its chains of recipes and its page, with small recipes; and the wiring of the
+real ones.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ import pytest
 
 from tests.support.stage_tools import ROOT, clone, hear_interrupts
 
-#: Every recipe of the demonstration, one stage each; all have the options that any of them is given.
+#: Every recipe of the demonstration, one stage each; all have the options that any of them is
+#: given.
 NAMES = (
     "adapt_percent", "rounds", "epsilons", "nnlm", "confidence_use", "private_confidence_use", "noises",
     "scratch", "teachers", "vote", "self_trained", "unlabeled_data", "dpsgd_epsilons", "words", "also",
@@ -36,13 +39,18 @@ def stages(r, o):
                             out_report="exp/" + __name__.rsplit(".")[-1] + "/RESULTS.md",
                             set={{"value": f"{{r.command}} {{read}}"}})
 '''
-RECIPES = {"mini": ("ctc", "rescore", "classlm", "fmp", "fedlm", "report"), "mini_pate": ("dpsgd", "pate")}
+RECIPES = {
+    "mini": ("ctc", "rescore", "classlm", "fmp", "fedlm", "report"),
+    "mini_pate": ("dpsgd", "pate"),
+}
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The entries of the repository, with toys for recipes."""
-    made = clone(tmp_path / "clone", {name: "description: a corpus for tests\n" for name in RECIPES})
+    made = clone(
+        tmp_path / "clone", {name: "description: a corpus for tests\n" for name in RECIPES}
+    )
     (made / "conf/presets").mkdir(parents=True)
     (made / "conf/presets/demo.yaml").write_text("toy: {value: 4}\n")
     (made / "conf/presets/tiny.yaml").write_text("toy: {value: 4}\n")
@@ -70,17 +78,23 @@ def results(text: str) -> set[tuple[str, str, str]]:
 def test_every_recipe_and_a_page(root: Path) -> None:
     text = run(root)
     chains = {"mini": RECIPES["mini"][:-1], "mini_pate": RECIPES["mini_pate"]}
-    assert results(text) == {(c, recipe, "done") for c, recipes in chains.items() for recipe in recipes}
+    assert results(text) == {
+        (c, recipe, "done") for c, recipes in chains.items() for recipe in recipes
+    }
     assert list((root / "egs/mini/exp").glob("**/RESULTS.md"))  # of the page
     tables = [path.read_text() for path in (root / "egs/demo").glob("*/exp/*/RESULTS.md")]
     assert len(tables) == 7 and all("--preset demo" in table for table in tables)
-    times = {path: path.stat().st_mtime_ns for path in (root / "egs/demo").glob("*/exp/*/RESULTS.md")}
+    times = {
+        path: path.stat().st_mtime_ns for path in (root / "egs/demo").glob("*/exp/*/RESULTS.md")
+    }
     run(root)
     assert all(path.stat().st_mtime_ns == then for path, then in times.items())  # up to date
 
 
 def test_a_recipe_that_fails_stops_no_other(root: Path) -> None:
-    broken = TOY.replace("def stages(r, o):", "def stages(r, o):\n    r.refuse('it', 'one', 'none', 'stop')")
+    broken = TOY.replace(
+        "def stages(r, o):", "def stages(r, o):\n    r.refuse('it', 'one', 'none', 'stop')"
+    )
     (root / "local/recipes/fmp.py").write_text(broken)
     found = results(run(root, "--nj", "1", code=1))
     assert {("mini", "fmp", "FAILED"), ("mini", "fedlm", "done")} <= found and len(found) == 7
@@ -88,11 +102,18 @@ def test_a_recipe_that_fails_stops_no_other(root: Path) -> None:
 
 def test_an_interrupt_ends_both_chains(root: Path) -> None:
     slow = root / "slow"
-    slow.write_text('#!/usr/bin/env bash\necho $$ > "$PRIVASR_ROOT/$(basename "$PWD").pid"\nexec sleep 60\n')
+    slow.write_text(
+        '#!/usr/bin/env bash\necho $$ > "$PRIVASR_ROOT/$(basename "$PWD").pid"\nexec sleep 60\n'
+    )
     slow.chmod(0o755)
     for recipe in ("ctc", "dpsgd"):
         (root / f"local/recipes/{recipe}.py").write_text(TOY.replace('"copy"', '"slow"'))
-    environment = {**os.environ, "PRIVASR_ENV": "current", "PYTHONPATH": str(ROOT), "PRIVASR_ROOT": str(root)}
+    environment = {
+        **os.environ,
+        "PRIVASR_ENV": "current",
+        "PYTHONPATH": str(ROOT),
+        "PRIVASR_ROOT": str(root),
+    }
     running = subprocess.Popen(
         [root / "run.sh"], env=environment, start_new_session=True, preexec_fn=hear_interrupts
     )

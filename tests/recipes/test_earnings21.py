@@ -15,12 +15,23 @@ pytestmark = pytest.mark.recipe
 
 def test_from_ctm_to_the_table(tmp_path: Path) -> None:
     corpus, work = ctm_corpus(tmp_path / "corpus"), tmp_path / "work"
-    options = ("earnings21", "confidence", "--corpus-dir", corpus, "--recognizers", "good bad", "--nj", "1")
+    options = (
+        "earnings21",
+        "confidence",
+        "--corpus-dir",
+        corpus,
+        "--recognizers",
+        "good bad",
+        "--nj",
+        "1",
+    )
     done = run_recipe(*options, "--work-dir", work)
     assert done.returncode == 0, done.stdout
     results = json.loads((work / "exp/confidence/results/confidence_metrics.json").read_text())
     systems = ["own", "own_platt", "own_isotonic", "network_raw", "network"]
-    assert [(r["group"], r["system"]) for r in results] == [(g, s) for g in ("good", "bad") for s in systems]
+    assert [(r["group"], r["system"]) for r in results] == [
+        (g, s) for g in ("good", "bad") for s in systems
+    ]
     for group in ("good", "bad"):
         found = {r["system"]: r["metrics"] for r in results if r["group"] == group}
         # Wrong words are short, which only the network can know.
@@ -36,7 +47,9 @@ def test_from_ctm_to_the_table(tmp_path: Path) -> None:
 
 def test_what_the_corpus_cannot_do(tmp_path: Path) -> None:
     done = run_recipe("earnings21", "ctc", "--work-dir", tmp_path)
-    assert done.returncode == 2 and "is for: confidence classlm fedlm fmp, found 'ctc'" in done.stdout
+    assert (
+        done.returncode == 2 and "is for: confidence classlm fedlm fmp, found 'ctc'" in done.stdout
+    )
     (tmp_path / "books.txt").touch()
     text = ("--public-text", tmp_path, "--nnlm-text", tmp_path / "books.txt")
     options = ("--dry-run", "true", "--corpus-dir", tmp_path, "--work-dir", tmp_path / "work")

@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.k2, pytest.mark.recipe]
 
 def word_error_rate(work: Path, part: str) -> float:
     """Errors by 100 words of a part, from its counts."""
-    counts = json.loads((work / EXP / f"score_{part}/wer.json").read_text())["parts"][part]["counts"]
+    counts = json.loads((work / EXP / f"score_{part}/wer.json").read_text())["parts"][part][
+        "counts"
+    ]
     errors = counts["substitutions"] + counts["insertions"] + counts["deletions"]
     return 100.0 * errors / (counts["hits"] + counts["substitutions"] + counts["deletions"])
 
@@ -27,7 +29,8 @@ def test_ends_with_a_table_and_the_files_that_icefall_users_know(finished: Path)
     for part in ("dev", "test"):
         assert f"{word_error_rate(finished, part):.2f}" in table
         names = {
-            path.name.split("-")[0] for path in (finished / EXP / f"score_{part}").glob(f"*-{part}*.txt")
+            path.name.split("-")[0]
+            for path in (finished / EXP / f"score_{part}").glob(f"*-{part}*.txt")
         }
         assert {"recogs", "errs", "wer"} <= names
 
@@ -46,7 +49,9 @@ def test_is_up_to_date_when_run_again(finished: Path) -> None:
 
 
 def test_a_later_stage_is_refused_after_an_edit(copied: Path) -> None:
-    done = run_recipe("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--avg", "1", "--stage", "6")
+    done = run_recipe(
+        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--avg", "1", "--stage", "6"
+    )
     assert done.returncode == 2
     assert "stage 5" in done.stdout and "way out" in done.stdout
 
@@ -86,14 +91,25 @@ def test_decodes_an_exported_model_as_the_one_it_was_made_from(
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     score = "score_test/wer.json"
-    foreign = json.loads((copied / "exp/ctc_foreign_phone" / score).read_text())["parts"]["test"]["counts"]
+    foreign = json.loads((copied / "exp/ctc_foreign_phone" / score).read_text())["parts"]["test"][
+        "counts"
+    ]
     assert foreign == json.loads((copied / EXP / score).read_text())["parts"]["test"]["counts"]
 
 
 @pytest.mark.parametrize("units", ["char", "bpe_40"])
 def test_other_units_reach_a_graph(copied: Path, units: str) -> None:
     done = run_recipe(
-        "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--token-type", units, "--stop-stage", "4"
+        "mini",
+        "ctc",
+        "--preset",
+        "tiny",
+        "--work-dir",
+        copied,
+        "--token-type",
+        units,
+        "--stop-stage",
+        "4",
     )
     assert done.returncode == 0, done.stdout
     assert (copied / f"data/graph_{units}/HLG.safetensors").is_file()

@@ -39,7 +39,10 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
         for row in rows
         if row["system"] == "grid_dev" and row["kind"] == "weights"
     }
-    assert (chosen["alpha"], chosen["kernel_bandwidth"]) == (grid["alpha"], grid["kernel_bandwidth"])
+    assert (chosen["alpha"], chosen["kernel_bandwidth"]) == (
+        grid["alpha"],
+        grid["kernel_bandwidth"],
+    )
     assert systems["T2"].compare_with == ("baseline",)
     assert systems["grid_beta_only"].compare_with == ("baseline", "T2")  # the full method
     assert systems["eps_user_1"].not_private == "eps_none" and systems["eps_user_1"].headline
@@ -69,7 +72,9 @@ def test_from_n_best_lists_to_results(copied: Path) -> None:
 )
 def test_what_cannot_be(words: tuple[str, ...], part: str, tmp_path: Path) -> None:
     done = run_recipe("mini", "fmp", *words, "--dry-run", "true", "--work-dir", tmp_path)
-    assert done.returncode == 2 and done.stdout.startswith("error: ") and part in done.stdout, done.stdout
+    assert done.returncode == 2 and done.stdout.startswith("error: ") and part in done.stdout, (
+        done.stdout
+    )
 
 
 def test_without_speech_and_without_releases(tmp_path: Path) -> None:

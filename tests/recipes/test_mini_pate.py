@@ -1,4 +1,6 @@
-"""The recipes pate and dpsgd on two tiny corpora: the tables, the guarantees, resumed; and what cannot be."""
+"""The recipes pate and dpsgd on two tiny corpora: the tables, the guarantees, resumed; and what
+cannot be.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
         for line in (tmp_path / EXP).parent.joinpath("results.jsonl").read_text().splitlines()
     ]
     wer = {row["label"]: row for row in rows if row["metric"] == "wer" and row["part"] == "test"}
-    assert {"public only", "not private", "teacher 1 of 3", "GNMax, 3 teachers, epsilon 8"} <= wer.keys()
+    assert {
+        "public only",
+        "not private",
+        "teacher 1 of 3",
+        "GNMax, 3 teachers, epsilon 8",
+    } <= wer.keys()
     student = wer["GNMax, 3 teachers, epsilon 8"]
     assert (
         student["epsilon"] <= 8
@@ -39,13 +46,16 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
     assert "Synthetic speech" in text
     sides = read_json(tmp_path / "data/sides_fbank/sides.json")
     people = [set(sides[side]["speakers"]) for side in ("private", "public", "pool")]
-    assert all(people) and not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
+    assert all(people) and not (
+        people[0] & people[1] or people[0] & people[2] or people[1] & people[2]
+    )
     shards = read_json(tmp_path / "exp/shards_speaker/3/shards.json")
     assert set(shards["roster"]) == people[0]
 
     [entry] = Ledger(tmp_path / "privacy/ledger.json").entries()
     assert entry.spending.data == "mini_pate/train" and entry.spending.unit == "speaker"
-    # All ways from the student back end in its release, or in what is public; not so from a teacher.
+    # All ways from the student back end in its release, or in what is public; not so from a
+    # teacher.
     found = lineage(tmp_path / EXP / "gnmax_3_8/am", tmp_path)
     assert found.is_covered and len(found.spent) == 1, list(found.lines())
     assert not lineage(tmp_path / EXP / "teachers_3/1", tmp_path).is_covered
@@ -55,12 +65,20 @@ def test_from_two_corpora_to_the_tables(tmp_path: Path) -> None:
 
     again = run_recipe(*OPTIONS, "--work-dir", tmp_path)
     stages = stage_lines(again.stdout)
-    assert again.returncode == 0 and stages and all(line.endswith("up to date") for line in stages), (
-        again.stdout
-    )
+    assert (
+        again.returncode == 0 and stages and all(line.endswith("up to date") for line in stages)
+    ), again.stdout
     # The baseline takes the public model over.
     done = run_recipe(
-        "mini_pate", "dpsgd", *TINY, "--dpsgd-epsilons", "8", "--audit", "false", "--work-dir", tmp_path
+        "mini_pate",
+        "dpsgd",
+        *TINY,
+        "--dpsgd-epsilons",
+        "8",
+        "--audit",
+        "false",
+        "--work-dir",
+        tmp_path,
     )
     assert done.returncode == 0, done.stdout
     assert "public model, ctc ... up to date" in done.stdout and "DP-SGD, epsilon 8" in done.stdout
@@ -94,7 +112,10 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
                   "DP-SGD, ctc_attention, epsilon inf",
                   "inversion, black_box, las control"):  # fmt: skip
         assert f"({title})" in done.stdout, title
-    assert "(student, ctc/gnmax_3_100)" in done.stdout and "(student, rnnt/gnmax_3_100)" not in done.stdout
+    assert (
+        "(student, ctc/gnmax_3_100)" in done.stdout
+        and "(student, rnnt/gnmax_3_100)" not in done.stdout
+    )
     alone = ("--heads", "false", "--self-trained", "false", "--unlabeled-data", "none")
     done = run_recipe("mini_pate", "pate", *alone, *DRY, "--work-dir", tmp_path)
     assert (
@@ -119,7 +140,11 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
     ):
         assert f"({said})" in done.stdout, said
     results = done.stdout[done.stdout.index("(results)") :]
-    for said in ("gnmax_2_8/audit.json", "membership_models.json", "inversion_white_box/inversion.json"):
+    for said in (
+        "gnmax_2_8/audit.json",
+        "membership_models.json",
+        "inversion_white_box/inversion.json",
+    ):
         assert said in results, said
 
 
@@ -127,7 +152,10 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--epsilons", "0"), "--epsilons: expected a number above 0"),
-        (("--sweep-epsilons", "1 8"), "--sweep-epsilons: expected epsilons that --epsilons lacks, found 8"),
+        (
+            ("--sweep-epsilons", "1 8"),
+            "--sweep-epsilons: expected epsilons that --epsilons lacks, found 8",
+        ),
         (("--teachers", "5 0"), "--teachers: expected a whole number of at least 1"),
         (("--threshold", "120"), "--threshold: expected"),
         (("--threshold", "50"), "--threshold: expected options that change something here"),
@@ -135,7 +163,10 @@ def test_all_that_can_be_asked_for_fits_together(tmp_path: Path) -> None:
         (("--models", ""), "--models: expected"),
         (("--vote", "frame", "--models", "las"), "only CTC has a token a frame"),
         (("--init", "scratch", "--heads", "true"), "add --heads false"),
-        (("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"), "gnmax lnmax"),
+        (
+            ("--vote", "token", "--heads", "false", "--mechanisms", "gaussian_posteriors"),
+            "gnmax lnmax",
+        ),
         (
             ("--vote", "utterance", "--public-threshold", "0.8"),
             "--public-threshold: expected options that change",
@@ -153,7 +184,12 @@ def test_what_cannot_be(options: tuple[str, ...], message: str, tmp_path: Path) 
 @pytest.mark.shared_data
 def test_real_corpora_fit_together(shared_data: Path, tmp_path: Path) -> None:
     public = ("--public-dir", shared_data / "LibriSpeech")
-    private = ("--corpus-dir", shared_data / "LibriSpeech", "--unlabelled", shared_data / "unlabelled")
+    private = (
+        "--corpus-dir",
+        shared_data / "LibriSpeech",
+        "--unlabelled",
+        shared_data / "unlabelled",
+    )
     for words in (
         ("an4", "pate", "--corpus-dir", shared_data / "an4", *public),
         ("librispeech", "pate", *private),

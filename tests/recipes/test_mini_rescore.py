@@ -17,7 +17,9 @@ OPTIONS = ("mini", "rescore", "--preset", "tiny", "--lms", "lstm")
 
 def errors(work: Path, system: str, role: str) -> int:
     """Word errors of a system."""
-    counts = json.loads((work / EXP / system / f"score_{role}/wer.json").read_text())["parts"][role]["counts"]
+    counts = json.loads((work / EXP / system / f"score_{role}/wer.json").read_text())["parts"][
+        role
+    ]["counts"]
     return sum(counts[kind] for kind in ("substitutions", "insertions", "deletions"))
 
 
@@ -37,7 +39,9 @@ def test_from_the_first_pass_to_the_table(copied: Path) -> None:
         rescored = [json.loads(line) for line in lines(copied / EXP / f"all/decode_{role}")]
         assert sorted(r["id"] for r in refs) == sorted(r["id"] for r in rescored)
     # More weights to choose from never do worse where they are chosen.
-    assert errors(copied, "all", "dev") <= min(errors(copied, "ngram", "dev"), errors(copied, "lstm", "dev"))
+    assert errors(copied, "all", "dev") <= min(
+        errors(copied, "ngram", "dev"), errors(copied, "lstm", "dev")
+    )
 
     metrics = json.loads((copied / EXP / "confidence/results/confidence_metrics.json").read_text())
     rows = [json.loads(line) for line in (copied / EXP / "results.jsonl").read_text().splitlines()]
@@ -45,11 +49,13 @@ def test_from_the_first_pass_to_the_table(copied: Path) -> None:
 
     again = run_recipe(*OPTIONS, "--work-dir", copied)
     stages = stage_lines(again.stdout)
-    assert again.returncode == 0 and stages and all(line.endswith("up to date") for line in stages), (
-        again.stdout
-    )
+    assert (
+        again.returncode == 0 and stages and all(line.endswith("up to date") for line in stages)
+    ), again.stdout
 
 
 def lines(folder: Path) -> list[str]:
     """All lines of a folder's files."""
-    return [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [
+        line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()
+    ]

@@ -32,7 +32,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cluster of this machine; SLURM_CONF points to it. Yields its folder."""
-    folder = Path("/run/privasr-slurm-" + str(os.getpid()))  # short: munge's socket, and not world-writable
+    folder = Path(
+        "/run/privasr-slurm-" + str(os.getpid())
+    )  # short: munge's socket, and not world-writable
     folder.mkdir(mode=0o755)
     host = socket.gethostname().split(".")[0]
     (folder / "key").write_bytes(os.urandom(128))
@@ -54,7 +56,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = os.environ.copy()
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
     os.environ["PATH"] += ":/usr/sbin"
-    munged = ["munged", "--foreground", "--force", f"--socket={folder}/munge", f"--key-file={folder}/key"]
+    munged = [
+        "munged",
+        "--foreground",
+        "--force",
+        f"--socket={folder}/munge",
+        f"--key-file={folder}/key",
+    ]
     munged += [
         f"--pid-file={folder}/munged.pid",
         f"--log-file={folder}/munged.log",
@@ -100,10 +108,13 @@ def _wait_until_idle(folder: Path) -> None:
 
 @pytest.fixture
 def tree(cluster: Path, tmp_path: Path) -> Tree:
-    """A work folder with an array of four jobs, the third of which fails, and a single stage after it."""
+    """A work folder with an array of four jobs, the third of which fails, and a single stage after
+    it.
+    """
     made = Tree(tmp_path / "work folder")
     made.write(
-        "sometimes", '#!/usr/bin/env bash\n[[ $4 != */3 ]] || { echo bad shard; exit 4; }\nexec ./copy "$@"\n'
+        "sometimes",
+        '#!/usr/bin/env bash\n[[ $4 != */3 ]] || { echo bad shard; exit 4; }\nexec ./copy "$@"\n',
     )
     (made.path / "sometimes").chmod(0o755)
     for job in (1, 2, 3, 4):
@@ -121,7 +132,17 @@ def tree(cluster: Path, tmp_path: Path) -> Tree:
         ),
         *("--in-shard", "shards/JOB", "--set", "value=JOB"),
     )
-    made.stage(7, "score", "--cmd", "slurm", "./copy", "--in-hyps", "exp/decode", "--out-score", "exp/score")
+    made.stage(
+        7,
+        "score",
+        "--cmd",
+        "slurm",
+        "./copy",
+        "--in-hyps",
+        "exp/decode",
+        "--out-score",
+        "exp/score",
+    )
     return made
 
 
@@ -178,7 +199,9 @@ def test_an_interrupted_run_cancels_its_jobs(tree: Tree) -> None:
 
 
 def _queue() -> str:
-    return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["squeue", "-h"], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_a_training_by_torchrun_on_its_nodes(cluster: Path, folder: Path) -> None:

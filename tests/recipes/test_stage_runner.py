@@ -41,7 +41,9 @@ def test_a_config_edited_reruns_what_depends_on_it(chained: Tree) -> None:
     chained.write("model.yaml", "lr: 2\n")
     assert "model.yaml changed" in chained.run()
     assert chained.ran() == ALL[2:]
-    assert "lr: 2" in chained.read("exp/m/am/first") and "lr: 1" not in chained.read("exp/m/am/first")
+    assert "lr: 2" in chained.read("exp/m/am/first") and "lr: 1" not in chained.read(
+        "exp/m/am/first"
+    )
 
 
 def test_an_input_edited_with_the_same_size_and_time(chained: Tree) -> None:
@@ -91,7 +93,9 @@ def test_later_stages_refused_after_an_edit(chained: Tree) -> None:
 
 def test_an_edit_that_the_asked_stage_does_not_depend_on(chained: Tree) -> None:
     chained.write("other.yaml", "x: 1\n")
-    chained.stages.insert(2, ["1", "other", "./copy", "--config", "other.yaml", "--out-x", "exp/other"])
+    chained.stages.insert(
+        2, ["1", "other", "./copy", "--config", "other.yaml", "--out-x", "exp/other"]
+    )
     chained.run("--stage", "1", "--stop-stage", "1")
     chained.write("other.yaml", "x: 2\n")
     chained.ran()
@@ -110,7 +114,10 @@ def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
 def test_from_the_middle_on_an_empty_tree(tree: Tree) -> None:
     chain(tree)
     said = tree.run("--stage", "3", code=2)
-    assert "stage 3 (table): expected exp/m/am, which stage 2 (model) writes, found nothing there" in said
+    assert (
+        "stage 3 (table): expected exp/m/am, which stage 2 (model) writes, found nothing there"
+        in said
+    )
     assert "--stage 0" in said  # the first that has not run
     tree.run("--stop-stage", "1")
     said = tree.run("--stage", "3", code=2)
@@ -151,7 +158,11 @@ class TestWiring:
         for part in parts:
             assert part in said
         assert "way out:" in said
-        assert tree.ran() == [] and not (tree.path / "data").exists() and not (tree.path / "exp").exists()
+        assert (
+            tree.ran() == []
+            and not (tree.path / "data").exists()
+            and not (tree.path / "exp").exists()
+        )
 
     def test_input_without_writer(self, tree: Tree, dry_run: str) -> None:
         chain(tree).stage(4, "last", "--in-x", "exp/m/none", "--out-y", "exp/y")
@@ -172,7 +183,9 @@ class TestWiring:
         self.refused(tree, dry_run, "stage 4 (last)", "outputs of its own")
 
     def test_one_stage_writes_one_path_twice(self, tree: Tree, dry_run: str) -> None:
-        chain(tree).stage(4, "last", "--in-x", "data/d.txt", "--out-y", "exp/y", "--out-z", "exp/y/z")
+        chain(tree).stage(
+            4, "last", "--in-x", "data/d.txt", "--out-y", "exp/y", "--out-z", "exp/y/z"
+        )
         self.refused(tree, dry_run, "stage 4 (last)", "exp/y/z")
 
     @pytest.mark.parametrize("path", ["/tmp/elsewhere", "../elsewhere", "."])
@@ -207,7 +220,9 @@ def test_a_failure_shows_the_log_and_keeps_the_rest(chained: Tree) -> None:
     before = chained.contents()
     chained.stages[3] += ["--set", "fail=1"]
     said = chained.run(code=2)
-    assert "this went wrong" in said and "exp/m/log/RESULTS.md.log" in said and "exit code 3" in said
+    assert (
+        "this went wrong" in said and "exp/m/log/RESULTS.md.log" in said and "exit code 3" in said
+    )
     assert chained.contents() == before  # what was there before the failure
     log = chained.read("exp/m/log/RESULTS.md.log")
     assert "./copy --in-model exp/m/am" in log and "# ended with code 3 after" in log
@@ -274,7 +289,9 @@ def test_the_stamp_tells_how_it_was_made(chained: Tree) -> None:
 def test_raw_folders_are_unchanging_and_raw_files_are_not(tree: Tree) -> None:
     tree.write("corpus/a.txt", "a")
     tree.write("words.txt", "a")
-    tree.stage(0, "data", "--raw-corpus", "corpus", "--raw-words", "words.txt", "--out-data", "data/d")
+    tree.stage(
+        0, "data", "--raw-corpus", "corpus", "--raw-words", "words.txt", "--out-data", "data/d"
+    )
     tree.run()
     tree.write("corpus/a.txt", "b")
     tree.ran()
@@ -306,7 +323,9 @@ def test_two_runs_at_once(tree: Tree) -> None:
 
 
 def test_children_hold_the_lock(tree: Tree) -> None:
-    tree.write("look", "#!/usr/bin/env bash\nls -l /proc/self/fd > data_fds; mkdir -p data; touch data/x\n")
+    tree.write(
+        "look", "#!/usr/bin/env bash\nls -l /proc/self/fd > data_fds; mkdir -p data; touch data/x\n"
+    )
     (tree.path / "look").chmod(0o755)
     tree.stage(0, "look", "./look", "--in-x", "copy", "--out-x", "data/x")
     tree.run()

@@ -24,7 +24,15 @@ def array(tree: Tree, count: int, *words: str) -> None:
         if not (tree.path / f"shards/{job}").exists():
             tree.write(f"shards/{job}", f"shard {job}\n")
     tree.stage(
-        *(6, "decode", f"JOB=1:{count}", "--in-shard", "shards/JOB", "--out-hyps", "exp/decode/JOB.txt"),
+        *(
+            6,
+            "decode",
+            f"JOB=1:{count}",
+            "--in-shard",
+            "shards/JOB",
+            "--out-hyps",
+            "exp/decode/JOB.txt",
+        ),
         *("--set", "value=JOB", *words),
     )
     tree.stage(7, "score", "--in-hyps", "exp/decode", "--out-score", "exp/score")
@@ -34,7 +42,9 @@ def test_every_job_runs_once_and_is_kept(tree: Tree) -> None:
     tree.run("--nj", "2")
     assert sorted(tree.ran()) == [*(f"exp/decode/{job}.txt" for job in (1, 2, 3, 4)), "exp/score"]
     assert tree.read("exp/decode/3.txt") == "shard 3\nvalue=3\n"
-    assert tree.read("exp/score").count("shard") == 4  # neither stamps nor logs are read with the folder
+    assert (
+        tree.read("exp/score").count("shard") == 4
+    )  # neither stamps nor logs are read with the folder
     assert "threads 1" in tree.read("exp/log/decode.JOB.txt/2.log")
     assert tree.run().count("up to date") == 2
 
@@ -81,9 +91,9 @@ def test_a_smaller_array_leaves_nothing_of_the_larger(tree: Tree) -> None:
 def test_at_most_nj_at_once(tree: Tree) -> None:
     tree.write(
         "count",
-        "#!/usr/bin/env bash\n"
-        'mkdir -p busy; touch "busy/$2x$$" 2>/dev/null || { mkdir -p busy/shards; touch "busy/$2x$$"; }\n'
-        'ls busy/shards | wc -l >> most; sleep 0.15; rm "busy/$2x$$"; exec ./copy "$@"\n',
+        '#!/usr/bin/env bash\nmkdir -p busy; touch "busy/$2x$$" 2>/dev/null || { mkdir -p'
+        ' busy/shards; touch "busy/$2x$$"; }\nls busy/shards | wc -l >> most; sleep 0.15; rm'
+        ' "busy/$2x$$"; exec ./copy "$@"\n',
     )
     (tree.path / "count").chmod(0o755)
     tree.stages[0][3] = "./count"

@@ -94,7 +94,15 @@ def test_the_live_line_counts_jobs_and_shows_the_log(tree: Tree) -> None:
     tree.write("says", '#!/usr/bin/env bash\necho begun\nsleep 1.3\nexec ./copy "$@"\n')
     (tree.path / "says").chmod(0o755)
     tree.stage(
-        4, "parts", "JOB=1:3", "--in-x", "corpus.txt", "--out-y", "exp/p/JOB", "--set", "pause_after=1.3"
+        4,
+        "parts",
+        "JOB=1:3",
+        "--in-x",
+        "corpus.txt",
+        "--out-y",
+        "exp/p/JOB",
+        "--set",
+        "pause_after=1.3",
     )
     tree.stage(5, "says", "./says", "--in-x", "corpus.txt", "--out-y", "exp/s")
     text = on_terminal(tree)

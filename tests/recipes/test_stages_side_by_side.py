@@ -1,7 +1,7 @@
 """``--side-by-side``: what of a stage number runs at once, what waits, and what a failure leaves.
 
-Which of two stages that run at once begins or ends first is not defined: where an order is needed, one waits
-for a file of the other's (``gate``), or only the order that is promised is asked for.
+Which of two stages that run at once begins or ends first is not defined: where an order is needed,
+one waits for a file of the other's (``gate``), or only the order that is promised is asked for.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def test_no_more_processes_than_jobs(tree: Tree) -> None:
 
 def test_a_failure_lets_the_others_end_and_nothing_begin(tree: Tree) -> None:
     add(tree, 1, "bad", "--set", "fail=1")
-    add(tree, 1, "good", "--set", "gate=exp/.12345678.tmp.bad", "pause_after=1")  # ends behind the other
+    add(
+        tree, 1, "good", "--set", "gate=exp/.12345678.tmp.bad", "pause_after=1"
+    )  # ends behind the other
     add(tree, 1, "third")
     add(tree, 2, "later")
     text = tree.run(*TWO, code=2)
@@ -112,7 +114,9 @@ def test_threads_are_shared(tree: Tree) -> None:
     add(tree, 1, "b")
     tree.run("--nj", "4", "--side-by-side", "2")
     log = tree.read("exp/log/a.log")
-    assert "--num-jobs 2" in log and "threads 2" in log and "threads 2" in tree.read("exp/log/b.log")
+    assert (
+        "--num-jobs 2" in log and "threads 2" in log and "threads 2" in tree.read("exp/log/b.log")
+    )
     tree.run("--nj", "4", "--force", "true")
     log = tree.read("exp/log/a.log")
     assert "--num-jobs 4" in log and "threads unset" in log

@@ -1,19 +1,23 @@
-"""Run a recipe again and again while it is disturbed, and compare with what an undisturbed run gives.
+"""Run a recipe again and again while it is disturbed, and compare with what an undisturbed run
+gives.
 
     python tests/reliability/soak.py --minutes 30
 
-Each round takes a copy of a finished work folder of ``./run.sh mini ctc --size tiny``, makes stages from a
-random one on anew under one disturbance, and then lets a last run bring everything up to date:
+Each round takes a copy of a finished work folder of ``./run.sh mini ctc --size tiny``, makes stages
+from a random one on anew under one disturbance, and then lets a last run bring everything up to
+date:
 
     kill    SIGKILL at random moments, to all processes or to the shell alone, up to three times
-    disk    a file system with little room (where one may be mounted), or a limit on the size of files
-    twice   two runs in the folder at once; the second waits, or is refused
-    clock   times of change of inputs, outputs, stamps and the runner's cache that lie years back or ahead
-    flip    a flipped byte in an output, its size and times as they were; the last run has --verify true
+    disk    a file system with little room (where one may be mounted), or a limit on the size of
+    files twice   two runs in the folder at once; the second waits, or is refused
+    clock   times of change of inputs, outputs, stamps and the runner's cache that lie years back or
+    ahead flip    a flipped byte in an output, its size and times as they were; the last run has
+    --verify true
 
-A round is well when no run has shown a traceback, each has ended well or been refused with exit code 2, and
-all results are those of the undisturbed run, byte by byte. The seed is printed: ``--seed`` repeats a soak as
-far as time lets it. The script ends with 1 where a round was not well; its folder is then kept.
+A round is well when no run has shown a traceback, each has ended well or been refused with exit
+code 2, and all results are those of the undisturbed run, byte by byte. The seed is printed:
+``--seed`` repeats a soak as far as time lets it. The script ends with 1 where a round was not well;
+its folder is then kept.
 """
 
 from __future__ import annotations
@@ -75,7 +79,9 @@ class Soak:
 
     @contextmanager
     def work_folder(self, name: str) -> Iterator[Path]:
-        """A copy of the finished folder; ``disk`` has a file system of its own where it may be mounted."""
+        """A copy of the finished folder; ``disk`` has a file system of its own where it may be
+        mounted.
+        """
         work = Path(tempfile.mkdtemp(dir=self.folder, prefix=f"{name}_"))
         mounted = name == "disk" and mount(work, size_of(self.reference) * 4)
         self.counts["mounted"] += mounted
@@ -129,7 +135,9 @@ def disk(soak: Soak, work: Path) -> list[str]:
         room = size_of(work) + soak.rng.choice((4_096, 100_000, 1_000_000))
         subprocess.run(["mount", "-o", f"remount,size={room}", work], check=True)
         code = soak.ended("disk", run(work, *soak.forced()))
-        subprocess.run(["mount", "-o", f"remount,size={size_of(soak.reference) * 4}", work], check=True)
+        subprocess.run(
+            ["mount", "-o", f"remount,size={size_of(soak.reference) * 4}", work], check=True
+        )
     else:
         limit = soak.rng.choice((100, 4_096, 20_000, 100_000, 1_000_000))
         code = soak.ended("disk", run(work, *soak.forced(), file_size=limit))
@@ -183,7 +191,16 @@ def run(work: Path, *options: str, file_size: int | None = None) -> subprocess.P
 
     log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
     process = _Logged(
-        [str(ROOT / "run.sh"), "mini", "ctc", "--preset", "tiny", "--work-dir", str(work), *options],
+        [
+            str(ROOT / "run.sh"),
+            "mini",
+            "ctc",
+            "--preset",
+            "tiny",
+            "--work-dir",
+            str(work),
+            *options,
+        ],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
@@ -213,7 +230,8 @@ def results(work: Path) -> dict[str, bytes]:
     return {
         str(name): path.read_bytes()
         for name, path in named.items()
-        if "log" not in name.parts and not any(part.startswith(".") or part in _TIMED for part in name.parts)
+        if "log" not in name.parts
+        and not any(part.startswith(".") or part in _TIMED for part in name.parts)
     }
 
 
@@ -265,7 +283,10 @@ def main() -> None:
         name = names.pop()
         started = time.monotonic()
         soak.round(name, DISTURBANCES[name])
-        print(f"{name}: {time.monotonic() - started:.0f} s, {dict(sorted(soak.counts.items()))}", flush=True)
+        print(
+            f"{name}: {time.monotonic() - started:.0f} s, {dict(sorted(soak.counts.items()))}",
+            flush=True,
+        )
     print(f"{(time.monotonic() - end) / 60 + args.minutes:.1f} minutes")
     for name, count in sorted(soak.counts.items()):
         print(f"{name:30} {count}")

@@ -1,4 +1,6 @@
-"""What a user can get wrong: one message (place, expected, found, way out), no success, nothing lost."""
+"""What a user can get wrong: one message (place, expected, found, way out), no success, nothing
+lost.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def corpus(sound: Path, tmp_path: Path) -> Path:
 
 
 def one_message(output: str, *words: str) -> None:
-    """The output has exactly one error of ours about the matter, with all its parts, and no traceback."""
+    """The output has exactly one error of ours about the matter, with all its parts, and no
+    traceback.
+    """
     assert "Traceback" not in output, output
     for word in ("expected", "found", "way out", *words):
         assert word in output, (word, output)
@@ -37,7 +41,14 @@ def one_message(output: str, *words: str) -> None:
 
 def test_the_small_corpus_is_sound(corpus: Path, tmp_path: Path) -> None:
     done = run_recipe(
-        f"data:{corpus}", "ctc", "--work-dir", tmp_path / "work", "--stop-stage", "1", "--preset", "tiny"
+        f"data:{corpus}",
+        "ctc",
+        "--work-dir",
+        tmp_path / "work",
+        "--stop-stage",
+        "1",
+        "--preset",
+        "tiny",
     )
     assert done.returncode == 0, done.stdout
 
@@ -131,7 +142,9 @@ def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) ->
     shutil.copytree(sound, tmp_path / "sound" / "corpus")
     place = DAMAGES[kind](corpus)
     damaged = contents(corpus)
-    done = run_recipe(f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--preset", "tiny")
+    done = run_recipe(
+        f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--preset", "tiny"
+    )
     assert done.returncode == 2
     one_message(done.stdout, place)
     assert not (work / "data/manifests").exists()
@@ -140,7 +153,16 @@ def test_damaged_corpus(kind: str, corpus: Path, sound: Path, tmp_path: Path) ->
 
 def test_a_corpus_damaged_later_leaves_earlier_outputs(corpus: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    arguments = (f"data:{corpus}", "ctc", "--work-dir", work, "--stop-stage", "1", "--preset", "tiny")
+    arguments = (
+        f"data:{corpus}",
+        "ctc",
+        "--work-dir",
+        work,
+        "--stop-stage",
+        "1",
+        "--preset",
+        "tiny",
+    )
     assert run_recipe(*arguments).returncode == 0
     before = contents(work / "data")
     truncate_audio(corpus)
@@ -204,14 +226,29 @@ def test_full_disk(stage: int, folder: str, copied: Path) -> None:
     assert contents(copied / folder) == before
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv to take root's privileges away")
+@pytest.mark.skipif(
+    shutil.which("setpriv") is None, reason="no setpriv to take root's privileges away"
+)
 def test_read_only_folder(copied: Path) -> None:
     before = contents(copied)
     for path in (copied, *copied.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    arguments = ("mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--stage", "9", "--force", "true")
+    arguments = (
+        "mini",
+        "ctc",
+        "--preset",
+        "tiny",
+        "--work-dir",
+        copied,
+        "--stage",
+        "9",
+        "--force",
+        "true",
+    )
     # Root may write anywhere, by a privilege that this process and its children are without.
-    without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    without = (
+        ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+    )
     command = [*without, str(ROOT / "run.sh"), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for path in (copied, *copied.rglob("*")):

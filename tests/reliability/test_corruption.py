@@ -1,4 +1,6 @@
-"""A flipped byte in each kind of output: found by ``--verify true``; without it, an error or no harm."""
+"""A flipped byte in each kind of output: found by ``--verify true``; without it, an error or no
+harm.
+"""
 
 from __future__ import annotations
 
@@ -55,16 +57,22 @@ def outputs(work: Path) -> dict[str, str]:
     """All outputs that stamps name, with their hashes."""
     found: dict[str, str] = {}
     for path in work.glob("**/.stages/**/*.json"):
-        found |= json.loads(path.read_text()).get("outputs", {}) if path.name != "hashes.json" else {}
+        found |= (
+            json.loads(path.read_text()).get("outputs", {}) if path.name != "hashes.json" else {}
+        )
     return found
 
 
 def kinds(path: Path) -> list[Path]:
     """One file of each kind that an output holds: names without digits tell kinds apart."""
     files = (
-        [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and p.stat().st_size)
+        [path]
+        if path.is_file()
+        else sorted(p for p in path.rglob("*") if p.is_file() and p.stat().st_size)
     )
-    by_kind = {"".join(c for c in file.name if not c.isdigit())[:9] + file.suffix: file for file in files}
+    by_kind = {
+        "".join(c for c in file.name if not c.isdigit())[:9] + file.suffix: file for file in files
+    }
     return list(by_kind.values())
 
 
@@ -93,7 +101,16 @@ def test_verify_finds_it_in_every_kind_of_output(copied: Path) -> None:
         whole, stat = file.read_bytes(), file.stat()
         flip(file, rng)
         done = run_recipe(
-            "mini", "ctc", "--preset", "tiny", "--work-dir", copied, "--dry-run", "true", "--verify", "true"
+            "mini",
+            "ctc",
+            "--preset",
+            "tiny",
+            "--work-dir",
+            copied,
+            "--dry-run",
+            "true",
+            "--verify",
+            "true",
         )
         assert f"{output} was changed after it was written" in done.stdout, (file, done.stdout)
         file.write_bytes(whole)
@@ -111,7 +128,9 @@ def test_a_flip_that_changes_the_time_of_the_file_needs_no_verify(copied: Path) 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READ_BY)
 def test_who_reads_it_unseen_has_a_clear_error_or_none(name: str, copied: Path) -> None:
-    """Whoever reads a flipped byte that nobody has looked for: no traceback, and earlier outputs stay."""
+    """Whoever reads a flipped byte that nobody has looked for: no traceback, and earlier outputs
+    stay.
+    """
     rng = random.Random(name)
     flip(copied / name, rng)
     before = contents(copied)
@@ -141,7 +160,9 @@ def private(folder: Path) -> Tree:
     """A private recipe that has run, long enough ago for its hashes to be remembered."""
     tree = private_recipe(folder)
     tree.run()
-    for path in (path for top in ("data", "exp") for path in (tree.path / top).rglob("*") if path.is_file()):
+    for path in (
+        path for top in ("data", "exp") for path in (tree.path / top).rglob("*") if path.is_file()
+    ):
         stat = path.stat()
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns - 10**10))
     tree.run()
@@ -149,7 +170,9 @@ def private(folder: Path) -> Tree:
 
 
 def test_flips_in_what_a_release_has_left(tmp_path: Path) -> None:
-    """All are found; a release that is made again for it is entered again, so that nothing gets cheaper."""
+    """All are found; a release that is made again for it is entered again, so that nothing gets
+    cheaper.
+    """
     tree = private(tmp_path / "tree")
     rng, first = random.Random(5), sums(tree)
     for number, name in enumerate(PRIVATE):

@@ -1,6 +1,7 @@
 """Arrays that we read (safetensors, Kaldi archives), damaged at random: a value or a clear error.
 
-A changed number in an array is a number, too: that it was changed the stamps tell (``--verify true``).
+A changed number in an array is a number, too: that it was changed the stamps tell (``--verify
+true``).
 """
 
 from __future__ import annotations
@@ -36,7 +37,16 @@ pytestmark = [pytest.mark.reliability, pytest.mark.timeout(300)]
 
 LISTS = NbestLists(
     Path("lists"),
-    (NbestList("u1", "dev", "s1", "call ann", False, (Hypothesis(1, "call ann", -1.0, {"graph": -2.0}),)),),
+    (
+        NbestList(
+            "u1",
+            "dev",
+            "s1",
+            "call ann",
+            False,
+            (Hypothesis(1, "call ann", -1.0, {"graph": -2.0}),),
+        ),
+    ),
     {"u1": "lists/1.jsonl:1"},
     ("graph",),
 )
@@ -89,7 +99,11 @@ def read_marginals(path: Path) -> Any:
 
 def write_as_published(path: Path) -> None:
     """What the release of eq. 8 and 9 leaves."""
-    told = {"release": "0" * 32, "published": dataclasses.asdict(PUBLISHED), "words": NUMBERS.digest}
+    told = {
+        "release": "0" * 32,
+        "published": dataclasses.asdict(PUBLISHED),
+        "words": NUMBERS.digest,
+    }
     save_file({"marginals": np.full((2, 3), 0.25)}, str(path), {"json": json.dumps(told)})
 
 
@@ -108,7 +122,9 @@ def weights(path: Path) -> Any:
 
 def write_weights(path: Path) -> None:
     """Tensors and a header as of a checkpoint."""
-    save_file({"a": np.ones((2, 2), np.float32), "b": np.zeros(3)}, str(path), {"json": '{"step": 1}'})
+    save_file(
+        {"a": np.ones((2, 2), np.float32), "b": np.zeros(3)}, str(path), {"json": '{"step": 1}'}
+    )
 
 
 FORMATS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
@@ -139,7 +155,9 @@ def whole(name: str) -> bytes:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_files_are_sound(name: str) -> None:
-    found = check({"1.safetensors": whole(name)}, [], lambda f: FORMATS[name][1](f / "1.safetensors"))
+    found = check(
+        {"1.safetensors": whole(name)}, [], lambda f: FORMATS[name][1](f / "1.safetensors")
+    )
     assert not is_refused(found), found
 
 
@@ -159,7 +177,9 @@ def test_damaged_header(name: str, damages: list[tuple[int, int, int]]) -> None:
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     told = header["__metadata__"]["json"]
-    header["__metadata__"]["json"] = damaged(told.encode(), damages).decode("utf-8", errors="replace")
+    header["__metadata__"]["json"] = damaged(told.encode(), damages).decode(
+        "utf-8", errors="replace"
+    )
     text = json.dumps(header).encode()
     made = len(text).to_bytes(8, "little") + text + content[8 + size :]
     check({"1.safetensors": made}, [], lambda f: FORMATS[name][1](f / "1.safetensors"))
@@ -187,7 +207,9 @@ def kaldi_features() -> dict[str, bytes]:
 
 def features(folder: Path) -> Any:
     """Commands are not allowed."""
-    return read_kaldi_dir(folder, part="train", pipes=Pipes(False, folder / "audio", 1), sampling_rate=16000)
+    return read_kaldi_dir(
+        folder, part="train", pipes=Pipes(False, folder / "audio", 1), sampling_rate=16000
+    )
 
 
 def test_the_features_are_sound() -> None:

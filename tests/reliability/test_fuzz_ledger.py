@@ -99,20 +99,28 @@ def test_every_changed_value_is_refused(at: int, bit: int) -> None:
 
 @pytest.mark.parametrize("entries", [0, 1, 2])
 def test_an_earlier_state_of_its_own_is_the_one_thing_that_passes(entries: int) -> None:
-    """The seal is not the last word: an old copy of the whole ledger is only found by what lies beside it."""
+    """The seal is not the last word: an old copy of the whole ledger is only found by what lies
+    beside it.
+    """
     found = check({"l.json": book(entries, KEY)}, [], lambda f: Ledger(f / "l.json", KEY).entries())
     assert found == written(entries)
     cut = json.loads(book(3, KEY))
     cut["entries"] = cut["entries"][:entries]
     cut["head"] = cut["entries"][-1]["hash"] if entries else "0" * 64
-    found = check({"l.json": json.dumps(cut).encode()}, [], lambda f: Ledger(f / "l.json", KEY).entries())
+    found = check(
+        {"l.json": json.dumps(cut).encode()}, [], lambda f: Ledger(f / "l.json", KEY).entries()
+    )
     assert is_refused(found), "cut off by somebody who knows the chain and not the key"
 
 
 @given(damages=DAMAGE, which=st.sampled_from(("ledger.json", "p.json", "ledger.json.keys/seal")))
 @few(150)
-def test_nothing_is_spent_on_a_damaged_ledger(damages: list[tuple[int, int, int]], which: str) -> None:
-    """A release begins on the ledger that was written, or not at all; it adds to it and takes nothing."""
+def test_nothing_is_spent_on_a_damaged_ledger(
+    damages: list[tuple[int, int, int]], which: str
+) -> None:
+    """A release begins on the ledger that was written, or not at all; it adds to it and takes
+    nothing.
+    """
 
     def begun(folder: Path, number: int) -> Any:
         with begin(

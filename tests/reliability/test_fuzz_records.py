@@ -1,4 +1,6 @@
-"""JSON that we read, damaged: a value or a clear error, never a traceback, and nothing is written."""
+"""JSON that we read, damaged: a value or a clear error, never a traceback, and nothing is
+written.
+"""
 
 from __future__ import annotations
 
@@ -91,11 +93,24 @@ NBEST = jsonl(
     nbest("u1", [hyp(1, "call ann"), hyp(2, "call an")]), nbest("u2", [hyp(1, "")]), nbest("u3", [])
 )
 POINTS = [
-    {"lm_weight": w, "insertion_penalty": 0.0, "words": "call ann", "am_score": -2.0, "lm_score": -1.0}
+    {
+        "lm_weight": w,
+        "insertion_penalty": 0.0,
+        "words": "call ann",
+        "am_score": -2.0,
+        "lm_score": -1.0,
+    }
     for w in (0.25, 0.5)
 ]
 DECODED = jsonl(
-    {"id": "u1", "part": "dev", "speaker": "s1", "ref": "call ann", "no_path": False, "hyps": POINTS},
+    {
+        "id": "u1",
+        "part": "dev",
+        "speaker": "s1",
+        "ref": "call ann",
+        "no_path": False,
+        "hyps": POINTS,
+    },
     {"id": "u2", "part": "dev", "speaker": "s1", "ref": "", "no_path": True, "hyps": []},
 )
 TAGGED = jsonl(
@@ -171,7 +186,11 @@ def stamped() -> dict[str, bytes]:
         where = stamps.places(stage, task, work)
         stamps.end(where, stage, task, NOW, cache, 1.5)
         cache.save()
-        return {str(path.relative_to(work)): path.read_bytes() for path in work.rglob("*") if path.is_file()}
+        return {
+            str(path.relative_to(work)): path.read_bytes()
+            for path in work.rglob("*")
+            if path.is_file()
+        }
 
 
 def declared(work: Path) -> tuple[plan.Stage, plan.Task]:
@@ -196,7 +215,9 @@ def test_the_stamp_is_sound() -> None:
 @given(damages=DAMAGE)
 @few(300)
 def test_a_damaged_stamp(damages: list[tuple[int, int, int]]) -> None:
-    """It is read as a reason to run again, or says the same; other readers have a clear error, or a value."""
+    """It is read as a reason to run again, or says the same; other readers have a clear error, or a
+    value.
+    """
     changed = {**stamped(), STAMP: damaged(stamped()[STAMP], damages)}
     with folder_of(changed) as work:
         assert isinstance(outcome(lambda: state(work)), stamps.State)
@@ -206,7 +227,9 @@ def test_a_damaged_stamp(damages: list[tuple[int, int, int]]) -> None:
 
 @given(damages=DAMAGE, which=st.sampled_from(("exp/am/weights", "exp/am.json")))
 @few(300)
-def test_no_damaged_stamp_hides_a_changed_output(damages: list[tuple[int, int, int]], which: str) -> None:
+def test_no_damaged_stamp_hides_a_changed_output(
+    damages: list[tuple[int, int, int]], which: str
+) -> None:
     changed = {**stamped(), which: b"other", STAMP: damaged(stamped()[STAMP], damages)}
     with folder_of(changed) as work:
         found = state(work)
@@ -218,7 +241,9 @@ def test_no_damaged_stamp_hides_a_changed_output(damages: list[tuple[int, int, i
 def test_damaged_attempts_and_hashes(damages: list[tuple[int, int, int]]) -> None:
     """The record of an attempt is nothing then, and what is not remembered is hashed again."""
     hashes = ".stages/hashes.json"
-    attempt = json.dumps({"fingerprint": NOW.digest, "launcher": "local", "begun": "x", "host": "h"}).encode()
+    attempt = json.dumps(
+        {"fingerprint": NOW.digest, "launcher": "local", "begun": "x", "host": "h"}
+    ).encode()
     files = {
         **stamped(),
         hashes: damaged(stamped()[hashes], damages),

@@ -1,4 +1,6 @@
-"""Text that we read, damaged: a value or a clear error, never a traceback, and nothing is written."""
+"""Text that we read, damaged: a value or a clear error, never a traceback, and nothing is
+written.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ KALDI_NBEST = {
     "lm_cost.lstm": b"u1-1 2.5\nu1-2 3\nu2-1 -0.5\n",
     "no_path": b"u3\n",
 }
-CONLL = "-DOCSTART- O\n\nCall NN O\nAnn NNP B-PER\nHill NNP I-PER\n\nin O\nRome I-LOC\nParis B-LOC\n"
+CONLL = (
+    "-DOCSTART- O\n\nCall NN O\nAnn NNP B-PER\nHill NNP I-PER\n\nin O\nRome I-LOC\nParis B-LOC\n"
+)
 EARNINGS21 = (
     "idx\ttoken\tspeaker\tpunct\tentities\n0\tWelcome\t1\t,\t\n1\tAnn\t1\t\t1:PERSON\n"
     "2\tHill\t1\t.\t1:PERSON 2:PERSON\n3\tThanks\t2\t?\t\n"
@@ -106,7 +110,9 @@ def arpa(folder: Path, name: str = "lm.arpa") -> Any:
 
 def kaldi_dir(folder: Path) -> Any:
     """Commands in wav.scp are not allowed."""
-    return read_kaldi_dir(folder, part="train", pipes=Pipes(False, folder / "audio", 1), sampling_rate=16000)
+    return read_kaldi_dir(
+        folder, part="train", pipes=Pipes(False, folder / "audio", 1), sampling_rate=16000
+    )
 
 
 def configuration(folder: Path) -> Config:
@@ -119,7 +125,10 @@ def configuration(folder: Path) -> Config:
 
 FORMATS: dict[str, tuple[Files, Callable[[Path], Any]]] = {
     "arpa": ({"lm.arpa": ARPA.encode()}, arpa),
-    "lexicon": ({"lexicon.txt": LEXICON.encode()}, lambda f: load_pronunciations(f / "lexicon.txt")),
+    "lexicon": (
+        {"lexicon.txt": LEXICON.encode()},
+        lambda f: load_pronunciations(f / "lexicon.txt"),
+    ),
     "lang": (LANG, load_lang),
     "tokens": ({"tokens.txt": LANG["tokens.txt"]}, lambda f: read_tokens(f / "tokens.txt")),
     "vocabulary": ({"words.txt": LANG["words.txt"]}, read_vocabulary),
@@ -132,7 +141,9 @@ FORMATS: dict[str, tuple[Files, Callable[[Path], Any]]] = {
     "name_lists": (NAMES, lambda f: read_name_lists(f, normalize_english)),
     "sentences": (
         {"x.txt": "call Ann\n\ncafé\n".encode()},
-        lambda f: read_sentences(f / "x.txt", lambda words: normalize_english(" ".join(words)).split()),
+        lambda f: read_sentences(
+            f / "x.txt", lambda words: normalize_english(" ".join(words)).split()
+        ),
     ),
     "yaml": ({"x.yaml": YAML}, configuration),
     "plain_yaml": ({"x.yaml": YAML}, lambda f: read_yaml(f / "x.yaml")),

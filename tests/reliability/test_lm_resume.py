@@ -1,4 +1,6 @@
-"""The training of a language model killed with SIGKILL at any moment ends, continued, with the same bytes."""
+"""The training of a language model killed with SIGKILL at any moment ends, continued, with the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_killed_and_started_again(
     tmp_path: Path,
 ) -> None:
     text = tmp_path / "text.txt"
-    write_text(text, "".join(" ".join(sentence) + "\n" for sentence in grammar_sentences(1000, seed=9)))
+    write_text(
+        text, "".join(" ".join(sentence) + "\n" for sentence in grammar_sentences(1000, seed=9))
+    )
 
     def train(out_dir: Path) -> subprocess.Popen[str]:
         flags = train_flags(
@@ -62,4 +66,6 @@ def test_killed_and_started_again(
     assert again.returncode == 0, errors
     assert "continuing in epoch" in errors
     for name in ("model.safetensors", "train_log.jsonl"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+        assert (tmp_path / "killed" / name).read_bytes() == (
+            tmp_path / "whole" / name
+        ).read_bytes(), name

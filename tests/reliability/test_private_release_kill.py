@@ -23,7 +23,9 @@ def keys(tree: Tree) -> list[str]:
 
 
 def drawn_anew(before: dict[str, float], now: dict[str, float]) -> bool:
-    """Whether the noise is another: on a grid one value may well come twice, but not most of them."""
+    """Whether the noise is another: on a grid one value may well come twice, but not most of
+    them.
+    """
     return before.keys() == now.keys() and sum(before[name] != now[name] for name in before) > 3
 
 
@@ -39,7 +41,9 @@ def test_killed_and_continued_spends_once_and_keeps_what_was_released(tmp_path: 
         kill(process)
         time.sleep(0.2)  # what the runner started ends with it
         now = sums(tree)
-        assert {name: now[name] for name in seen} == seen, "a value that was released was drawn again"
+        assert {name: now[name] for name in seen} == seen, (
+            "a value that was released was drawn again"
+        )
         seen = now
     tree.run()
     assert killed_on_the_way >= 2
@@ -147,7 +151,9 @@ def test_report_shows_no_epsilon_where_a_ledger_cannot_be_trusted(tmp_path: Path
     tree = private_recipe(tmp_path / "tree")
     tree.run()
     ledger = tree.path / "privacy" / "ledger.json"
-    ledger.write_text(ledger.read_text().replace('"noise_multiplier": 2.0', '"noise_multiplier": 20.0'))
+    ledger.write_text(
+        ledger.read_text().replace('"noise_multiplier": 2.0', '"noise_multiplier": 20.0')
+    )
     text = report(tree, "--in-path", "exp/mean.txt", code=2)
     assert "entry 1" in text and " epsilon " not in text
     ledger.unlink()
@@ -175,7 +181,14 @@ def unknown_origin(tree: Tree) -> None:
     """A stage reads what somebody has put there."""
     tree.write("exp/brought.txt", "something\n")
     tree.stage(
-        5, "late", "--in-mean", "exp/mean.txt", "--in-more", "exp/brought.txt", "--out-late", "exp/late.txt"
+        5,
+        "late",
+        "--in-mean",
+        "exp/mean.txt",
+        "--in-more",
+        "exp/brought.txt",
+        "--out-late",
+        "exp/late.txt",
     )
     tree.run()
 
@@ -194,7 +207,11 @@ def raw_in_the_private_stage(tree: Tree) -> None:
     ("change", "path", "reason"),
     [
         (changed_by_hand, "exp/mean.txt", "exp/mean.txt was changed after stage 3 (mean)"),
-        (unknown_origin, "exp/late.txt", "exp/brought.txt, read by stage 5 (late), is of unknown origin"),
+        (
+            unknown_origin,
+            "exp/late.txt",
+            "exp/brought.txt, read by stage 5 (late), is of unknown origin",
+        ),
         (raw_in_the_private_stage, "exp/mean.txt", "stage 2 (noisy sums) reads the corpus"),
     ],
 )

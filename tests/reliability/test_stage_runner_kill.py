@@ -16,7 +16,9 @@ pytestmark = pytest.mark.reliability
 
 
 def recipe(tree: Tree) -> Tree:
-    """Files, folders, a folder that is continued, and an array; each verb takes some tens of milliseconds."""
+    """Files, folders, a folder that is continued, and an array; each verb takes some tens of
+    milliseconds.
+    """
     chain(tree)
     tree.stages[2][-1] = "slowly=0.05"
     tree.stages[3] += ["--set", "pause_after=0.03"]
@@ -146,7 +148,9 @@ def test_no_warm_child_outlives_a_killed_runner(tmp_path: Path) -> None:
 
 def test_a_new_run_ends_what_a_killed_verb_has_started(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "work")
-    tree.write("forks", "#!/usr/bin/env bash\n(sleep 3; echo late > late) &\ntouch begun\nsleep 60\n")
+    tree.write(
+        "forks", "#!/usr/bin/env bash\n(sleep 3; echo late > late) &\ntouch begun\nsleep 60\n"
+    )
     (tree.path / "forks").chmod(0o755)
     tree.stage(0, "forks", "./forks", "--in-x", "copy", "--out-y", "data/y")
     process = tree.start()

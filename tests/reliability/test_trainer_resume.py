@@ -1,4 +1,6 @@
-"""A training killed with SIGKILL at any moment and started again ends with the bytes of one that was not."""
+"""A training killed with SIGKILL at any moment and started again ends with the bytes of one that
+was not.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def train_am(repo_root: Path, corpus: tuple[Path, Path], out_dir: Path) -> subpr
         "--set", "epochs=6", "max_duration=3", "save_every=3", "encoder.tdnn.dropout=0.2", "--device", "cpu",
     ]  # fmt: skip
     words = [str(word) for word in command]
-    return subprocess.Popen(words, cwd=repo_root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        words, cwd=repo_root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -56,5 +60,9 @@ def test_killed_and_started_again(tmp_path: Path, repo_root: Path, seed: int) ->
     assert again.returncode == 0, errors
     assert "continuing in epoch" in errors
     for name in ("model.safetensors", "train_log.jsonl"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    assert not [path for path in (tmp_path / "killed" / "checkpoints").iterdir() if ".tmp." in path.name]
+        assert (tmp_path / "killed" / name).read_bytes() == (
+            tmp_path / "whole" / name
+        ).read_bytes(), name
+    assert not [
+        path for path in (tmp_path / "killed" / "checkpoints").iterdir() if ".tmp." in path.name
+    ]

@@ -1,4 +1,6 @@
-"""torchrun over two hosts: network namespaces of one machine, which reach each other by a cable alone."""
+"""torchrun over two hosts: network namespaces of one machine, which reach each other by a cable
+alone.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,19 @@ def hosts() -> Iterator[tuple[str, str]]:
         for name in names:
             _ip("netns", "add", name)
             made.append(name)
-        _ip("link", "add", cables[0], "netns", names[0], "type", "veth", "peer", cables[1], "netns", names[1])
+        _ip(
+            "link",
+            "add",
+            cables[0],
+            "netns",
+            names[0],
+            "type",
+            "veth",
+            "peer",
+            cables[1],
+            "netns",
+            names[1],
+        )
         for name, cable, address in zip(names, cables, ADDRESSES, strict=True):
             _ip("-n", name, "link", "set", cable, "name", "eth0")
             _ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
@@ -63,8 +77,24 @@ def _on_both(hosts: tuple[str, str], command: Sequence[object], repo_root: Path)
     running = []
     for rank, host in enumerate(hosts):
         # torch 1.13 on Python 3.11 cannot read its own default, 0, of --redirects and --tee.
-        torchrun = ["-m", "torch.distributed.run", "--redirects", "1", "--tee", "1", "--nnodes", "2"]
-        torchrun += ["--node_rank", str(rank), "--master_addr", ADDRESSES[0], "--master_port", "29500"]
+        torchrun = [
+            "-m",
+            "torch.distributed.run",
+            "--redirects",
+            "1",
+            "--tee",
+            "1",
+            "--nnodes",
+            "2",
+        ]
+        torchrun += [
+            "--node_rank",
+            str(rank),
+            "--master_addr",
+            ADDRESSES[0],
+            "--master_port",
+            "29500",
+        ]
         words = ["ip", "netns", "exec", host, sys.executable, *torchrun, *map(str, command)]
         running.append(subprocess.Popen(words, env=environment, text=True, **pipes))
     said = [one.communicate(timeout=300)[0] for one in running]
@@ -88,8 +118,17 @@ def test_a_cohort_over_two_hosts_equals_one_process(
     hosts: tuple[str, str], folder: Path, repo_root: Path
 ) -> None:
     verb = ["-m", "privasr_k2.bin.train_fedlm"]
-    alone = [sys.executable, *verb, *map(str, flags(folder, "one")), "--set", *SMALL, "positions=40"]
-    done = subprocess.run(alone, env=_environment(repo_root), capture_output=True, text=True, check=False)
+    alone = [
+        sys.executable,
+        *verb,
+        *map(str, flags(folder, "one")),
+        "--set",
+        *SMALL,
+        "positions=40",
+    ]
+    done = subprocess.run(
+        alone, env=_environment(repo_root), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     _on_both(hosts, [*verb, *flags(folder, "two"), "--set", *SMALL, "positions=40"], repo_root)
     one, two = (load_tensors(folder / name / "model.safetensors") for name in ("one", "two"))

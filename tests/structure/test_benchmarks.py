@@ -1,4 +1,6 @@
-"""Every benchmark writes rows, is run by benchmarks/run.sh and explained; the table says what it must say."""
+"""Every benchmark writes rows, is run by benchmarks/run.sh and explained; the table says what it
+must say.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_ratio_is_how_many_times_as_good() -> None:
     assert row(2.0, 6.0, "more").ratio == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize("figures", [(0.0, 1.0), (1.0, float("nan")), (float("inf"), 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize(
+    "figures", [(0.0, 1.0), (1.0, float("nan")), (float("inf"), 1.0), (-1.0, 1.0)]
+)
 def test_a_figure_that_has_no_ratio_is_refused(figures: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match="above 0"):
         row(*figures)
@@ -85,7 +89,9 @@ def filling(ready: int, more: int) -> partial[int]:
     return partial(filled, more)
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="no /proc/self/clear_refs")
+@pytest.mark.skipif(
+    not os.access("/proc/self/clear_refs", os.W_OK), reason="no /proc/self/clear_refs"
+)
 def test_memory_is_what_the_work_adds_in_a_process_of_its_own() -> None:
     here = np.ones(300 << 20, dtype=np.uint8)
     taken = measured(filling, 0, 64)
@@ -121,7 +127,15 @@ def test_rows_are_appended_and_read(tmp_path: Path) -> None:
 
 
 def test_the_command_has_no_place_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = [str(FOLDER / "x.py"), "--out-rows", "/a/b", "--lists", "3", "--nbest", f"{ROOT}/egs/a b"]
+    given = [
+        str(FOLDER / "x.py"),
+        "--out-rows",
+        "/a/b",
+        "--lists",
+        "3",
+        "--nbest",
+        f"{ROOT}/egs/a b",
+    ]
     monkeypatch.setattr(sys, "argv", given)
     assert command_line() == "python benchmarks/x.py --lists 3 --nbest 'egs/a b'"
 
@@ -178,6 +192,9 @@ def test_what_is_missing_or_fails_stands_in_the_table(tmp_path: Path) -> None:
     )
     assert done.returncode == 1, done.stderr
     page = (tmp_path / "t.md").read_text(encoding="utf-8")
-    assert f"- first_pass: no {tmp_path}/exp/ctc_tdnn_phone/weights.json; ./run.sh mini ctc makes it" in page
+    assert (
+        f"- first_pass: no {tmp_path}/exp/ctc_tdnn_phone/weights.json; ./run.sh mini ctc makes it"
+        in page
+    )
     assert "- lm_adaptation, or a part of it: FAILED with 1" in page
     assert "[2/2] lm_adaptation" in done.stdout

@@ -1,4 +1,6 @@
-"""Every section of conf/ names its verb and dataclass, which it fills; every layer above it loads upon it."""
+"""Every section of conf/ names its verb and dataclass, which it fills; every layer above it loads
+upon it.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def above() -> Iterator[tuple[str, str]]:
     """The name and address of every layer that lies above defaults."""
     places = [sections.below(file, OVERRIDES) for file in sorted(CONF.glob("*.yaml"))]
     for file in sorted((CONF / PRESETS).glob("*.yaml")):
-        yield from ((name, sections.below(file, name)) for name in sections.names(file) if name != OVERRIDES)
+        yield from (
+            (name, sections.below(file, name)) for name in sections.names(file) if name != OVERRIDES
+        )
         recipes = sections.below(file, OVERRIDES)
         places += [sections.below(recipes, recipe) for recipe in names(recipes)]
     for place in [sections.below(file, key) for file in CORPORA for key in ("conf", "public_conf")]:
@@ -137,7 +141,10 @@ def test_every_key_has_a_comment(name: str) -> None:
     bare = [
         line
         for before, line in zip(["", *lines], lines, strict=False)
-        if line[:1].isalpha() and not line.endswith(":") and "#" not in line and not before.startswith("#")
+        if line[:1].isalpha()
+        and not line.endswith(":")
+        and "#" not in line
+        and not before.startswith("#")
     ]
     assert bare == []
 
@@ -149,7 +156,8 @@ def test_defaults_stand_in_yaml_only(name: str) -> None:
         given = [
             field.name
             for field in dataclasses.fields(cls)
-            if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+            if field.default is not dataclasses.MISSING
+            or field.default_factory is not dataclasses.MISSING
         ]
         assert given == [], f"defaults of {cls.__name__} belong in conf/"
 

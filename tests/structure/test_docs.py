@@ -1,4 +1,6 @@
-"""The Markdown pages: links and files that exist, line lengths, and commands whose options exist."""
+"""The Markdown pages: links and files that exist, line lengths, and commands whose options
+exist.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def broken_links(page: Path) -> list[str]:
             continue
         name, _, anchor = link.partition("#")
         target = (ROOT / page).parent / name if name else ROOT / page
-        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+        if not target.exists() or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
             found.append(link)
     return found
 
@@ -69,7 +73,9 @@ def known_options(corpus: str, recipe: str) -> set[str] | None:
     if not (ROOT / f"local/recipes/{recipe}.py").is_file():
         return None
     module = front.load_file(ROOT / f"local/recipes/{recipe}.py", ROOT)
-    names = {f.name for cls in (module.Options, DataOptions, RunOptions) for f in dataclasses.fields(cls)}
+    names = {
+        f.name for cls in (module.Options, DataOptions, RunOptions) for f in dataclasses.fields(cls)
+    }
     is_ours = (ROOT / f"egs/{corpus}").is_dir()
     names |= set(find_corpus(corpus, ROOT, ROOT).own_options) if is_ours else {"allow_pipes"}
     return {f"--{name.replace('_', '-')}" for name in names | {"help"}}
@@ -98,7 +104,9 @@ def test_commands_and_files(page: Path) -> None:
         options = {word.split("=")[0] for word in words if re.fullmatch(r"--[a-z][\w=-]*", word)}
         wrong += [] if known is None else sorted(options - known)
     verbs = {path.stem for path in (ROOT / "privasr_k2/bin").glob("*.py")}
-    wrong += [verb for verb in re.findall(r"privasr verb (\w+)", text) if verb not in {*verbs, "NAME"}]
+    wrong += [
+        verb for verb in re.findall(r"privasr verb (\w+)", text) if verb not in {*verbs, "NAME"}
+    ]
     files = re.findall(r"\bconf/[a-z_/]+\.yaml(?:#\w[\w.]*\w)?", text)
     wrong += [file for file in files if not sections.exists(ROOT / file)]
     local = re.findall(r"`((?:local|privasr_k2|tests)/[\w/]+\.(?:py|sh))`", text)

@@ -19,7 +19,9 @@ TEXT = {"", ".py", ".sh", ".md", ".yaml", ".toml", ".txt", ".in", ".run"}
 RULED_OUT = {
     r"\btorch\.load\(": "nothing is unpickled: safetensors",
     r"^\s*(import|from) pickle\b": "nothing is pickled: safetensors, JSON, YAML",
-    r"\bnp\.random\.seed\(|\btorch\.manual_seed\(|\brandom\.seed\(": "no global seeds: randomness.stream",
+    r"\bnp\.random\.seed\(|\btorch\.manual_seed\(|\brandom\.seed\(": (
+        "no global seeds: randomness.stream"
+    ),
     r"except Exception\b|except:": "name the exceptions",
     r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError": "finish it, or leave it out",
 }
@@ -71,7 +73,10 @@ def test_k2_page_is_named_in_two_places_only() -> None:
         for name in repository_files()
         if name.suffix in TEXT and "k2-fsa.github.io/k2/" in text_of(name)
     }
-    assert named - {"tests/structure/test_files.py"} == {"docs/install.md", "requirements/k2-torch2.txt"}
+    assert named - {"tests/structure/test_files.py"} == {
+        "docs/install.md",
+        "requirements/k2-torch2.txt",
+    }
 
 
 def test_shellcheck() -> None:
@@ -100,5 +105,7 @@ def header(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["tests/run.sh", "local/lock.sh", "local/install_env.sh"])
 def test_help_is_the_header_comment(name: str) -> None:
-    done = subprocess.run(["bash", str(ROOT / name), "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", str(ROOT / name), "--help"], capture_output=True, text=True, check=True
+    )
     assert done.stdout.rstrip().splitlines() == header(ROOT / name)

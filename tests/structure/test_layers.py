@@ -1,4 +1,6 @@
-"""Imports go down only, and importing the package brings in nothing heavy that the layer has no use for."""
+"""Imports go down only, and importing the package brings in nothing heavy that the layer has no use
+for.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_right_imports_are_let_through() -> None:
         ("am.ctc", "torch", True),
         ("config", "yaml", True),
     ]
-    assert [p for m, target, top in right for p in layer_problems(m, [Import(target, 1, top)])] == []
+    assert [
+        p for m, target, top in right for p in layer_problems(m, [Import(target, 1, top)])
+    ] == []
 
 
 def test_no_cycles() -> None:
@@ -70,7 +74,9 @@ def test_no_cycles() -> None:
 
 
 def _brought_in(names: list[str]) -> dict[str, list[str]]:
-    """For modules imported one after the other in a fresh process: what heavy packages each brought in."""
+    """For modules imported one after the other in a fresh process: what heavy packages each brought
+    in.
+    """
     code = """
 import importlib, json, sys
 brought, seen = {}, set()

@@ -28,7 +28,10 @@ def test_no_shell_is_left_but_entries_and_installation() -> None:
 
 
 def test_reports_read_declarations_and_no_names() -> None:
-    files = [*(ROOT / "privasr_k2/report").rglob("*.py"), *(ROOT / "privasr_k2/bin").glob("report*.py")]
+    files = [
+        *(ROOT / "privasr_k2/report").rglob("*.py"),
+        *(ROOT / "privasr_k2/bin").glob("report*.py"),
+    ]
     found = [
         f"{file.name}: {line.strip()}"
         for file in files

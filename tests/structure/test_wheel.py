@@ -25,15 +25,26 @@ def test_a_wheel_that_installs(tmp_path: Path) -> None:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE", "privasr_k2"):
         (source / name).symlink_to(ROOT / name)
-    built = ["wheel", "--no-deps", "--no-build-isolation", str(source), "-w", str(tmp_path / "dist")]
+    built = [
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        str(source),
+        "-w",
+        str(tmp_path / "dist"),
+    ]
     subprocess.run([*pip, *built], check=True, cwd=tmp_path)
     [wheel] = (tmp_path / "dist").glob(f"privasr_k2-{privasr_k2.__version__}-*.whl")
     held = set(zipfile.ZipFile(wheel).namelist())
-    needed = {p.relative_to(ROOT).as_posix() for p in PACKAGE.rglob("*") if p.suffix in (".py", ".txt")}
+    needed = {
+        p.relative_to(ROOT).as_posix() for p in PACKAGE.rglob("*") if p.suffix in (".py", ".txt")
+    }
     assert needed <= held
     target = tmp_path / "installed"
     subprocess.run(
-        [*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True, cwd=tmp_path
+        [*pip, "install", "--no-deps", "--target", str(target), str(wheel)],
+        check=True,
+        cwd=tmp_path,
     )
     code = "import privasr_k2.bin.privacy_plan as verb; print(verb.__file__)"
     where = subprocess.run(
@@ -52,7 +63,9 @@ def distribution(requirement: str) -> str:
 
 
 def with_dependencies(names: Iterable[str]) -> set[str]:
-    """Distributions and all that they need, as far as installed; optional dependencies are left out."""
+    """Distributions and all that they need, as far as installed; optional dependencies are left
+    out.
+    """
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -94,11 +107,15 @@ def test_the_core_imports_without_the_extras() -> None:
 
 def test_every_package_that_is_declared_is_locked() -> None:
     extras = PROJECT["optional-dependencies"]
-    declared = {distribution(one) for name in extras if name not in ("all", "docs") for one in extras[name]}
+    declared = {
+        distribution(one) for name in extras if name not in ("all", "docs") for one in extras[name]
+    }
     declared |= {distribution(one) for one in PROJECT["dependencies"]}
     files = ("requirements/torch1.txt", "requirements/kenlm.txt")
     text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
     locked = {distribution(line) for line in text.splitlines() if "==" in line}
     assert declared - locked == set()
     [everything] = extras["all"]
-    assert set(re.split(r"[\[\],]+", everything.rstrip("]"))) == set(extras) - {"all"} | {PROJECT["name"]}
+    assert set(re.split(r"[\[\],]+", everything.rstrip("]"))) == set(extras) - {"all"} | {
+        PROJECT["name"]
+    }

@@ -8,7 +8,13 @@ from pathlib import Path
 from privasr_k2.fileio import write_json, write_jsonl
 from privasr_k2.scoring.entities import Entities
 from privasr_k2.scoring.hypotheses import Utterance, Weights
-from privasr_k2.scoring.results import Score, ScoreOptions, score_names, score_part, score_utterances
+from privasr_k2.scoring.results import (
+    Score,
+    ScoreOptions,
+    score_names,
+    score_part,
+    score_utterances,
+)
 
 POINT = Weights(0.5, 0.0)
 OPTIONS = ScoreOptions(role="test", num_replicates=999, confidence=0.95, seed=1)
@@ -35,9 +41,13 @@ def write_system(
             hyp = [*(ref if i >= errors else ref[:-1])]
             if i < lost_names:
                 hyp[1] = "on"
-            utterances.append(Utterance(f"u{i}", part, f"s{i % SPEAKERS}", ref, False, {POINT: tuple(hyp)}))
+            utterances.append(
+                Utterance(f"u{i}", part, f"s{i % SPEAKERS}", ref, False, {POINT: tuple(hyp)})
+            )
         scored = score_utterances(utterances, POINT, {})
-        found[part] = score_part(part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None)
+        found[part] = score_part(
+            part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None
+        )
         if entities:
             person, none = frozenset({"PER"}), frozenset[str]()
             words = {u.id: (none, person, none, none, none)[: len(ref)] for u in utterances}

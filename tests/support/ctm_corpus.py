@@ -1,4 +1,6 @@
-"""A made corpus in the layout of Earnings-21: gold words and two recognizers of different quality."""
+"""A made corpus in the layout of Earnings-21: gold words and two recognizers of different
+quality.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,9 @@ def spec(kind: str, encoder_kind: str = "tdnn", *, dropout: float = 0.0, **chang
         return RnntSpec(*shared, transducer(dropout=dropout, **changes))
     if kind == "las":
         return LasSpec(*shared, speller(dropout=dropout, **changes))
-    return CtcAttentionSpec(*shared, speller(dropout=dropout, **changes), ctc_share=0.3, ctc_weight=0.4)
+    return CtcAttentionSpec(
+        *shared, speller(dropout=dropout, **changes), ctc_share=0.3, ctc_weight=0.4
+    )
 
 
 def model(kind: str, encoder_kind: str = "tdnn", **options: Any) -> Any:
@@ -64,7 +66,12 @@ def model(kind: str, encoder_kind: str = "tdnn", **options: Any) -> Any:
     made = new_model(spec(kind, encoder_kind, **options), seed=1).eval()
     with torch.no_grad():
         for name, parameter in made.named_parameters():
-            if name in ("joint.output.weight", "speller.output.weight", "ctc_output.weight", "output.weight"):
+            if name in (
+                "joint.output.weight",
+                "speller.output.weight",
+                "ctc_output.weight",
+                "output.weight",
+            ):
                 parameter.mul_(6.0)
     return made
 
@@ -75,7 +82,9 @@ def everything(longest: int) -> list[tuple[int, ...]]:
 
 
 def spelled_lang(lang: Path) -> Path:
-    """Give the lang folder of :func:`tests.support.small_am.write_corpus` words that begin with a mark."""
+    """Give the lang folder of :func:`tests.support.small_am.write_corpus` words that begin with a
+    mark.
+    """
     (lang / "tokens.txt").write_text("<blk> 0\na 1\nb 2\nc 3\n▁ 4\n", encoding="utf-8")
     (lang / "lexicon.txt").write_text("AB ▁ a b\nC ▁ c\nCA ▁ c a\n", encoding="utf-8")
     return lang

@@ -13,7 +13,9 @@ def a_fst(seed: int) -> Fst:
     generator = stream(seed, "epsilons")
     states, arcs = 7, 24
     sources, targets = (generator.integers(0, states, arcs) for _ in range(2))
-    labels = np.where(targets > sources, generator.integers(0, 3, arcs), generator.integers(1, 3, arcs))
+    labels = np.where(
+        targets > sources, generator.integers(0, 3, arcs), generator.integers(1, 3, arcs)
+    )
     labels[(labels > 0) & (generator.random(arcs) < 0.4) & (targets > sources)] = 0
     words = generator.integers(0, 3, arcs) * (generator.random(arcs) < 0.5)
     row = np.arange(states - 1)  # a way through all states

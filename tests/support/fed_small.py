@@ -1,4 +1,6 @@
-"""A tiny language model, clients with text, and the numbers of a federated training, for the tests."""
+"""A tiny language model, clients with text, and the numbers of a federated training, for the
+tests.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def made_clients(count: int, most: int = 12, seed: int = 0) -> list[ClientText]:
     for number in range(count):
         utterances = []
         for which in range(int(generator.integers(1, most + 1))):
-            words = tuple(generator.choice(VOCABULARY.words, size=int(generator.integers(1, 8))).tolist())
+            words = tuple(
+                generator.choice(VOCABULARY.words, size=int(generator.integers(1, 8))).tolist()
+            )
             utterances.append(
                 Utterance(f"{number}-{which}", words, tuple(generator.random(len(words)).tolist()))
             )

@@ -25,6 +25,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def flags(folder: Path, out: str = "out") -> list[object]:
-    given = ["--in-private-clients", folder / "clients.jsonl.gz", "--in-public-init", folder / "init"]
+    given = [
+        "--in-private-clients",
+        folder / "clients.jsonl.gz",
+        "--in-public-init",
+        folder / "init",
+    ]
     dev = ["--in-public-dev-text", folder / "dev.txt"]
     return [*given, *dev, "--out-dir", folder / out, "--device", "cpu", "--config", FEDLM]

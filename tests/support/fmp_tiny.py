@@ -35,19 +35,27 @@ def made_lists(nbests: Sequence[Sequence[str]], ids: Sequence[str] | None = None
         )
         for name, nbest in zip(ids, nbests)
     )  # fmt: skip
-    return NbestLists(Path("nbest_test"), lists, {name: f"1.jsonl:{n}" for n, name in enumerate(ids, 1)}, ())
+    return NbestLists(
+        Path("nbest_test"), lists, {name: f"1.jsonl:{n}" for n, name in enumerate(ids, 1)}, ()
+    )
 
 
 def random_world(
     seed: int, *, utterances: int = 14, clients: int = 3, users: int = 4
 ) -> tuple[NbestLists, list[Turn], Spoken]:
-    """Random lists of 0 to 3 hypotheses, told to random clients and users, in a random order of time."""
+    """Random lists of 0 to 3 hypotheses, told to random clients and users, in a random order of
+    time.
+    """
     rng = np.random.default_rng(seed)
     nbests = []
     for _ in range(utterances):
-        hyps = [" ".join(rng.choice(WORDS, size=rng.integers(0, 5))) for _ in range(rng.integers(0, 4))]
+        hyps = [
+            " ".join(rng.choice(WORDS, size=rng.integers(0, 5))) for _ in range(rng.integers(0, 4))
+        ]
         nbests.append([*dict.fromkeys(hyps)])
     lists = made_lists(nbests)
-    turns = [Turn(one.id, f"c{rng.integers(clients)}", f"s{rng.integers(users)}") for one in lists.lists]
+    turns = [
+        Turn(one.id, f"c{rng.integers(clients)}", f"s{rng.integers(users)}") for one in lists.lists
+    ]
     timeline = [turns[place] for place in rng.permutation(utterances)]
     return lists, timeline, spoken_of(lists, timeline, NUMBERS)

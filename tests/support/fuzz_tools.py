@@ -1,7 +1,8 @@
-"""Damage to valid files, and what every reader has to do with them: give a value, or an error of ours.
+"""Damage to valid files, and what every reader has to do with them: give a value, or an error of
+ours.
 
-``PRIVASR_FUZZ_EXAMPLES=N`` takes N examples for each format, drawn anew each time; without it the examples
-are few and always the same.
+``PRIVASR_FUZZ_EXAMPLES=N`` takes N examples for each format, drawn anew each time; without it the
+examples are few and always the same.
 """
 
 from __future__ import annotations
@@ -45,7 +46,16 @@ _NUMBERS = tuple(
             "1e308",
             "1e-320",
         ),
-        *("99999999999999999999", "-9223372036854775809", "2147483648", "9" * 5000, "0x10", "1_0", "", "1.5"),
+        *(
+            "99999999999999999999",
+            "-9223372036854775809",
+            "2147483648",
+            "9" * 5000,
+            "0x10",
+            "1_0",
+            "",
+            "1.5",
+        ),
         *("²", "٣", "true", "null", "one", "1e5", "00", " ", "1 2"),
     )
 )
@@ -63,8 +73,29 @@ _PIECES = (
         b"\xef\xbb\xbf",
         b"\x1a",
     ),
-    *("\u2028".encode(), "\u0085".encode(), "\u00a0".encode(), "\u3000".encode(), "e\u0301".encode()),
-    *(b'"', b"{", b"}", b"[", b"]", b":", b",", b"\\", b"|", b"#", b";", b"%", b"&a *a", b"!!python/none x"),
+    *(
+        "\u2028".encode(),
+        "\u0085".encode(),
+        "\u00a0".encode(),
+        "\u3000".encode(),
+        "e\u0301".encode(),
+    ),
+    *(
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b":",
+        b",",
+        b"\\",
+        b"|",
+        b"#",
+        b";",
+        b"%",
+        b"&a *a",
+        b"!!python/none x",
+    ),
     *(b"[" * 100_000, b'{"a":' * 100_000, rb"\ud800", b"<PER>", b"${x}", b"(", b")", b"-"),
 )
 _VALUES: tuple[Any, ...] = (
@@ -89,7 +120,9 @@ _VALUES: tuple[Any, ...] = (
 )
 
 DAMAGE = st.lists(
-    st.tuples(st.integers(0, 11), st.integers(0, 2**24), st.integers(0, 2**24)), min_size=1, max_size=3
+    st.tuples(st.integers(0, 11), st.integers(0, 2**24), st.integers(0, 2**24)),
+    min_size=1,
+    max_size=3,
 )
 """Kind, place and strength of one to three damages."""
 
@@ -119,13 +152,17 @@ def damaged_files(files: Files, damages: Sequence[tuple[int, int, int]]) -> dict
     name = sorted(files)[damages[0][2] % len(files)]
     return {
         **files,
-        name: damaged(files[name], [(kind, where, how // len(files)) for kind, where, how in damages]),
+        name: damaged(
+            files[name], [(kind, where, how // len(files)) for kind, where, how in damages]
+        ),
     }
 
 
 @contextmanager
 def folder_of(files: Files) -> Iterator[Path]:
-    """A folder with these files; when the block ends they are as they were, and there are no others."""
+    """A folder with these files; when the block ends they are as they were, and there are no
+    others.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path, content in files.items():
@@ -133,7 +170,9 @@ def folder_of(files: Files) -> Iterator[Path]:
             (folder / path).write_bytes(content)
         yield folder
         there = {
-            str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
         }
         assert there == dict(files), "a reader has written"
 
@@ -148,7 +187,9 @@ def outcome(read: Callable[[], Any]) -> Any:
         return error
 
 
-def check(files: Files, damages: Sequence[tuple[int, int, int]], read: Callable[[Path], Any]) -> Any:
+def check(
+    files: Files, damages: Sequence[tuple[int, int, int]], read: Callable[[Path], Any]
+) -> Any:
     """Read damaged files: a value, or an error of ours; nothing is written."""
     with folder_of(damaged_files(files, damages)) as folder:
         return outcome(lambda: read(folder))
@@ -197,7 +238,11 @@ def _double_line(content: bytes, where: int, how: int) -> bytes:
     if not lines:
         return content
     return b"".join(
-        [*lines[: how % (len(lines) + 1)], lines[where % len(lines)], *lines[how % (len(lines) + 1) :]]
+        [
+            *lines[: how % (len(lines) + 1)],
+            lines[where % len(lines)],
+            *lines[how % (len(lines) + 1) :],
+        ]
     )
 
 
@@ -237,7 +282,9 @@ def _encoding(content: bytes, where: int, how: int) -> bytes:
 
 
 def _json_value(content: bytes, where: int, how: int) -> bytes:
-    """Another value for one node of a JSON document or of one JSON line; or the node is taken out."""
+    """Another value for one node of a JSON document or of one JSON line; or the node is taken
+    out.
+    """
     lines = content.split(b"\n")
     filled = [number for number, line in enumerate(lines) if line.strip()]
     try:
@@ -264,13 +311,29 @@ def _json_value(content: bytes, where: int, how: int) -> bytes:
 
 def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every value below ``value`` as what holds it and under which key."""
-    items = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    items = (
+        enumerate(value)
+        if isinstance(value, list)
+        else value.items()
+        if isinstance(value, dict)
+        else ()
+    )
     for key, inner in list(items):
         yield value, key
         yield from _nodes(inner)
 
 
 _KINDS: tuple[Callable[[bytes, int, int], bytes], ...] = (
-    *(_flip, _replace, _cut, _take_out, _insert, _double_line, _remove_line, _swap_lines, _swap_words),
+    *(
+        _flip,
+        _replace,
+        _cut,
+        _take_out,
+        _insert,
+        _double_line,
+        _remove_line,
+        _swap_lines,
+        _swap_words,
+    ),
     *(_number, _encoding, _json_value),
 )

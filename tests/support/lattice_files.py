@@ -9,4 +9,6 @@ from privasr_k2.decoding.lattices import Lattice
 
 def no_path(name: str) -> Lattice:
     none = np.zeros(0, dtype=np.int32)
-    return Lattice(name, "test", "s2", "ref", 8.0, np.zeros(0), none, none, none, np.zeros(0), np.zeros(0))
+    return Lattice(
+        name, "test", "s2", "ref", 8.0, np.zeros(0), none, none, none, np.zeros(0), np.zeros(0)
+    )

@@ -1,4 +1,6 @@
-"""The layers of docs/design.md as data, and the package's modules: what the tests of this folder check."""
+"""The layers of docs/design.md as data, and the package's modules: what the tests of this folder
+check.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ PACKAGE = ROOT / "privasr_k2"
 
 #: Layer of every module or sub-package at the top of privasr_k2; a new one has to be entered here.
 LAYERS = {
-    **dict.fromkeys(["errors", "fileio", "config", "constraints", "sections", "randomness", "compat"], 0),
+    **dict.fromkeys(
+        ["errors", "fileio", "config", "constraints", "sections", "randomness", "compat"], 0
+    ),
     **dict.fromkeys(["environment", "ragged", "recipe", "plugins"], 0),
     **dict.fromkeys(["text", "privacy", "scoring"], 1),
     **dict.fromkeys(["corpora", "data", "lm", "training"], 2),
@@ -31,14 +35,25 @@ K2_PLACES = ("graph.", "decoding.", "am.losses", "am.rnnt_loss")
 #: Free of torch, lhotse and k2, also inside functions: besides layers 0 and 1 without compat.
 LIGHT = {
     f"lm.{name}"
-    for name in ("arpa", "ngram", "sub_lm", "names", "classes", "class_files", "marginals", "interpolate")
+    for name in (
+        "arpa",
+        "ngram",
+        "sub_lm",
+        "names",
+        "classes",
+        "class_files",
+        "marginals",
+        "interpolate",
+    )
 }
 HEAVY = {"torch", "lhotse", "k2"}
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement: what it names, its line, and whether it runs when the module is imported."""
+    """One import statement: what it names, its line, and whether it runs when the module is
+    imported.
+    """
 
     target: str
     line: int
@@ -46,7 +61,9 @@ class Import:
 
 
 def modules() -> dict[str, Path]:
-    """All modules by their dotted name inside the package; ``__init__`` files by their package's."""
+    """All modules by their dotted name inside the package; ``__init__`` files by their
+    package's.
+    """
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -56,7 +73,9 @@ def modules() -> dict[str, Path]:
 
 
 def imports(path: Path) -> list[Import]:
-    """Every import of a file; names under ``if TYPE_CHECKING`` are left out, since they never run."""
+    """Every import of a file; names under ``if TYPE_CHECKING`` are left out, since they never
+    run.
+    """
     return list(_walk(ast.parse(path.read_text(encoding="utf-8")), at_top=True))
 
 
@@ -67,8 +86,13 @@ def _walk(node: ast.AST, *, at_top: bool) -> list[Import]:
             found += [Import(alias.name, child.lineno, at_top) for alias in child.names]
         elif isinstance(child, ast.ImportFrom):
             base = "." * child.level + (child.module or "")
-            # "from privasr_k2 import config" names a module, "from privasr_k2.config import load" does not.
-            names = [f"{base}.{alias.name}" for alias in child.names] if base == "privasr_k2" else [base]
+            # "from privasr_k2 import config" names a module, "from privasr_k2.config import load"
+            # does not.
+            names = (
+                [f"{base}.{alias.name}" for alias in child.names]
+                if base == "privasr_k2"
+                else [base]
+            )
             found += [Import(name, child.lineno, at_top) for name in names]
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             found += [i for inner in child.orelse for i in _walk(inner, at_top=at_top)]
@@ -100,11 +124,17 @@ def layer_problems(module: str, found: list[Import]) -> list[str]:
             if other not in LAYERS:
                 problems.append(f"{where}: {item.target} is in no layer")
             elif LAYERS[other] > layer:
-                problems.append(f"{where}: layer {layer} imports {item.target} of layer {LAYERS[other]}")
+                problems.append(
+                    f"{where}: layer {layer} imports {item.target} of layer {LAYERS[other]}"
+                )
             elif LAYERS[other] == layer != 0 and other != own and (own, other) not in SIDEWAYS:
-                problems.append(f"{where}: {own} and {other} of layer {layer} do not know each other")
+                problems.append(
+                    f"{where}: {own} and {other} of layer {layer} do not know each other"
+                )
         elif top == "k2" and (item.at_top or not module.startswith(K2_PLACES)):
-            problems.append(f"{where}: k2 is imported inside functions of {', '.join(K2_PLACES)} only")
+            problems.append(
+                f"{where}: k2 is imported inside functions of {', '.join(K2_PLACES)} only"
+            )
         elif top in HEAVY and ((layer <= 1 and module != "compat") or module in LIGHT):
             problems.append(f"{where}: no {top} here")
         elif top == "lhotse" and item.at_top:

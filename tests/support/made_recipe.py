@@ -1,4 +1,6 @@
-"""A small recipe: scores, releases and perplexities as the verbs write them, and its declared systems."""
+"""A small recipe: scores, releases and perplexities as the verbs write them, and its declared
+systems.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +77,15 @@ def system(folder: Path, name: str, method: str, wrong: int | None = None, **mor
 
 
 def pate(folder: Path) -> list[System]:
-    """A public system, one that is not private, and two students, one of them compared with the other."""
-    beside = {"public": "public", "not_private": "all_data", "protects": "a speaker", "headline": True}
+    """A public system, one that is not private, and two students, one of them compared with the
+    other.
+    """
+    beside = {
+        "public": "public",
+        "not_private": "all_data",
+        "protects": "a speaker",
+        "headline": True,
+    }
     return [
         system(folder, "public", "public", 28, facts={"model": "ctc"}),
         system(

@@ -23,7 +23,9 @@ OPTIONS = ScoreOptions(role="test", num_replicates=2000, confidence=0.95, seed=1
 
 
 def write_score(
-    folder: Path, parts: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]], num_speakers: int = 3
+    folder: Path,
+    parts: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]],
+    num_speakers: int = 3,
 ) -> Score:
     """Score and write: part -> (id -> reference, id -> hypothesis); speakers take turns."""
     found: dict[str, PartScore] = {}
@@ -41,7 +43,9 @@ def write_score(
             for i, (name, ref) in enumerate(refs.items())
         ]
         scored = score_utterances(utterances, POINT, {})
-        made = score_part(part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None)
+        made = score_part(
+            part, scored, OPTIONS, raw_refs=[u.ref for u in utterances], vocabulary=None
+        )
         values = {**made.to_dict(), "characters": score_characters(part, scored, OPTIONS).to_dict()}
         found[part] = PartScore.from_dict(values)
         records += [u.to_dict() for u in scored]
@@ -51,7 +55,9 @@ def write_score(
     return read_score(folder)
 
 
-def write_hyps(folder: Path, hyps: list[str | None], ref: str = "a b c d", role: str = "test") -> Score:
+def write_hyps(
+    folder: Path, hyps: list[str | None], ref: str = "a b c d", role: str = "test"
+) -> Score:
     """Score and write hypotheses of one reference; ``None``: nothing was recognized."""
     utterances = [
         Utterance(
@@ -67,10 +73,19 @@ def write_hyps(folder: Path, hyps: list[str | None], ref: str = "a b c d", role:
     scored = score_utterances(utterances, POINT, {})
     refs = [u.ref for u in utterances]
     part = score_part(
-        "test_x", scored, replace(OPTIONS, num_replicates=5000), raw_refs=refs, vocabulary={"a", "b", "c"}
+        "test_x",
+        scored,
+        replace(OPTIONS, num_replicates=5000),
+        raw_refs=refs,
+        vocabulary={"a", "b", "c"},
     )
     score = Score(
-        folder, folder.parent.name, role, POINT, replace(OPTIONS, num_replicates=5000), {"test_x": part}
+        folder,
+        folder.parent.name,
+        role,
+        POINT,
+        replace(OPTIONS, num_replicates=5000),
+        {"test_x": part},
     )
     write_json(folder / "wer.json", score.to_dict())
     write_jsonl(folder / "utterances.jsonl", [u.to_dict() for u in scored])

@@ -20,7 +20,9 @@ for verb, *flags in json.loads(sys.argv[1]):
 """
 
 
-def run_verbs(*commands: tuple[object, ...], plugin: Path | None) -> subprocess.CompletedProcess[str]:
+def run_verbs(
+    *commands: tuple[object, ...], plugin: Path | None
+) -> subprocess.CompletedProcess[str]:
     """Run verbs in one process, with a plugin."""
     given = json.dumps([[str(part) for part in command] for command in commands])
     environment = {**os.environ, "PRIVASR_PLUGINS": "" if plugin is None else str(plugin)}

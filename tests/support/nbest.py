@@ -43,7 +43,9 @@ def enumerated(lattice: k2.Fsa, weights: Weights) -> list[Best]:
     for (source, target, label), said, am, lm in columns:
         leaving[source].append((target, label, [w for w in said if w > 0], am, lm))
     final, best = one.shape[0] - 1, {}
-    stack: list[tuple[int, tuple[int, ...], float, float, tuple[int, ...]]] = [(0, (), 0.0, 0.0, ())]
+    stack: list[tuple[int, tuple[int, ...], float, float, tuple[int, ...]]] = [
+        (0, (), 0.0, 0.0, ())
+    ]
     while stack:
         state, spoken, am, lm, labels = stack.pop()
         if state == final:
@@ -62,7 +64,9 @@ def total(path: object, weights: Weights) -> float:
 
 
 def random_lattice(seed: int, *, levels: int, width: int, spread: float) -> k2.Fsa:
-    """Arcs from each state to the next level, with no word, one, or two; some states lead nowhere."""
+    """Arcs from each state to the next level, with no word, one, or two; some states lead
+    nowhere.
+    """
     import k2
     import torch
 
@@ -127,5 +131,9 @@ def noise(seed: int, lengths: list[int]) -> tuple[np.ndarray, list[int]]:
     """(N, T, 4) log-probabilities of nothing in particular."""
     import torch
 
-    drawn = stream(seed, "noise").normal(0.0, 1.5, size=(len(lengths), max(lengths), 4)).astype(np.float32)
+    drawn = (
+        stream(seed, "noise")
+        .normal(0.0, 1.5, size=(len(lengths), max(lengths), 4))
+        .astype(np.float32)
+    )
     return torch.from_numpy(drawn).log_softmax(dim=2), torch.tensor(lengths)  # type: ignore[return-value]

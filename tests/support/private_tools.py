@@ -10,8 +10,8 @@ from privasr_k2.privacy.ledger import Entry, Ledger
 from privasr_k2.privacy.release import seal_of
 from tests.support.stage_tools import Tree
 
-#: Reads numbers of units (one a line), writes --out-dir with a file for each round; --set seconds=S waits
-#: between drawing and writing, so that a kill can come there.
+#: Reads numbers of units (one a line), writes --out-dir with a file for each round; --set seconds=S
+#: waits between drawing and writing, so that a kill can come there.
 VERB = f"""#!{sys.executable}
 import argparse, dataclasses, json, time
 from pathlib import Path
@@ -69,7 +69,9 @@ if __name__ == "__main__":
 
 
 def private_recipe(path: Path, *, seconds: float = 0.0) -> Tree:
-    """Stages: data -> noisy sums (private) -> mean; with a lexicon that comes from the corpus unprotected."""
+    """Stages: data -> noisy sums (private) -> mean; with a lexicon that comes from the corpus
+    unprotected.
+    """
     tree = Tree(path)
     tree.write("corpus.txt", "".join(f"{n % 2}\n" for n in range(40)))
     tree.write("words.txt", "public words\n")
@@ -77,7 +79,8 @@ def private_recipe(path: Path, *, seconds: float = 0.0) -> Tree:
     (path / "noisy_sums").chmod(0o755)
     tree.stage(0, "data", "--raw-corpus", "corpus.txt", "--out-data", "data/d.txt")
     tree.stage(1, "lang", "--in-data", "data/d.txt", "--out-lang", "data/lang.txt")
-    # ./copy writes what it was told below what it reads, which are no numbers: the sums read the corpus.
+    # ./copy writes what it was told below what it reads, which are no numbers: the sums read the
+    # corpus.
     tree.stage(
         *(
             2,
@@ -88,12 +91,26 @@ def private_recipe(path: Path, *, seconds: float = 0.0) -> Tree:
             "--in-public-words",
             "words.txt",
         ),
-        *("--out-dir", "exp/sums", "--out-privacy", "exp/privacy.json", "--ledger", "privacy/ledger.json"),
+        *(
+            "--out-dir",
+            "exp/sums",
+            "--out-privacy",
+            "exp/privacy.json",
+            "--ledger",
+            "privacy/ledger.json",
+        ),
         *("--set", "rounds=6", "noise=2.0", "rate=0.5", f"seconds={seconds}"),
     )
     tree.stage(3, "mean", "--in-sums", "exp/sums", "--out-mean", "exp/mean.txt")
     tree.stage(
-        4, "mixed", "--in-mean", "exp/mean.txt", "--in-lang", "data/lang.txt", "--out-mixed", "exp/mixed.txt"
+        4,
+        "mixed",
+        "--in-mean",
+        "exp/mean.txt",
+        "--in-lang",
+        "data/lang.txt",
+        "--out-mixed",
+        "exp/mixed.txt",
     )
     return tree
 
@@ -107,5 +124,6 @@ def entries(tree: Tree) -> tuple[Entry, ...]:
 def sums(tree: Tree) -> dict[str, float]:
     """What has been released so far, by round; also what a killed attempt has left."""
     return {
-        file.stem: json.loads(file.read_text()) for file in (tree.path / "exp" / "sums").glob("[0-9]*.json")
+        file.stem: json.loads(file.read_text())
+        for file in (tree.path / "exp" / "sums").glob("[0-9]*.json")
     }

@@ -29,8 +29,12 @@ def run_recipe(*arguments: str | Path, **options: object) -> subprocess.Complete
     )  # type: ignore[call-overload, no-any-return]
 
 
-def run_and_kill(seconds: float, *arguments: str | Path, when: Callable[[], bool] | None = None) -> bool:
-    """``./run.sh ARGUMENTS``, killed with SIGKILL after some seconds, or as soon as ``when``; whether so."""
+def run_and_kill(
+    seconds: float, *arguments: str | Path, when: Callable[[], bool] | None = None
+) -> bool:
+    """``./run.sh ARGUMENTS``, killed with SIGKILL after some seconds, or as soon as ``when``;
+    whether so.
+    """
     process = subprocess.Popen(
         [str(ROOT / "run.sh"), *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -65,7 +69,11 @@ def transcripts(work: Path, role: str = "test") -> dict[str, list[tuple[str, flo
 
 def stage_seconds(work: Path) -> dict[str, float]:
     """How long each stage took, by its first output."""
-    stamps = (path for path in work.rglob("*.json") if ".stages" in path.parts and path.name != "hashes.json")
+    stamps = (
+        path
+        for path in work.rglob("*.json")
+        if ".stages" in path.parts and path.name != "hashes.json"
+    )
     read = {path.stem: json.loads(path.read_text()) for path in stamps}
     return {name: stamp["seconds"] for name, stamp in read.items() if "seconds" in stamp}
 

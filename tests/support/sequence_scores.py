@@ -35,8 +35,8 @@ def next_log_probs(
 ) -> Tensor:
     """What follows one given prefix of each of N utterances: (N, C) log-probabilities, 0 = the end.
 
-    Reading on from there, token by token, is what :meth:`Recognizer.stepper` is for: teachers that are given
-    the same tokens keep a stepper each.
+    Reading on from there, token by token, is what :meth:`Recognizer.stepper` is for: teachers that
+    are given the same tokens keep a stepper each.
     """
     _, targets, target_lengths = _flat([[one] for one in prefixes], features.device)
     return _after(model.stepper(*model.encode(features, lengths)), targets, target_lengths)
@@ -52,7 +52,9 @@ def _after(stepper: Stepper, targets: Tensor, target_lengths: Tensor) -> Tensor:
     return scores.log_softmax(dim=1)
 
 
-def _flat(hyps: Sequence[Sequence[Sequence[int]]], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+def _flat(
+    hyps: Sequence[Sequence[Sequence[int]]], device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
     """Rows (M,), padded tokens (M, U) and lengths (M,) of all hypotheses of all utterances."""
     sequences = [torch.tensor(list(one), dtype=torch.int64) for of_one in hyps for one in of_one]
     rows = [row for row, of_one in enumerate(hyps) for _ in of_one]

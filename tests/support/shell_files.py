@@ -1,4 +1,6 @@
-"""The repository's shell files, one a line: what shellcheck reads, from tests/run.sh and from the tests."""
+"""The repository's shell files, one a line: what shellcheck reads, from tests/run.sh and from the
+tests.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,16 @@ def _made(name: Path) -> bool:
     """Whether a run wrote this file: what .gitignore says, for a folder without git."""
     parts = name.parts
     return "__pycache__" in parts or (
-        parts[0] == "egs" and (parts[1:2] == ("user",) or parts[2:3] in {("data",), ("exp",), ("corpus",)})
+        parts[0] == "egs"
+        and (parts[1:2] == ("user",) or parts[2:3] in {("data",), ("exp",), ("corpus",)})
     )
 
 
 def shell_files() -> list[Path]:
     """Files named ``*.sh`` and those whose first line names a shell."""
-    return [name for name in repository_files() if name.suffix == ".sh" or _has_shell_line(ROOT / name)]
+    return [
+        name for name in repository_files() if name.suffix == ".sh" or _has_shell_line(ROOT / name)
+    ]
 
 
 def _has_shell_line(path: Path) -> bool:

@@ -20,17 +20,23 @@ from privasr_k2.am.kinds import new_model
 KINDS = ("tdnn", "blstm", "conformer")
 
 
-def encoder_config(kind: str, subsampling: int = 3, dropout: float = 0.0, **blstm: int) -> EncoderConfig:
+def encoder_config(
+    kind: str, subsampling: int = 3, dropout: float = 0.0, **blstm: int
+) -> EncoderConfig:
     """A tiny encoder."""
     return EncoderConfig(kind, encoder_settings(subsampling, dropout, **blstm).get(kind))
 
 
-def encoder_settings(subsampling: int = 3, dropout: float = 0.0, **blstm: int) -> dict[str, EncoderSettings]:
+def encoder_settings(
+    subsampling: int = 3, dropout: float = 0.0, **blstm: int
+) -> dict[str, EncoderSettings]:
     """The numbers of tiny encoders."""
     shared: dict[str, Any] = dict(subsampling=subsampling, dropout=dropout)
     return {
         "tdnn": TdnnConfig(dim=8, kernel=3, dilations=[1, 2], **shared),
-        "blstm": BlstmConfig(dim=6, layers=2, **{"chunk": 0, "right_context": 0, **blstm}, **shared),
+        "blstm": BlstmConfig(
+            dim=6, layers=2, **{"chunk": 0, "right_context": 0, **blstm}, **shared
+        ),
         "conformer": ConformerConfig(dim=8, layers=2, heads=2, feedforward=16, kernel=3, **shared),
     }
 
@@ -60,7 +66,8 @@ def features(*lengths: int, dim: int = 5, seed: int = 0) -> tuple[torch.Tensor, 
 def write_corpus(
     folder: Path, *, utterances: int = 24, seed: int = 0, scale: float = 1.0
 ) -> tuple[Path, Path]:
-    """A features folder and a lang folder: every token is a direction in feature space, held for 8 frames.
+    """A features folder and a lang folder: every token is a direction in feature space, held for 8
+    frames.
 
     Returns:
         the two folders.
@@ -87,9 +94,9 @@ def write_corpus(
                 held = [np.zeros((4, 5))]
                 for token in (token for word in words for token in spelled[word]):
                     held += [np.tile(directions[token], (8, 1)), np.zeros((3, 5))]
-                values = (np.concatenate(held) + 0.3 * rng.normal(size=(sum(map(len, held)), 5))).astype(
-                    np.float32
-                )
+                values = (
+                    np.concatenate(held) + 0.3 * rng.normal(size=(sum(map(len, held)), 5))
+                ).astype(np.float32)
                 shared = dict(start=0, duration=len(values) / 100, recording_id=name)
                 manifest = Features(
                     type="given", num_frames=len(values), num_features=5,
@@ -98,7 +105,9 @@ def write_corpus(
                     storage_key=writer.write(name, values), **shared,
                 )  # fmt: skip
                 said = SupervisionSegment(id=name, text=" ".join(words), speaker="s", **shared)
-                cut = MonoCut(name, 0, shared["duration"], 0, supervisions=[said], features=manifest)
+                cut = MonoCut(
+                    name, 0, shared["duration"], 0, supervisions=[said], features=manifest
+                )
                 cuts.append(cut)
         save_cuts(CutSet.from_cuts(cuts), feats, role)
     return feats, lang

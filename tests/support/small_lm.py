@@ -1,4 +1,6 @@
-"""Small language models of every kind, a tiny grammar, and sentences, for the tests of this folder."""
+"""Small language models of every kind, a tiny grammar, and sentences, for the tests of this
+folder.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ WORDS = tuple(f"word{n}"[n % 3 :] for n in range(22))
 def settings(kind: str, softmax: str = "full", tied: bool = False, *more: str) -> NeuralLmConfig:
     """A tiny configuration without dropout."""
     files = [section(f"lm_{kind}"), section(f"lm_{kind}", "tiny")]
-    chosen = [f"output.softmax={softmax}", f"output.tied={str(tied).lower()}", "output.cutoffs=[6,14]"]
+    chosen = [
+        f"output.softmax={softmax}",
+        f"output.tied={str(tied).lower()}",
+        "output.cutoffs=[6,14]",
+    ]
     sizes = {
         "lstm": ["network.embedding_dim=12", "network.dim=16", "network.layers=2"],
         "char_lstm": ["network.dim=16", "network.layers=2"],
@@ -65,7 +71,9 @@ def random_words(*shape: int, seed: int = 0) -> Tensor:
 
 
 def grammar_sentences(count: int, seed: int = 0) -> list[list[str]]:
-    """A name, a verb that the name decides, and an object that the name decides again: far-reaching ties."""
+    """A name, a verb that the name decides, and an object that the name decides again: far-reaching
+    ties.
+    """
     generator = stream(seed, "grammar")
     found = []
     for choice in generator.integers(0, 4, size=count).tolist():
@@ -74,7 +82,9 @@ def grammar_sentences(count: int, seed: int = 0) -> list[list[str]]:
     return found
 
 
-GRAMMAR_WORDS = ["very", "verb0", "verb1"] + [f"{part}{n}" for n in range(4) for part in ("name", "object")]
+GRAMMAR_WORDS = ["very", "verb0", "verb1"] + [
+    f"{part}{n}" for n in range(4) for part in ("name", "object")
+]
 
 
 def unigram_entropy(sentences: list[list[str]]) -> float:
@@ -86,7 +96,9 @@ def unigram_entropy(sentences: list[list[str]]) -> float:
 
 
 def nbest_lists(count: int, seed: int = 0, size: int = 12, **lengths: Any) -> list[list[list[str]]]:
-    """N-best lists as decoders make them: hypotheses with a few words changed, left out or added."""
+    """N-best lists as decoders make them: hypotheses with a few words changed, left out or
+    added.
+    """
     generator = stream(seed, "nbest")
     lists = []
     for _ in range(count):
@@ -97,7 +109,8 @@ def nbest_lists(count: int, seed: int = 0, size: int = 12, **lengths: Any) -> li
             for _ in range(int(generator.integers(0, 3))):
                 place = int(generator.integers(0, len(hyp) + 1))
                 hyp[place : place + int(generator.integers(0, 2))] = [
-                    str(word) for word in generator.choice(WORDS, size=int(generator.integers(0, 3)))
+                    str(word)
+                    for word in generator.choice(WORDS, size=int(generator.integers(0, 3)))
                 ]
             hyps.append([str(word) for word in hyp])
         lists.append(hyps)

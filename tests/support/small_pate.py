@@ -31,7 +31,12 @@ def teacher(kind: str, seed: int) -> Any:
     made = new_model(replace(spec(kind), num_tokens=5), seed=seed).eval()
     with torch.no_grad():
         for name, parameter in made.named_parameters():
-            if name in ("joint.output.weight", "speller.output.weight", "ctc_output.weight", "output.weight"):
+            if name in (
+                "joint.output.weight",
+                "speller.output.weight",
+                "ctc_output.weight",
+                "output.weight",
+            ):
                 parameter.mul_(6.0)
     made.tokens = list(TOKENS)
     return made
@@ -68,7 +73,9 @@ def write_lists(folder: Path, num_hyps: int = 3) -> None:
     for number in range(12):
         kept = texts[: 1 if number == 11 else num_hyps]
         turned = kept[number % len(kept) :] + kept[: number % len(kept)]
-        hyps = tuple(Hypothesis(r, text, -float(r * (number + 1)), {}) for r, text in enumerate(turned, 1))
+        hyps = tuple(
+            Hypothesis(r, text, -float(r * (number + 1)), {}) for r, text in enumerate(turned, 1)
+        )
         lists.append(NbestList(f"train-{number}", "pool", "", "", False, hyps))
     write_nbest(folder / "1.jsonl", lists)
 

@@ -1,4 +1,6 @@
-"""A work folder, small verbs and a way to run declared stages, for the tests of the stage runner."""
+"""A work folder, small verbs and a way to run declared stages, for the tests of the stage
+runner.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: Writes to every --out-* what it reads and was told, line by line; notes in runs.txt that it ran.
 #: --set fail=1 ends with code 3, gate=FILE waits for FILE before writing, folder=1 writes folders,
-#: slowly=N writes in two steps into the folder itself, N seconds apart, and continues from what is there;
-#: between them it ends with code 4 where there is a file called break.
+#: slowly=N writes in two steps into the folder itself, N seconds apart, and continues from what is
+#: there; between them it ends with code 4 where there is a file called break.
 COPY = r"""#!/usr/bin/env bash
 declare -A set=(); ins=(); outs=(); flag=
 words=("$@")
@@ -78,12 +80,16 @@ def stages(r, o):
 
 
 def hear_interrupts() -> None:
-    """For ``preexec_fn``: whatever is started in the background inherits that interrupts are ignored."""
+    """For ``preexec_fn``: whatever is started in the background inherits that interrupts are
+    ignored.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def clone(folder: Path, corpora: dict[str, str]) -> Path:
-    """The repository's entries, no recipes, the verb ``copy``, and these ``egs/NAME/corpus.yaml``."""
+    """The repository's entries, no recipes, the verb ``copy``, and these
+    ``egs/NAME/corpus.yaml``.
+    """
     ignored = shutil.ignore_patterns("recipes", "__pycache__")
     shutil.copytree(ROOT / "local", folder / "local", ignore=ignored)
     for name in ("run.sh", "path.sh"):
@@ -197,7 +203,9 @@ class Tree:
             for top in ("data", "exp")
             for file in sorted((self.path / top).rglob("*"))
             if file.is_file()
-            and not any(part.startswith(".") or part == "log" for part in file.relative_to(self.path).parts)
+            and not any(
+                part.startswith(".") or part == "log" for part in file.relative_to(self.path).parts
+            )
         }
 
 
@@ -218,7 +226,9 @@ def chain(tree: Tree) -> Tree:
     tree.write("corpus.txt", "words\n")
     tree.write("model.yaml", "lr: 1\n")
     tree.stage(0, "data", "--in-corpus", "corpus.txt", "--out-data", "data/d.txt")
-    tree.stage(1, "features", "--in-data", "data/d.txt", "--out-dir", "data/feats", "--set", "folder=1")
+    tree.stage(
+        1, "features", "--in-data", "data/d.txt", "--out-dir", "data/feats", "--set", "folder=1"
+    )
     tree.stage(
         2,
         "model",

@@ -1,4 +1,6 @@
-"""RNN transducers by enumeration: the sum of the probabilities of all alignments, one after another."""
+"""RNN transducers by enumeration: the sum of the probabilities of all alignments, one after
+another.
+"""
 
 from __future__ import annotations
 

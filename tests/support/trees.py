@@ -11,7 +11,11 @@ import soundfile
 
 
 def noise(
-    path: Path, seconds: float = 1.0, rate: int = 16000, file_format: str = "FLAC", channels: int = 1
+    path: Path,
+    seconds: float = 1.0,
+    rate: int = 16000,
+    file_format: str = "FLAC",
+    channels: int = 1,
 ) -> Path:
     """An audio file of noise."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,9 @@ def random_lattice(seed: int, *, num_words: int, states: int = 10, branch: int =
     for source in range(final):
         said = generator.choice(np.arange(1, num_words), size=branch, replace=False)
         targets = (
-            generator.integers(source + 1, min(source + 5, final), size=branch) if source < final - 1 else []
+            generator.integers(source + 1, min(source + 5, final), size=branch)
+            if source < final - 1
+            else []
         )
         reached = [source + 1, *targets][:branch] if source < final - 1 else []
         rows += [(source, int(target), int(word)) for target, word in zip(reached, said)]
@@ -39,7 +41,9 @@ def random_lattice(seed: int, *, num_words: int, states: int = 10, branch: int =
     sources, targets_of, words = (np.array(column, dtype=np.int32) for column in zip(*sorted(rows)))
     am, lm = (generator.normal(mean, 1.5, len(rows)) for mean in (-6.0, -3.0))
     seconds = np.arange(states) * 0.3
-    return Lattice(f"u{seed}", "test", "s1", "a b", 9.0, seconds, sources, targets_of, words, am, lm)
+    return Lattice(
+        f"u{seed}", "test", "s1", "a b", 9.0, seconds, sources, targets_of, words, am, lm
+    )
 
 
 def paths(lattice: Lattice) -> list[Spoken]:

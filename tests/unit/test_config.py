@@ -60,7 +60,9 @@ def test_the_last_layer_wins_value_by_value(base: Path, tmp_path: Path) -> None:
     assert isinstance(loaded.encoder, Encoder)
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e-5", 1e-5), ("1", 1.0), (".5", 0.5), ("2.5E+3", 2500.0)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e-5", 1e-5), ("1", 1.0), (".5", 0.5), ("2.5E+3", 2500.0)]
+)
 def test_floats_as_people_write_them(base: Path, tmp_path: Path, text: str, value: float) -> None:
     assert config.load(Training, [base], [f"lr={text}"]).lr == value
     assert config.load(Training, [base, layer(tmp_path, "lr.yaml", f"lr: {text}\n")]).lr == value

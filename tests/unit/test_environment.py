@@ -40,7 +40,9 @@ def test_all_there() -> None:
 
 
 def test_a_missing_package_stops_only_the_recipes_that_need_it() -> None:
-    findings = environment.check_packages(LOCKED, lambda name: None if name == "spacy" else LOCKED[name])
+    findings = environment.check_packages(
+        LOCKED, lambda name: None if name == "spacy" else LOCKED[name]
+    )
     assert [f.name for f in environment.missing_for("classlm", findings)] == ["spacy"]
     assert environment.missing_for("ctc", findings) == []
 
@@ -60,7 +62,11 @@ def test_a_missing_package_stops_only_the_recipes_that_need_it() -> None:
     ],
 )
 def test_fit(
-    torch: str | None, torch_cuda: str | None, k2_torch: str | None, k2_cuda: str | None, way_out: str
+    torch: str | None,
+    torch_cuda: str | None,
+    k2_torch: str | None,
+    k2_cuda: str | None,
+    way_out: str,
 ) -> None:
     finding = environment.check_fit(torch, torch_cuda, k2_torch, k2_cuda)
     assert way_out in finding.way_out

@@ -13,7 +13,9 @@ from privasr_k2.errors import ConfigError, DataError, GraphError, PrivacyError, 
 def test_message_and_parts(cls: type[PrivasrError]) -> None:
     error = cls(Path("data/text:3"), "two fields", "one", "add the transcript")
     assert isinstance(error, PrivasrError)
-    assert str(error) == "data/text:3: expected two fields, found one\n  way out: add the transcript"
+    assert (
+        str(error) == "data/text:3: expected two fields, found one\n  way out: add the transcript"
+    )
     assert (error.place, error.expected, error.found, error.way_out) == (
         "data/text:3",
         "two fields",

@@ -118,7 +118,12 @@ def test_read_only_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_lines_are_numbered_and_stripped(tmp_path: Path, name: str) -> None:
     fileio.write_text(tmp_path / name, "one\ntwo é\n\nlast")
-    assert list(fileio.read_lines(tmp_path / name)) == [(1, "one"), (2, "two é"), (3, ""), (4, "last")]
+    assert list(fileio.read_lines(tmp_path / name)) == [
+        (1, "one"),
+        (2, "two é"),
+        (3, ""),
+        (4, "last"),
+    ]
 
 
 def test_windows_line_ends(tmp_path: Path) -> None:
@@ -138,7 +143,9 @@ def test_the_same_text_makes_the_same_gzip(tmp_path: Path) -> None:
 def test_not_utf8_names_line_byte_and_column(tmp_path: Path, name: str) -> None:
     data = b"fine\nna\xefve\n"
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with pytest.raises(DataError, match=rf"{name}:2: expected UTF-8 text, found byte 0xef at column 3"):
+    with pytest.raises(
+        DataError, match=rf"{name}:2: expected UTF-8 text, found byte 0xef at column 3"
+    ):
         list(fileio.read_lines(tmp_path / name))
 
 
@@ -179,7 +186,9 @@ json_values = st.recursive(
 
 @settings(max_examples=30)
 @given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=5))
-def test_jsonl_round_trip(tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, object]]) -> None:
+def test_jsonl_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, object]]
+) -> None:
     path = tmp_path_factory.mktemp("jsonl") / "a.jsonl.gz"
     fileio.write_jsonl(path, records)
     assert list(fileio.read_jsonl(path)) == records

@@ -37,14 +37,20 @@ def complete(tree: Path, stack: str = "torch1", folder: str = ".venv") -> None:
 
 def sourced(tree: Path, script: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Source path.sh from another folder in a strict shell, then run ``script``."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PRIVASR_") and k != "PYTHONPATH"}
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith("PRIVASR_") and k != "PYTHONPATH"
+    }
     command = [SHELL, "-c", f'set -euo pipefail; cd /; . "{tree}/path.sh"; {script}']
-    return subprocess.run(command, env=kept | variables, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env=kept | variables, capture_output=True, text=True, check=False
+    )
 
 
 def test_what_it_sets(tree: Path) -> None:
     complete(tree)
-    script = 'echo "$PRIVASR_ROOT" "$LC_ALL" "$PYTHONUNBUFFERED" "$PYTHONPATH"; echo "$PATH"; declare -F'
+    script = (
+        'echo "$PRIVASR_ROOT" "$LC_ALL" "$PYTHONUNBUFFERED" "$PYTHONPATH"; echo "$PATH"; declare -F'
+    )
     done = sourced(tree, script)
     assert (done.returncode, done.stderr) == (0, "")
     values, path = done.stdout.splitlines()
@@ -54,7 +60,9 @@ def test_what_it_sets(tree: Path) -> None:
 
 def test_sourcing_twice_changes_nothing_more(tree: Path) -> None:
     complete(tree)
-    script = f'one=$PATH:$PYTHONPATH; . "{tree}/path.sh"; [[ $one == $PATH:$PYTHONPATH ]] && echo same'
+    script = (
+        f'one=$PATH:$PYTHONPATH; . "{tree}/path.sh"; [[ $one == $PATH:$PYTHONPATH ]] && echo same'
+    )
     assert sourced(tree, script).stdout == "same\n"
 
 
@@ -86,7 +94,9 @@ def test_nothing_missing_needs_no_network(tree: Path) -> None:
         pytest.skip("a namespace without network cannot be made here")
     script = f'. "{tree}/path.sh"; echo "$PRIVASR_ROOT"'
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PRIVASR_")}
-    done = subprocess.run([*alone, SHELL, "-c", script], env=kept, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*alone, SHELL, "-c", script], env=kept, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[0] == str(tree)
     assert done.stderr == ""
 
@@ -125,7 +135,10 @@ def test_a_half_made_environment_is_not_taken_for_a_whole_one(tree: Path, damage
     [
         (
             {"PRIVASR_PYTHON": "/nowhere/python"},
-            ["CPython 3.11 is needed, found: /nowhere/python is nothing", "apt-get install python3.11"],
+            [
+                "CPython 3.11 is needed, found: /nowhere/python is nothing",
+                "apt-get install python3.11",
+            ],
         ),
         ({"PRIVASR_STACK": "torch3"}, ["PRIVASR_STACK is torch1 or torch2, found 'torch3'"]),
         ({"PRIVASR_ENV": "mine"}, ["PRIVASR_ENV is 'current' or not set, found 'mine'"]),
@@ -177,7 +190,9 @@ def test_an_old_c_library(tree: Path, tmp_path: Path) -> None:
 def test_an_interactive_shell_survives(tree: Path) -> None:
     kept = {"PATH": os.environ["PATH"], "PRIVASR_STACK": "torch3"}
     script = f". {tree}/path.sh; echo alive $?"
-    done = subprocess.run([SHELL, "-c", script], env=kept, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [SHELL, "-c", script], env=kept, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "alive 2\n"
 
 

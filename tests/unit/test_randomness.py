@@ -1,4 +1,6 @@
-"""Reproducible streams are independent of each other; noise streams are ChaCha20 of a derived key."""
+"""Reproducible streams are independent of each other; noise streams are ChaCha20 of a derived
+key.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def test_a_stream_is_the_same_in_every_process() -> None:
     ) % (1 << 63)
 
 
-@pytest.mark.parametrize("other", [(2, "split"), (1, "dropout"), (1, "split", "x"), (1,), (1, "spl", "it")])
+@pytest.mark.parametrize(
+    "other", [(2, "split"), (1, "dropout"), (1, "split", "x"), (1,), (1, "spl", "it")]
+)
 def test_every_name_has_a_stream_of_its_own(other: tuple[int, *tuple[str, ...]]) -> None:
     one, two = randomness.stream(1, "split"), randomness.stream(*other)
     assert not np.array_equal(one.random(8), two.random(8))
@@ -53,7 +57,17 @@ def _hkdf(secret: bytes, info: bytes) -> bytes:
 
 def _chacha_block(key: bytes, counter: int) -> bytes:
     """RFC 8439's block function for a nonce of zeros."""
-    state = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574, *struct.unpack("<8I", key), counter, 0, 0, 0]
+    state = [
+        0x61707865,
+        0x3320646E,
+        0x79622D32,
+        0x6B206574,
+        *struct.unpack("<8I", key),
+        counter,
+        0,
+        0,
+        0,
+    ]
     x = state.copy()
 
     def quarter(a: int, b: int, c: int, d: int) -> None:

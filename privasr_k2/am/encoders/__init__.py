@@ -1,7 +1,7 @@
 """Encoders of acoustic models: features (N, F, T) to (N, D, T').
 
-A new encoder is one file of this folder, or a plugin (:mod:`privasr_k2.plugins`): a dataclass of its
-numbers, and a module below :func:`privasr_k2.am.encoders.common.encoder`.
+A new encoder is one file of this folder, or a plugin (:mod:`privasr_k2.plugins`): a dataclass of
+its numbers, and a module below :func:`privasr_k2.am.encoders.common.encoder`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ class EncoderConfig(Choice):
     @classmethod
     def choices(cls) -> dict[str, type]:
         """The numbers of each encoder."""
-        return {name: ENCODERS[name].settings for name in ENCODERS.names() if ENCODERS[name].aligned}
+        return {
+            name: ENCODERS[name].settings for name in ENCODERS.names() if ENCODERS[name].aligned
+        }
 
     @property
     def subsampling(self) -> int:
@@ -31,7 +33,9 @@ class EncoderConfig(Choice):
 
 
 class AnyEncoderConfig(EncoderConfig):
-    """As :class:`EncoderConfig`, for models whose outputs are not aligned to frames: any encoder."""
+    """As :class:`EncoderConfig`, for models whose outputs are not aligned to frames: any
+    encoder.
+    """
 
     @classmethod
     def choices(cls) -> dict[str, type]:

@@ -1,9 +1,11 @@
-"""Bidirectional LSTM over whole utterances, or in chunks with a bounded look-ahead (latency-controlled).
+"""Bidirectional LSTM over whole utterances, or in chunks with a bounded look-ahead
+(latency-controlled).
 
-Latency control: Zhang, Chen, Yu, Yao, Khudanpur and Glass (2016), "Highway long short-term memory RNNs for
-distant speech recognition", section 3. An utterance is cut into chunks of C frames, each followed by R frames
-of right context. The forward LSTM carries its state from chunk to chunk; the backward LSTM starts anew at the
-end of every right context. With C at least as long as the utterance the result is the plain BLSTM's.
+Latency control: Zhang, Chen, Yu, Yao, Khudanpur and Glass (2016), "Highway long short-term memory
+RNNs for distant speech recognition", section 3. An utterance is cut into chunks of C frames, each
+followed by R frames of right context. The forward LSTM carries its state from chunk to chunk; the
+backward LSTM starts anew at the end of every right context. With C at least as long as the
+utterance the result is the plain BLSTM's.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class BlstmConfig(EncoderSettings):
 
 
 class BlstmLayer(nn.Module):
-    """One layer: (N, D_in, T) -> (N, 2 D, T); the backward LSTM starts at an utterance's last true frame."""
+    """One layer: (N, D_in, T) -> (N, 2 D, T); the backward LSTM starts at an utterance's last true
+    frame.
+    """
 
     def __init__(self, in_dim: int, dim: int) -> None:
         super().__init__()
@@ -51,7 +55,8 @@ class BlstmLayer(nn.Module):
         self.back = nn.LSTM(in_dim, dim)
 
     def forward(self, x: Tensor, lengths: Tensor, state: State, main: int) -> tuple[Tensor, State]:
-        """As the class; the forward LSTM starts from ``state`` and gives that after ``main`` frames.
+        """As the class; the forward LSTM starts from ``state`` and gives that after ``main``
+        frames.
 
         Args:
             state: hidden and cell values, each (1, N, D).
@@ -68,7 +73,9 @@ class BlstmLayer(nn.Module):
 
 
 def _reversal(x: Tensor, lengths: Tensor) -> Tensor:
-    """Indices (T, N, 1) that turn the true frames of (T, N, D) around and leave padding in its place."""
+    """Indices (T, N, 1) that turn the true frames of (T, N, D) around and leave padding in its
+    place.
+    """
     frames = torch.arange(x.size(0), device=x.device).unsqueeze(1)  # (T, 1)
     turned = lengths.to(frames.dtype).unsqueeze(0) - 1 - frames  # (T, N)
     return torch.where(turned >= 0, turned, frames.expand_as(turned)).unsqueeze(2)

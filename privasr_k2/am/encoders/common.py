@@ -1,7 +1,8 @@
 """Parts that encoders share: padding, pointwise layers, norms, dropout, subsampling.
 
-Inside an encoder arrays are (N, D, T), channels before time, because oneDNN's convolutions are several times
-faster on a CPU than matrix products over (N, T, D); a linear layer is a convolution of width one.
+Inside an encoder arrays are (N, D, T), channels before time, because oneDNN's convolutions are
+several times faster on a CPU than matrix products over (N, T, D); a linear layer is a convolution
+of width one.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Pointwise(nn.Conv1d):
 class ChannelNorm(nn.Module):
     """Layer normalization over the channels of every frame, (N, D, T) -> (N, D, T).
 
-    Unlike batch normalization it mixes neither frames nor utterances: padding, batch size and the number
-    of processes cannot change a result, and per-example gradients exist.
+    Unlike batch normalization it mixes neither frames nor utterances: padding, batch size and the
+    number of processes cannot change a result, and per-example gradients exist.
     """
 
     def __init__(self, dim: int) -> None:
@@ -56,7 +57,9 @@ class ChannelNorm(nn.Module):
 
 
 class ChannelDropout(nn.Module):
-    """Dropout of whole channels of an utterance: one mask for all its frames, (N, D, T) -> (N, D, T)."""
+    """Dropout of whole channels of an utterance: one mask for all its frames, (N, D, T) -> (N, D,
+    T).
+    """
 
     def __init__(self, probability: float) -> None:
         super().__init__()
@@ -70,7 +73,8 @@ class ChannelDropout(nn.Module):
 
 
 class Subsampling(nn.Module):
-    """Two convolutions over time that keep every ``factor``-th frame: (N, F, T) -> (N, D, ceil(T / factor)).
+    """Two convolutions over time that keep every ``factor``-th frame: (N, F, T) -> (N, D, ceil(T /
+    factor)).
 
     Args:
         in_dim: features F.
@@ -140,7 +144,9 @@ class EncoderSettings:
                 )
         if self.subsampling not in STRIDES:
             known = sorted(STRIDES)
-            raise ValueError(f"encoder.{encoder}.subsampling must be one of {known}, got {self.subsampling}")
+            raise ValueError(
+                f"encoder.{encoder}.subsampling must be one of {known}, got {self.subsampling}"
+            )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"encoder.{encoder}.dropout must be in [0, 1), got {self.dropout}")
 
@@ -151,8 +157,10 @@ class Encoder:
 
     Attributes:
         settings: its numbers: a frozen dataclass that is an :class:`EncoderSettings`.
-        make: (feature_dim, settings) to a module (N, F, T), (N,) -> (N, D, T'), (N,) with ``out_dim`` D.
-        aligned: whether its outputs keep enough frames for models that align tokens to frames, as CTC.
+        make: (feature_dim, settings) to a module (N, F, T), (N,) -> (N, D, T'), (N,) with
+            ``out_dim`` D.
+        aligned: whether its outputs keep enough frames for models that align tokens to frames, as
+            CTC.
     """
 
     settings: type[EncoderSettings]
@@ -170,7 +178,9 @@ ENCODERS = Registry[Encoder]("encoder.kind", _own_encoders)
 _M = TypeVar("_M", bound=type[nn.Module])
 
 
-def encoder(name: str, settings: type[EncoderSettings], *, aligned: bool = True) -> Callable[[_M], _M]:
+def encoder(
+    name: str, settings: type[EncoderSettings], *, aligned: bool = True
+) -> Callable[[_M], _M]:
     """Register the class below as the encoder ``name``; see :class:`Encoder`."""
 
     def register(made: _M) -> _M:

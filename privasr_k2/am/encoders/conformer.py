@@ -1,7 +1,9 @@
-"""Conformer: Gulati et al. (2020), "Conformer: convolution-augmented transformer for speech recognition".
+"""Conformer: Gulati et al. (2020), "Conformer: convolution-augmented transformer for speech
+recognition".
 
-Positions enter the self-attention by rotation (Su et al. 2021, "RoFormer", eq. 34), which needs no table and
-no longest length; the convolution module has layer normalization in place of batch normalization.
+Positions enter the self-attention by rotation (Su et al. 2021, "RoFormer", eq. 34), which needs no
+table and no longest length; the convolution module has layer normalization in place of batch
+normalization.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class ConformerConfig(EncoderSettings):
         self.check("conformer", dim=1, layers=1, heads=1, feedforward=1, kernel=1)
         if self.dim % (2 * self.heads):
             raise ValueError(
-                f"encoder.conformer.dim must be a multiple of 2 * heads = {2 * self.heads}, got {self.dim}"
+                f"encoder.conformer.dim must be a multiple of 2 * heads = {2 * self.heads}, got"
+                f" {self.dim}"
             )
         if self.kernel % 2 == 0:
             raise ValueError(f"encoder.conformer.kernel must be odd, got {self.kernel}")
@@ -68,11 +71,14 @@ class FeedForward(nn.Module):
         self.dropout = ChannelDropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.narrow(self.inner_dropout(functional.silu(self.wide(self.norm(x))))))
+        return self.dropout(
+            self.narrow(self.inner_dropout(functional.silu(self.wide(self.norm(x)))))
+        )
 
 
 def rotate(x: Tensor) -> Tensor:
-    """Rotary positions: pairs (i, i + E/2) of the E channels of frame t turn by t / 10000^(2 i / E).
+    """Rotary positions: pairs (i, i + E/2) of the E channels of frame t turn by t / 10000^(2 i /
+    E).
 
     Args:
         x: queries or keys (N, H, E, T).
@@ -125,7 +131,9 @@ class Convolution(nn.Module):
 
 
 class ConformerBlock(nn.Module):
-    """Half a feed-forward module, attention, convolution, the other half, norm: (N, D, T) -> (N, D, T)."""
+    """Half a feed-forward module, attention, convolution, the other half, norm: (N, D, T) -> (N, D,
+    T).
+    """
 
     def __init__(self, config: ConformerConfig) -> None:
         super().__init__()

@@ -1,7 +1,8 @@
-"""The listener of LAS: Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section 2.1, eq. 5.
+"""The listener of LAS: Chan, Jaitly, Le and Vinyals (2016), "Listen, attend and spell", section
+2.1, eq. 5.
 
-Between two BLSTM layers neighbouring frames are joined, so that each layer sees half as many: what the
-attention has to choose from becomes short.
+Between two BLSTM layers neighbouring frames are joined, so that each layer sees half as many: what
+the attention has to choose from becomes short.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from privasr_k2.am.encoders.blstm import BlstmLayer
-from privasr_k2.am.encoders.common import ChannelDropout, EncoderSettings, Subsampling, encoder, valid_frames
+from privasr_k2.am.encoders.common import (
+    ChannelDropout,
+    EncoderSettings,
+    Subsampling,
+    encoder,
+    valid_frames,
+)
 
 
 @dataclass(frozen=True)
@@ -49,14 +56,17 @@ class PyramidConfig(EncoderSettings):
 
 
 def joined(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Neighbouring frames side by side, (N, D, T) -> (N, 2 D, ceil(T / 2)); the last may be joined with 0.
+    """Neighbouring frames side by side, (N, D, T) -> (N, 2 D, ceil(T / 2)); the last may be joined
+    with 0.
 
     >>> y, lengths = joined(torch.tensor([[[1.0, 2, 3, 9]]]), torch.tensor([3]))
     >>> y.tolist(), lengths.tolist()
     ([[[1.0, 3.0], [2.0, 0.0]]], [2])
     """
     x = functional.pad(x * valid_frames(x, lengths), (0, x.size(2) % 2))
-    return torch.cat((x[:, :, 0::2], x[:, :, 1::2]), dim=1), torch.div(lengths + 1, 2, rounding_mode="floor")
+    return torch.cat((x[:, :, 0::2], x[:, :, 1::2]), dim=1), torch.div(
+        lengths + 1, 2, rounding_mode="floor"
+    )
 
 
 @encoder("pyramid", PyramidConfig, aligned=False)

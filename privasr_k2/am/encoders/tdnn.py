@@ -1,7 +1,7 @@
 """Time-delay neural network: residual dilated convolutions over time.
 
-Peddinti, Povey and Khudanpur (2015), "A time delay neural network architecture for efficient modeling of long
-temporal contexts"; here with residual connections and layer normalization.
+Peddinti, Povey and Khudanpur (2015), "A time delay neural network architecture for efficient
+modeling of long temporal contexts"; here with residual connections and layer normalization.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Audit DP-SGD by canaries.
 
-The audit trains three times with the code and the flags of train_dpsgd: with its noise, with the noise
-divided, and with almost none. The second must exceed the claim.
+The audit trains three times with the code and the flags of train_dpsgd: with its noise, with the
+noise divided, and with almost none. The second must exceed the claim.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def audit(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.num_jobs)
     config, device = cli.load(Audited, args), choose_device(args.device)
     if not config.claims or config.clip is None:
-        raise ConfigError("epsilon and noise", "one of them", "neither", "name the claim that is audited")
+        raise ConfigError(
+            "epsilon and noise", "one of them", "neither", "name the claim that is audited"
+        )
     inputs = read_inputs(
         args.in_private_feats, args.in_public_dev, load_lang(args.in_lang), args.in_init, config
     )
@@ -63,7 +65,10 @@ def audit(args: argparse.Namespace) -> None:
         canaries = CanaryGradients(inside.tolist(), size, 2.0 * (config.clip or 0.0))
         units = sorted([*real, *(Unit(name, ()) for name in canaries)], key=lambda unit: unit.name)
         trainer = trainer_of(PrivateData(units, speech, canaries), share)
-        places, total = torch.from_numpy(coordinates).to(device), torch.zeros(len(coordinates), device=device)
+        places, total = (
+            torch.from_numpy(coordinates).to(device),
+            torch.zeros(len(coordinates), device=device),
+        )
         for one in trainer.steps(Drawn("batches", None), 0):
             total += one.gradient[places]
         return total.cpu().numpy()

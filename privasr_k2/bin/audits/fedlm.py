@@ -1,7 +1,7 @@
 """Attack federated training: exposure of canaries, membership, and marks that bound epsilon.
 
-Trains five times: with the canaries, without and with clip and noise; and with marks, as it is, with the
-noise divided and with next to none.
+Trains five times: with the canaries, without and with clip and noise; and with marks, as it is,
+with the noise divided and with next to none.
 """
 
 from __future__ import annotations
@@ -38,13 +38,17 @@ def audit(args: argparse.Namespace) -> None:
         args.set += read_rates(args.in_rates)
     config = cli.load(fedlm_audit.AuditedConfig, args)
     if not config.claims:
-        raise ConfigError("privacy.noise", "a number above 0", "0", "name the claim that is audited")
+        raise ConfigError(
+            "privacy.noise", "a number above 0", "0", "name the claim that is audited"
+        )
     clients = read_clients(args.in_clients)
     before = NeuralScorer(*load_lm(args.in_init))
     vocabulary = before.vocabulary
     canaries = fedlm_audit.draw_canaries(vocabulary.words, config, config.seed)
     members, others = fedlm_audit.split_members(clients, config.seed)
-    planted = prepare(fedlm_audit.plant(members, canaries, config.repeats), vocabulary, config.confidences)
+    planted = prepare(
+        fedlm_audit.plant(members, canaries, config.repeats), vocabulary, config.confidences
+    )
     bare = dataclasses.replace(
         config, privacy=dataclasses.replace(config.privacy, clip=None, noise=0.0, quantile=None)
     )
@@ -53,12 +57,16 @@ def audit(args: argparse.Namespace) -> None:
         def make_trainer() -> LocalTrainer:
             begin_with = {"init": config.init, "trained": config.trained, "seed": config.seed}
             model = load_initial(args.in_init, **begin_with)[0].to(process.device)
-            return LocalTrainer(model, chosen_parameters(model, config.trained), config.client, config.seed)
+            return LocalTrainer(
+                model, chosen_parameters(model, config.trained), config.client, config.seed
+            )
 
         audits = {}
         for name, setting in {"without_privacy": bare, "with_privacy": config}.items():
             trainer = make_trainer()
-            for _ in rounds(Federation(planted, trainer), setting, process, Drawn("cohorts", None), None):
+            for _ in rounds(
+                Federation(planted, trainer), setting, process, Drawn("cohorts", None), None
+            ):
                 pass
             after = NeuralScorer(trainer.model, vocabulary)
             audits[name] = {

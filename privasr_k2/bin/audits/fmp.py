@@ -1,8 +1,8 @@
 """Attack the release of marginals: does a rare word that one unit has said show?
 
-Twice: with a unit that says one word as often as the bound allows, and with the rarest word of the lists. The
-bound is beneath the claim, and above it with a tenth of the noise. Beside it stands what eq. 8 and 9 as
-published are worth at the same nominal epsilon.
+Twice: with a unit that says one word as often as the bound allows, and with the rarest word of the
+lists. The bound is beneath the claim, and above it with a tenth of the noise. Beside it stands what
+eq. 8 and 9 as published are worth at the same nominal epsilon.
 """
 
 from __future__ import annotations
@@ -39,9 +39,15 @@ def audit(args: argparse.Namespace) -> None:
         attacked["rarest_word"] = rarest_word(spoken, mechanism)[1]
     except PrivacyError as error:
         log.warning("%s", error)
-    audits: dict[str, Any] = {"unit": config.unit, "mechanism": config.mechanism, "strategy": config.strategy}
+    audits: dict[str, Any] = {
+        "unit": config.unit,
+        "mechanism": config.mechanism,
+        "strategy": config.strategy,
+    }
     for name, name_audit in attacked.items():
-        audit = audit_release(mechanism, name_audit, trials=config.trials, confidence=config.confidence)
+        audit = audit_release(
+            mechanism, name_audit, trials=config.trials, confidence=config.confidence
+        )
         audits[name] = audit.to_json()
         for line in audit.lines():
             log.info("%s: %s", name, line)
@@ -50,6 +56,9 @@ def audit(args: argparse.Namespace) -> None:
         prior_words=0.0, decay=config.decay, refresh="round", client_fraction=1.0, seed=0,
     )  # fmt: skip
     worth = published_worth(spoken, caches, config.epsilon, config.delta, config.unit)
-    audits["published"] = {"called": config.epsilon, **{kind: eps.value for kind, eps in worth.items()}}
+    audits["published"] = {
+        "called": config.epsilon,
+        **{kind: eps.value for kind, eps in worth.items()},
+    }
     log.info("as published, epsilon %g is worth %s", config.epsilon, audits["published"])
     write_json(args.out_audit, audits)

@@ -1,8 +1,10 @@
 """Attack the release of labels: does one teacher's vote show?
 
-Runs the code that answered, with the numbers of labels.json, on two histograms that differ in one teacher's
-vote: about tied, and with a threshold also there. Again with the noise divided, which must exceed the claim,
-and with next to none. It looks at no private vote. Noisy posteriors are attacked as with uniform weights.
+Runs the code that answered, with the numbers of labels.json, on two histograms that differ in one
+teacher's
+vote: about tied, and with a threshold also there. Again with the noise divided, which must exceed
+the claim, and with next to none. It looks at no private vote. Noisy posteriors are attacked as with
+uniform weights.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def answer(setting: Setting, votes: np.ndarray, share: float) -> np.ndarray:
     )  # fmt: skip
     secret = noise_stream(new_secret(), "audit")
     if mechanism(setting.mechanism).aggregates == POSTERIORS:
-        return winners(noisy_posteriors(votes.ravel().astype(float), sizes, noised, 1.0, secret), sizes)
+        return winners(
+            noisy_posteriors(votes.ravel().astype(float), sizes, noised, 1.0, secret), sizes
+        )
     return noisy_winners(votes.ravel(), sizes, noised, secret)
 
 
@@ -73,13 +77,17 @@ def audit(args: argparse.Namespace) -> None:
     whole = event_of(summary, asked, answers)
     known = {key: summary[key] for key in ("mechanism", "noise", "threshold", "threshold_noise")}
     setting = Setting(**known, max_queries=asked, max_answers=answers, event=whole, epsilon=None)
-    claim = VoteClaim(event_of(summary, 1, 1), whole, answers, summary["epsilon"]["delta"], RELATION)
+    claim = VoteClaim(
+        event_of(summary, 1, 1), whole, answers, summary["epsilon"]["delta"], RELATION
+    )
     pairs, needed = {"tied": neighbours(summary["teachers"])}, math.ceil(setting.threshold)
     if summary["teachers"] / 2 + 1 <= needed <= summary["teachers"]:
         pairs["at_threshold"] = neighbours(summary["teachers"], threshold=needed)
     results = {key: summary[key] for key in ("mechanism", "vote", "unit", "teachers", "noise")}
     for name, pair in pairs.items():
-        results[name] = attack(lambda votes, share: answer(setting, votes, share), pair, claim, config)
+        results[name] = attack(
+            lambda votes, share: answer(setting, votes, share), pair, claim, config
+        )
         for what in ("one_answer", "whole_release"):
             for line in audit_lines(f"{name}, {what}".replace("_", " "), results[name][what]):
                 log.info(line)

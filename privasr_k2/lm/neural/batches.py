@@ -1,4 +1,6 @@
-"""Batches of sentences of like length, in an order that seed and epoch determine. No sentence is cut."""
+"""Batches of sentences of like length, in an order that seed and epoch determine. No sentence is
+cut.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ def make_batch(text: Text, sentences: np.ndarray) -> Batch:
 
 
 def group_by_length(lengths: np.ndarray, max_words: int, order: np.ndarray) -> list[np.ndarray]:
-    """Sentences in groups of at most ``max_words`` positions, padding included; a longer one stands alone.
+    """Sentences in groups of at most ``max_words`` positions, padding included; a longer one stands
+    alone.
 
     Args:
         lengths: (S,) positions of each sentence.
@@ -65,7 +68,9 @@ def group_by_length(lengths: np.ndarray, max_words: int, order: np.ndarray) -> l
     groups, start = [], 0
     while start < len(order):
         window = ascending[start : start + max(1, max_words // int(ascending[start]))]
-        fitting = int(np.searchsorted(window * np.arange(1, len(window) + 1), max_words, side="right"))
+        fitting = int(
+            np.searchsorted(window * np.arange(1, len(window) + 1), max_words, side="right")
+        )
         groups.append(order[start : start + max(1, fitting)])
         start += len(groups[-1])
     return groups
@@ -77,8 +82,8 @@ class Batches:
     Args:
         max_words: most positions of a batch, padding included.
         seed: of the order; None = shortest first, for scoring.
-        rank, world_size: this process and the number of processes that share an epoch. Each gets as many
-            batches; where they do not come out even, the first ones of the epoch come twice.
+        rank, world_size: this process and the number of processes that share an epoch. Each gets as
+            many batches; where they do not come out even, the first ones of the epoch come twice.
     """
 
     def __init__(
@@ -86,7 +91,12 @@ class Batches:
     ) -> None:
         self.text = text
         self.total_frames = int(text.lengths.sum())  # what the trainer counts: here, positions
-        self._max_words, self._seed, self._rank, self._world_size = max_words, seed, rank, world_size
+        self._max_words, self._seed, self._rank, self._world_size = (
+            max_words,
+            seed,
+            rank,
+            world_size,
+        )
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
         """The batches of epoch ``number`` after the first ``skip``."""
@@ -99,14 +109,17 @@ class Batches:
             groups = group_by_length(self.text.lengths, self._max_words, order)
         else:
             generator = stream(self._seed, "sentences", number)
-            shuffled = group_by_length(self.text.lengths, self._max_words, generator.permutation(order))
+            shuffled = group_by_length(
+                self.text.lengths, self._max_words, generator.permutation(order)
+            )
             groups = [shuffled[index] for index in generator.permutation(len(shuffled))]
         missing = -len(groups) % self._world_size
         return groups + [groups[index % len(groups)] for index in range(missing)]
 
 
 def choose_sentences(lengths: np.ndarray, limit: int, seed: int) -> np.ndarray:
-    """Which sentences to take so that their words are at most ``limit``, at random, in their own order.
+    """Which sentences to take so that their words are at most ``limit``, at random, in their own
+    order.
 
     Args:
         lengths: (S,) words of each sentence.

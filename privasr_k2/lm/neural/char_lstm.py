@@ -1,9 +1,10 @@
 """Character-aware LSTM language model [liu2021, section 3.2].
 
-Liu, Lin, Li, Zhang, Tang, Wang, Jiao, Ren, Xie and Du (2021), "Private language model adaptation for speech
-recognition": character embeddings of 100 dimensions, two LSTM layers of 512. What stands between follows
-Kim, Jernite, Sontag and Rush (2016), "Character-aware neural language models", AAAI, section 2: convolutions
-of several widths over a word's characters, the greatest value over time of each filter, highway layers.
+Liu, Lin, Li, Zhang, Tang, Wang, Jiao, Ren, Xie and Du (2021), "Private language model adaptation
+for speech recognition": character embeddings of 100 dimensions, two LSTM layers of 512. What stands
+between follows Kim, Jernite, Sontag and Rush (2016), "Character-aware neural language models",
+AAAI, section 2: convolutions of several widths over a word's characters, the greatest value over
+    time of each filter, highway layers.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class CharLstmConfig(Checked):
 def spell(symbols: Sequence[str], max_chars: int) -> tuple[Tensor, Tensor, int]:
     """Every symbol as numbers of characters between two marks.
 
-    ``</s>`` and ``<unk>`` count as one character each. Number 0 fills up, 1 and 2 begin and end a word.
+    ``</s>`` and ``<unk>`` count as one character each. Number 0 fills up, 1 and 2 begin and end a
+    word.
 
     Returns:
         characters (V, L) int64, lengths (V,) int64 and the number of different characters.
@@ -96,7 +98,9 @@ class CharLstmLm(RecurrentLm):
     characters: Tensor
     lengths: Tensor
 
-    def __init__(self, config: CharLstmConfig, output: OutputConfig, symbols: Sequence[str]) -> None:
+    def __init__(
+        self, config: CharLstmConfig, output: OutputConfig, symbols: Sequence[str]
+    ) -> None:
         super().__init__()
         if output.tied:
             raise ValueError("output.tied must be false: a word's vector is made of its characters")
@@ -156,5 +160,6 @@ class CharLstmSpec(Spec):
 
 
 KINDS.add(
-    "char_lstm", Kind(CharLstmLmConfig, CharLstmSpec, lambda s, v: CharLstmLm(s.network, s.output, v.symbols))
+    "char_lstm",
+    Kind(CharLstmLmConfig, CharLstmSpec, lambda s, v: CharLstmLm(s.network, s.output, v.symbols)),
 )

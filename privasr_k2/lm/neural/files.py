@@ -23,7 +23,9 @@ from privasr_k2.training.weights import fill, load_tensors, read_header, save_te
 SPEC, WORDS, WEIGHTS = "model.yaml", "words.txt", "model.safetensors"
 
 
-def save_lm(folder: Path, spec: Spec, weights: Mapping[str, Tensor], vocabulary: Vocabulary) -> None:
+def save_lm(
+    folder: Path, spec: Spec, weights: Mapping[str, Tensor], vocabulary: Vocabulary
+) -> None:
     """Write the files that :func:`load_lm` reads; ``model.safetensors`` last."""
     write_text(folder / WORDS, vocabulary_text(vocabulary))
     configuration.save(spec, folder / SPEC)
@@ -31,10 +33,12 @@ def save_lm(folder: Path, spec: Spec, weights: Mapping[str, Tensor], vocabulary:
 
 
 def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[NeuralLm, Vocabulary]:
-    """The language model of a folder that ``train_lm`` wrote, ready to score, and its numbering of words.
+    """The language model of a folder that ``train_lm`` wrote, ready to score, and its numbering of
+    words.
 
     Raises:
-        DataError: a file is missing or damaged, or weights of another numbering or another ``model.yaml``.
+        DataError: a file is missing or damaged, or weights of another numbering or another
+            ``model.yaml``.
     """
     folder = Path(folder)
     spec = _read_spec(folder)
@@ -42,23 +46,28 @@ def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[Neu
     return model.to(device).eval(), vocabulary
 
 
-def continue_lm(folder: Path, spec: Spec, words: Iterable[str]) -> tuple[NeuralLm, Vocabulary, Spec]:
+def continue_lm(
+    folder: Path, spec: Spec, words: Iterable[str]
+) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model of a folder with the dropout of ``spec``, to train it further.
 
-    Where it is tied and ``spec`` is not, it is untied: it gets a copy of the vectors that it reads, and gives
-    the same probabilities bit for bit.
+    Where it is tied and ``spec`` is not, it is untied: it gets a copy of the vectors that it reads,
+    and gives the same probabilities bit for bit.
 
     Returns:
         the model, its numbering of words, and ``spec`` with what else the model's form depends on.
 
     Raises:
-        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or has other
-            words.
+        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or has
+            other words.
     """
     saved = _read_spec(folder)
     if saved.kind != spec.kind:
         raise DataError(
-            folder / SPEC, f"kind: {spec.kind}", saved.kind, "take the YAML file that it was trained with"
+            folder / SPEC,
+            f"kind: {spec.kind}",
+            saved.kind,
+            "take the YAML file that it was trained with",
         )
     unties = saved.output.tied and not spec.output.tied
     spec = replace(spec, untied=unties or (saved.untied and not spec.output.tied))
@@ -86,12 +95,17 @@ def _filled(folder: Path, spec: Spec, *, unties: bool = False) -> tuple[NeuralLm
     weights = load_tensors(folder / WEIGHTS)
     if read_header(folder / WEIGHTS)["words"] != vocabulary.digest:
         raise DataError(
-            folder / WORDS, "the words that the model was trained with", "others", "train the model again"
+            folder / WORDS,
+            "the words that the model was trained with",
+            "others",
+            "train the model again",
         )
     model = KINDS[spec.kind].make(spec, vocabulary)
     if unties:
         tied = {
-            name.replace("output.", "vectors.", 1): name for name in weights if name.startswith("output.")
+            name.replace("output.", "vectors.", 1): name
+            for name in weights
+            if name.startswith("output.")
         }
         weights |= {name: weights[tied[name]] for name in model.state_dict() if name in tied}
     fill(model, weights, folder / WEIGHTS)

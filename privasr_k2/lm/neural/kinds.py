@@ -1,7 +1,7 @@
 """The kinds of neural language models: how each is configured and built, one object per kind.
 
-A new kind is a file of this folder that adds itself to :data:`KINDS` and is named in :func:`_own_kinds`,
-or a plugin (:mod:`privasr_k2.plugins`).
+A new kind is a file of this folder that adds itself to :data:`KINDS` and is named in
+:func:`_own_kinds`, or a plugin (:mod:`privasr_k2.plugins`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class NeuralLmConfig(TrainerConfig):
             raise ValueError(f"kind must be that of the configuration's file, got {self.kind!r}")
         if self.trained == "output" and self.output.tied:
             raise ValueError(
-                "trained=output needs output.tied=false, because tied vectors are read as well: set it, and "
-                "a tied model of --in-init goes on with a copy of them to read"
+                "trained=output needs output.tied=false, because tied vectors are read as well: set"
+                " it, and a tied model of --in-init goes on with a copy of them to read"
             )
 
 
@@ -63,8 +63,9 @@ class Spec:
 
     Attributes:
         kind, output: as in :class:`NeuralLmConfig`.
-        untied: the model was tied and then trained further with ``output.tied=false``: it reads a copy of the
-            vectors that predicted words until then. Older files do not say so, and are of no such model.
+        untied: the model was tied and then trained further with ``output.tied=false``: it reads a
+            copy of the vectors that predicted words until then. Older files do not say so, and are
+            of no such model.
     """
 
     kind: str

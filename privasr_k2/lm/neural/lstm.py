@@ -1,7 +1,8 @@
 """Word LSTM language model [turan2022, section 2.3].
 
-Turan, Klakow, Vincent and Jouvet (2022), "Adapting language models when training on privacy-transformed
-data", LREC. The paper names an LSTM whose (cluster) softmax is adapted, and no sizes.
+Turan, Klakow, Vincent and Jouvet (2022), "Adapting language models when training on
+privacy-transformed data", LREC. The paper names an LSTM whose (cluster) softmax is adapted, and no
+sizes.
 """
 
 from __future__ import annotations
@@ -57,24 +58,36 @@ class Recurrent(nn.Module):
         return self.dropout(hidden), State(tuple(tensor.transpose(0, 1) for tensor in after))
 
     def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """The part of a layer's gates that comes from its inputs (N, E): (N, 4 D), biases included."""
-        part = {name: getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "bias_ih", "bias_hh")}
-        return functional.linear(self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"])
+        """The part of a layer's gates that comes from its inputs (N, E): (N, 4 D), biases
+        included.
+        """
+        part = {
+            name: getattr(self.lstm, f"{name}_l{layer}")
+            for name in ("weight_ih", "bias_ih", "bias_hh")
+        }
+        return functional.linear(
+            self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"]
+        )
 
     def step(self, gates: Tensor, state: State) -> tuple[Tensor, State]:
         """One word after each prefix, given the :meth:`input_gates` (N, 4 D) of the first layer.
 
-        They are half of a layer's work and the same wherever a word is read: ``nn.LSTM`` does it each time.
+        They are half of a layer's work and the same wherever a word is read: ``nn.LSTM`` does it
+        each time.
         """
         hiddens, cells = [], []
-        for layer, (hidden, cell) in enumerate(zip(*(tensor.unbind(1) for tensor in state.tensors))):
+        for layer, (hidden, cell) in enumerate(
+            zip(*(tensor.unbind(1) for tensor in state.tensors))
+        ):
             if layer:
                 gates = self.input_gates(hiddens[-1], layer)
             gates = torch.addmm(gates, hidden, getattr(self.lstm, f"weight_hh_l{layer}").t())
             enter, keep, new, leave = gates.chunk(4, dim=1)
             cells.append(keep.sigmoid() * cell + enter.sigmoid() * new.tanh())
             hiddens.append(leave.sigmoid() * cells[-1].tanh())
-        return self.dropout(hiddens[-1]), State((torch.stack(hiddens, dim=1), torch.stack(cells, dim=1)))
+        return self.dropout(hiddens[-1]), State(
+            (torch.stack(hiddens, dim=1), torch.stack(cells, dim=1))
+        )
 
 
 class RecurrentLm(NeuralLm):
@@ -104,7 +117,8 @@ class RecurrentLm(NeuralLm):
 class LstmLm(RecurrentLm):
     """Word vectors, LSTM layers, softmax.
 
-    Where vectors are tied and the layers have another size than they, a linear layer stands between.
+    Where vectors are tied and the layers have another size than they, a linear layer stands
+    between.
 
     Args:
         untied: the form of a tied model, but for a copy of the vectors to read.
@@ -145,5 +159,6 @@ class LstmSpec(Spec):
 
 
 KINDS.add(
-    "lstm", Kind(LstmLmConfig, LstmSpec, lambda s, v: LstmLm(s.network, s.output, len(v), untied=s.untied))
+    "lstm",
+    Kind(LstmLmConfig, LstmSpec, lambda s, v: LstmLm(s.network, s.output, len(v), untied=s.untied)),
 )

@@ -1,13 +1,13 @@
 """The interface of all neural language models, whichever network is between words and outputs.
 
-A sentence ``w_1 ... w_n`` is read as ``<s> w_1 ... w_n`` and predicted as ``w_1 ... w_n </s>``: U = n + 1
-positions. Sentences know nothing of each other.
+A sentence ``w_1 ... w_n`` is read as ``<s> w_1 ... w_n`` and predicted as ``w_1 ... w_n </s>``: U =
+n + 1 positions. Sentences know nothing of each other.
 
-Networks have layers of which Opacus gives per-example gradients: embeddings, linear layers, layer norm, and
-for ``nn.LSTM`` its ``DPLSTM``, which has the same parameters by the same names. They come where the loss is
-taken of :meth:`NeuralLm.log_probs`, with a full softmax and without vectors that are tied or were.
-Characters are composed once for the equal words of a batch, whose gradients are then nobody's own. A
-client's update, which federated training clips, asks for none of this.
+Networks have layers of which Opacus gives per-example gradients: embeddings, linear layers, layer
+norm, and for ``nn.LSTM`` its ``DPLSTM``, which has the same parameters by the same names. They come
+where the loss is taken of :meth:`NeuralLm.log_probs`, with a full softmax and without vectors that
+are tied or were. Characters are composed once for the equal words of a batch, whose gradients are
+then nobody's own. A client's update, which federated training clips, asks for none of this.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class State:
     """The states of a network after N prefixes.
 
     Attributes:
-        tensors: each (N, S, ...); what S counts is the network's affair, and may differ between states.
+        tensors: each (N, S, ...); what S counts is the network's affair, and may differ between
+            states.
     """
 
     tensors: tuple[Tensor, ...]
@@ -50,7 +51,9 @@ def join(states: Sequence[State]) -> State:
     for parts in zip(*(state.tensors for state in states)):
         longest = max(part.size(1) for part in parts)
         filled = [
-            torch.cat([part, part.new_zeros(len(part), longest - part.size(1), *part.shape[2:])], dim=1)
+            torch.cat(
+                [part, part.new_zeros(len(part), longest - part.size(1), *part.shape[2:])], dim=1
+            )
             if part.size(1) < longest
             else part
             for part in parts
@@ -62,8 +65,8 @@ def join(states: Sequence[State]) -> State:
 class NeuralLm(nn.Module, abc.ABC):
     """Words to log-probabilities of the words that follow; ``num_words`` is V.
 
-    A network defines :meth:`embed`, :meth:`initial_state`, :meth:`advance` and :meth:`state_size`. Results
-    depend neither on padding nor on the other sentences of a batch.
+    A network defines :meth:`embed`, :meth:`initial_state`, :meth:`advance` and :meth:`state_size`.
+    Results depend neither on padding nor on the other sentences of a batch.
     """
 
     output: Output
@@ -102,7 +105,9 @@ class NeuralLm(nn.Module, abc.ABC):
         return self.read(self.step_inputs(different)[places], state)
 
     def step_inputs(self, words: Tensor) -> Tensor:
-        """The inputs of :meth:`read` for ``words`` (M,) int64, independent of their position: (M, ...)."""
+        """The inputs of :meth:`read` for ``words`` (M,) int64, independent of their position: (M,
+        ...).
+        """
         return self.embed(words)
 
     def read(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -111,15 +116,22 @@ class NeuralLm(nn.Module, abc.ABC):
         return hidden.squeeze(1), state
 
     def hidden(self, words: Tensor) -> Tensor:
-        """Hidden values (N, U, D) after each word of sentences (N, U), which begin with the boundary."""
+        """Hidden values (N, U, D) after each word of sentences (N, U), which begin with the
+        boundary.
+        """
         return self.advance(self.embed(words), self.initial_state(len(words)))[0]
 
     def log_probs(self, words: Tensor) -> Tensor:
-        """Natural log P(. | words so far), (N, U, V), for sentences (N, U) int64; sums to 1 over V."""
+        """Natural log P(. | words so far), (N, U, V), for sentences (N, U) int64; sums to 1 over
+        V.
+        """
         return self.output.log_probs(self.hidden(words))
 
-    def target_log_probs(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Natural log P(targets | inputs so far), (N, U) float32, without all (N, U, V) where that can be.
+    def target_log_probs(
+        self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None
+    ) -> Tensor:
+        """Natural log P(targets | inputs so far), (N, U) float32, without all (N, U, V) where that
+        can be.
 
         Args:
             inputs, targets: (N, U) int64.
@@ -127,12 +139,16 @@ class NeuralLm(nn.Module, abc.ABC):
         """
         hidden = self.hidden(inputs)
         if lengths is None:
-            return self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten()).view(targets.shape)
+            return self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten()).view(
+                targets.shape
+            )
         positions = torch.arange(inputs.size(1), device=inputs.device)
         valid = positions < lengths.unsqueeze(1)  # (N, U)
         log_probs = self.output.target_log_probs(hidden[valid], targets[valid])
         return log_probs.new_zeros(targets.shape).masked_scatter(valid, log_probs)
 
     def forward(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The log-probabilities whose negative mean training minimizes, as :meth:`target_log_probs`."""
+        """The log-probabilities whose negative mean training minimizes, as
+        :meth:`target_log_probs`.
+        """
         return self.target_log_probs(inputs, targets, lengths)

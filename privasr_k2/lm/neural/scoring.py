@@ -1,9 +1,11 @@
-"""Log-probabilities of sentences by a neural language model: in padded batches, and with shared prefixes.
+"""Log-probabilities of sentences by a neural language model: in padded batches, and with shared
+prefixes.
 
-The hypotheses of an N-best list begin alike. Sorted into a prefix tree, each distinct prefix is read once,
-level by level, and the state after it serves all words that follow. The trees of many utterances go together:
-with the same first words they are one tree. An N-best list of 100 hypotheses of 20 words that differ in their
-second halves needs some hundreds of steps in place of 2000.
+The hypotheses of an N-best list begin alike. Sorted into a prefix tree, each distinct prefix is
+read once, level by level, and the state after it serves all words that follow. The trees of many
+utterances go together: with the same first words they are one tree. An N-best list of 100
+hypotheses of 20 words that differ in their second halves needs some hundreds of steps in place of
+2000.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ class NeuralScorer:
     scores_unknown = True
 
     def token_log_probs(self, sentences: Sequence[Sentence]) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the other."""
+        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
+        other.
+        """
         text = self.vocabulary.encode(sentences)
         ends = np.cumsum(text.lengths)
         values = np.zeros(int(text.lengths.sum()))
@@ -78,8 +82,9 @@ class NeuralScorer:
 
         Args:
             nbests: N-best lists of words; lists and hypotheses may be empty.
-            max_numbers: most numbers in states and hidden values of the lists that are scored together. A
-                list beyond it is cut, and what its parts share is evaluated once a part.
+            max_numbers: most numbers in states and hidden values of the lists that are scored
+                together. A list beyond it is cut, and what its parts share is evaluated once a
+                part.
 
         Returns:
             (M,) float64, the hypotheses of all lists one after the other.
@@ -91,13 +96,17 @@ class NeuralScorer:
         with _scoring(self.model):
             for first, last in self._blocks(text, ends, max_numbers):
                 if last > first:
-                    values[starts[first] : starts[last]] = self._score_tree(text, np.arange(first, last))
+                    values[starts[first] : starts[last]] = self._score_tree(
+                        text, np.arange(first, last)
+                    )
         return values
 
     def score_with_shared_prefixes(
         self, nbests: Sequence[Sequence[Sentence]], *, max_numbers: int = MAX_NUMBERS
     ) -> list[np.ndarray]:
-        """Natural log P(words, end) of every hypothesis: float64 arrays (hypotheses of the list,)."""
+        """Natural log P(words, end) of every hypothesis: float64 arrays (hypotheses of the
+        list,).
+        """
         lengths = [len(hyp) + 1 for nbest in nbests for hyp in nbest]
         owners = np.repeat(np.arange(len(lengths)), lengths)
         by_token = self.nbest_token_log_probs(nbests, max_numbers=max_numbers)
@@ -106,7 +115,9 @@ class NeuralScorer:
         return np.split(totals, ends[:-1]) if len(nbests) else []
 
     def _size(self, length: int) -> int:
-        """Numbers that a hypothesis of ``length`` words holds at most: its state, and hidden values."""
+        """Numbers that a hypothesis of ``length`` words holds at most: its state, and hidden
+        values.
+        """
         return self.model.state_size(length) + (length + 1) * self.model.output.dim
 
     def _blocks(self, text: Text, ends: np.ndarray, limit: int) -> Iterator[tuple[int, int]]:
@@ -127,7 +138,9 @@ class NeuralScorer:
             yield start, min(start + size, last)
 
     def _score_tree(self, text: Text, hyps: np.ndarray) -> np.ndarray:
-        """Log-probabilities of all positions of the hypotheses ``hyps`` (R,), as one tree of root ``<s>``."""
+        """Log-probabilities of all positions of the hypotheses ``hyps`` (R,), as one tree of root
+        ``<s>``.
+        """
         model = self.model
         tree = build_tree(text.padded(hyps), text.lengths[hyps])
         different, kinds = np.unique(tree.words, return_inverse=True)

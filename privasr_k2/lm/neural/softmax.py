@@ -1,14 +1,15 @@
 """The outputs of a neural language model: a full softmax, or an adaptive one in clusters.
 
-Adaptive softmax: Grave, Joulin, Cisse, Grangier and Jegou (2017), "Efficient softmax approximation for GPUs",
-ICML. Words are numbered by falling frequency. The head holds the first ``cutoffs[0]`` symbols and one
-symbol for each cluster; log P(w | h) = log P(cluster | h) + log P(w | cluster, h) for the others. It is
-exact and normalized, not an approximation of its own scores.
+Adaptive softmax: Grave, Joulin, Cisse, Grangier and Jegou (2017), "Efficient softmax approximation
+for GPUs", ICML. Words are numbered by falling frequency. The head holds the first ``cutoffs[0]``
+symbols and one symbol for each cluster; log P(w | h) = log P(cluster | h) + log P(w | cluster, h)
+for the others. It is exact and normalized, not an approximation of its own scores.
 
-Tied embeddings: Press and Wolf (2017), "Using the output embedding to improve language models", EACL; for
-clusters Baevski and Auli (2019), "Adaptive input representations for neural language modeling", ICLR: the
-vector of a word is the row that the output multiplies with, its cluster's projection included. A tied model
-whose outputs alone are to change reads from then on a copy of those vectors (:func:`make_vectors`).
+Tied embeddings: Press and Wolf (2017), "Using the output embedding to improve language models",
+EACL; for clusters Baevski and Auli (2019), "Adaptive input representations for neural language
+modeling", ICLR: the vector of a word is the row that the output multiplies with, its cluster's
+projection included. A tied model whose outputs alone are to change reads from then on a copy of
+those vectors (:func:`make_vectors`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class OutputConfig(Checked):
 
     Attributes:
         softmax: ``full`` or ``adaptive``.
-        cutoffs: of the adaptive softmax: the numbers of the first word of each cluster, ascending; those at
-            or beyond the size of the vocabulary are left out.
+        cutoffs: of the adaptive softmax: the numbers of the first word of each cluster, ascending;
+            those at or beyond the size of the vocabulary are left out.
         reduction: the vectors of the i-th cluster have 1 / reduction ** i of the dimensions.
         tied: words are read as the vectors that predict them.
     """
@@ -85,9 +86,9 @@ class FullSoftmax(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """The softmax in clusters of the module's docstring, with the methods of :class:`FullSoftmax`.
 
-    Parameters are those of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (``head_bias=False``), which it equals;
-    besides it shares vectors with the input, scores a state's words together, and gives every parameter a
-    gradient in every step, which training in several processes needs.
+    Parameters are those of ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (``head_bias=False``), which it
+    equals; besides it shares vectors with the input, scores a state's words together, and gives
+    every parameter a gradient in every step, which training in several processes needs.
     """
 
     boundaries: Tensor
@@ -106,7 +107,9 @@ class AdaptiveSoftmax(nn.Module):
             self.up.append(nn.Linear(inner, end - first, bias=False))
 
     def embed(self, words: Tensor) -> Tensor:
-        """The vectors (..., D) whose products with a state score ``words`` (...) within their clusters."""
+        """The vectors (..., D) whose products with a state score ``words`` (...) within their
+        clusters.
+        """
         flat = words.reshape(-1).contiguous()
         clusters = torch.bucketize(flat, self.boundaries, right=True)
         embedded = self.head.weight.new_zeros(len(flat), self.head.in_features)
@@ -155,10 +158,11 @@ def make_output(dim: int, num_words: int, config: OutputConfig) -> Output:
 
 
 def make_vectors(dim: int, num_words: int, config: OutputConfig) -> Output:
-    """Outputs that only embed: for a copy of a tied model's vectors, with the factors of its clusters.
+    """Outputs that only embed: for a copy of a tied model's vectors, with the factors of its
+    clusters.
 
-    Of the same factors the same operations make the same vectors, bit for bit; a product that is stored once
-    would be rounded in another order.
+    Of the same factors the same operations make the same vectors, bit for bit; a product that is
+    stored once would be rounded in another order.
     """
     if config.softmax == "full":
         return FullSoftmax(dim, num_words, bias=False)
@@ -175,7 +179,10 @@ def _gathered(
         )
     block = max(1, MAX_SCORES // max(1, len(weight)))
     normalizers = torch.cat(
-        [functional.linear(part, weight, bias).float().logsumexp(dim=1) for part in hidden.split(block)]
+        [
+            functional.linear(part, weight, bias).float().logsumexp(dim=1)
+            for part in hidden.split(block)
+        ]
         or [hidden.new_zeros(0)]
     )
     if rows is not None:

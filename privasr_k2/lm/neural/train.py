@@ -35,8 +35,8 @@ Sentences = Sequence[Sequence[str]]
 class LmTask:
     """How the trainer gets losses from a :class:`privasr_k2.lm.neural.model.NeuralLm`.
 
-    The loss is in nats a predicted symbol, sentence ends and ``<unk>`` included: its exponential is the
-    perplexity with unknown words.
+    The loss is in nats a predicted symbol, sentence ends and ``<unk>`` included: its exponential is
+    the perplexity with unknown words.
     """
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
@@ -63,14 +63,16 @@ def train_lm(
 
     Args:
         words: the vocabulary; other words of the text count as ``<unk>``.
-        folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the model.
-        init: the folder of a model of the same form and words, whose weights are trained further; with
-            ``config.trained == "output"`` those of the softmax alone [turan2022, section 2.3]. The layers
-            below drop values as in any training, and stay as they are bit for bit.
+        folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the
+            model.
+        init: the folder of a model of the same form and words, whose weights are trained further;
+            with ``config.trained == "output"`` those of the softmax alone [turan2022, section 2.3].
+            The layers below drop values as in any training, and stay as they are bit for bit.
 
     Raises:
         ConfigError: the softmax alone, of no model.
-        DataError: there is no text to train on, or none of dev; ``init`` is of another form or other words.
+        DataError: there is no text to train on, or none of dev; ``init`` is of another form or
+            other words.
     """
     if config.trained == "output" and init is None:
         raise ConfigError(
@@ -82,7 +84,10 @@ def train_lm(
     for what, given in (("training", sentences), ("dev", dev)):
         if not any(given):
             raise DataError(
-                f"the {what} text", "sentences", "none", "prepare the corpus again, or give other text"
+                f"the {what} text",
+                "sentences",
+                "none",
+                "prepare the corpus again, or give other text",
             )
     # As in any perplexity: a reference without words is no sentence.
     dev = [sentence for sentence in dev if sentence]
@@ -101,8 +106,16 @@ def train_lm(
     texts = {"train": vocabulary.encode(sentences), "dev": vocabulary.encode(dev)}
     for role, text in texts.items():
         unknown = int(np.count_nonzero(text.words == UNKNOWN))
-        log.info("%s: %d sentences, %d words, %d of them unknown", role, len(text), len(text.words), unknown)
-    sizes = np.array([(p.numel(), p.numel() * p.requires_grad) for p in model.parameters()]).sum(axis=0)
+        log.info(
+            "%s: %d sentences, %d words, %d of them unknown",
+            role,
+            len(text),
+            len(text.words),
+            unknown,
+        )
+    sizes = np.array([(p.numel(), p.numel() * p.requires_grad) for p in model.parameters()]).sum(
+        axis=0
+    )
     log.info("%.2f M parameters, %.2f M of them trained, %s", *(sizes / 1e6), process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
@@ -110,9 +123,13 @@ def train_lm(
     source = Batches(texts["train"], max_words=config.max_words, seed=config.seed, **shared)
     dev_source = Batches(texts["dev"], max_words=config.max_words, seed=None)
     text = texts["train"]
-    fingerprint = training_fingerprint(config, spec, vocabulary.digest, text.words, text.starts, model)
+    fingerprint = training_fingerprint(
+        config, spec, vocabulary.digest, text.words, text.starts, model
+    )
     epochs = train(model, LmTask(), source, dev_source, folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_lm(folder, spec, average(epochs), vocabulary)
-        log.info("dev: %s", perplexity(NeuralScorer(*load_lm(folder, process.device)), dev, words).shown)
+        log.info(
+            "dev: %s", perplexity(NeuralScorer(*load_lm(folder, process.device)), dev, words).shown
+        )

@@ -1,9 +1,10 @@
 """Transformer language model [liu2020, section 3.2].
 
-Liu, Li, Bakshi and Peng (2020), "Federated marginal personalization for ASR rescoring": word vectors of 256
-dimensions, feed-forward layers of 1024, 3 decoder blocks, 4 heads, dropout 0.1. Blocks normalize before each
-part, which trains without a long warm-up (Xiong et al. 2020, "On layer normalization in the transformer
-architecture", ICML); positions are sinusoids (Vaswani et al. 2017, "Attention is all you need", section 3.5).
+Liu, Li, Bakshi and Peng (2020), "Federated marginal personalization for ASR rescoring": word
+vectors of 256 dimensions, feed-forward layers of 1024, 3 decoder blocks, 4 heads, dropout 0.1.
+Blocks normalize before each part, which trains without a long warm-up (Xiong et al. 2020, "On layer
+normalization in the transformer architecture", ICML); positions are sinusoids (Vaswani et al. 2017,
+"Attention is all you need", section 3.5).
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ class Block(nn.Module):
         self.heads = config.heads
         self.attention_norm, self.feedforward_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.query, self.key, self.value, self.out = (nn.Linear(dim, dim) for _ in range(4))
-        self.inner, self.outer = nn.Linear(dim, config.feedforward), nn.Linear(config.feedforward, dim)
+        self.inner, self.outer = (
+            nn.Linear(dim, config.feedforward),
+            nn.Linear(config.feedforward, dim),
+        )
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, past: Tensor, hidden_from: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,17 +89,23 @@ class Block(nn.Module):
 
 
 class TransformerLm(NeuralLm):
-    """Word vectors, causal blocks, softmax. A state holds keys and values, and which of its places are true.
+    """Word vectors, causal blocks, softmax. A state holds keys and values, and which of its places
+    are true.
 
-    Prefixes of different lengths can stand in one state: places that a shorter one does not have are not
-    seen, and positions count true places only.
+    Prefixes of different lengths can stand in one state: places that a shorter one does not have
+    are not seen, and positions count true places only.
 
     Args:
         untied: the form of a tied model, but for a copy of the vectors to read.
     """
 
     def __init__(
-        self, config: TransformerConfig, output: OutputConfig, num_words: int, *, untied: bool = False
+        self,
+        config: TransformerConfig,
+        output: OutputConfig,
+        num_words: int,
+        *,
+        untied: bool = False,
     ) -> None:
         super().__init__()
         self.num_words, self.dim = num_words, config.dim
@@ -125,7 +135,9 @@ class TransformerLm(NeuralLm):
         places = torch.arange(size, device=inputs.device)
         positions = valid.sum(dim=1, keepdim=True) + places  # (N, U)
         ahead = places > places.unsqueeze(1)  # (U, U) true where a later place is not to be seen
-        hidden_from = torch.cat(((~valid).unsqueeze(1).expand(-1, size, -1), ahead.expand(n, -1, -1)), dim=2)
+        hidden_from = torch.cat(
+            ((~valid).unsqueeze(1).expand(-1, size, -1), ahead.expand(n, -1, -1)), dim=2
+        )
         x = self.dropout(inputs + sinusoids(positions, self.dim).to(inputs.dtype))
         kept = []
         for block, cache in zip(self.blocks, caches):

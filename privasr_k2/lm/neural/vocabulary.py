@@ -1,10 +1,10 @@
 """The numbering of words that a neural language model reads and predicts.
 
-Number 0 is the sentence boundary: ``<s>`` where it is read, ``</s>`` where it is predicted, so that no output
-is spent on a symbol that never follows. Number 1 is ``<unk>``, then come the words of ``words.txt`` by
-falling
-count in the training text: an adaptive softmax takes the first of them as its head. The order tells which
-words the text has often, so that a private recipe counts a public text.
+Number 0 is the sentence boundary: ``<s>`` where it is read, ``</s>`` where it is predicted, so that
+no output is spent on a symbol that never follows. Number 1 is ``<unk>``, then come the words of
+``words.txt`` by falling
+count in the training text: an adaptive softmax takes the first of them as its head. The order tells
+which words the text has often, so that a private recipe counts a public text.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ class Text:
         return np.diff(self.starts) + 1
 
     def padded(self, sentences: np.ndarray) -> np.ndarray:
-        """(N, max U + 1) int64 the sentences of those numbers between boundaries, boundaries at padding.
+        """(N, max U + 1) int64 the sentences of those numbers between boundaries, boundaries at
+        padding.
 
         >>> Text(np.array([5, 6, 7]), np.array([0, 2, 3])).padded(np.array([1, 0])).tolist()
         [[0, 7, 0, 0], [0, 5, 6, 0]]
         """
         lengths = np.diff(self.starts)[sentences]
-        padded = np.full((len(sentences), int(lengths.max(initial=0)) + 2), BOUNDARY, dtype=np.int64)
+        padded = np.full(
+            (len(sentences), int(lengths.max(initial=0)) + 2), BOUNDARY, dtype=np.int64
+        )
         columns = np.arange(padded.shape[1] - 2)
         inside = columns < lengths[:, None]
         padded[:, 1:-1][inside] = self.words[(self.starts[sentences][:, None] + columns)[inside]]
@@ -102,7 +105,8 @@ class Vocabulary:
 
 
 def order_by_count(words: Iterable[str], sentences: Iterable[Iterable[str]]) -> Vocabulary:
-    """The vocabulary of ``words``, the most frequent of ``sentences`` first; equal counts in their own order.
+    """The vocabulary of ``words``, the most frequent of ``sentences`` first; equal counts in their
+    own order.
 
     >>> order_by_count(["a", "b", "c"], [["c", "c", "b"]]).symbols
     ('</s>', '<unk>', 'c', 'b', 'a')
@@ -124,14 +128,21 @@ def read_vocabulary(path: Path) -> Vocabulary:
     for number, line in read_lines(path):
         fields = line.split()
         wanted = SYMBOLS[len(symbols)] if len(symbols) < len(SYMBOLS) else "a word"
-        fits = len(fields) == 2 and fields[1] == str(len(symbols)) and wanted in ("a word", fields[0])
+        fits = (
+            len(fields) == 2 and fields[1] == str(len(symbols)) and wanted in ("a word", fields[0])
+        )
         if not fits:
             raise DataError(
-                f"{path}:{number}", f"{wanted} and the number {len(symbols)}", repr(line), "train it again"
+                f"{path}:{number}",
+                f"{wanted} and the number {len(symbols)}",
+                repr(line),
+                "train it again",
             )
         symbols.append(fields[0])
     if len(symbols) < len(SYMBOLS) or len(set(symbols)) < len(symbols):
-        raise DataError(path, "every word once", "one twice, or none at all", "train the model again")
+        raise DataError(
+            path, "every word once", "one twice, or none at all", "train the model again"
+        )
     return Vocabulary(tuple(symbols))
 
 

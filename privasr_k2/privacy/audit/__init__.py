@@ -1,1 +1,3 @@
-"""Attacks on our own releases: each gives a lower bound on epsilon, to be held against the claim."""
+"""Attacks on our own releases: each gives a lower bound on epsilon, to be held against the
+claim.
+"""

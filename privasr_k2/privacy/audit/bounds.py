@@ -1,9 +1,10 @@
 """Result of an audit, and its comparison with a claim.
 
-An attack that finds nothing proves nothing by itself: it may be weak, or have had too few trials. So a bound
-always carries the largest bound that a perfect attack could have shown with as many trials, and
-:func:`judge` asks for two more runs of the same attack: it must exceed the claim on a release that is broken
-on purpose (noise divided by ten, or no clip), and show leakage on one without noise.
+An attack that finds nothing proves nothing by itself: it may be weak, or have had too few trials.
+So a bound always carries the largest bound that a perfect attack could have shown with as many
+trials, and :func:`judge` asks for two more runs of the same attack: it must exceed the claim on a
+release that is broken on purpose (noise divided by ten, or no clip), and show leakage on one
+without noise.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Verdict(enum.Enum):
 class AuditBound:
     """A lower bound on epsilon.
 
-    A release that is (``epsilon``, ``delta``)-private has a bound above its epsilon with probability at most
-    1 - ``confidence``.
+    A release that is (``epsilon``, ``delta``)-private has a bound above its epsilon with
+    probability at most 1 - ``confidence``.
 
     Attributes:
         epsilon_lower: the bound, 0 or more.
@@ -58,7 +59,9 @@ class AuditBound:
 
     def __post_init__(self) -> None:
         checks.number("largest_possible", self.largest_possible, at_least=0)
-        checks.number("epsilon_lower", self.epsilon_lower, at_least=0, at_most=self.largest_possible)
+        checks.number(
+            "epsilon_lower", self.epsilon_lower, at_least=0, at_most=self.largest_possible
+        )
         inputs.confidence(self.confidence)
         inputs.delta(self.delta)
         checks.whole("trials", self.trials, at_least=1)
@@ -87,7 +90,10 @@ def compare(bound: AuditBound, *, claimed_epsilon: float, claimed_delta: float) 
     inputs.delta(claimed_delta)
     if claimed_delta != bound.delta:
         raise PrivacyError(
-            "claimed_delta", f"the delta of the audit, {bound.delta:g}", f"{claimed_delta:g}", "audit at it"
+            "claimed_delta",
+            f"the delta of the audit, {bound.delta:g}",
+            f"{claimed_delta:g}",
+            "audit at it",
         )
     if bound.epsilon_lower > claimed_epsilon:
         return Verdict.EXCEEDS
@@ -104,21 +110,24 @@ def judge(
     claimed_epsilon: float,
     claimed_delta: float,
 ) -> Verdict:
-    """The verdict on the release with the bound ``sound``, once the attack has been tried where it must work.
+    """The verdict on the release with the bound ``sound``, once the attack has been tried where it
+    must work.
 
     Args:
         sound: the bound for the release as it is.
-        broken: by the same attack on the same release, broken on purpose (noise divided by ten, or no clip).
+        broken: by the same attack on the same release, broken on purpose (noise divided by ten, or
+            no clip).
         noise_free: by the same attack on the same release without noise.
 
     Returns:
-        ``EXCEEDS`` wherever ``sound`` exceeds the claim, whatever the others show: that is evidence. Else
-        ``TOO_FEW_TRIALS`` where no attack could have exceeded it, ``WEAK_ATTACK`` where ``broken`` does not
-        exceed it or ``noise_free`` is 0, and ``STANDS_UNDER`` only where the audit counts.
+        ``EXCEEDS`` wherever ``sound`` exceeds the claim, whatever the others show: that is
+        evidence. Else ``TOO_FEW_TRIALS`` where no attack could have exceeded it, ``WEAK_ATTACK``
+        where ``broken`` does not exceed it or ``noise_free`` is 0, and ``STANDS_UNDER`` only where
+        the audit counts.
 
     Raises:
-        PrivacyError: the three were not computed in the same way, or the claim is not as :func:`compare`
-            asks.
+        PrivacyError: the three were not computed in the same way, or the claim is not as
+            :func:`compare` asks.
 
     >>> def bound(epsilon):
     ...     return AuditBound(epsilon, 0.95, 1e-5, 5.0, 300, "one run")
@@ -182,4 +191,7 @@ def judged(
 
 
 def _setting(bound: AuditBound) -> str:
-    return f"{bound.method}, {bound.trials} trials, confidence {bound.confidence!r}, delta {bound.delta!r}"
+    return (
+        f"{bound.method}, {bound.trials} trials, confidence {bound.confidence!r}, delta"
+        f" {bound.delta!r}"
+    )

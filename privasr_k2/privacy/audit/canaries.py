@@ -2,10 +2,12 @@
 
 A canary is a unit whose contribution is one coordinate, as long as the clip allows. A coin decides
 whether it is inserted. The attack scores it by what the steps or rounds released at its coordinate
-(:mod:`privasr_k2.privacy.audit.one_run`). The audit also runs with the noise divided and with almost
+(:mod:`privasr_k2.privacy.audit.one_run`). The audit also runs with the noise divided and with
+almost
 none: a bound below the claim counts only where the same attack finds those leaks.
 
-[steinke2023] T. Steinke, M. Nasr, M. Jagielski, Privacy auditing with one (1) training run, NeurIPS 2023.
+[steinke2023] T. Steinke, M. Nasr, M. Jagielski, Privacy auditing with one (1) training run, NeurIPS
+2023.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.one_run import guesses_from_scores, inclusion_coins, one_run_bound
 from privasr_k2.randomness import new_secret, noise_stream, stream
 
-#: (K,) coordinates of the units that are in, all M coordinates, and a share of the noise, to (M,) sums over
-#: the steps of what was released at all of them.
+#: (K,) coordinates of the units that are in, all M coordinates, and a share of the noise, to (M,)
+#: sums over the steps of what was released at all of them.
 CanaryRun = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 #: The noise of the run that must show leakage, by that of the claim.
@@ -65,14 +67,16 @@ def audit_canaries(
         size: coordinates of a gradient or an update.
         claimed_epsilon: for adding or removing one unit, at ``delta``.
         seed: of the coordinates; the coins are nobody's to know.
-        agree: where several processes share the run, gives each the leader's (K,) numbers of the inserted
-            canaries. The result is valid in the leader only.
+        agree: where several processes share the run, gives each the leader's (K,) numbers of the
+            inserted canaries. The result is valid in the leader only.
 
     Raises:
         DataError: fewer coordinates than canaries.
     """
     if size < config.marks:
-        raise DataError("marks", f"at most {size}, a coordinate each", str(config.marks), "take fewer")
+        raise DataError(
+            "marks", f"at most {size}, a coordinate each", str(config.marks), "take fewer"
+        )
     coordinates = stream(seed, "marks").choice(size, size=config.marks, replace=False)
 
     def bound(share: float) -> AuditBound:

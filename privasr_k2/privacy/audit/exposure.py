@@ -1,21 +1,21 @@
 """Exposure of canaries: how far up a planted secret stands among its alternatives [carlini2019].
 
-A canary is a secret that was drawn uniformly out of a list of ``space`` candidates and planted as one unit of
-the private data. Ranked by the model's loss (1 is the smallest),
+A canary is a secret that was drawn uniformly out of a list of ``space`` candidates and planted as
+one unit of the private data. Ranked by the model's loss (1 is the smallest),
 
     exposure = log2(space) - log2(rank)    bits, between 0 and log2(space).
 
-Exposure itself is no epsilon. "The secret is among the ``top`` first" is a guess that comes true with
-probability top / space where the secret was not planted, and two bounds follow:
+Exposure itself is no epsilon. "The secret is among the ``top`` first" is a guess that comes true
+with probability top / space where the secret was not planted, and two bounds follow:
 
 - :func:`bound_over_runs`: one canary in each of several independent runs of the release.
 - :func:`bound_in_one_run`: many canaries in one run. Their ranks come out of one model and are not
-  independent, so exact intervals over them would be a heuristic; what holds is proven in that function's
-  docstring. It pays for that by a factor of up to two in epsilon. Canaries that coins may leave out go to
-  :mod:`privasr_k2.privacy.audit.one_run` instead, with their losses as scores.
+  independent, so exact intervals over them would be a heuristic; what holds is proven in that
+  function's docstring. It pays for that by a factor of up to two in epsilon. Canaries that coins
+  may leave out go to :mod:`privasr_k2.privacy.audit.one_run` instead, with their losses as scores.
 
-[carlini2019] N. Carlini, C. Liu, Ú. Erlingsson, J. Kos and D. Song, The secret sharer: evaluating and testing
-unintended memorization in neural networks, USENIX Security 2019.
+[carlini2019] N. Carlini, C. Liu, Ú. Erlingsson, J. Kos and D. Song, The secret sharer: evaluating
+and testing unintended memorization in neural networks, USENIX Security 2019.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from privasr_k2.privacy.audit.search import largest_rejected
 
 
 def ranks(canary_losses: ArrayLike, candidate_losses: ArrayLike) -> np.ndarray:
-    """The rank of each canary among its candidates, 1 for the smallest loss; ties count against the canary.
+    """The rank of each canary among its candidates, 1 for the smallest loss; ties count against the
+    canary.
 
-    With the worst rank of a tie no leak is seen that is not there: a model that gives all candidates one loss
-    has told nothing.
+    With the worst rank of a tie no leak is seen that is not there: a model that gives all
+    candidates one loss has told nothing.
 
     Args:
         canary_losses: (K,) loss, or log perplexity, of each canary.
-        candidate_losses: (K, R - 1) losses of the candidates that were *not* drawn, for each canary its own;
-            or a uniform sample of them, with R - 1 as its size and R as the ``space`` of all else here.
+        candidate_losses: (K, R - 1) losses of the candidates that were *not* drawn, for each canary
+            its own; or a uniform sample of them, with R - 1 as its size and R as the ``space`` of
+            all else here.
 
     Returns:
         (K,) between 1 and R.
@@ -86,16 +88,18 @@ def exposure(rank: ArrayLike, *, space: int) -> np.ndarray:
 
 
 def extrapolated_exposure(canary_losses: ArrayLike, candidate_losses: ArrayLike) -> np.ndarray:
-    """Exposure where the space is too large to rank: a skew normal is fitted to a sample of candidates.
+    """Exposure where the space is too large to rank: a skew normal is fitted to a sample of
+    candidates.
 
         exposure = -log2 P[loss of a candidate <= loss of the canary]    [carlini2019, section 4.3]
 
-    It may exceed the log2 of the sample's size, and rests on the fit: no bound on epsilon follows from it.
+    It may exceed the log2 of the sample's size, and rests on the fit: no bound on epsilon follows
+    from it.
 
     Args:
         canary_losses: (K,).
-        candidate_losses: (R,) losses of candidates that were not planted, shared by the canaries; 100 or
-            more, not all equal.
+        candidate_losses: (R,) losses of candidates that were not planted, shared by the canaries;
+            100 or more, not all equal.
 
     Returns:
         (K,) bits, 0 or more; infinite where the fitted tail underflows.
@@ -115,17 +119,21 @@ def extrapolated_exposure(canary_losses: ArrayLike, candidate_losses: ArrayLike)
     return np.maximum(0.0, -skewnorm.logcdf(canaries, *skewnorm.fit(sample)) / math.log(2))
 
 
-def bound_over_runs(rank: ArrayLike, *, space: int, top: int, delta: float, confidence: float) -> AuditBound:
+def bound_over_runs(
+    rank: ArrayLike, *, space: int, top: int, delta: float, confidence: float
+) -> AuditBound:
     """The bound of one canary in each of K independent runs of the release.
 
-    Without the canary its secret is independent of the release, so it is among the first ``top`` with
-    probability chance = top / space, known exactly. For adding or removing one unit
+    Without the canary its secret is independent of the release, so it is among the first ``top``
+    with probability chance = top / space, known exactly. For adding or removing one unit
 
-        P[rank <= top] <= e^epsilon chance + delta    and    1 - chance <= e^epsilon P[rank > top] + delta
+        P[rank <= top] <= e^epsilon chance + delta    and    1 - chance <= e^epsilon P[rank > top] +
+        delta
 
     and with rate_low, the one-sided lower end of P[rank <= top],
 
-        epsilon_lower = max(0, ln((rate_low - delta) / chance), ln((1 - chance - delta) / (1 - rate_low))).
+        epsilon_lower = max(0, ln((rate_low - delta) / chance), ln((1 - chance - delta) / (1 -
+        rate_low))).
 
     Args:
         rank: (K,) from :func:`ranks`, each from a run of its own.
@@ -150,26 +158,31 @@ def bound_over_runs(rank: ArrayLike, *, space: int, top: int, delta: float, conf
         return math.log(max(1.0, *found))
 
     successes = int(np.count_nonzero(made <= top))
-    return AuditBound(bound(successes), confidence, delta, bound(made.size), made.size, "exposure over runs")
+    return AuditBound(
+        bound(successes), confidence, delta, bound(made.size), made.size, "exposure over runs"
+    )
 
 
-def bound_in_one_run(rank: ArrayLike, *, space: int, top: int, delta: float, confidence: float) -> AuditBound:
+def bound_in_one_run(
+    rank: ArrayLike, *, space: int, top: int, delta: float, confidence: float
+) -> AuditBound:
     """The bound of K canaries in one run, each a unit of its own, drawn independently.
 
     The number W of canaries among their ``top`` first has, for adding or removing one unit,
 
-        P[W >= v] <= P[Binomial(K, p) >= v] + K delta,    p = k e^(2 epsilon) / (k e^(2 epsilon) + space - k),
+        P[W >= v] <= P[Binomial(K, p) >= v] + K delta,    p = k e^(2 epsilon) / (k e^(2 epsilon) +
+        space - k),
 
-    with k = top. Proof. Let y be the release, r_i the secret of canary i, T its ``top`` first in y, and B the
-    set of (y, r_1 ... r_(i-1)) for which P[r_i in T | y, r_1 ... r_(i-1)] > p. Let A = P[B] in a run without
-    canary i, where r_i is independent of y. Then
+    with k = top. Proof. Let y be the release, r_i the secret of canary i, T its ``top`` first in y,
+    and B the set of (y, r_1 ... r_(i-1)) for which P[r_i in T | y, r_1 ... r_(i-1)] > p. Let A =
+    P[B] in a run without canary i, where r_i is independent of y. Then
 
         P[r_i in T, B] <= e^epsilon A k / space + delta
         A (1 - k / space) <= e^epsilon P[r_i not in T, B] + delta
 
-    and, A eliminated, P[r_i in T, B] <= p P[B] + delta. So the chance of canary i exceeds p by at most delta
-    on average. Coupled one canary after the other, W <= Binomial(K, p) + F where F counts the excess and
-    P[F >= 1] <= K delta.
+    and, A eliminated, P[r_i in T, B] <= p P[B] + delta. So the chance of canary i exceeds p by at
+    most delta on average. Coupled one canary after the other, W <= Binomial(K, p) + F where F
+    counts the excess and P[F >= 1] <= K delta.
 
     Args:
         rank: (K,) from :func:`ranks`, all from one release.
@@ -192,14 +205,20 @@ def bound_in_one_run(rank: ArrayLike, *, space: int, top: int, delta: float, con
     def rejected(successes: int) -> float:
         return largest_rejected(
             lambda epsilon: (
-                float(binom.sf(successes - 1, made.size, expit(2 * epsilon + log_odds))) + made.size * delta
+                float(binom.sf(successes - 1, made.size, expit(2 * epsilon + log_odds)))
+                + made.size * delta
             ),
             error=error,
         )
 
     successes = int(np.count_nonzero(made <= top))
     return AuditBound(
-        rejected(successes), confidence, delta, rejected(made.size), made.size, "exposure in one run"
+        rejected(successes),
+        confidence,
+        delta,
+        rejected(made.size),
+        made.size,
+        "exposure in one run",
     )
 
 
@@ -216,6 +235,9 @@ def _ranks(values: ArrayLike, space: int) -> np.ndarray:
     wrong = np.flatnonzero((made < 1) | (made > space))
     if wrong.size:
         raise PrivacyError(
-            f"rank[{wrong[0]}]", f"a rank between 1 and {space}", str(made[wrong[0]]), "count the canary in"
+            f"rank[{wrong[0]}]",
+            f"a rank between 1 and {space}",
+            str(made[wrong[0]]),
+            "count the canary in",
         )
     return made

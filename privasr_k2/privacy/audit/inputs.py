@@ -28,7 +28,8 @@ def delta(value: float) -> float:
 
 
 def scores(name: str, values: ArrayLike) -> np.ndarray:
-    """Scores or losses as floats of shape (N,), N at least 1. Infinite ones have a rank, NaN has none.
+    """Scores or losses as floats of shape (N,), N at least 1. Infinite ones have a rank, NaN has
+    none.
 
     Raises:
         PrivacyError: another shape, no value, no numbers, or a NaN.
@@ -40,7 +41,9 @@ def scores(name: str, values: ArrayLike) -> np.ndarray:
     if made.dtype.kind not in "iuf":
         raise PrivacyError(name, "numbers", f"an array of {made.dtype}", "correct it")
     if made.ndim != 1 or made.size == 0:
-        raise PrivacyError(name, "one dimension of at least one value", f"shape {made.shape}", "correct it")
+        raise PrivacyError(
+            name, "one dimension of at least one value", f"shape {made.shape}", "correct it"
+        )
     return without_nan(name, made.astype(np.float64))
 
 
@@ -71,7 +74,9 @@ def finite(name: str, values: np.ndarray) -> np.ndarray:
     wrong = np.argwhere(~np.isfinite(without_nan(name, values)))
     if len(wrong):
         at = ", ".join(map(str, wrong[0]))
-        raise PrivacyError(f"{name}[{at}]", "a finite number", "an infinite one", "bound the losses")
+        raise PrivacyError(
+            f"{name}[{at}]", "a finite number", "an infinite one", "bound the losses"
+        )
     return values
 
 
@@ -84,6 +89,9 @@ def flags(name: str, values: ArrayLike, *, length: int) -> np.ndarray:
     made = np.asarray(values)
     if made.dtype != np.bool_ or made.shape != (length,):
         raise PrivacyError(
-            name, f"{length} booleans", f"an array of {made.dtype} of shape {made.shape}", "correct it"
+            name,
+            f"{length} booleans",
+            f"an array of {made.dtype} of shape {made.shape}",
+            "correct it",
         )
     return made

@@ -1,8 +1,10 @@
-"""Exact intervals for a rate, and the bound on epsilon that two counts of one fixed decision rule give.
+"""Exact intervals for a rate, and the bound on epsilon that two counts of one fixed decision rule
+give.
 
-[clopper1934] C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the
-case of the binomial, Biometrika 26 (1934).
-[kairouz2015] P. Kairouz, S. Oh and P. Viswanath, The composition theorem for differential privacy, ICML 2015.
+[clopper1934] C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated
+in the case of the binomial, Biometrika 26 (1934).
+[kairouz2015] P. Kairouz, S. Oh and P. Viswanath, The composition theorem for differential privacy,
+ICML 2015.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class Interval:
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float) -> Interval:
-    """The two-sided interval of a rate after ``successes`` in ``trials`` independent trials [clopper1934].
+    """The two-sided interval of a rate after ``successes`` in ``trials`` independent trials
+    [clopper1934].
 
     Each end errs with probability at most (1 - confidence) / 2.
 
@@ -53,7 +56,8 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float) -> Interv
 def lower_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: float) -> np.ndarray:
     """The rate at which ``successes`` or more have probability ``error``: a one-sided lower end.
 
-    lower_end is the ``error`` quantile of Beta(successes, trials - successes + 1), and 0 without a success.
+    lower_end is the ``error`` quantile of Beta(successes, trials - successes + 1), and 0 without a
+    success.
 
     Args:
         successes: integers of any shape, between 0 and ``trials``.
@@ -70,8 +74,8 @@ def lower_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: f
 def upper_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: float) -> np.ndarray:
     """The rate at which ``successes`` or fewer have probability ``error``: a one-sided upper end.
 
-    upper_end is the 1 - ``error`` quantile of Beta(successes + 1, trials - successes), and 1 without a
-    failure.
+    upper_end is the 1 - ``error`` quantile of Beta(successes + 1, trials - successes), and 1
+    without a failure.
 
     >>> float(upper_end(0, 1, error=0.05))
     0.95
@@ -91,21 +95,22 @@ def epsilon_lower(
 ) -> np.ndarray:
     """The bound on epsilon of one decision rule, for many pairs of counts at once, each by itself.
 
-    An (epsilon, delta)-private release gives every rule tpr <= e^epsilon fpr + delta, and for the opposite
-    answer 1 - fpr <= e^epsilon (1 - tpr) + delta [kairouz2015, section 2]. So
+    An (epsilon, delta)-private release gives every rule tpr <= e^epsilon fpr + delta, and for the
+    opposite answer 1 - fpr <= e^epsilon (1 - tpr) + delta [kairouz2015, section 2]. So
 
-        epsilon_lower = max(0, ln((tpr_low - delta) / fpr_high), ln((1 - fpr_high - delta) / (1 - tpr_low)))
+        epsilon_lower = max(0, ln((tpr_low - delta) / fpr_high), ln((1 - fpr_high - delta) / (1 -
+        tpr_low)))
 
-    where tpr_low and fpr_high each err with probability at most (1 - confidence) / 2. Both inequalities use
-    the same two ends, so that no further split of the confidence is needed.
+    where tpr_low and fpr_high each err with probability at most (1 - confidence) / 2. Both
+    inequalities use the same two ends, so that no further split of the confidence is needed.
 
     Args:
         true_positives: how often the rule said "there" where the unit was, of ``positives`` trials.
         false_positives: how often it said so where the unit was not, of ``negatives`` trials.
 
     Returns:
-        bounds in the shape of the counts. The largest of several is no bound at this confidence: the rule has
-        to be chosen on other trials (:mod:`privasr_k2.privacy.audit.threshold`).
+        bounds in the shape of the counts. The largest of several is no bound at this confidence:
+        the rule has to be chosen on other trials (:mod:`privasr_k2.privacy.audit.threshold`).
     """
     error = (1 - confidence) / 2
     tpr_low = lower_end(true_positives, positives, error=error)
@@ -128,14 +133,16 @@ def bound_from_counts(
 ) -> AuditBound:
     """The bound of one rule that was fixed before its trials were seen; see :func:`epsilon_lower`.
 
-    The trials must be independent runs of the release, about half with the unit and half without. Scores of
-    many examples of *one* model are not: for those, :mod:`privasr_k2.privacy.audit.one_run`.
+    The trials must be independent runs of the release, about half with the unit and half without.
+    Scores of many examples of *one* model are not: for those,
+    :mod:`privasr_k2.privacy.audit.one_run`.
 
     Args:
         method: what to call the audit in the result.
 
     Raises:
-        PrivacyError: no trials, more positives than trials, or a delta or confidence outside its range.
+        PrivacyError: no trials, more positives than trials, or a delta or confidence outside its
+            range.
 
     >>> found = bound_from_counts(true_positives=900, positives=1000, false_positives=100, negatives=1000,
     ...                           delta=0.0, confidence=0.95, method="fixed rule")
@@ -154,7 +161,9 @@ def bound_from_counts(
         delta=delta,
         confidence=confidence,
     )
-    return AuditBound(float(found), confidence, delta, float(perfect), positives + negatives, method)
+    return AuditBound(
+        float(found), confidence, delta, float(perfect), positives + negatives, method
+    )
 
 
 def _check_counts(name: str, successes: int, of: str, trials: int) -> None:

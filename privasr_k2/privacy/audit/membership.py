@@ -1,15 +1,18 @@
 """Membership inference against one model: ROC, area, and true positives where false ones are rare.
 
-Scores are larger where an example seems to have been trained on. The figures describe *this* model on the
-populations that members and non-members were drawn from; their intervals take examples of each as independent
-draws; the points at low false-positive rates are what to look at [carlini2022]. No bound on epsilon follows
-from them: members of one model are not independent of each other given the training's randomness. For a
-bound, either every score comes from a run of its own (:mod:`privasr_k2.privacy.audit.threshold`), or coins
-decide who is a member (:mod:`privasr_k2.privacy.audit.one_run`).
+Scores are larger where an example seems to have been trained on. The figures describe *this* model
+on the populations that members and non-members were drawn from; their intervals take examples of
+each as independent draws; the points at low false-positive rates are what to look at [carlini2022].
+No bound on epsilon follows
+from them: members of one model are not independent of each other given the training's randomness.
+For a bound, either every score comes from a run of its own
+(:mod:`privasr_k2.privacy.audit.threshold`), or coins decide who is a member
+(:mod:`privasr_k2.privacy.audit.one_run`).
 
-[carlini2022] N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis and F. Tramèr, Membership inference attacks
-from first principles, IEEE S&P 2022.
-[hoeffding1963] W. Hoeffding, Probability inequalities for sums of bounded random variables, JASA 58 (1963).
+[carlini2022] N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis and F. Tramèr, Membership inference
+attacks from first principles, IEEE S&P 2022.
+[hoeffding1963] W. Hoeffding, Probability inequalities for sums of bounded random variables, JASA 58
+(1963).
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ class Roc:
     """Counts for every threshold, from "nobody is a member" to "everybody is".
 
     Attributes:
-        thresholds: (K,) falling, the first infinite; an example is called a member from the threshold up.
+        thresholds: (K,) falling, the first infinite; an example is called a member from the
+            threshold up.
         true_positives: (K,) of ``members``.
         false_positives: (K,) of ``non_members``.
     """
@@ -90,7 +94,8 @@ def roc(member_scores: ArrayLike, non_member_scores: ArrayLike) -> Roc:
 
 
 def auc_interval(curve: Roc, *, confidence: float) -> Interval:
-    """Return an interval of the populations' area, by Hoeffding's inequality [hoeffding1963, section 5b].
+    """Return an interval of the populations' area, by Hoeffding's inequality [hoeffding1963,
+    section 5b].
 
     The area is a mean over pairs, of which min(M, N) are disjoint:
 
@@ -113,8 +118,8 @@ class LowFprPoint:
     Attributes:
         threshold: examples with a score *above* it are called members.
         tpr: interval of the true-positive rate at this threshold.
-        fpr_high: upper end of the false-positive rate of the population at this threshold, which errs with
-            probability at most 1 - confidence.
+        fpr_high: upper end of the false-positive rate of the population at this threshold, which
+            errs with probability at most 1 - confidence.
     """
 
     threshold: float
@@ -131,17 +136,18 @@ def at_low_fpr(
 ) -> LowFprPoint | None:
     """The true positives at the lowest threshold that at most ``fpr`` of the non-members exceed.
 
-    The threshold is the (floor(fpr N) + 1)th largest score of a non-member, so that members have no part in
-    its choice, and Clopper and Pearson's intervals hold for them as they are. That they also hold for the
-    non-members, among whom it was chosen, is a property of order statistics: the population's rate above the
-    (b + 1)th largest of N is Beta(b + 1, N - b), or less where scores are tied.
+    The threshold is the (floor(fpr N) + 1)th largest score of a non-member, so that members have no
+    part in its choice, and Clopper and Pearson's intervals hold for them as they are. That they
+    also hold for the non-members, among whom it was chosen, is a property of order statistics: the
+    population's rate above the (b + 1)th largest of N is Beta(b + 1, N - b), or less where scores
+    are tied.
 
     Args:
         fpr: above 0 and below 1, for example 0.001.
 
     Returns:
-        ``None`` where not even one false positive would be rare enough (N fpr < 1): so few non-members cannot
-        show a rate that low.
+        ``None`` where not even one false positive would be rare enough (N fpr < 1): so few
+        non-members cannot show a rate that low.
 
     Raises:
         PrivacyError: no scores, NaN, or a rate or confidence outside its range.
@@ -171,7 +177,9 @@ def at_low_fpr(
     )
 
 
-def balanced_accuracy(member_scores: ArrayLike, non_member_scores: ArrayLike, *, threshold: float) -> float:
+def balanced_accuracy(
+    member_scores: ArrayLike, non_member_scores: ArrayLike, *, threshold: float
+) -> float:
     """(tpr + 1 - fpr) / 2 of the rule "a member from the threshold up"; 1/2 is guessing.
 
     Args:

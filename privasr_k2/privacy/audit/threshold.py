@@ -1,9 +1,11 @@
-"""The bound on epsilon of scores from independent runs of a release: where to put the threshold, honestly.
+"""The bound on epsilon of scores from independent runs of a release: where to put the threshold,
+honestly.
 
-Each score comes from a run of its own: the whole release with the unit, or without it. The rule is "the unit
-was there if the score is at least the threshold". A threshold that is chosen on the very trials whose counts
-then give the bound overstates it; so either the trials are split (:func:`split_bound`), or a few thresholds
-are fixed beforehand and share the confidence (:func:`bound_over_thresholds`).
+Each score comes from a run of its own: the whole release with the unit, or without it. The rule is
+"the unit was there if the score is at least the threshold". A threshold that is chosen on the very
+trials whose counts then give the bound overstates it; so either the trials are split
+(:func:`split_bound`), or a few thresholds are fixed beforehand and share the confidence
+(:func:`bound_over_thresholds`).
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ def split_bound(
     """The bound on the second half of the runs, at the threshold that was best on the first half.
 
     Args:
-        scores_with: (P,) scores of runs with the unit, larger where it seems to have been there; P >= 2, in
-            the order of the runs, which must not have been sorted by score.
+        scores_with: (P,) scores of runs with the unit, larger where it seems to have been there; P
+            >= 2, in the order of the runs, which must not have been sorted by score.
         scores_without: (N,) scores of runs without it; N >= 2.
 
     Raises:
-        PrivacyError: fewer than two scores of a kind, NaN, or a delta or confidence outside its range.
+        PrivacyError: fewer than two scores of a kind, NaN, or a delta or confidence outside its
+            range.
 
     >>> from privasr_k2.randomness import stream
     >>> noise = stream(1, "runs").normal(size=(2, 4000))
@@ -44,7 +47,9 @@ def split_bound(
     inputs.confidence(confidence)
     for name, made in (("scores_with", with_unit), ("scores_without", without)):
         if made.size < 2:
-            raise PrivacyError(name, "two scores or more, to be split", "1", "run the release more often")
+            raise PrivacyError(
+                name, "two scores or more, to be split", "1", "run the release more often"
+            )
     half_with, half_without = with_unit.size // 2, without.size // 2
     threshold = best_threshold(
         with_unit[:half_with], without[:half_without], delta=delta, confidence=confidence
@@ -69,7 +74,8 @@ def bound_over_thresholds(
 ) -> AuditBound:
     """The largest bound of K thresholds, each at the confidence 1 - (1 - confidence) / K.
 
-    By the union bound over the thresholds none of the K bounds is wrong with more than 1 - confidence.
+    By the union bound over the thresholds none of the K bounds is wrong with more than 1 -
+    confidence.
 
     Args:
         scores_with: (P,) scores of runs with the unit, larger where it seems to have been there.
@@ -89,7 +95,12 @@ def bound_over_thresholds(
     bounds = [_bound_at(cut, with_unit, without, delta, each, "fixed thresholds") for cut in fixed]
     best = max(bounds, key=lambda bound: bound.epsilon_lower)
     return AuditBound(
-        best.epsilon_lower, confidence, delta, best.largest_possible, best.trials, "fixed thresholds"
+        best.epsilon_lower,
+        confidence,
+        delta,
+        best.largest_possible,
+        best.trials,
+        "fixed thresholds",
     )
 
 
@@ -104,7 +115,9 @@ def best_threshold(
         PrivacyError: NaN or nothing to choose from.
     """
     cuts = np.unique(
-        np.concatenate([inputs.scores("with", scores_with), inputs.scores("without", scores_without)])
+        np.concatenate(
+            [inputs.scores("with", scores_with), inputs.scores("without", scores_without)]
+        )
     )
     true_positives = scores_with.size - np.searchsorted(np.sort(scores_with), cuts)
     false_positives = scores_without.size - np.searchsorted(np.sort(scores_without), cuts)

@@ -1,12 +1,13 @@
 """The audit of noisy max on two neighbouring vote histograms [ding2018].
 
-The code under audit is run many times on each of two histograms that differ in one teacher's vote. The labels
-that speak most for the first histogram are chosen on one half of the draws; how often they come on the other
-half gives the bound, by exact intervals. The bound is for *these* histograms: it can show that a mechanism is
-broken, and how close a sound one comes to its claim there.
+The code under audit is run many times on each of two histograms that differ in one teacher's vote.
+The labels that speak most for the first histogram are chosen on one half of the draws; how often
+they come on the other half gives the bound, by exact intervals. The bound is for *these*
+histograms: it can show that a mechanism is broken, and how close a sound one comes to its claim
+    there.
 
-[ding2018] Z. Ding, Y. Wang, G. Wang, D. Zhang and D. Kifer, Detecting violations of differential privacy,
-CCS 2018.
+[ding2018] Z. Ding, Y. Wang, G. Wang, D. Zhang and D. Kifer, Detecting violations of differential
+privacy, CCS 2018.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from privasr_k2.privacy.audit import inputs
 from privasr_k2.privacy.audit.bounds import AuditBound
 from privasr_k2.privacy.audit.intervals import bound_from_counts, epsilon_lower
 
-#: Takes a histogram (C,) and a number of draws; returns as many labels, whole numbers. A label may stand for
-#: "no answer". The draws must be independent: noise as in the release, not one stream that begins again.
+#: Takes a histogram (C,) and a number of draws; returns as many labels, whole numbers. A label may
+#: stand for "no answer". The draws must be independent: noise as in the release, not one stream
+#: that begins again.
 Mechanism: TypeAlias = Callable[[np.ndarray, int], np.ndarray]
 
 
@@ -46,7 +48,8 @@ def two_histograms_bound(
         draws: how often the mechanism is run on each histogram; even, 2 or more.
 
     Returns:
-        a bound from the ``draws`` runs (half on each histogram) that were not used to choose the labels.
+        a bound from the ``draws`` runs (half on each histogram) that were not used to choose the
+        labels.
 
     Raises:
         PrivacyError: histograms that are no neighbours, or a mechanism that returns no labels.
@@ -80,12 +83,15 @@ def two_histograms_bound(
     )
 
 
-def choose_event(first: np.ndarray, second: np.ndarray, *, delta: float, confidence: float) -> np.ndarray:
+def choose_event(
+    first: np.ndarray, second: np.ndarray, *, delta: float, confidence: float
+) -> np.ndarray:
     """The set of labels that speaks for the first histogram with the largest bound on these draws.
 
-    At any delta the best set holds all labels whose ratio of probabilities is above some value (Neyman and
-    Pearson), so only the sets of the highest ratios are compared. What speaks for the second histogram is the
-    rest of the labels, which :func:`privasr_k2.privacy.audit.intervals.epsilon_lower` looks at as well.
+    At any delta the best set holds all labels whose ratio of probabilities is above some value
+    (Neyman and Pearson), so only the sets of the highest ratios are compared. What speaks for the
+    second histogram is the rest of the labels, which
+    :func:`privasr_k2.privacy.audit.intervals.epsilon_lower` looks at as well.
 
     Args:
         first: (T,) labels drawn with the first histogram.
@@ -123,10 +129,12 @@ def _neighbours(first: ArrayLike, second: ArrayLike) -> np.ndarray:
     """Both as (2, C)."""
     shapes = [np.shape(np.asarray(votes)) for votes in (first, second)]
     if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
-        raise PrivacyError("second", f"as many classes as first, {shapes[0]}", f"{shapes[1]}", "correct it")
-    votes = checks.histograms("histograms", np.stack([np.asarray(first), np.asarray(second)])).astype(
-        np.int64
-    )
+        raise PrivacyError(
+            "second", f"as many classes as first, {shapes[0]}", f"{shapes[1]}", "correct it"
+        )
+    votes = checks.histograms(
+        "histograms", np.stack([np.asarray(first), np.asarray(second)])
+    ).astype(np.int64)
     change = votes[1] - votes[0]
     gained, lost = int(change[change > 0].sum()), int(-change[change < 0].sum())
     if (gained, lost) not in {(1, 1), (1, 0), (0, 1)}:

@@ -20,11 +20,12 @@ Curve = Callable[[float], float]
 
 @dataclass(frozen=True)
 class NotForRelease:
-    """A cost that was computed from private votes: it may itself tell of a unit, and is no guarantee.
+    """A cost that was computed from private votes: it may itself tell of a unit, and is no
+    guarantee.
 
-    It holds for the votes as they were, not for all data. It can be made arbitrarily small by using no noise,
-    since clear votes then have one outcome only. So it is no event, goes into no ledger, and nothing may be
-    chosen by it that is released.
+    It holds for the votes as they were, not for all data. It can be made arbitrarily small by using
+    no noise, since clear votes then have one outcome only. So it is no event, goes into no ledger,
+    and nothing may be chosen by it that is released.
 
     Attributes:
         epsilon: at ``delta`` and the best order.
@@ -47,12 +48,13 @@ def smallest_epsilon(
     Args:
         curve: total divergence at an order; 0 or above.
         delta: between 0 and 1.
-        orders: above 1, as floats; ``None`` searches: orders from 1.01 to 101 and further to either side
-            until epsilon rises again, and then finely around the best. One order alone is taken as it is.
+        orders: above 1, as floats; ``None`` searches: orders from 1.01 to 101 and further to either
+            side until epsilon rises again, and then finely around the best. One order alone is
+            taken as it is.
 
     Raises:
-        PrivacyError: orders of integers or of 1 and below; the best is the first or the last of several, so
-            that there may be a better one outside.
+        PrivacyError: orders of integers or of 1 and below; the best is the first or the last of
+            several, so that there may be a better one outside.
 
     >>> found = smallest_epsilon(lambda order: order / 2, delta=1e-5, orders=None)
     >>> round(found.epsilon, 2), round(found.order, 1)
@@ -83,7 +85,10 @@ def _search(curve: Curve, delta: float) -> NotForRelease:
             return coarse
         if np.isinf(coarse.epsilon) or low < _LOWEST:
             raise PrivacyError(
-                "epsilon", "a number", f"{coarse.epsilon:.3g}", "add more noise: this is no protection"
+                "epsilon",
+                "a number",
+                f"{coarse.epsilon:.3g}",
+                "add more noise: this is no protection",
             )
         if at == 0:
             low, high = low / 1000.0, steps[1]
@@ -100,5 +105,8 @@ def _best(curve: Curve, orders: np.ndarray, delta: float) -> NotForRelease:
     epsilons = epsilon_from_rdp(orders, divergences, delta)
     at = int(np.argmin(epsilons))
     return NotForRelease(
-        epsilon=float(epsilons[at]), delta=delta, order=float(orders[at]), rdp=float(divergences[at])
+        epsilon=float(epsilons[at]),
+        delta=delta,
+        order=float(orders[at]),
+        rdp=float(divergences[at]),
     )

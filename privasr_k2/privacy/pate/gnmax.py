@@ -1,19 +1,22 @@
-"""GNMax: the class with most votes after Gaussian noise on every count, and what it costs [papernot2018].
+"""GNMax: the class with most votes after Gaussian noise on every count, and what it costs
+[papernot2018].
 
 One unit moves one vote from one class to another, so that the counts change by sqrt(2) in L2:
 
     GNMax                    order / sigma^2                  for an answered query [proposition 8]
-    threshold check          order / (2 threshold_sigma^2)    for an asked query: the largest count moves by 1
-    noisy posterior vectors  order largest_weight^2 / sigma^2 for a vector
+    threshold check          order / (2 threshold_sigma^2)    for an asked query: the largest count
+    moves by 1 noisy posterior vectors  order largest_weight^2 / sigma^2 for a vector
 
-Confident-GNMax first checks whether the largest count and noise reach a threshold, and answers only then.
+Confident-GNMax first checks whether the largest count and noise reach a threshold, and answers only
+then.
 
-The events are what a ledger holds. ``answers`` in them is a cap that was fixed before: that the number of
-answers depends on noisy checks is covered up to that cap, and not beyond.
+The events are what a ledger holds. ``answers`` in them is a cap that was fixed before: that the
+number of answers depends on noisy checks is covered up to that cap, and not beyond.
 
-The functions that see votes give costs that depend on them, :class:`NotForRelease`. They hold for queries
-that were fixed before: where the choice of a query depends on earlier answers, other answers would have led
-to other votes, whose costs are not in the sum.
+The functions that see votes give costs that depend on them, :class:`NotForRelease`. They hold for
+queries
+that were fixed before: where the choice of a query depends on earlier answers, other answers would
+have led to other votes, whose costs are not in the sum.
 
 References: see :mod:`privasr_k2.privacy.pate`.
 """
@@ -58,11 +61,13 @@ def gnmax_event(*, sigma: float, answers: int, discrete: bool) -> events.Event:
 def confident_gnmax_event(
     *, sigma: float, answers: int, threshold_sigma: float, asked: int, discrete: bool
 ) -> events.Event:
-    """At most ``answers`` answers to ``asked`` queries whose largest count passed a noisy threshold.
+    """At most ``answers`` answers to ``asked`` queries whose largest count passed a noisy
+    threshold.
 
     Args:
         sigma: standard deviation of the noise on each count of an answered query; above 0.
-        answers: a cap fixed before, after which no query is asked any more; 0 or more. Not the number that
+        answers: a cap fixed before, after which no query is asked any more; 0 or more. Not the
+            number that
             happened to be answered: that depends on the noise of the checks.
         threshold_sigma: standard deviation of the noise of the check; above 0.
         asked: how many queries are checked at most, fixed before; ``answers`` or more.
@@ -71,27 +76,34 @@ def confident_gnmax_event(
     asked = checks.whole("asked", asked, at_least=0)
     answers = checks.whole("answers", answers, at_least=0, at_most=asked)
     threshold_sigma = checks.number("threshold_sigma", threshold_sigma, above=0)
-    check = events.discrete_gaussian(threshold_sigma, 1) if discrete else events.gaussian(threshold_sigma)
+    check = (
+        events.discrete_gaussian(threshold_sigma, 1)
+        if discrete
+        else events.gaussian(threshold_sigma)
+    )
     return events.composed(
         gnmax_event(sigma=sigma, answers=answers, discrete=discrete), events.repeated(check, asked)
     )
 
 
 def posteriors_event(*, sigma: float, largest_weight: float, vectors: int) -> events.Event:
-    """Release of whole vectors: the teachers' posteriors, each times its weight, summed, with Gaussian noise.
+    """Release of whole vectors: the teachers' posteriors, each times its weight, summed, with
+    Gaussian noise.
 
-    Two distributions over classes are at most sqrt(2) apart in L2. One vector is one query: a frame, not an
-    utterance, where there is a vector for each frame.
+    Two distributions over classes are at most sqrt(2) apart in L2. One vector is one query: a
+    frame, not an utterance, where there is a vector for each frame.
 
     Args:
         sigma: standard deviation of the noise on each entry; above 0.
-        largest_weight: of any teacher in the sum, fixed without looking at the data; above 0 (1 / teachers
-            for a mean).
+        largest_weight: of any teacher in the sum, fixed without looking at the data; above 0 (1 /
+            teachers for a mean).
         vectors: how many are released; 0 or more.
     """
     sigma = checks.number("sigma", sigma, above=0)
     sensitivity = ROOT2 * checks.number("largest_weight", largest_weight, above=0)
-    return events.repeated(events.gaussian(sigma / sensitivity), checks.whole("vectors", vectors, at_least=0))
+    return events.repeated(
+        events.gaussian(sigma / sensitivity), checks.whole("vectors", vectors, at_least=0)
+    )
 
 
 def gnmax_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, answers: int) -> np.ndarray:
@@ -101,7 +113,9 @@ def gnmax_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, answers: in
     array([ 5., 10.])
     """
     sigma = checks.number("sigma", sigma, above=0)
-    return checks.whole("answers", answers, at_least=0) * (checks.orders("orders", orders) / sigma / sigma)
+    return checks.whole("answers", answers, at_least=0) * (
+        checks.orders("orders", orders) / sigma / sigma
+    )
 
 
 def threshold_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, asked: int) -> np.ndarray:
@@ -121,7 +135,8 @@ def gnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """Return the cost of answers to these votes: per query the lesser of theorem 6 and order / sigma^2.
+    """Return the cost of answers to these votes: per query the lesser of theorem 6 and order /
+    sigma^2.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries. 16 bits a count are enough and save memory.
@@ -155,13 +170,15 @@ def confident_gnmax_epsilon(
 ) -> NotForRelease:
     """Return the cost of asking all these queries and giving at most ``answers`` answers.
 
-    Every check is in the sum, and the answers of those ``answers`` queries for which they cost most:
-    whichever are answered, it is never more. [papernot2018] adds what was answered, or weighs each query with
-    its chance to be answered; neither bounds what other outcomes of the checks would have cost.
+    Every check is in the sum, and the answers of those ``answers`` queries for which they cost
+    most: whichever are answered, it is never more. [papernot2018] adds what was answered, or weighs
+    each query with its chance to be answered; neither bounds what other outcomes of the checks
+    would have cost.
 
     Args:
         votes: (Q, C) whole numbers of all Q queries that were asked, answered or not.
-        sigma: standard deviation of the noise on each count of an answered query, in votes; above 0.
+        sigma: standard deviation of the noise on each count of an answered query, in votes; above
+            0.
         answers: the cap on answers that was fixed before; 0 to Q.
         threshold: in votes.
         threshold_sigma: standard deviation of the noise of the check; above 0.
@@ -189,7 +206,8 @@ def confident_gnmax_epsilon(
 
 
 class GaussianCosts:
-    """Sums of :mod:`theorem 6 <privasr_k2.privacy.pate.theorem6>` over queries; equal ones are computed once.
+    """Sums of :mod:`theorem 6 <privasr_k2.privacy.pate.theorem6>` over queries; equal ones are
+    computed once.
 
     Args:
         log_q: (Q,) below 0.
@@ -225,6 +243,9 @@ def _cap(answers: int, asked: int) -> int:
     cap = checks.whole("answers", answers, at_least=0)
     if cap > asked:
         raise PrivacyError(
-            "answers", f"at most as many as were asked ({asked})", str(cap), "give votes of all asked queries"
+            "answers",
+            f"at most as many as were asked ({asked})",
+            str(cap),
+            "give votes of all asked queries",
         )
     return cap

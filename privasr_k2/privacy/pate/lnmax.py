@@ -1,14 +1,15 @@
-"""LNMax: the class with most votes after Laplace noise on every count, and what it costs [papernot2017].
+"""LNMax: the class with most votes after Laplace noise on every count, and what it costs
+[papernot2017].
 
-One unit moves one vote from one class to another: two counts change by 1 each. With noise of scale b an
-answer is (2 / b, 0)-private; its moments alpha(l) = l rdp(l + 1) are at most
+One unit moves one vote from one class to another: two counts change by 1 each. With noise of scale
+b an answer is (2 / b, 0)-private; its moments alpha(l) = l rdp(l + 1) are at most
 
     2 l (l + 1) / b^2                                                              [theorem 2],
     log((1 - q) ((1 - q) / (1 - e^(2/b) q))^l + q e^(2 l / b))                     [theorem 3],
 
-the second where another than the likely outcome has at most the probability q < 1 / (e^(2/b) + 1). Instead of
-the first, the divergence of the two changed counts themselves is taken, which is never more than it or 2 / b:
-twice that of Laplace noise on one number [mironov2017, proposition 6],
+the second where another than the likely outcome has at most the probability q < 1 / (e^(2/b) + 1).
+Instead of the first, the divergence of the two changed counts themselves is taken, which is never
+more than it or 2 / b: twice that of Laplace noise on one number [mironov2017, proposition 6],
 
     rdp(order) = 1 / (order - 1) log(order e^((order - 1) / b) / (2 order - 1)
                                      + (order - 1) e^(-order / b) / (2 order - 1)),
@@ -17,7 +18,8 @@ and with discrete Laplace noise, whose log probabilities change by 1 / b everywh
 
     rdp(order) = 1 / (order - 1) log((e^((order - 1) / b) + e^(-order / b)) / (1 + e^(-1 / b))).
 
-[mironov2017] I. Mironov, Rényi differential privacy, CSF 2017. Others: see :mod:`privasr_k2.privacy.pate`.
+[mironov2017] I. Mironov, Rényi differential privacy, CSF 2017. Others: see
+:mod:`privasr_k2.privacy.pate`.
 """
 
 from __future__ import annotations
@@ -41,13 +43,16 @@ def lnmax_event(*, scale: float, answers: int, discrete: bool) -> events.Event:
         discrete: whether the noise is discrete Laplace.
     """
     count = events.discrete_laplace(scale, 1) if discrete else events.laplace(scale)
-    return events.repeated(events.composed(count, count), checks.whole("answers", answers, at_least=0))
+    return events.repeated(
+        events.composed(count, count), checks.whole("answers", answers, at_least=0)
+    )
 
 
 def lnmax_rdp(
     orders: Sequence[float] | np.ndarray, *, scale: float, answers: int, discrete: bool
 ) -> np.ndarray:
-    """Return the cost of ``answers`` answers to any votes: (A,) for A orders; at most answers 2 / scale.
+    """Return the cost of ``answers`` answers to any votes: (A,) for A orders; at most answers 2 /
+    scale.
 
     >>> lnmax_rdp([2.0, 1e6], scale=10.0, answers=10, discrete=False).round(4)
     array([0.1929, 2.    ])
@@ -70,7 +75,8 @@ def _discrete_laplace_rdp(order: np.ndarray, scale: float) -> np.ndarray:
 
 
 def theorem3_rdp(log_q: np.ndarray, order: float, *, scale: float) -> np.ndarray:
-    """[papernot2017, theorem 3] at one order, as a divergence: (Q,), infinite where it does not hold.
+    """[papernot2017, theorem 3] at one order, as a divergence: (Q,), infinite where it does not
+    hold.
 
     Args:
         log_q: (Q,) below 0.
@@ -95,7 +101,8 @@ def lnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """Return the cost of answers to these votes: the lesser of theorem 3 and the data-independent cost.
+    """Return the cost of answers to these votes: the lesser of theorem 3 and the data-independent
+    cost.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries, which were fixed before the first answer.
@@ -112,7 +119,9 @@ def lnmax_epsilon(
     (0.124, 63.6)
     """
     scale = checks.number("scale", scale, above=0)
-    different, counts = np.unique(lnmax_log_q(votes, scale=scale, discrete=discrete), return_counts=True)
+    different, counts = np.unique(
+        lnmax_log_q(votes, scale=scale, discrete=discrete), return_counts=True
+    )
 
     def total(order: float) -> float:
         independent = lnmax_rdp([order], scale=scale, answers=1, discrete=discrete)

@@ -4,12 +4,13 @@ For a histogram n with the largest count n_top, by a union bound over the other 
 
     q = sum_{i != top} P[noise_i - noise_top >= n_top - n_i],
 
-[papernot2018, proposition 7] with Gaussian noise and [papernot2017, lemma 4] with Laplace noise; with
-discrete noise the same sum. The most likely of C classes has at least the probability 1/C, so q is never
-above 1 - 1/C.
+[papernot2018, proposition 7] with Gaussian noise and [papernot2017, lemma 4] with Laplace noise;
+with discrete noise the same sum. The most likely of C classes has at least the probability 1/C, so
+q is never above 1 - 1/C.
 
-The probabilities depend on the gap n_top - n_i alone, a whole number between 0 and the number of teachers:
-they are taken from a table, and sums run in log space, since q is often far below the smallest float.
+The probabilities depend on the gap n_top - n_i alone, a whole number between 0 and the number of
+teachers: they are taken from a table, and sums run in log space, since q is often far below the
+    smallest float.
 
 References: see :mod:`privasr_k2.privacy.pate`.
 """
@@ -60,7 +61,8 @@ def lnmax_log_q(votes: ArrayLike, *, scale: float, discrete: bool) -> np.ndarray
 
     Args:
         votes: (Q, C) whole numbers.
-        scale: b of the noise's density ``exp(-|x| / b) / (2 b)``, in votes; above 0 (1/gamma of the paper).
+        scale: b of the noise's density ``exp(-|x| / b) / (2 b)``, in votes; above 0 (1/gamma of the
+            paper).
         discrete: whether the noise is discrete Laplace; its sums stand in the place of the formula.
 
     Returns:
@@ -76,7 +78,9 @@ def lnmax_log_q(votes: ArrayLike, *, scale: float, discrete: bool) -> np.ndarray
     return log_q_by_gap(checked_votes(votes), log_tail)
 
 
-def threshold_log_q(largest: np.ndarray, *, threshold: float, sigma: float, discrete: bool) -> np.ndarray:
+def threshold_log_q(
+    largest: np.ndarray, *, threshold: float, sigma: float, discrete: bool
+) -> np.ndarray:
     """log_q of the check whether the largest count and Gaussian noise reach a threshold.
 
         p = P[largest + noise >= threshold],    q = min(p, 1 - p)
@@ -103,8 +107,9 @@ def threshold_log_q(largest: np.ndarray, *, threshold: float, sigma: float, disc
     missing = threshold - largest
     if not discrete:
         return np.asarray(log_ndtr(-np.abs(missing) / sigma))
-    # Noise of `needed` or more reaches the threshold. From 1 on that is the unlikely outcome; else its
-    # opposite is, noise of `needed - 1` or less, which is as likely as noise of `1 - needed` or more.
+    # Noise of `needed` or more reaches the threshold. From 1 on that is the unlikely outcome; else
+    # its opposite is, noise of `needed - 1` or less, which is as likely as noise of `1 - needed` or
+    # more.
     needed = np.ceil(missing)
     return tails.discrete_gaussian_alone(sigma)(np.where(needed >= 1, needed, 1 - needed))
 
@@ -117,12 +122,16 @@ def checked_votes(votes: ArrayLike) -> np.ndarray:
     """
     made = checks.histograms("votes", votes)
     if len(made) == 0:
-        raise PrivacyError("votes", "one query or more", "none", "what was not asked has no cost to compute")
+        raise PrivacyError(
+            "votes", "one query or more", "none", "what was not asked has no cost to compute"
+        )
     return made
 
 
 def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
-    """log_q of checked votes (Q, C), where ``log_tail`` gives log P[a class with this gap overtakes]."""
+    """log_q of checked votes (Q, C), where ``log_tail`` gives log P[a class with this gap
+    overtakes].
+    """
     largest = np.int64(votes.max())
     table = log_tail(np.arange(largest + 1.0)) if largest <= _LARGEST_TABLE else None
     rows = max(1, _BLOCK // votes.shape[1])
@@ -131,7 +140,9 @@ def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
         block = votes[start : start + rows]
         at = np.arange(len(block)), block.argmax(axis=1)
         gaps = (block[at][:, None] - block).astype(np.intp)  # (B, C)
-        log_tails = log_tail(gaps.astype(np.float64)) if table is None else table.take(gaps, mode="clip")
+        log_tails = (
+            log_tail(gaps.astype(np.float64)) if table is None else table.take(gaps, mode="clip")
+        )
         log_tails[at] = -np.inf
         found[start : start + rows] = _log_sum(log_tails)
     return np.minimum(found, np.log1p(-1.0 / votes.shape[1]))

@@ -1,8 +1,9 @@
 """The mechanisms that aggregate teachers' votes or posteriors, one object each.
 
-The planner, the release, its settings, the audit, the reports and the recipes ask a :class:`Mechanism`.
-A new mechanism is one more entry of this file, or a plugin (:mod:`privasr_k2.plugins`) that calls
-:func:`register`. Importing this module brings in nothing heavy: recipes read names from it.
+The planner, the release, its settings, the audit, the reports and the recipes ask a
+:class:`Mechanism`. A new mechanism is one more entry of this file, or a plugin
+(:mod:`privasr_k2.plugins`) that calls :func:`register`. Importing this module brings in nothing
+heavy: recipes read names from it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Amounts:
         noise: standard deviation or scale, in votes; above 0.
         answers: queries that are answered at most.
         asked: queries that are looked at, at most.
-        threshold_noise: standard deviation of the noise of the threshold check, in votes; 0 without a check.
+        threshold_noise: standard deviation of the noise of the threshold check, in votes; 0 without
+            a check.
         largest_weight: of a teacher in the sum of posteriors, in votes.
     """
 
@@ -53,17 +55,18 @@ class Mechanism:
         label: in tables.
         aggregates: :data:`VOTES` (whole counts) or :data:`POSTERIORS` (sums of distributions).
         event: what a release is for the accountants, where one unit changes one teacher.
-        noise: (values, scale, largest_weight, stream) to noisy values, float64 of the same shape; of each
+        noise: (values, scale, largest_weight, stream) to noisy values, float64 of the same shape;
+            of each
             query the largest wins. Votes: it breaks ties, from ``stream``.
         share: the scale that recipes take by default, as a share of the teachers; in (0, 1).
-        needs_threshold: a query is answered only where its largest count and discrete Gaussian noise reach
-            a threshold.
+        needs_threshold: a query is answered only where its largest count and discrete Gaussian
+            noise reach a threshold.
         tokens: whether it serves votes on tokens, which follow each other.
-        exponent: (steps, scale) to x, where exp(-x) is proportional to the chance of a whole number of
-            steps; None: how often it answers rightly is not planned.
+        exponent: (steps, scale) to x, where exp(-x) is proportional to the chance of a whole number
+            of steps; None: how often it answers rightly is not planned.
         tail: so many scales beyond which there are less than 1e-17 of all draws.
-        votes_cost: ((Q, C) votes, amounts, threshold, delta) to what answers to these votes cost; None: no
-            bound that depends on them is known.
+        votes_cost: ((Q, C) votes, amounts, threshold, delta) to what answers to these votes cost;
+            None: no bound that depends on them is known.
         audit: the attack on its releases.
     """
 
@@ -123,10 +126,14 @@ def all_mechanisms(**limits: Any) -> tuple[str, ...]:
     ('gaussian_posteriors', 'laplace_posteriors')
     """
     found = _REGISTRY.items().values()
-    return tuple(m.name for m in found if all(getattr(m, key) == value for key, value in limits.items()))
+    return tuple(
+        m.name for m in found if all(getattr(m, key) == value for key, value in limits.items())
+    )
 
 
-def discrete_gaussian(values: np.ndarray, scale: float, _: float, stream: NoiseStream) -> np.ndarray:
+def discrete_gaussian(
+    values: np.ndarray, scale: float, _: float, stream: NoiseStream
+) -> np.ndarray:
     """Counts with exact discrete Gaussian noise; ties are broken at random."""
     from privasr_k2.privacy.discrete import DiscreteGaussianNoise
 
@@ -142,7 +149,9 @@ def discrete_laplace(values: np.ndarray, scale: float, _: float, stream: NoiseSt
     return noisy + stream.uniform(len(noisy))
 
 
-def _gaussian(values: np.ndarray, scale: float, largest_weight: float, stream: NoiseStream) -> np.ndarray:
+def _gaussian(
+    values: np.ndarray, scale: float, largest_weight: float, stream: NoiseStream
+) -> np.ndarray:
     from privasr_k2.privacy.noise import GaussianNoise
 
     sensitivity = 2.0**0.5 * largest_weight  # two distributions differ by at most sqrt(2) in L2
@@ -150,7 +159,9 @@ def _gaussian(values: np.ndarray, scale: float, largest_weight: float, stream: N
     return noise.add(values, stream)
 
 
-def _laplace(values: np.ndarray, scale: float, largest_weight: float, stream: NoiseStream) -> np.ndarray:
+def _laplace(
+    values: np.ndarray, scale: float, largest_weight: float, stream: NoiseStream
+) -> np.ndarray:
     from privasr_k2.privacy.noise import LaplaceNoise
 
     # Two distributions differ by at most 2 in L1.
@@ -167,7 +178,11 @@ def _confident_event(of: Amounts) -> Event:
     from privasr_k2.privacy.pate.gnmax import confident_gnmax_event
 
     return confident_gnmax_event(
-        sigma=of.noise, answers=of.answers, threshold_sigma=of.threshold_noise, asked=of.asked, discrete=True
+        sigma=of.noise,
+        answers=of.answers,
+        threshold_sigma=of.threshold_noise,
+        asked=of.asked,
+        discrete=True,
     )
 
 
@@ -183,7 +198,9 @@ def _gnmax_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) 
     return gnmax_epsilon(votes, sigma=of.noise, discrete=True, delta=delta)
 
 
-def _confident_cost(votes: np.ndarray, of: Amounts, threshold: float, delta: float) -> NotForRelease:
+def _confident_cost(
+    votes: np.ndarray, of: Amounts, threshold: float, delta: float
+) -> NotForRelease:
     from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon
 
     return confident_gnmax_epsilon(

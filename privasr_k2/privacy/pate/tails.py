@@ -1,7 +1,8 @@
 """Log probability that the noise of two counts closes a gap: log P[noise_i - noise_top >= gap].
 
-Each function gives another one, from gaps (whole numbers of 0 and above) to logarithms. With discrete noise a
-gap that is just closed leaves a tie; ties count as lost here, so that it does not matter how they are broken.
+Each function gives another one, from gaps (whole numbers of 0 and above) to logarithms. With
+discrete noise a gap that is just closed leaves a tie; ties count as lost here, so that it does not
+matter how they are broken.
 
 Sums run over the integers, as far as terms can be seen in a float beside the first one.
 """
@@ -49,8 +50,8 @@ def laplace(scale: float) -> LogTail:
 def discrete_gaussian(sigma: float) -> LogTail:
     """The difference of two discrete normal numbers: P[d] = exp(-d^2 / (4 sigma^2)) s_d / z^2.
 
-    Completing the square leaves s_d = sum_k exp(-(k + d/2)^2 / sigma^2), which depends on whether d is even
-    alone; z = sum_k exp(-k^2 / (2 sigma^2)).
+    Completing the square leaves s_d = sum_k exp(-(k + d/2)^2 / sigma^2), which depends on whether d
+    is even alone; z = sum_k exp(-k^2 / (2 sigma^2)).
 
     >>> discrete_gaussian(1.0)(np.array([0.0, 2.0])).round(4)
     array([-0.4446, -1.9714])
@@ -72,7 +73,8 @@ def discrete_gaussian(sigma: float) -> LogTail:
 
 
 def discrete_laplace(scale: float) -> LogTail:
-    """The difference of two discrete Laplace numbers, with r = e^(-1 / scale), summed from the gap on.
+    """The difference of two discrete Laplace numbers, with r = e^(-1 / scale), summed from the gap
+    on.
 
         P[d] = ((1 - r) / (1 + r))^2 r^d (d + 1 + 2 r^2 / (1 - r^2))
 

@@ -1,14 +1,15 @@
 """Theorem 6 with the orders of proposition 10: what a clear vote costs [papernot2018].
 
-A mechanism whose Rényi divergence of order alpha is at most alpha / sigma^2 (GNMax; the threshold check with
-sigma = sqrt(2) sigma_1) and which gives another than its likely outcome with probability at most q costs at
-order alpha
+A mechanism whose Rényi divergence of order alpha is at most alpha / sigma^2 (GNMax; the threshold
+check with sigma = sqrt(2) sigma_1) and which gives another than its likely outcome with probability
+at most q costs at order alpha
 
     1 / (alpha - 1) log((1 - q) A^(alpha - 1) + q B^(alpha - 1)),
     A = (1 - q) / (1 - (q e^eps2)^((mu2 - 1) / mu2)),    B = e^eps1 / q^(1 / (mu1 - 1)),
 
-where eps1 = mu1 / sigma^2 and eps2 = mu2 / sigma^2 are its divergences at two other orders. Both A and B are
-smallest at mu2 = sigma u and mu1 = mu2 + 1, with u = sqrt(log 1/q) [proposition 10]. Put in, they become
+where eps1 = mu1 / sigma^2 and eps2 = mu2 / sigma^2 are its divergences at two other orders. Both A
+and B are smallest at mu2 = sigma u and mu1 = mu2 + 1, with u = sqrt(log 1/q) [proposition 10]. Put
+in, they become
 
     A = (1 - q) / (1 - exp(-(u - 1 / sigma)^2)),    log B = 2 u / sigma + 1 / sigma^2.
 
@@ -16,9 +17,10 @@ It holds where alpha <= mu1, mu2 > 1, and q is so small that the expression grow
 
     log q <= (mu2 - 1) eps2 - mu2 log(mu1 / (mu1 - 1) mu2 / (mu2 - 1)),
 
-which is 2 u - 1 / sigma >= sigma log((mu2 + 1) / (mu2 - 1)). Elsewhere, and where it is smaller, the
-data-independent alpha / sigma^2 is taken. What is bounded is the divergence of the answer on the data at hand
-from that on any neighbouring data; the same bound at the neighbour may be larger. It is therefore private.
+which is 2 u - 1 / sigma >= sigma log((mu2 + 1) / (mu2 - 1)). Elsewhere, and where it is smaller,
+the data-independent alpha / sigma^2 is taken. What is bounded is the divergence of the answer on
+the data at hand from that on any neighbouring data; the same bound at the neighbour may be larger.
+It is therefore private.
 
 References: see :mod:`privasr_k2.privacy.pate`.
 """
@@ -37,7 +39,8 @@ _SMALLEST_LOG_Q = -1e200
 
 @dataclass(frozen=True)
 class Theorem6:
-    """The parts of the bound that do not depend on the order, for Q queries; made by :func:`theorem6`.
+    """The parts of the bound that do not depend on the order, for Q queries; made by
+    :func:`theorem6`.
 
     Attributes:
         sigma: divergences of order alpha are at most alpha / sigma^2 without looking at the data.
@@ -59,7 +62,8 @@ class Theorem6:
         """The theorem's expression at one order, whether it is a bound or not: (Q,)."""
         likely = order * self.log_keep - (order - 1.0) * self.log_rest
         ratio = (order - 1.0) * self.log_b - self.u**2 - likely
-        # As logaddexp, which takes three times as long; infinite where it overflows, and then not used.
+        # As logaddexp, which takes three times as long; infinite where it overflows, and then not
+        # used.
         with np.errstate(over="ignore"):
             np.log1p(np.exp(ratio, out=ratio), out=ratio)
         return np.maximum((likely + ratio) / (order - 1.0), 0.0)

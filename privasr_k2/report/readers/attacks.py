@@ -1,4 +1,6 @@
-"""Results of attacks. An audit bounds epsilon from below; membership and inversion bound nothing."""
+"""Results of attacks. An audit bounds epsilon from below; membership and inversion bound
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _TRAININGS = {"without_privacy": "no clip, no noise", "with_privacy": "as claime
 
 
 def audit(path: str, context: Context) -> Reading:
-    """Of ``audit_pate``, ``audit_dpsgd``, ``audit_fedlm`` or ``audit_fmp``; items are what was attacked."""
+    """Of ``audit_pate``, ``audit_dpsgd``, ``audit_fedlm`` or ``audit_fmp``; items are what was
+    attacked.
+    """
     content = read_json(Path(path))
     measures: list[Measure] = []
     if isinstance(content.get("epsilon_lower"), Mapping):
@@ -40,7 +44,9 @@ def audit(path: str, context: Context) -> Reading:
     if "published" in content:
         called = f"as published, called epsilon {content['published']['called']:g}"
         for name in ("average", "largest"):
-            measures.append(Measure(f"published_{name}", float(content["published"][name]), item=called))
+            measures.append(
+                Measure(f"published_{name}", float(content["published"][name]), item=called)
+            )
     if not measures:
         raise KeyError("epsilon_lower, tied, marks or heaviest_unit")
     return Reading(tuple(measures))
@@ -68,7 +74,9 @@ def _training(item: str, told: Mapping[str, Any]) -> Iterator[Measure]:
 
 
 def membership(path: str, context: Context) -> Reading:
-    """Of ``infer_membership``: who was in which shard, or in the training of which model; private."""
+    """Of ``infer_membership``: who was in which shard, or in the training of which model;
+    private.
+    """
     content = read_json(Path(path))
     measures: list[Measure] = []
     if "teachers" in content:
@@ -76,7 +84,9 @@ def membership(path: str, context: Context) -> Reading:
         item = f"shards of {of['teachers']:,} teachers"
         measures += _curve(item, of)
         measures.append(Measure("members", int(of["units"]), item=item))
-        measures.append(Measure.within("shard_guessed", of["right_shard"], of["right_shard_interval"], item))
+        measures.append(
+            Measure.within("shard_guessed", of["right_shard"], of["right_shard_interval"], item)
+        )
         measures.append(Measure("chance", float(of["chance"]), item=item))
     if "teachers" not in content and "models" not in content:
         raise KeyError("teachers or models")

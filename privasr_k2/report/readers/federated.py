@@ -21,7 +21,8 @@ def run(path: str, context: Context) -> Reading:
         measures.append(Measure("mechanism", f"{release['mechanism']}, {how}"))
     if figures is not None:
         groups = {
-            name: (float(sum(of["nats"])), int(sum(of["tokens"]))) for name, of in figures["clients"].items()
+            name: (float(sum(of["nats"])), int(sum(of["tokens"])))
+            for name, of in figures["clients"].items()
         }
         paired = GroupNats(path, groups, context)
         pairs["", "ppl"] = paired
@@ -31,12 +32,16 @@ def run(path: str, context: Context) -> Reading:
 
 
 def rounds(path: str, context: Context) -> Reading:
-    """A folder of ``train_fedlm``, ``train_dpsgd`` or another training: the loss of dev by round."""
+    """A folder of ``train_fedlm``, ``train_dpsgd`` or another training: the loss of dev by
+    round.
+    """
     folder, measures = Path(path), list[Measure]()
     for record in read_jsonl(folder / "train_log.jsonl"):
         for metric in ("dev_ppl", "dev_loss"):
             if metric in record:
-                measures.append(Measure(metric, float(record[metric]), item=str(int(record["step"]))))
+                measures.append(
+                    Measure(metric, float(record[metric]), item=str(int(record["step"])))
+                )
     if (folder / "federated.json").is_file():
         about, config = read_json(folder / "federated.json"), read_yaml(folder / "config.yaml")
         measures.append(Measure("client_lr", float(config["client"]["lr"])))

@@ -19,7 +19,9 @@ from privasr_k2.scoring.bootstrap import ratio_difference, ratio_interval
 
 @dataclass(frozen=True)
 class GroupNats:
-    """-sum of log P of each group of sentences (speaker, call, client), and its number of predictions."""
+    """-sum of log P of each group of sentences (speaker, call, client), and its number of
+    predictions.
+    """
 
     place: str
     groups: Mapping[str, tuple[float, int]]
@@ -43,13 +45,17 @@ class GroupNats:
         return (None, None) if ratio is None else (math.exp(ratio.low), math.exp(ratio.high))
 
     def against(self, other: Paired) -> Tested | None:
-        """Relative change of the perplexity in per cent, both models on the same draws of groups."""
+        """Relative change of the perplexity in per cent, both models on the same draws of
+        groups.
+        """
         if not isinstance(other, GroupNats):
             return None
         (ours, counts), (theirs, others) = self.arrays, other.arrays
         if sorted(self.groups) != sorted(other.groups) or not np.array_equal(counts, others):
             expected = f"the groups and predictions of {other.place}"
-            raise DataError(self.place, expected, "others", "compute both on one text with one vocabulary")
+            raise DataError(
+                self.place, expected, "others", "compute both on one text with one vocabulary"
+            )
         of = self.context
         test = ratio_difference(
             ours - theirs,
@@ -67,7 +73,9 @@ class GroupNats:
 
 
 def perplexity(path: str, context: Context) -> Reading:
-    """``FILE#KEY``: of verb ``perplexity``, the model whose path, or the last name of it, is the key."""
+    """``FILE#KEY``: of verb ``perplexity``, the model whose path, or the last name of it, is the
+    key.
+    """
     file, _, key = path.partition("#")
     records = read_json(Path(file))["lms"]
     of_model = [one for one in records if one["lm"] == key] or [
@@ -80,11 +88,18 @@ def perplexity(path: str, context: Context) -> Reading:
     ends: tuple[float | None, float | None] = (None, None)
     pairs: dict[tuple[str, str], Paired] = {}
     if record.get("groups"):
-        groups = {name: (float(nats), int(count)) for name, (nats, count) in record["groups"].items()}
+        groups = {
+            name: (float(nats), int(count)) for name, (nats, count) in record["groups"].items()
+        }
         paired = GroupNats(path, groups, context)
         pairs["", "ppl"], ends = paired, paired.interval()
-    measures = [Measure("ppl", float(record["ppl"]), *ends), Measure("ppl_with_oov", record["ppl_with_oov"])]
-    measures += [Measure(f"ppl_{name}", int(record[name])) for name in ("words", "sentences", "oov")]
+    measures = [
+        Measure("ppl", float(record["ppl"]), *ends),
+        Measure("ppl_with_oov", record["ppl_with_oov"]),
+    ]
+    measures += [
+        Measure(f"ppl_{name}", int(record[name])) for name in ("words", "sentences", "oov")
+    ]
     return Reading(tuple(measures), pairs)
 
 
@@ -104,7 +119,9 @@ def _recognizer(content: Mapping[str, Any], context: Context) -> Iterator[Measur
     yield Measure("lm_weight", float(content["lm_weight"]))
     yield Measure("insertion_penalty", float(content["insertion_penalty"]))
     if "lms" in content:
-        used = [f"{w:g} {name}" for name, w in zip(content["lms"], content["lambdas"], strict=True) if w]
+        used = [
+            f"{w:g} {name}" for name, w in zip(content["lms"], content["lambdas"], strict=True) if w
+        ]
         yield Measure("lms", " + ".join(used))
         yield Measure("form", content["interpolation"].replace("_", "-"))
         words = content["ref_words"]
@@ -138,7 +155,11 @@ def _mixture(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
 
 def _marginals(content: Mapping[str, Any], context: Context) -> Iterator[Measure]:
     yield Measure("lam", float(content["lam"]))
-    for metric, key in (("alpha", "alpha"), ("beta", "beta"), ("kernel_bandwidth", "kernel_bandwidth")):
+    for metric, key in (
+        ("alpha", "alpha"),
+        ("beta", "beta"),
+        ("kernel_bandwidth", "kernel_bandwidth"),
+    ):
         if key in content:
             yield Measure(metric, float(content[key]))
     yield Measure("criterion", str(content["criterion"]))

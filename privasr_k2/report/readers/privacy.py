@@ -21,8 +21,8 @@ PERSON_UNITS = ("speaker", "caller", "person")
 def privacy(path: str, context: Context) -> Reading:
     """A ``privacy.json`` beside a release: what it costs by itself.
 
-    Where it guarantees something of several data, units or relations, each is an item, and the figures
-    without item are of the largest epsilon.
+    Where it guarantees something of several data, units or relations, each is an item, and the
+    figures without item are of the largest epsilon.
     """
     entries = entries_beside(Path(path))
     promised = guarantees(entry.spending for entry in entries)
@@ -50,10 +50,11 @@ def guarantee_measures(found: Guarantee, item: str) -> Iterator[Measure]:
 
 
 def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure]:
-    """All that was spent on the data of a report: its own releases together, and all that the ledger holds.
+    """All that was spent on the data of a report: its own releases together, and all that the
+    ledger holds.
 
-    A report has the releases of one run with one choice of settings. Whoever forces a stage again, or tries
-    another setting, and keeps the better result has released both.
+    A report has the releases of one run with one choice of settings. Whoever forces a stage again,
+    or tries another setting, and keeps the better result has released both.
 
     Args:
         ledger: of the corpus's private data; ``None``: only the report's own releases.
@@ -72,12 +73,19 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
         lost = copies_agree(book, [*own.values()])
         if lost:
             raise PrivacyError(
-                ledger, f"release {lost[0].release}", "a ledger without it", "name its ledger: --ledger FILE"
+                ledger,
+                f"release {lost[0].release}",
+                "a ledger without it",
+                "name its ledger: --ledger FILE",
             )
         data = {spending.data for spending in spent}
         concerned = [e for e in book if any(is_related(e.spending.data, name) for name in data)]
-        rows += [("in the ledger", one) for one in guarantees_for(data, (e.spending for e in concerned))]
-    return [m for which, one in rows for m in guarantee_measures(one, f"{_covered(one)}: all {which}")]
+        rows += [
+            ("in the ledger", one) for one in guarantees_for(data, (e.spending for e in concerned))
+        ]
+    return [
+        m for which, one in rows for m in guarantee_measures(one, f"{_covered(one)}: all {which}")
+    ]
 
 
 def _covered(found: Guarantee) -> str:
@@ -99,7 +107,9 @@ def labels(path: str, context: Context) -> Reading:
         measures.append(Measure("published_k", int(published["K"])))
         measures.append(Measure("published_scale", float(published["scale"])))
         for reading in ("equation", "figures"):
-            measures.append(Measure(f"published_{reading}", published["epsilon"].get(f"published_{reading}")))
+            measures.append(
+                Measure(f"published_{reading}", published["epsilon"].get(f"published_{reading}"))
+            )
     return Reading(tuple(measures))
 
 

@@ -1,4 +1,6 @@
-"""``score_<role>``: error rates and names of one system, with what MAPSSWE and the bootstrap need."""
+"""``score_<role>``: error rates and names of one system, with what MAPSSWE and the bootstrap
+need.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def _measures(score: Score, part: str) -> Iterator[Measure]:
     if result.oov is not None and result.ref_words:
         yield Measure("oov", 100 * result.oov / result.ref_words, part=part)
     if result.characters is not None:
-        yield Measure("cer", result.characters.counts.percent, *_ends(result.characters.interval), part)
+        yield Measure(
+            "cer", result.characters.counts.percent, *_ends(result.characters.interval), part
+        )
     yield from _entities(result, part)
 
 
@@ -95,7 +99,9 @@ class _Words:
 
 @dataclass(frozen=True)
 class WordErrors:
-    """One part's words: MAPSSWE, and the interval of the difference over speakers on the same draws."""
+    """One part's words: MAPSSWE, and the interval of the difference over speakers on the same
+    draws.
+    """
 
     score: Score
     part: str
@@ -118,7 +124,9 @@ class WordErrors:
             return None
         ours, theirs = self.score.parts[self.part], other.score.parts[other.part]
         if self.references != other.references or list(ours.speakers) != list(theirs.speakers):
-            expected = f"the utterances, references and speakers of {other.score.place} in {self.part}"
+            expected = (
+                f"the utterances, references and speakers of {other.score.place} in {self.part}"
+            )
             raise DataError(self.score.place, expected, "others", _SAME)
         if self.score.options != other.score.options:
             expected = f"the options of {other.score.place}: {other.score.options}"
@@ -139,7 +147,9 @@ class WordErrors:
 
 @dataclass(frozen=True)
 class Recall:
-    """The words of all names in one part: MAPSSWE's segments know no names, so that speakers are drawn."""
+    """The words of all names in one part: MAPSSWE's segments know no names, so that speakers are
+    drawn.
+    """
 
     score: Score
     part: str

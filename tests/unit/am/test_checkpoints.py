@@ -23,14 +23,23 @@ def test_round_trip(tmp_path: Path, kind: str) -> None:
     found = load_model(tmp_path)
     x = features(30, 11)
     assert torch.equal(found.log_probs(*x)[0], model.log_probs(*x)[0])
-    assert (found.tokens, found.num_tokens, found.subsampling, found.feature_dim) == (list(TOKENS), 4, 3, 5)
+    assert (found.tokens, found.num_tokens, found.subsampling, found.feature_dim) == (
+        list(TOKENS),
+        4,
+        3,
+        5,
+    )
     assert found.spec == model.spec
 
 
 def test_no_pickle_is_written(tmp_path: Path) -> None:
     model = tiny_model("tdnn")
     save_model(tmp_path, model.spec, model.state_dict(), TOKENS)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.safetensors", "model.yaml", "tokens.txt"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "model.safetensors",
+        "model.yaml",
+        "tokens.txt",
+    ]
 
 
 def damaged(folder: Path, name: str, content: bytes | None) -> None:
@@ -50,9 +59,17 @@ def damaged(folder: Path, name: str, content: bytes | None) -> None:
             b"kind: hmm\n",
             "model.yaml: expected kind: one of ctc, ctc_attention, las, rnnt, foreign, found",
         ),
-        ("model.safetensors", None, "model.safetensors: expected a safetensors file, found no such file"),
+        (
+            "model.safetensors",
+            None,
+            "model.safetensors: expected a safetensors file, found no such file",
+        ),
         ("model.safetensors", b"not one", "model.safetensors: expected a whole safetensors file"),
-        ("tokens.txt", b"<blk> 0\na 1\n", "tokens.txt: expected the 4 outputs of the model, found 2 tokens"),
+        (
+            "tokens.txt",
+            b"<blk> 0\na 1\n",
+            "tokens.txt: expected the 4 outputs of the model, found 2 tokens",
+        ),
         ("tokens.txt", b"<blk> 0\na 2\n", "tokens.txt:2: expected a token and the number 1"),
     ],
 )

@@ -75,7 +75,9 @@ def test_task_gives_the_models_loss_and_its_token_errors() -> None:
     model = tiny_model("tdnn").eval()
     loss = CtcTask().loss(model, BATCH, None)
     log_probs, lengths = model(BATCH.features, BATCH.lengths)
-    torch.testing.assert_close(loss.sums, ctc_loss(log_probs, lengths, BATCH.targets, BATCH.target_lengths))
+    torch.testing.assert_close(
+        loss.sums, ctc_loss(log_probs, lengths, BATCH.targets, BATCH.target_lengths)
+    )
     assert loss.count == 4 and loss.extra["token_errors"] >= 0
 
 

@@ -56,7 +56,9 @@ def test_a_file_with_all_encoders_still_loads(tmp_path: Path, kind: str) -> None
     wanted = load_model(tmp_path).log_probs(*x)[0]
     # As 075ac45 wrote it.
     every = {name: config.plain(settings) for name, settings in encoder_settings().items()}
-    (tmp_path / "model.yaml").write_text(yaml.safe_dump({**saved, "encoder": {"kind": kind, **every}}))
+    (tmp_path / "model.yaml").write_text(
+        yaml.safe_dump({**saved, "encoder": {"kind": kind, **every}})
+    )
     found = load_model(tmp_path)
     assert found.spec == model.spec and torch.equal(found.log_probs(*x)[0], wanted)
 
@@ -70,7 +72,12 @@ def test_layers_change_the_chosen_encoder() -> None:
     assert (tdnn.kind, blstm.kind, blstm.settings.dim) == ("tdnn", "blstm", 7)
     # What is said of another encoder changes nothing, but must be said rightly.
     assert load("encoder.blstm.dim=9").encoder == tdnn
-    for bad in ("encoder.blstm.dims=9", "encoder.blstm.dim=a", "encoder.kind=pyramid", "encoder.tdnn.dim=0"):
+    for bad in (
+        "encoder.blstm.dims=9",
+        "encoder.blstm.dim=a",
+        "encoder.kind=pyramid",
+        "encoder.tdnn.dim=0",
+    ):
         with pytest.raises(ConfigError):
             load(bad)
     with pytest.raises(ConfigError, match=r"no value for encoder\.blstm"):
@@ -110,7 +117,10 @@ def test_one_file_adds_an_encoder(tmp_path: Path) -> None:
     done = run_verbs(train, plugin=plugin)
     assert done.returncode == 0, done.stderr
     saved = yaml.safe_load((tmp_path / "am" / "model.yaml").read_text())
-    assert saved["encoder"] == {"kind": "linear", "linear": {"dim": 6, "subsampling": 2, "dropout": 0.0}}
+    assert saved["encoder"] == {
+        "kind": "linear",
+        "linear": {"dim": 6, "subsampling": 2, "dropout": 0.0},
+    }
     lines = [*read_jsonl(tmp_path / "am" / "train_log.jsonl")]
     losses = [line["dev_loss"] for line in lines if "dev_loss" in line]
     assert losses[-1] < losses[0]

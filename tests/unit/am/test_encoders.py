@@ -1,4 +1,6 @@
-"""Encoders: lengths, padding that changes nothing, and agreement with slower, plainer computations."""
+"""Encoders: lengths, padding that changes nothing, and agreement with slower, plainer
+computations.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,15 @@ def test_padding_and_company_change_nothing(kind: str, subsampling: int) -> None
     together, out_lengths = encoder(x.transpose(1, 2), lengths)
     assert together.shape == (3, encoder.out_dim, subsampled(40, subsampling))
     for row, length in enumerate(lengths.tolist()):
-        alone, alone_lengths = encoder(x[row : row + 1, :length].transpose(1, 2), torch.tensor([length]))
-        assert out_lengths[row] == alone_lengths[0] == alone.size(2) == subsampled(length, subsampling)
-        torch.testing.assert_close(together[row, :, : alone.size(2)], alone[0], atol=1e-5, rtol=1e-4)
+        alone, alone_lengths = encoder(
+            x[row : row + 1, :length].transpose(1, 2), torch.tensor([length])
+        )
+        assert (
+            out_lengths[row] == alone_lengths[0] == alone.size(2) == subsampled(length, subsampling)
+        )
+        torch.testing.assert_close(
+            together[row, :, : alone.size(2)], alone[0], atol=1e-5, rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,7 +52,9 @@ def test_blstm_layer_is_torchs_bidirectional_lstm() -> None:
     torch.manual_seed(0)
     layer = BlstmLayer(5, 6)
     twin = nn.LSTM(5, 6, bidirectional=True)
-    for (name, ahead), (_, back) in zip(layer.ahead.named_parameters(), layer.back.named_parameters()):
+    for (name, ahead), (_, back) in zip(
+        layer.ahead.named_parameters(), layer.back.named_parameters()
+    ):
         getattr(twin, name).data.copy_(ahead)
         getattr(twin, f"{name}_reverse").data.copy_(back)
     x, lengths = features(9, 6, 2)
@@ -75,7 +85,9 @@ def test_chunks_look_ahead_no_further_than_they_say() -> None:
     encoder = chunked(8, 4)
     x, lengths = features(32)
     before, _ = encoder(x.transpose(1, 2), lengths)
-    edge = 8 + 4 + 3  # the first chunk, its right context, and 3 frames that the two convolutions see
+    edge = (
+        8 + 4 + 3
+    )  # the first chunk, its right context, and 3 frames that the two convolutions see
     x[:, edge:] += 1.0
     after, _ = encoder(x.transpose(1, 2), lengths)
     torch.testing.assert_close(after[:, :, :8], before[:, :, :8])
@@ -94,7 +106,9 @@ def test_chunks_remember_the_past() -> None:
 def test_rotation_depends_on_distance_only() -> None:
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, 8, 1)
-    scores = (rotate(q.expand(-1, -1, -1, 20)).transpose(2, 3) @ rotate(k.expand(-1, -1, -1, 20)))[0, 0]
+    scores = (rotate(q.expand(-1, -1, -1, 20)).transpose(2, 3) @ rotate(k.expand(-1, -1, -1, 20)))[
+        0, 0
+    ]
     for distance in (0, 1, 7):
         along = scores.diagonal(distance)
         torch.testing.assert_close(along, along[:1].expand_as(along), atol=1e-4, rtol=1e-4)
@@ -130,5 +144,7 @@ def test_bad_numbers_are_named(section: str, key: str, value: object) -> None:
 
 
 def test_unknown_encoder_is_named() -> None:
-    with pytest.raises(ValueError, match=r"kind must be one of blstm, conformer, tdnn, .* got 'rnn'"):
+    with pytest.raises(
+        ValueError, match=r"kind must be one of blstm, conformer, tdnn, .* got 'rnn'"
+    ):
         encoder_config("rnn")

@@ -1,4 +1,6 @@
-"""Exported models give what the model gives, with and without this package; foreign files are checked."""
+"""Exported models give what the model gives, with and without this package; foreign files are
+checked.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def test_onnx_gives_the_same(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("onnx")
     model = tiny_model(kind)
     to_onnx(model, tmp_path / "model.onnx")
-    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
     for x, lengths in INPUTS:
         expected = model.log_probs(x, lengths)
         found = session.run(None, {"features": x.numpy(), "lengths": lengths.numpy()})
@@ -84,7 +88,9 @@ def test_what_was_exported_can_be_brought_back(tmp_path: Path, tokens: Path, suf
             "log_probs": {0: "N", 1: "S"},
             "log_probs_len": {0: "N"},
         }
-        tracing = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+        tracing = (
+            {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+        )
         names = dict(input_names=["x", "x_lens"], output_names=["log_probs", "log_probs_len"])
         torch.onnx.export(
             wide, example, str(model_file), opset_version=14, dynamic_axes=axes, **names, **tracing
@@ -130,7 +136,9 @@ def test_rubbish_is_refused(tmp_path: Path, tokens: Path, name: str) -> None:
 
 def test_logits_are_refused(tmp_path: Path, tokens: Path) -> None:
     class Logits(nn.Module):
-        def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def forward(
+            self, x: torch.Tensor, lengths: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor]:
             return x[:, ::4, :4] + 1.0, (lengths + 3) // 4
 
     torch.jit.save(torch.jit.script(Logits()), str(tmp_path / "m.pt"))
@@ -153,7 +161,11 @@ def test_verbs(tmp_path: Path, tokens: Path, repo_root: Path) -> None:
         return subprocess.run(command, cwd=repo_root, capture_output=True, text=True)
 
     done = verb(
-        "privasr_k2.bin.export", "--in-model", tmp_path / "am", "--out-torchscript", tmp_path / "m.pt"
+        "privasr_k2.bin.export",
+        "--in-model",
+        tmp_path / "am",
+        "--out-torchscript",
+        tmp_path / "m.pt",
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m.pt").is_file()
@@ -168,4 +180,6 @@ def test_verbs(tmp_path: Path, tokens: Path, repo_root: Path) -> None:
         "--out-dir",
         tmp_path / "b",
     )
-    assert missing.returncode == 2 and "no.pt: expected a TorchScript or ONNX file" in missing.stderr
+    assert (
+        missing.returncode == 2 and "no.pt: expected a TorchScript or ONNX file" in missing.stderr
+    )

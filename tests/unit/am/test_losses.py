@@ -12,7 +12,9 @@ def test_ctc_loss_is_the_sum_over_paths() -> None:
     torch.manual_seed(0)
     log_probs = torch.randn(3, 5, 3).log_softmax(2)
     lengths, targets = torch.tensor([5, 4, 3]), [[1, 1, 2], [2], [1, 2]]
-    padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(one) for one in targets], batch_first=True)
+    padded = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(one) for one in targets], batch_first=True
+    )
     found = ctc_loss(log_probs, lengths, padded, torch.tensor([3, 1, 2]))
     for row, (length, target) in enumerate(zip(lengths.tolist(), targets)):
         expected = path_probability(log_probs[row, :length].exp().numpy(), target)
@@ -21,7 +23,11 @@ def test_ctc_loss_is_the_sum_over_paths() -> None:
 
 def test_tokens_that_do_not_fit_cost_infinity() -> None:
     log_probs = torch.zeros(1, 2, 3).log_softmax(2)
-    assert ctc_loss(log_probs, torch.tensor([2]), torch.tensor([[1, 1]]), torch.tensor([2])).isinf().all()
+    assert (
+        ctc_loss(log_probs, torch.tensor([2]), torch.tensor([[1, 1]]), torch.tensor([2]))
+        .isinf()
+        .all()
+    )
 
 
 def test_half_precision_is_widened() -> None:

@@ -1,4 +1,6 @@
-"""Sums over a transducer's alignments: enumeration, finite differences, k2, and what must not matter."""
+"""Sums over a transducer's alignments: enumeration, finite differences, k2, and what must not
+matter.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,18 @@ BACKENDS = [pytest.param("k2", marks=pytest.mark.k2), "torch"]
 
 def arcs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
     """Random log-probabilities of 4 frames and 3 labels for 4 utterances; those of padding too."""
-    x = torch.randn(4, 4, 4, 3, generator=torch.Generator().manual_seed(3), dtype=dtype).log_softmax(3)
+    x = torch.randn(
+        4, 4, 4, 3, generator=torch.Generator().manual_seed(3), dtype=dtype
+    ).log_softmax(3)
     return x[..., 0].clone().requires_grad_(), x[:, :, :3, 1].clone().requires_grad_()
 
 
 def enumerated(blank: Tensor, label: Tensor) -> list[float]:
     found = []
     for row, (t, u) in enumerate(zip(LENGTHS.tolist(), TARGET_LENGTHS.tolist())):
-        probs = (part.detach()[row].exp().numpy() for part in (blank[:, :t, : u + 1], label[:, :t, :u]))
+        probs = (
+            part.detach()[row].exp().numpy() for part in (blank[:, :t, : u + 1], label[:, :t, :u])
+        )
         found.append(np.log(alignment_probability(*probs)))
     return found
 

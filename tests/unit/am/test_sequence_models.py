@@ -27,7 +27,9 @@ TEXTS = [[1, 2, 3], [2, 2], [3]]
 
 def batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     x, lengths = features(33, 24, 26)
-    targets = torch.nn.utils.rnn.pad_sequence([torch.tensor(one) for one in TEXTS], batch_first=True)
+    targets = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(one) for one in TEXTS], batch_first=True
+    )
     return x, lengths, targets, torch.tensor([len(one) for one in TEXTS])
 
 
@@ -39,13 +41,16 @@ def gradients(made: torch.nn.Module, given: tuple[Tensor, ...], row: int) -> dic
 
 @pytest.mark.parametrize("encoder_kind", ENCODERS)
 @pytest.mark.parametrize("kind", END_TO_END)
-def test_company_and_padding_change_neither_losses_nor_gradients(kind: str, encoder_kind: str) -> None:
+def test_company_and_padding_change_neither_losses_nor_gradients(
+    kind: str, encoder_kind: str
+) -> None:
     made = model(kind, encoder_kind).train()
     x, lengths, targets, target_lengths = batch()
     losses, first = made(*batch()), gradients(made, batch(), 1)
     assert losses.shape == (3,) and losses.isfinite().all()
     assert any(float(one.abs().max()) > 1e-3 for one in first.values())
-    # Another company: one utterance of other content, another left out, and what lies behind the end.
+    # Another company: one utterance of other content, another left out, and what lies behind the
+    # end.
     others = x.clone()
     others[0] += 1.0
     others[1, 24:], targets = 7.0, targets.clone()
@@ -73,7 +78,10 @@ def test_reading_token_by_token_gives_the_score_of_the_whole(kind: str) -> None:
                 score += float(found.scores[at, token])
                 found, at = steps.extend(found, at, torch.tensor([token])), torch.tensor([0])
             expected = float(whole[row][place])
-            assert score + float(found.scores[at, 0]) == pytest.approx(expected, rel=1e-4), (kind, text)
+            assert score + float(found.scores[at, 0]) == pytest.approx(expected, rel=1e-4), (
+                kind,
+                text,
+            )
 
 
 @pytest.mark.parametrize("kind", ["rnnt", "las", "ctc"])
@@ -123,10 +131,14 @@ def test_hybrid_loss_and_scores_are_weighted_sums() -> None:
     aligned = ctc_loss(made.ctc_log_probs(encoded), frames, targets, target_lengths)
     torch.testing.assert_close(made(*batch()), 0.3 * aligned + 0.7 * attention)
     scores = torch.cat(score_hypotheses(made, x, lengths, [[text] for text in TEXTS]))
-    torch.testing.assert_close(scores, -(0.4 * aligned + 0.6 * attention).double(), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(
+        scores, -(0.4 * aligned + 0.6 * attention).double(), atol=1e-6, rtol=1e-6
+    )
     made.ctc_weight = 1.0
     start = made.stepper(encoded, frames).start().scores
-    torch.testing.assert_close(start, CtcSteps(made.log_probs(x, lengths)[0], frames).start().scores)
+    torch.testing.assert_close(
+        start, CtcSteps(made.log_probs(x, lengths)[0], frames).start().scores
+    )
 
 
 def test_smoothed_targets_only_while_training() -> None:
@@ -171,9 +183,13 @@ def test_pieces_of_the_joint_change_nothing(joint_mb: float) -> None:
 def test_pruning_that_keeps_everything_is_the_full_loss_and_the_choosing_one() -> None:
     full, pruned = model("rnnt"), model("rnnt", prune_range=4)
     full.load_state_dict(pruned.state_dict(), strict=False)
-    torch.testing.assert_close(pruned(*batch()), full(*batch()))  # outside of training nothing is pruned
+    torch.testing.assert_close(
+        pruned(*batch()), full(*batch())
+    )  # outside of training nothing is pruned
     pruned.train()
-    pruned.spec = replace(pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9))
+    pruned.spec = replace(
+        pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9)
+    )
     torch.testing.assert_close(pruned(*batch()), full(*batch()), atol=1e-4, rtol=1e-4)
     narrow = model("rnnt", prune_range=2).train()
     narrow.load_state_dict(pruned.state_dict())
@@ -190,7 +206,9 @@ def test_pruning_where_labels_are_more_than_frames() -> None:
     targets = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
     target_lengths = torch.tensor([len(one) for one in texts])
     pruned = model("rnnt", prune_range=10).train()
-    pruned.spec = replace(pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9))
+    pruned.spec = replace(
+        pruned.spec, transducer=replace(pruned.spec.transducer, simple_share=1e-9)
+    )
     full = model("rnnt")
     full.load_state_dict(pruned.state_dict(), strict=False)
     frames = pruned.encode(x, lengths)[1]

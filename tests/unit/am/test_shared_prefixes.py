@@ -1,4 +1,6 @@
-"""Hypotheses with each distinct prefix once: the tree against sets, and scores against one by one."""
+"""Hypotheses with each distinct prefix once: the tree against sets, and scores against one by
+one.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_lists_score_as_hypotheses_alone(kind: str, piece: int) -> None:
     for row, (of_one, scores) in enumerate(zip(lists, score_hypotheses(made, x, lengths, lists))):
         alone = [
             float(
-                score_hypotheses(made, x[row : row + 1, : lengths[row]], lengths[row : row + 1], [[hyp]])[0]
+                score_hypotheses(
+                    made, x[row : row + 1, : lengths[row]], lengths[row : row + 1], [[hyp]]
+                )[0]
             )
             for hyp in of_one
         ]

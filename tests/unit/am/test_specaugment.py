@@ -8,10 +8,18 @@ import torch
 from privasr_k2.am.specaugment import SpecAugment, SpecAugmentConfig
 from tests.support.small_am import features
 
-ON = dict(time_masks_per_second=3.0, time_width=10, max_time_share=0.4, frequency_masks=2, frequency_width=3)
+ON = dict(
+    time_masks_per_second=3.0,
+    time_width=10,
+    max_time_share=0.4,
+    frequency_masks=2,
+    frequency_width=3,
+)
 
 
-def masked(config: dict[str, float], x: torch.Tensor, lengths: torch.Tensor, seed: int = 1) -> torch.Tensor:
+def masked(
+    config: dict[str, float], x: torch.Tensor, lengths: torch.Tensor, seed: int = 1
+) -> torch.Tensor:
     return SpecAugment(SpecAugmentConfig(**config))(x, lengths, torch.Generator().manual_seed(seed))
 
 

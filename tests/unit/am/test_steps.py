@@ -138,8 +138,13 @@ def test_the_search_goes_on_until_the_list_is_sure() -> None:
 def test_greedy_follows_the_likelier_prefix() -> None:
     table = Table({**PROBS, (1, 2): 0.4, (2, 1): 0.2})  # (1, ...) now has more
     assert beam_search(table, torch.tensor([2]), beam=1, num_paths=1)[0][0].tokens == (1, 2)
-    table = Table({(1, 1): 0.3, (1, 2): 0.3, (2, 1): 0.4})  # the best one is behind the worse prefix
-    assert beam_search(table, torch.tensor([2]), beam=1, num_paths=1)[0][0].tokens in {(1, 1), (1, 2)}
+    table = Table(
+        {(1, 1): 0.3, (1, 2): 0.3, (2, 1): 0.4}
+    )  # the best one is behind the worse prefix
+    assert beam_search(table, torch.tensor([2]), beam=1, num_paths=1)[0][0].tokens in {
+        (1, 1),
+        (1, 2),
+    }
     assert beam_search(table, torch.tensor([2]), beam=2, num_paths=1)[0][0].tokens == (2, 1)
 
 
@@ -158,7 +163,9 @@ def test_company_changes_nothing() -> None:
         alone = CtcSteps(log_probs[row : row + 1, :length], lengths[row : row + 1])
         expected = beam_search(alone, longest[row : row + 1], beam=4, num_paths=3)[0]
         assert [one.tokens for one in together[row]] == [one.tokens for one in expected]
-        assert [one.score for one in together[row]] == pytest.approx([one.score for one in expected])
+        assert [one.score for one in together[row]] == pytest.approx(
+            [one.score for one in expected]
+        )
 
 
 def test_joint_steps_weigh_and_leave_out_what_has_no_weight() -> None:

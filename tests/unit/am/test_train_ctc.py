@@ -41,7 +41,9 @@ def quick() -> CtcConfig:
     return replace(conf_only, encoder=encoder_config("tdnn", dropout=0.0))
 
 
-def test_learns_what_can_be_learned(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
+def test_learns_what_can_be_learned(
+    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path
+) -> None:
     train_am(*corpus, tmp_path, quick, ALONE)
     model = load_model(tmp_path)
     lang = load_lang(corpus[1])
@@ -99,12 +101,16 @@ def test_other_features_train_anew(
     assert "training anew" in caplog.text
 
 
-def test_too_much_subsampling_is_said(corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path) -> None:
+def test_too_much_subsampling_is_said(
+    corpus: tuple[Path, Path], quick: CtcConfig, tmp_path: Path
+) -> None:
     words = (corpus[1] / "lexicon.txt").read_text()
     lang = tmp_path / "lang"
     lang.mkdir()
     for name in ("tokens.txt", "words.txt"):
         (lang / name).write_text((corpus[1] / name).read_text())
-    (lang / "lexicon.txt").write_text("".join(f"{line} {'a b ' * 60}\n" for line in words.splitlines()))
+    (lang / "lexicon.txt").write_text(
+        "".join(f"{line} {'a b ' * 60}\n" for line in words.splitlines())
+    )
     with pytest.raises(DataError, match="all shorter"):
         train_am(corpus[0], lang, tmp_path / "am", quick, ALONE)

@@ -38,7 +38,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def quick(kind: str, *changes: str) -> Any:
     files = [section(f"am_{kind}"), section(f"am_{kind}", "tiny")]
-    shorter = ["epochs=12", "max_duration=4", "lr=0.01", "warmup_steps=2", "spec_augment.time_width=0"]
+    shorter = [
+        "epochs=12",
+        "max_duration=4",
+        "lr=0.01",
+        "warmup_steps=2",
+        "spec_augment.time_width=0",
+    ]
     found: AmConfig = configuration.load(kind_of(files).config, files, [*shorter, *changes])
     part: dict[str, Any] = (
         {"transducer": transducer(dim=16, joint=16)}
@@ -56,7 +62,9 @@ def losses(folder: Path) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", END_TO_END)
-def test_losses_fall_and_the_folder_is_decoded(kind: str, corpus: tuple[Path, Path], tmp_path: Path) -> None:
+def test_losses_fall_and_the_folder_is_decoded(
+    kind: str, corpus: tuple[Path, Path], tmp_path: Path
+) -> None:
     am = tmp_path / "am"
     train_am(*corpus, am, quick(kind), ALONE)
     found = losses(am)
@@ -74,7 +82,9 @@ def test_losses_fall_and_the_folder_is_decoded(kind: str, corpus: tuple[Path, Pa
     assert len(decoded.utterances) == len(lists.lists) == 6
     assert [point.insertion_penalty for point in decoded.grid] == [-1.0, 0.0]
     for utterance, one in zip(decoded.utterances, lists.lists):
-        assert utterance.id == one.id and utterance.hyps[decoded.grid[1]] == tuple(one.hyps[0].words.split())
+        assert utterance.id == one.id and utterance.hyps[decoded.grid[1]] == tuple(
+            one.hyps[0].words.split()
+        )
         scores = [hyp.am_score for hyp in one.hyps]
         assert scores == sorted(scores, reverse=True) and scores[0] <= 0
 
@@ -97,7 +107,9 @@ def test_the_same_again_and_further_from_there(corpus: tuple[Path, Path], tmp_pa
     with pytest.raises(DataError, match="the weights of this model"):
         larger = replace(short, speller=speller(dim=7, layers=1))
         continue_model(tmp_path / "one", spec_of(larger, 5, 5), lang.tokens)
-    with pytest.raises(DataError, match=r"outputs of CTC, found LasModel\s+way out: use decode_e2e"):
+    with pytest.raises(
+        DataError, match=r"outputs of CTC, found LasModel\s+way out: use decode_e2e"
+    ):
         load_model(tmp_path / "one")
 
 
@@ -106,12 +118,19 @@ def test_kinds_are_checked(tmp_path: Path) -> None:
         kind_of([section("decode")])
     with pytest.raises(ConfigError, match="kind must be las"):
         configuration.load(kind_of([section("am_las")]).config, [section("am_las")], ["kind=rnnt"])
-    with pytest.raises(ConfigError, match=r"encoder\.kind must be one of blstm, conformer, tdnn, got"):
-        configuration.load(kind_of([section("am_ctc")]).config, [section("am_ctc")], ["encoder.kind=pyramid"])
+    with pytest.raises(
+        ConfigError, match=r"encoder\.kind must be one of blstm, conformer, tdnn, got"
+    ):
+        configuration.load(
+            kind_of([section("am_ctc")]).config, [section("am_ctc")], ["encoder.kind=pyramid"]
+        )
 
 
 def test_modules_need_no_k2(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['k2'] = None; import privasr_k2.am.kinds, privasr_k2.decoding.end_to_end"
+    code = (
+        "import sys; sys.modules['k2'] = None; import privasr_k2.am.kinds,"
+        " privasr_k2.decoding.end_to_end"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=dict(os.environ)
     )

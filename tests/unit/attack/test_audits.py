@@ -32,7 +32,9 @@ def claim(answers: int, sigma: float = SIGMA) -> VoteClaim:
     return VoteClaim(event(1), event(answers), answers, DELTA, Relation.ADD_OR_REMOVE_ONE)
 
 
-def gnmax(votes: np.ndarray, share: float, rng: np.random.Generator = np.random.default_rng(1)) -> np.ndarray:  # noqa: B008
+def gnmax(
+    votes: np.ndarray, share: float, rng: np.random.Generator = np.random.default_rng(1)
+) -> np.ndarray:
     """Its continuous form: fast."""
     return (votes + SIGMA * share * rng.normal(size=votes.shape)).argmax(axis=1)
 
@@ -46,10 +48,17 @@ def test_votes_stand_under_the_claim_and_exceed_it_broken() -> None:
     assert found["histograms"] == [[8, 7], [7, 8]]
     for what in ("one_answer", "whole_release"):
         lower = found[what]["epsilon_lower"]
-        assert 0 < lower["sound"] < found[what]["claimed_epsilon"] < lower["broken"] <= lower["noise_free"]
+        assert (
+            0
+            < lower["sound"]
+            < found[what]["claimed_epsilon"]
+            < lower["broken"]
+            <= lower["noise_free"]
+        )
         assert found[what]["verdict"] == "stands under the claim"
     assert (
-        found["whole_release"]["epsilon_lower"]["sound"] > 10 * found["one_answer"]["epsilon_lower"]["sound"]
+        found["whole_release"]["epsilon_lower"]["sound"]
+        > 10 * found["one_answer"]["epsilon_lower"]["sound"]
     )
     assert any("stands under" in line for line in audit_lines("tied", found["one_answer"]))
 
@@ -61,12 +70,16 @@ def test_a_broken_release_is_found_out() -> None:
         return gnmax(votes, share / 10)
 
     found = audit_votes(broken, neighbours(15), claim(50), audit("draws=40000"))
-    assert found["one_answer"]["verdict"] == found["whole_release"]["verdict"] == "exceeds the claim"
+    assert (
+        found["one_answer"]["verdict"] == found["whole_release"]["verdict"] == "exceeds the claim"
+    )
 
 
 def test_the_labels_are_chosen_that_speak_for_the_first() -> None:
     for pair in (neighbours(15), neighbours(15)[::-1]):
-        lower = audit_votes(gnmax, pair, claim(50), audit("draws=4000"))["one_answer"]["epsilon_lower"]
+        lower = audit_votes(gnmax, pair, claim(50), audit("draws=4000"))["one_answer"][
+            "epsilon_lower"
+        ]
         assert lower["broken"] > 1 and lower["noise_free"] > 4
 
 
@@ -99,7 +112,11 @@ def test_bounds_of_coins_grow_with_what_was_seen() -> None:
 
 def test_secrets_differ_from_run_to_run() -> None:
     one, two = Drawn("batches", None), Drawn("batches", None)
-    assert one.stream(1).random_bytes(8) == one.stream(1).random_bytes(8) != two.stream(1).random_bytes(8)
+    assert (
+        one.stream(1).random_bytes(8)
+        == one.stream(1).random_bytes(8)
+        != two.stream(1).random_bytes(8)
+    )
     assert one.noise(1).random_bytes(8) != one.stream(1).random_bytes(8)
 
 

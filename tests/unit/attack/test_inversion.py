@@ -51,7 +51,9 @@ def test_an_ensemble_averages_probabilities() -> None:
     found = attacked(models, [0.25, 0.75]).log_likelihoods(features, [2, 1])
     assert torch.allclose(found.exp(), 0.25 * alone[0] + 0.75 * alone[1], rtol=1e-5)
     assert torch.allclose(
-        attacked(models).log_likelihoods(features, [2, 1]).exp(), (alone[0] + alone[1]) / 2, rtol=1e-5
+        attacked(models).log_likelihoods(features, [2, 1]).exp(),
+        (alone[0] + alone[1]) / 2,
+        rtol=1e-5,
     )
     with pytest.raises(ConfigError, match="one for each of 2 models"):
         attacked(models, [1.0])
@@ -102,14 +104,23 @@ def test_the_prior_keeps_features_ordinary() -> None:
     ]
     assert sizes[1] < sizes[0] / 4
     z = torch.tensor([[[1.0], [3.0]]])
-    assert penalty(z, config("prior=2.0", "smoothness=10.0")).item() == pytest.approx(2 * 5 + 10 * 4)
+    assert penalty(z, config("prior=2.0", "smoothness=10.0")).item() == pytest.approx(
+        2 * 5 + 10 * 4
+    )
 
 
 def test_the_same_seed_finds_the_same() -> None:
     target = attacked([tiny_model("tdnn")])
     for attack in ("white_box", "black_box"):
         one, two, other = (
-            invert(target, "AB", [1, 2], background(AB=32), config(f"attack={attack}", f"seed={s}"), "cpu")
+            invert(
+                target,
+                "AB",
+                [1, 2],
+                background(AB=32),
+                config(f"attack={attack}", f"seed={s}"),
+                "cpu",
+            )
             for s in (1, 1, 2)
         )
         assert (one.features == two.features).all() and (one.features != other.features).any()
@@ -117,7 +128,9 @@ def test_the_same_seed_finds_the_same() -> None:
 
 def test_a_word_has_room_for_its_tokens() -> None:
     target = attacked([tiny_model("tdnn")])
-    assert target.fewest_frames([1, 1, 2]) == 10  # 4 output frames, a third of the input frames each
+    assert (
+        target.fewest_frames([1, 1, 2]) == 10
+    )  # 4 output frames, a third of the input frames each
     assert target.models[0].output_frames(9) == 3
     found = invert(target, "x", [1, 1, 2], background(x=2), config("steps=1"), "cpu")
     assert len(found.features) == 10
@@ -147,7 +160,9 @@ def test_background(tmp_path: Path) -> None:
     write_cuts(feats, "train", spoken)
     found = read_background(feats, ["train"], lang, utterances=100)
     every = np.concatenate([values for *_, values in spoken])
-    assert np.allclose(found.mean, every.mean(0), atol=1e-5) and np.allclose(found.deviation, every.std(0))
+    assert np.allclose(found.mean, every.mean(0), atol=1e-5) and np.allclose(
+        found.deviation, every.std(0)
+    )
     assert found.frames == {"AB": 28, "AB C": 37} and found.frame_shift == 0.01
     assert found.frames_of("AB", 2) == 28
     assert found.frames_of("CA", 2) == round(2 * np.median([26 / 2, 37 / 3, 30 / 2]))
@@ -157,10 +172,17 @@ def test_background(tmp_path: Path) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    made = invert(attacked([tiny_model("tdnn")]), "AB", [1, 2], background(AB=32), config("steps=1"), "cpu")
+    made = invert(
+        attacked([tiny_model("tdnn")]), "AB", [1, 2], background(AB=32), config("steps=1"), "cpu"
+    )
     write_inversion(tmp_path / "teacher_1.safetensors", {"AB": made}, background(), config(), 3)
     found = read_inversion(tmp_path / "teacher_1.safetensors")
-    assert (found.name, found.models, found.control, found.frame_shift) == ("teacher_1", 3, False, 0.01)
+    assert (found.name, found.models, found.control, found.frame_shift) == (
+        "teacher_1",
+        3,
+        False,
+        0.01,
+    )
     assert replace(found.words["AB"], features=0) == replace(made, features=0)  # type: ignore[arg-type]
     assert (found.words["AB"].features == made.features).all()
     with pytest.raises(DataError, match="no such file"):
@@ -170,7 +192,9 @@ def test_files(tmp_path: Path) -> None:
 def test_losses_of_all_models_at_once_are_taken() -> None:
     features = torch.randn(2, 40, 5, generator=torch.Generator().manual_seed(1))
     models = [model("rnnt"), model("las")]
-    made = attacked(models, [0.25, 0.75], lambda *given: torch.stack([one(*given) for one in models]))
+    made = attacked(
+        models, [0.25, 0.75], lambda *given: torch.stack([one(*given) for one in models])
+    )
     assert torch.equal(
         made.log_likelihoods(features, [2, 1]),
         attacked(models, [0.25, 0.75]).log_likelihoods(features, [2, 1]),

@@ -44,7 +44,9 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
         tokens = lang.encode(cut.supervisions[0].text)
         alone.append(
             [
-                -float(score_hypotheses(one, features, torch.tensor([features.size(1)]), [[tokens]])[0])
+                -float(
+                    score_hypotheses(one, features, torch.tensor([features.size(1)]), [[tokens]])[0]
+                )
                 for one in models
             ]
         )
@@ -55,11 +57,17 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
     )
 
 
-def losses(gain: float, units: int = 60, teachers: int = 5) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """Some speakers are hard and some teachers bad; whom a teacher has seen it takes ``gain`` better."""
+def losses(
+    gain: float, units: int = 60, teachers: int = 5
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Some speakers are hard and some teachers bad; whom a teacher has seen it takes ``gain``
+    better.
+    """
     rng = np.random.default_rng(3)
     made = (
-        rng.normal(size=(units, 1)) * 3 + rng.normal(size=teachers) * 3 + rng.normal(size=(units, teachers))
+        rng.normal(size=(units, 1)) * 3
+        + rng.normal(size=teachers) * 3
+        + rng.normal(size=(units, teachers))
     )
     roster = {f"u{n:02}": n % teachers + 1 for n in range(units)}
     made[np.arange(units), np.arange(units) % teachers] -= gain
@@ -86,7 +94,10 @@ def test_teachers_need_their_shards() -> None:
 def test_a_reference_takes_off_what_is_hard() -> None:
     rng = np.random.default_rng(5)
     hard = 5 * rng.normal(size=80)
-    members, others = hard[:40] - 1 + 0.3 * rng.normal(size=40), hard[40:] + 0.3 * rng.normal(size=40)
+    members, others = (
+        hard[:40] - 1 + 0.3 * rng.normal(size=40),
+        hard[40:] + 0.3 * rng.normal(size=40),
+    )
     bare = of_model(members, others, config())
     found = of_model(members, others, config(), (hard[:40], hard[40:]))
     assert found["auc"] > 0.95 > bare["auc"] + 0.2

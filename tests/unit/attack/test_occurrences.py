@@ -39,7 +39,9 @@ class Heard:
 
     subsampling = 2
 
-    def log_probs(self, features: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def log_probs(
+        self, features: torch.Tensor, lengths: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """As of a CTC model."""
         tokens = features[:, ::2, :3]
         return torch.cat([1 - tokens.sum(2, keepdim=True), tokens], 2).log_softmax(2), lengths // 2
@@ -51,7 +53,8 @@ def folder(tmp_path: Path) -> Path:
     write_lang(tmp_path / "lang")
     spoken = [("x", "AB"), ("y", "C AB"), ("y", "AB C AB"), ("z", "CA"), ("z", "C UNKNOWN AB")]
     made = [
-        (who, text, speak(" ".join(w for w in text.split() if w in SPELLED), rng)) for who, text in spoken
+        (who, text, speak(" ".join(w for w in text.split() if w in SPELLED), rng))
+        for who, text in spoken
     ]
     write_cuts(tmp_path / "feats", "train", made)
     write_cuts(tmp_path / "feats", "test", made[:1])

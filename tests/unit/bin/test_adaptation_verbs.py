@@ -26,12 +26,16 @@ NAMES = ["ann", "bob", "eve", "lee"]
 OTHERS = ["york", "rome"]
 
 
-def sentences(seed: int, count: int, names: list[str]) -> list[tuple[list[str], list[list[object]]]]:
+def sentences(
+    seed: int, count: int, names: list[str]
+) -> list[tuple[list[str], list[list[object]]]]:
     generator = np.random.default_rng(seed)
     found = []
     for _ in range(count):
         verb = ["call"] if generator.random() < 0.5 else ["write", "to"]
-        name = [names[i] for i in generator.integers(0, len(names), size=1 + (generator.random() < 0.3))]
+        name = [
+            names[i] for i in generator.integers(0, len(names), size=1 + (generator.random() < 0.3))
+        ]
         end = ["now"] if generator.random() < 0.3 else ["please"]
         spans: list[list[object]] = [[len(verb), len(verb) + len(name), "PER"]]
         found.append((verb + name + end, spans))
@@ -58,7 +62,9 @@ def folder(tmp_path: Path) -> Path:
     write_text(tmp_path / "lang" / "lexicon.txt", "".join(f"{word} a\n" for word in words))
     write_text(tmp_path / "names" / "per.txt", "Ann\nBob\nEve\nLee\n")
     text = [words for words, _ in sentences(0, 200, ["ann", "bob"])]
-    write_arpa(estimate(count_ngrams(text, words, order=3), "witten_bell"), tmp_path / "word.arpa.gz")
+    write_arpa(
+        estimate(count_ngrams(text, words, order=3), "witten_bell"), tmp_path / "word.arpa.gz"
+    )
     return tmp_path
 
 
@@ -112,15 +118,32 @@ def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Pat
         assert np.abs(history_sums(adapted) - 1).max() < 1e-5
     assert load_class_lm(folder / "class_fma").same_names(load_class_lm(named))
 
-    call(monkeypatch, "adapt_lm", *flags, "--out-lm", folder / "half", *conf(repo_root, "fma", "beta=0.5"))
+    call(
+        monkeypatch,
+        "adapt_lm",
+        *flags,
+        "--out-lm",
+        folder / "half",
+        *conf(repo_root, "fma", "beta=0.5"),
+    )
     before, after = (load_class_lm(path).root.log10_probs for path in (named, folder / "half"))
     assert np.abs(after - before).max() > 0.01
 
     lms = [folder / "word_fma.arpa.gz", folder / "class_fma"]
     chosen = {}
     for form, out in (("static", "mixed"), ("dynamic", "mixed.json")):
-        flags = ["--in-lm", *lms, *dev, "--out-lm", folder / out, "--out-weights", folder / "weights.json"]
-        call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", f"form={form}"))
+        flags = [
+            "--in-lm",
+            *lms,
+            *dev,
+            "--out-lm",
+            folder / out,
+            "--out-weights",
+            folder / "weights.json",
+        ]
+        call(
+            monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", f"form={form}")
+        )
         weights = chosen[form] = read_json(folder / "weights.json")
         assert sum(one["weight"] for one in weights["lms"]) == pytest.approx(1)
         assert [one["lm"] for one in weights["lms"]] == list(map(str, lms))
@@ -144,20 +167,27 @@ def test_the_chain(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Pat
     assert found[3] == pytest.approx(chosen["static"]["dev_ppl"], rel=1e-6)
     assert found[4] == pytest.approx(chosen["dynamic"]["dev_ppl"], rel=1e-9)
     assert {of["dev_ppl_exact"] for of in chosen.values()} == {chosen["dynamic"]["dev_ppl"]}
-    assert found[3] != pytest.approx(found[4], rel=0.01)  # root models, without histories after names
+    assert found[3] != pytest.approx(
+        found[4], rel=0.01
+    )  # root models, without histories after names
     assert found[4] <= min(found[1:3]) + 1e-6
     assert all(1 < one < 100 for one in found)
 
 
 def test_plain_arpa_files_are_mixed_into_one(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    repo_root: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     lms = [folder / "word.arpa.gz"] * 2
     flags = ["--in-lm", *lms, "--out-lm", folder / "m.arpa.gz", "--out-weights", folder / "w.json"]
     call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate", "weights=preset"))
     text = [line.split() for line in (folder / "dev.txt").read_text().splitlines()]
     expected = ngram_perplexity(read_arpa(lms[0]), text)
-    assert ngram_perplexity(read_arpa(folder / "m.arpa.gz"), text) == pytest.approx(expected, rel=1e-4)
+    assert ngram_perplexity(read_arpa(folder / "m.arpa.gz"), text) == pytest.approx(
+        expected, rel=1e-4
+    )
     found = read_json(folder / "w.json")
     assert found["lms"][1]["weight"] == 0.7
     assert found["dev_ppl"] is None and found["dev_ppl_exact"] is None
@@ -171,7 +201,9 @@ def test_plain_arpa_files_are_mixed_into_one(
         call(monkeypatch, "interpolate_lms", *flags, *conf(repo_root, "interpolate"))
 
 
-def test_a_class_lm_scores_lists(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path) -> None:
+def test_a_class_lm_scores_lists(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path
+) -> None:
     from privasr_k2.decoding.lm_scores import read_lm_scores
     from privasr_k2.scoring.nbest_lists import read_nbest
 
@@ -190,14 +222,23 @@ def test_a_class_lm_scores_lists(monkeypatch: pytest.MonkeyPatch, folder: Path, 
         "hyps": hyps,
     }
     write_text(folder / "nbest" / "1.jsonl", json.dumps(record) + "\n")
-    flags = ["--in-nbest", folder / "nbest", "--in-lm", named, "--out-scores", folder / "s.safetensors"]
+    flags = [
+        "--in-nbest",
+        folder / "nbest",
+        "--in-lm",
+        named,
+        "--out-scores",
+        folder / "s.safetensors",
+    ]
     call(monkeypatch, "lm_scores", *flags, *conf(repo_root, "lm_scores"))
     scores = read_lm_scores([folder / "s.safetensors"], read_nbest(folder / "nbest"))["class_lm"]
     expected = load_class_lm(named).token_log_probs([hyp["words"].split() for hyp in hyps])
     np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
-def test_several_files_are_one_text(monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path) -> None:
+def test_several_files_are_one_text(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path
+) -> None:
     """Halves of a text, in whatever form, make the models that the whole makes."""
     pytest.importorskip("kenlm")
     lines = (folder / "train.txt").read_text().splitlines(keepends=True)
@@ -212,7 +253,12 @@ def test_several_files_are_one_text(monkeypatch: pytest.MonkeyPatch, folder: Pat
             monkeypatch, "adapt_lm", *flags, "--in-background-text", *text, "--out-choice", folder / "c.json",
             "--out-lm", folder / f"{out}_adapted.arpa", *conf(repo_root, "fma", "beta=0.5"),
         )  # fmt: skip
-        flags += [*lang, "--out-lm", folder / f"{out}_approximated.arpa", *conf(repo_root, "approximate")]
+        flags += [
+            *lang,
+            "--out-lm",
+            folder / f"{out}_approximated.arpa",
+            *conf(repo_root, "approximate"),
+        ]
         call(monkeypatch, "train_ngram", *flags)
         tagged = [folder / "rest.jsonl.gz", *([folder / "rest.jsonl.gz"] if out == "parts" else [])]
         flags = ["--in-text", *tagged, *lang, "--out-class-lm", folder / f"{out}_class"]
@@ -225,12 +271,17 @@ def test_several_files_are_one_text(monkeypatch: pytest.MonkeyPatch, folder: Pat
     for name in ("adapted", "approximated"):
         found = [(folder / f"{out}_{name}.arpa").read_bytes() for out in ("whole", "parts")]
         assert found[0] == found[1], name
-    once, twice = (load_class_lm(folder / f"{out}_class").root.log10_probs for out in ("whole", "parts"))
+    once, twice = (
+        load_class_lm(folder / f"{out}_class").root.log10_probs for out in ("whole", "parts")
+    )
     assert np.abs(once - twice).max() > 0.001  # a file that is named twice counts twice
 
 
 def test_bad_input_is_named(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    repo_root: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with refused(capsys, "class LOC"):
         class_lm(monkeypatch, folder, repo_root, "classes=[PER,LOC]")
@@ -239,12 +290,20 @@ def test_bad_input_is_named(
     assert not (folder / "class_lm").exists()
     class_lm(monkeypatch, folder, repo_root)
     write_text(folder / "org.txt", "call <ORG> now\n")
-    flags = ["--in-lm", folder / "class_lm", "--in-text", folder / "org.txt", "--out-lm", folder / "x"]
+    flags = [
+        "--in-lm",
+        folder / "class_lm",
+        "--in-text",
+        folder / "org.txt",
+        "--out-lm",
+        folder / "x",
+    ]
     flags += ["--out-choice", folder / "x.json"]
     with refused(capsys, "org.txt:1: expected the classes PER, found ORG"):
         call(monkeypatch, "adapt_lm", *flags, *conf(repo_root, "fma", "beta=0.5"))
     write_json(
-        folder / "m.json", {"format": "privasr_k2 mixture 1", "lms": [{"path": "nowhere", "weight": 1}]}
+        folder / "m.json",
+        {"format": "privasr_k2 mixture 1", "lms": [{"path": "nowhere", "weight": 1}]},
     )
     with refused(capsys, "nowhere as it was"):
         ppl(monkeypatch, folder, folder / "m.json")

@@ -1,4 +1,6 @@
-"""invert_model, report_inversion, infer_membership, audit_pate and audit_dpsgd from the command line."""
+"""invert_model, report_inversion, infer_membership, audit_pate and audit_dpsgd from the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,11 @@ def folder(tmp_path: Path) -> Path:
     write_lang(tmp_path / "lang")
 
     def spoken(names: tuple[str, ...], voice: float) -> list[tuple[str, str, np.ndarray]]:
-        return [(who, text, speak(text, rng, voice=voice)) for who in names for text in ("AB", "C", "CA AB")]
+        return [
+            (who, text, speak(text, rng, voice=voice))
+            for who in names
+            for text in ("AB", "C", "CA AB")
+        ]
 
     write_cuts(tmp_path / "private", "train", spoken(MEMBERS, 1.0))
     write_cuts(tmp_path / "public", "train", spoken(("pia", "paul"), 0.0))
@@ -61,7 +67,8 @@ def test_from_models_to_figure_7(
     invert(folder, monkeypatch, "scored", ("one",), "attack=black_box")
     invert(folder, monkeypatch, "control", ("one",), "control=true")
     found = {
-        name: read_inversion(folder / f"{name}.safetensors") for name in ("ensemble", "scored", "control")
+        name: read_inversion(folder / f"{name}.safetensors")
+        for name in ("ensemble", "scored", "control")
     }
     assert [one.models for one in found.values()] == [2, 1, 1] and found["control"].control
     assert set(found["scored"].words) == {"AB", "C"} and found["scored"].words["C"].queries == 91
@@ -73,9 +80,15 @@ def test_from_models_to_figure_7(
         "--config", section("report_inversion"), "--set", "permutations=19",
     )  # fmt: skip
     values = read_json(folder / "inversion.json")["systems"]
-    assert list(values) == list(found) and values["control"]["control"] and values["scored"]["queries"] == 91
+    assert (
+        list(values) == list(found)
+        and values["control"]["control"]
+        and values["scored"]["queries"] == 91
+    )
     alone = values["ensemble"]["alone"]
-    assert (alone["members"], alone["others"]) == (3, 4) and values["ensemble"]["less_control"] is not None
+    assert (alone["members"], alone["others"]) == (3, 4) and values["ensemble"][
+        "less_control"
+    ] is not None
     assert (folder / "f.svg").read_text().count("<image") == 8
 
 
@@ -123,7 +136,13 @@ def test_membership(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster = {"anna": 1, "bert": 2, "carl": 1}
-    told = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": 2, "unit": "speaker", "roster": roster}
+    told = {
+        "format": "privasr_k2 shards 1",
+        "seed": 1,
+        "teachers": 2,
+        "unit": "speaker",
+        "roster": roster,
+    }
     write_json(folder / "shards.json", told)
     shared = [
         "--in-models", folder / "one", folder / "two", "--in-feats", folder / "private", "--in-lang",
@@ -187,16 +206,26 @@ def test_heads_of_a_public_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roster = {"anna": 1, "bert": 2, "carl": 3}
-    told = {"format": "privasr_k2 shards 1", "seed": 1, "teachers": 3, "unit": "speaker", "roster": roster}
+    told = {
+        "format": "privasr_k2 shards 1",
+        "seed": 1,
+        "teachers": 3,
+        "unit": "speaker",
+        "roster": roster,
+    }
     write_json(folder / "shards.json", told)
     wholes = heads_and_wholes(folder, TOKENS)
     for out, of_heads, models in (("all", (), wholes), ("second", ("heads=[2]",), wholes[1:2])):
         invert(folder, monkeypatch, out, ("heads",), *of_heads)
         invert(folder, monkeypatch, "expected", models)
-        found, expected = (read_inversion(folder / f"{name}.safetensors") for name in (out, "expected"))
+        found, expected = (
+            read_inversion(folder / f"{name}.safetensors") for name in (out, "expected")
+        )
         assert found.models == len(models)
         assert np.allclose(found.words["AB"].features, expected.words["AB"].features, atol=1e-3)
-        assert found.words["C"].log_likelihood == pytest.approx(expected.words["C"].log_likelihood, abs=1e-3)
+        assert found.words["C"].log_likelihood == pytest.approx(
+            expected.words["C"].log_likelihood, abs=1e-3
+        )
     shared = [
         "--in-feats", folder / "private", "--in-lang", folder / "lang", "--device", "cpu", "--config",
         section("membership"), "--out-membership", folder / "membership.json",
@@ -253,13 +282,22 @@ def test_audit_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechani
     )  # fmt: skip
     found, told = read_json(tmp_path / "audit.json"), read_json(place / "labels.json")
     whole = found["tied"]["whole_release"]
-    assert whole["claimed_epsilon"] == pytest.approx(told["epsilon"]["value"]) and whole["answers"] == 5
-    for pair in [found["tied"], *([found["at_threshold"]] if mechanism == "confident_gnmax" else [])]:
+    assert (
+        whole["claimed_epsilon"] == pytest.approx(told["epsilon"]["value"])
+        and whole["answers"] == 5
+    )
+    for pair in [
+        found["tied"],
+        *([found["at_threshold"]] if mechanism == "confident_gnmax" else []),
+    ]:
         lower = pair["one_answer"]["epsilon_lower"]
         assert lower["sound"] < pair["one_answer"]["claimed_epsilon"]
     if mechanism != "confident_gnmax":  # where few tied votes are answered
         lower = found["tied"]["one_answer"]["epsilon_lower"]
-        assert lower["broken"] > 1 and lower["noise_free"] == found["tied"]["one_answer"]["largest_possible"]
+        assert (
+            lower["broken"] > 1
+            and lower["noise_free"] == found["tied"]["one_answer"]["largest_possible"]
+        )
 
 
 def test_labels_without_a_claim_are_not_audited(
@@ -288,7 +326,9 @@ def test_audit_of_dpsgd(folder: Path, monkeypatch: pytest.MonkeyPatch, speech: s
     lower = found["epsilon_lower"]
     assert lower["sound"] < found["claimed_epsilon"] and found["trials"] == 150
     if speech == "false":
-        assert lower["sound"] <= lower["broken"] and lower["noise_free"] == found["largest_possible"]
+        assert (
+            lower["sound"] <= lower["broken"] and lower["noise_free"] == found["largest_possible"]
+        )
 
 
 def test_a_training_without_a_claim_is_not_audited(

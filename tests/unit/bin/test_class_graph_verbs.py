@@ -78,7 +78,9 @@ def test_lists_and_automata_give_new_names(
     assert (made / "user/TLG.fst").is_file()
 
 
-def test_names_that_no_list_has(monkeypatch: pytest.MonkeyPatch, made: Path, repo_root: Path) -> None:
+def test_names_that_no_list_has(
+    monkeypatch: pytest.MonkeyPatch, made: Path, repo_root: Path
+) -> None:
     from privasr_k2.graph.hlg import load_graph
 
     call(
@@ -90,7 +92,15 @@ def test_names_that_no_list_has(monkeypatch: pytest.MonkeyPatch, made: Path, rep
     (made / "names/per.txt").write_text("Bob Lee\nAnn\n")
     arcs = []
     for mass in ("0", "0.1"):
-        replace(monkeypatch, made, repo_root, "--in-names", made / "names", "--set", f"unknown_mass={mass}")
+        replace(
+            monkeypatch,
+            made,
+            repo_root,
+            "--in-names",
+            made / "names",
+            "--set",
+            f"unknown_mass={mass}",
+        )
         graph = load_graph(made / "user")
         assert graph.words[-3:] == ("<unk>", "#bPER", "#xPER")
         arcs.append(graph.info["classes"]["pieces"]["PER"]["arcs"])
@@ -100,11 +110,18 @@ def test_names_that_no_list_has(monkeypatch: pytest.MonkeyPatch, made: Path, rep
 def test_what_cannot_be_replaced(
     monkeypatch: pytest.MonkeyPatch, made: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for folder, name, text in (("a", "per.txt", "Zoe\n"), ("b", "org.txt", "Ann\n"), ("c", "per.txt", "\n")):
+    for folder, name, text in (
+        ("a", "per.txt", "Zoe\n"),
+        ("b", "org.txt", "Ann\n"),
+        ("c", "per.txt", "\n"),
+    ):
         (made / folder).mkdir()
         (made / folder / name).write_text(text)
     wrong = {
-        "per.txt:1: expected a name of PER with all its words in words.txt": ["--in-names", made / "a"],
+        "per.txt:1: expected a name of PER with all its words in words.txt": [
+            "--in-names",
+            made / "a",
+        ],
         "one of the classes PER, found ORG": ["--in-names", made / "b"],
         "an empty class": ["--in-names", made / "c"],
         "--in-names or --in-sub-lms, found both or none": [],

@@ -1,4 +1,6 @@
-"""The door of a verb: strict options, one message on an error, and exit codes that mean something."""
+"""The door of a verb: strict options, one message on an error, and exit codes that mean
+something.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def verb(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> argparse.Namespace
 
 def test_flags_and_layers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1e-3\nepochs: 1\n")
-    args = verb(monkeypatch, "--in-cuts", "x", "--config", str(tmp_path / "a.yaml"), "--set", "lr=2")
+    args = verb(
+        monkeypatch, "--in-cuts", "x", "--config", str(tmp_path / "a.yaml"), "--set", "lr=2"
+    )
     assert cli.load(Options, args) == Options(2.0, 1)
     assert (args.in_cuts, args.device, args.num_jobs) == (Path("x"), "auto", 1)
 
@@ -80,9 +84,19 @@ def test_a_users_error_is_one_message_and_2(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(
     "number",
-    [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT, errno.ENOTDIR],
+    [
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EACCES,
+        errno.ENOENT,
+        errno.ENOTDIR,
+    ],
 )
-def test_an_error_of_the_system_is_one_message_and_2(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_system_is_one_message_and_2(
+    number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, shown = _exit(OSError(number, "text", "exp/model"), capsys)
     assert code == 2
     assert shown.startswith("error: exp/model: expected ")

@@ -57,7 +57,11 @@ def test_there_are_at_most_55_verbs() -> None:
     ("verb", "flags", "part"),
     [
         ("decode", ["--out-lattices", "x"], "--out-lattices"),
-        ("decode", ["--in-graph", "g", "--out-hyps", "x", "--out-nbest", "y"], "--out-hyps --out-nbest"),
+        (
+            "decode",
+            ["--in-graph", "g", "--out-hyps", "x", "--out-nbest", "y"],
+            "--out-hyps --out-nbest",
+        ),
         ("decode", ["--in-graph", "g", "--out-nbest", "y"], "with --in-weights"),
         ("decode", ["--in-graph", "g", "--out-hyps", "x", "--in-lang", "l"], "maybe --in-lang"),
         ("audit", [], "--in-labels; or "),
@@ -65,11 +69,27 @@ def test_there_are_at_most_55_verbs() -> None:
         ("audit", ["--in-labels", "l", "--in-init", "m"], "found --in-labels --in-init"),
         ("audit", ["--in-timeline", "t", "--in-nbest", "n"], "--in-timeline --in-nbest --in-lm"),
         ("export", ["--in-model", "m", "--out-trn", "t"], "--in-nbest for --out-trn"),
-        ("export", ["--in-model", "m", "--out-recognizer", "r"], "--in-graph --in-feats --in-weights"),
+        (
+            "export",
+            ["--in-model", "m", "--out-recognizer", "r"],
+            "--in-graph --in-feats --in-weights",
+        ),
         ("import_external", ["--raw-model", "m", "--out-nbest", "n"], "--raw-tokens --out-dir"),
-        ("train_ngram", ["--in-text", "t", "--in-public-lists", "l", "--out-lm", "m"], "--out-class-lm"),
-        ("train_ngram", ["--in-lm", "l", "--in-text", "t", "--out-class-lm", "m"], "--in-lm for --out-lm"),
-        ("rescore_fmp", ["--out-scores", "s", "--out-run", "r", "--out-choice", "c"], "or --out-choice"),
+        (
+            "train_ngram",
+            ["--in-text", "t", "--in-public-lists", "l", "--out-lm", "m"],
+            "--out-class-lm",
+        ),
+        (
+            "train_ngram",
+            ["--in-lm", "l", "--in-text", "t", "--out-class-lm", "m"],
+            "--in-lm for --out-lm",
+        ),
+        (
+            "rescore_fmp",
+            ["--out-scores", "s", "--out-run", "r", "--out-choice", "c"],
+            "or --out-choice",
+        ),
         ("rescore_fmp", ["--out-scores", "s", "--out-run", "r", "--in-weights", "w"], "that group"),
         ("prepare_fmp", ["--out-background", "u", "--in-lm", "l"], "with --in-lm and text"),
         ("privacy_plan", ["--kind", "queries", "--units", "7"], "found --units"),
@@ -99,7 +119,18 @@ def test_subcommands_of_people_are_verbs() -> None:
 
 
 def test_a_verb_gets_its_flags_and_its_help(tmp_path: Path) -> None:
-    flags = ["--unit", "speaker", "--units", "74", "--delta", "1e-5", "--rounds", "10", "--rate", "0.1"]
+    flags = [
+        "--unit",
+        "speaker",
+        "--units",
+        "74",
+        "--delta",
+        "1e-5",
+        "--rounds",
+        "10",
+        "--rate",
+        "0.1",
+    ]
     plan, verb = tmp_path / "plan.json", tmp_path / "verb.json"
     first = privasr("plan", *flags, "--noise", "1", "--out-plan", str(plan))
     again = privasr("verb", "privacy_plan", *flags, "--noise", "1", "--out-plan", str(verb))

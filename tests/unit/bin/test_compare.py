@@ -38,7 +38,10 @@ def test_one_table(
 
 
 def test_the_terminal_is_enough(
-    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    tmp_path: Path,
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     _run(monkeypatch, *folders[:2])
@@ -56,7 +59,10 @@ def test_one_system_alone_is_refused(
 
 
 def test_other_references_are_refused_in_words(
-    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    tmp_path: Path,
 ) -> None:
     other = {**REFS, "u3": "a b c e"}
     write_score(tmp_path / "other" / "score_test", {"test_x": (other, other)})

@@ -28,7 +28,9 @@ def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None
 
 
 def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
-    """Lists of two hypotheses; a word is wrong where its confidence and its duration are small, mostly."""
+    """Lists of two hypotheses; a word is wrong where its confidence and its duration are small,
+    mostly.
+    """
     generator, made, role = stream(seed, "lists"), [], folder.name.removeprefix("nbest_")
     for number in range(40):
         ref = generator.choice(WORDS, 8).tolist()
@@ -39,15 +41,26 @@ def lists(folder: Path, seed: int, *, times: bool = True) -> Path:
         lengths = np.where(wrong, 0.1, 0.3) + 0.2 * generator.random(8)
         starts = np.cumsum(lengths) - lengths
         spans = tuple((round(float(s), 3), round(float(s + d), 3)) for s, d in zip(starts, lengths))
-        hyps = [Hypothesis(1, " ".join(hyp), -1.0, {"graph": -2.0}, tuple(sure), spans if times else None)]
+        hyps = [
+            Hypothesis(
+                1, " ".join(hyp), -1.0, {"graph": -2.0}, tuple(sure), spans if times else None
+            )
+        ]
         if other != hyp:
             hyps.append(
                 Hypothesis(
-                    2, " ".join(other), -2.0, {"graph": -2.0}, tuple(sure[::-1]), spans if times else None
+                    2,
+                    " ".join(other),
+                    -2.0,
+                    {"graph": -2.0},
+                    tuple(sure[::-1]),
+                    spans if times else None,
                 )
             )
         made.append(
-            NbestList(f"{role}{number:02}", "dev", f"s{number % 4}", " ".join(ref), False, tuple(hyps))
+            NbestList(
+                f"{role}{number:02}", "dev", f"s{number % 4}", " ".join(ref), False, tuple(hyps)
+            )
         )
     made.append(NbestList(f"{role}99", "dev", "s1", "lost words", True, ()))
     write_nbest(folder / "1.jsonl", made)
@@ -74,8 +87,14 @@ def test_from_lists_to_a_table(
         "--out-model", tmp_path / "model", "--config", section("confidence"), "--set", "batch_size=32",
     )  # fmt: skip
     model = read_json(tmp_path / "model/confidence.json")
-    assert (model["lm_weight"], model["insertion_penalty"], model["calibration"]) == (0.5, 1.0, "platt")
-    assert {"agreement", "seconds", "lm_lm"} <= set(model["features"]) and "depth" not in model["features"]
+    assert (model["lm_weight"], model["insertion_penalty"], model["calibration"]) == (
+        0.5,
+        1.0,
+        "platt",
+    )
+    assert {"agreement", "seconds", "lm_lm"} <= set(model["features"]) and "depth" not in model[
+        "features"
+    ]
 
     of_test = scores(test, tmp_path / "test.safetensors")
     for calibrated in ("true", "false"):
@@ -137,15 +156,30 @@ def test_errors_are_one_message(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dev, bare = lists(tmp_path / "nbest_dev", 1), lists(tmp_path / "nbest_bare", 1, times=False)
-    train = ("--in-nbest", dev, "--out-model", tmp_path / "model", "--config", section("confidence"))
-    call(monkeypatch, "train_confidence", *train, "--in-calibration", lists(tmp_path / "nbest_cal", 3))
+    train = (
+        "--in-nbest",
+        dev,
+        "--out-model",
+        tmp_path / "model",
+        "--config",
+        section("confidence"),
+    )
+    call(
+        monkeypatch,
+        "train_confidence",
+        *train,
+        "--in-calibration",
+        lists(tmp_path / "nbest_cal", 3),
+    )
     with pytest.raises(SystemExit) as code:
         call(
             monkeypatch, "apply_confidence", "--in-model", tmp_path / "model", "--in-nbest", bare,
             "--out-nbest", tmp_path / "out/1.jsonl", "--config", section("apply_confidence"),
         )  # fmt: skip
     message = refused(capsys, code)
-    assert "nbest_bare: expected the features confidence" in message and "found no seconds" in message
+    assert (
+        "nbest_bare: expected the features confidence" in message and "found no seconds" in message
+    )
     assert not (tmp_path / "out").exists()
     with pytest.raises(SystemExit) as code:
         call(

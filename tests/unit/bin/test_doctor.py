@@ -1,4 +1,6 @@
-"""The doctor's report: 0 where ctc can run, 2 with ways out where it cannot, and no traceback in between."""
+"""The doctor's report: 0 where ctc can run, 2 with ways out where it cannot, and no traceback in
+between.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(environment, "built_with", lambda: ("1.13.1", "11.7", "1.13.1", "11.7"))
     monkeypatch.setattr(environment, "check_imports", lambda: Finding("k2 loads", "yes", "", ""))
     monkeypatch.setattr(
-        environment, "check_machine", lambda root: [Finding("python", "cpython 3.11.7", "cpython 3.11", "")]
+        environment,
+        "check_machine",
+        lambda root: [Finding("python", "cpython 3.11.7", "cpython 3.11", "")],
     )
     return monkeypatch
 
@@ -49,13 +53,19 @@ def test_a_k2_of_another_torch_is_not_loaded(
     assert "  k2 fits torch: install a k2 built for torch 2.9.1" in capsys.readouterr().out
 
 
-def test_a_k2_that_does_not_load(whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    whole.setattr(environment, "check_imports", lambda: Finding("k2 loads", None, "", "undefined symbol"))
+def test_a_k2_that_does_not_load(
+    whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole.setattr(
+        environment, "check_imports", lambda: Finding("k2 loads", None, "", "undefined symbol")
+    )
     assert doctor.main() == 2
     assert "  k2 loads: undefined symbol" in capsys.readouterr().out
 
 
-def test_a_stack_that_does_not_exist(whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_that_does_not_exist(
+    whole: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     whole.setenv("PRIVASR_STACK", "torch3")
     assert doctor.main() == 2
     assert "PRIVASR_STACK: expected torch1 or torch2, found 'torch3'" in capsys.readouterr().err

@@ -38,7 +38,12 @@ def started(repo_root: Path, processes: int, *command: object) -> None:
 
 
 def spent(folder: Path) -> list[object]:
-    return ["--out-privacy", folder / "privacy.json", "--ledger", folder / "privacy" / "ledger.json"]
+    return [
+        "--out-privacy",
+        folder / "privacy.json",
+        "--ledger",
+        folder / "privacy" / "ledger.json",
+    ]
 
 
 def test_with_a_claim(
@@ -51,7 +56,8 @@ def test_with_a_claim(
     entries = read_json(folder / "privacy.json")["entries"]
     assert [e["spending"]["unit"] for e in entries] == ["user"]
     model = load_tensors(folder / "out" / "model.safetensors")
-    # Where it is evaluated changes nothing, so that it is the same release: nothing is spent or drawn again.
+    # Where it is evaluated changes nothing, so that it is the same release: nothing is spent or
+    # drawn again.
     again = [*flags(folder), *spent(folder), "--set", *claim, "eval_every=2"]
     call(monkeypatch, "train_fedlm", *again)
     assert len(read_json(folder / "privacy" / "ledger.json")["entries"]) == 1
@@ -81,7 +87,14 @@ def test_nothing_is_spent_on_bad_input(
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         call(
-            monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *overrides
+            monkeypatch,
+            "train_fedlm",
+            *flags(folder),
+            *spent(folder),
+            "--set",
+            *SMALL,
+            *PRIVATE,
+            *overrides,
         )
     assert caught.value.code == 2 and message in capsys.readouterr().err
     assert not (folder / "privacy").exists() and not (folder / "out").exists()
@@ -108,24 +121,50 @@ def test_nothing_is_spent_on_bad_clients(
 def test_clients_in_a_fixed_order_are_one_mechanism(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    order = ["sampling=ordered", "client_fraction=null", "privacy.strategy=square_root", "privacy.bands=2"]
-    call(monkeypatch, "train_fedlm", *flags(folder), *spent(folder), "--set", *SMALL, *PRIVATE, *order)
+    order = [
+        "sampling=ordered",
+        "client_fraction=null",
+        "privacy.strategy=square_root",
+        "privacy.bands=2",
+    ]
+    call(
+        monkeypatch,
+        "train_fedlm",
+        *flags(folder),
+        *spent(folder),
+        "--set",
+        *SMALL,
+        *PRIVATE,
+        *order,
+    )
     [entry] = read_json(folder / "privacy.json")["entries"]
     said = entry["spending"]["sampling"]
     assert "in the same order" in said and "square_root of 2 bands over 3 rounds" in said
-    # 14 clients, 5 a round: each is in one round of three; the coefficients of two bands are 1 and 1/2.
+    # 14 clients, 5 a round: each is in one round of three; the coefficients of two bands are 1 and
+    # 1/2.
     event = Spending.from_json(entry["spending"], "here").event
     assert event.noise_multiplier == pytest.approx(1 / 1.25**0.5)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("rates", [["client.lr=2.0", "server.lr=0.05"], ["client.lr=30.0", "server.lr=0.3"]])
+@pytest.mark.parametrize(
+    "rates", [["client.lr=2.0", "server.lr=0.05"], ["client.lr=30.0", "server.lr=0.3"]]
+)
 def test_the_round_that_reads_dev_best_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch, rates: list[str]
 ) -> None:
     setting = ["rounds=6", "cohort=5", "eval_every=1", *rates]
     for keep in ("best", "last"):
-        call(monkeypatch, "train_fedlm", *flags(folder, keep), "--set", *setting, f"select_round={keep}")
-    log = [json.loads(line) for line in (folder / "best" / "train_log.jsonl").read_text().splitlines()]
+        call(
+            monkeypatch,
+            "train_fedlm",
+            *flags(folder, keep),
+            "--set",
+            *setting,
+            f"select_round={keep}",
+        )
+    log = [
+        json.loads(line) for line in (folder / "best" / "train_log.jsonl").read_text().splitlines()
+    ]
     ppls = {record["step"]: record["dev_ppl"] for record in log if "dev_ppl" in record}
     kept = read_json(folder / "best" / "federated.json")["kept_round"]
     assert kept == min(ppls, key=lambda number: ppls[number])
@@ -142,14 +181,18 @@ def test_the_round_that_reads_dev_best_is_kept(
 def test_without_dev_text_no_round_can_be_chosen(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [one for one in flags(folder) if one not in ("--in-public-dev-text", folder / "dev.txt")]
+    given = [
+        one for one in flags(folder) if one not in ("--in-public-dev-text", folder / "dev.txt")
+    ]
     with pytest.raises(SystemExit) as caught:
         call(monkeypatch, "train_fedlm", *given, *spent(folder), "--set", *SMALL, *PRIVATE)
     assert caught.value.code == 2 and "text to choose a round by" in capsys.readouterr().err
     assert not (folder / "privacy").exists()
 
 
-def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_rates_are_chosen_on_others_and_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_clients(folder / "dev.jsonl.gz", made_clients(8, seed=5))
     given = [
         "--in-clients",
@@ -169,9 +212,17 @@ def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch
     assert (found["client_lr"], found["server_lr"]) == (best["client_lr"], best["server_lr"])
     # FedAdam: the server's rate is what counts.
     assert found["server_lr"] == 0.05
-    with_noise = [*PRIVATE, "sampling=ordered", "client_fraction=null", "privacy.strategy=square_root"]
+    with_noise = [
+        *PRIVATE,
+        "sampling=ordered",
+        "client_fraction=null",
+        "privacy.strategy=square_root",
+    ]
     call(monkeypatch, "tune_fedlm", *given, *out[:3], folder / "noisy.json", *config, *with_noise)
-    assert read_json(folder / "noisy.json")["grid"] != found["grid"] and not (folder / "privacy").exists()
+    assert (
+        read_json(folder / "noisy.json")["grid"] != found["grid"]
+        and not (folder / "privacy").exists()
+    )
     call(
         monkeypatch,
         "train_fedlm",
@@ -186,23 +237,40 @@ def test_learning_rates_are_chosen_on_others_and_taken(folder: Path, monkeypatch
 
 
 @pytest.mark.parametrize("more", [[], ["privacy.clip=0.05", "weights.by=uniform"]])
-def test_the_number_of_processes_changes_nothing(folder: Path, repo_root: Path, more: list[str]) -> None:
+def test_the_number_of_processes_changes_nothing(
+    folder: Path, repo_root: Path, more: list[str]
+) -> None:
     for name, processes in (("one", 1), ("two", 2)):
         started(
-            repo_root, processes, "train_fedlm", *flags(folder, name), "--set", *SMALL, "positions=40", *more
+            repo_root,
+            processes,
+            "train_fedlm",
+            *flags(folder, name),
+            "--set",
+            *SMALL,
+            "positions=40",
+            *more,
         )
     one, two = (load_tensors(folder / name / "model.safetensors") for name in ("one", "two"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], atol=1e-6, rtol=0)
     assert any(
-        not torch.equal(one[n], v) for n, v in load_tensors(folder / "init" / "model.safetensors").items()
+        not torch.equal(one[n], v)
+        for n, v in load_tensors(folder / "init" / "model.safetensors").items()
     )
 
 
 def test_clients_of_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hyp = {"rank": 1, "words": "a b", "am_score": 0.0, "lm_scores": {}, "confidences": [0.5, 0.25]}
     lists = [
-        {"id": f"u{n}", "part": "dev", "speaker": f"s{n % 2}", "ref": "a c", "no_path": False, "hyps": [hyp]}
+        {
+            "id": f"u{n}",
+            "part": "dev",
+            "speaker": f"s{n % 2}",
+            "ref": "a c",
+            "no_path": False,
+            "hyps": [hyp],
+        }
         for n in range(4)
     ]
     write_jsonl(tmp_path / "nbest" / "1.jsonl", lists)
@@ -250,7 +318,14 @@ def test_clients_of_what_was_said(
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_audit_writes_what_it_found(folder: Path, repo_root: Path, processes: int) -> None:
-    given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
+    given = [
+        "--in-clients",
+        folder / "clients.jsonl.gz",
+        "--in-init",
+        folder / "init",
+        "--device",
+        "cpu",
+    ]
     out = ["--out-audit", folder / "audit.json", "--config", FEDLM, section("fedlm_audit")]
     few = ["canaries=2", "candidates=20", "top=2", "marks=200", "client_fraction=0.2"]
     started(repo_root, processes, "audit", *given, *out, "--set", *SMALL, *PRIVATE, *few)
@@ -264,12 +339,25 @@ def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     gold = "idx\ttoken\tspeaker\tpunct\tentities\n" + "".join(
         f"{n}\t{word}\t{speaker}\t{mark}\t\n"
         for n, (word, speaker, mark) in enumerate(
-            [("Good", 0, ""), ("morning", 0, "."), ("Thanks", 1, ""), ("all", 1, "."), ("Bye", 0, ".")]
+            [
+                ("Good", 0, ""),
+                ("morning", 0, "."),
+                ("Thanks", 1, ""),
+                ("all", 1, "."),
+                ("Bye", 0, "."),
+            ]
         )
     )
     for call_name in ("1", "2", "3"):
         write_text(tmp_path / "corpus" / "gold" / f"{call_name}.tsv.gz", gold)
-        times = [(0.0, "GOOD"), (0.3, "MOURNING"), (1.2, "THANKS"), (1.5, "ALL"), (2.6, "ALL"), (2.9, "BYE")]
+        times = [
+            (0.0, "GOOD"),
+            (0.3, "MOURNING"),
+            (1.2, "THANKS"),
+            (1.5, "ALL"),
+            (2.6, "ALL"),
+            (2.9, "BYE"),
+        ]
         ctm = "".join(f"{call_name} A {start:.2f} 0.30 {word} 0.90\n" for start, word in times)
         write_text(tmp_path / "corpus" / "ctm_kaldi_librispeech" / f"{call_name}.ctm.gz", ctm)
     config = ["--config", section("earnings21"), section("earnings21_clients")]
@@ -291,8 +379,22 @@ def test_earnings21_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_training_on_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = ["--in-clients", folder / "clients.jsonl.gz", "--in-init", folder / "init", "--device", "cpu"]
-    config = ["--in-dev-text", folder / "dev.txt", "--config", section("finetune_lm"), "--set", "epochs=2"]
+    given = [
+        "--in-clients",
+        folder / "clients.jsonl.gz",
+        "--in-init",
+        folder / "init",
+        "--device",
+        "cpu",
+    ]
+    config = [
+        "--in-dev-text",
+        folder / "dev.txt",
+        "--config",
+        section("finetune_lm"),
+        "--set",
+        "epochs=2",
+    ]
     for name, way in (("all", "all"), ("token", "token"), ("hard", "hard")):
         out = ["--out-dir", folder / name, *config, f"confidences.use={way}", "lr=0.05"]
         call(monkeypatch, "finetune_lm", *given, *out)

@@ -1,4 +1,6 @@
-"""The verbs of federated marginal personalization from the command line, on a tiny model and a few lists."""
+"""The verbs of federated marginal personalization from the command line, on a tiny model and a few
+lists.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ WEIGHTS = {"role": "dev", **POINT, "lm_weight": 1.0, "insertion_penalty": 0.0}
 
 
 def made(folder: Path, role: str) -> None:
-    """Three users with seven utterances each, who each have words of their own; a list without a path."""
+    """Three users with seven utterances each, who each have words of their own; a list without a
+    path.
+    """
     rng = np.random.default_rng(3)
     lists, cuts = [], []
     for user in range(3):
@@ -51,7 +55,14 @@ def made(folder: Path, role: str) -> None:
             lists.append(NbestList(name, role, f"s{user}", ref, not hyps, hyps))
             supervision = {"recording_id": f"m{user}", "speaker": f"s{user}", "text": ref}
             # Spoken in the order of falling ids.
-            cuts.append({"id": name, "type": "MonoCut", "start": 7.0 - number, "supervisions": [supervision]})
+            cuts.append(
+                {
+                    "id": name,
+                    "type": "MonoCut",
+                    "start": 7.0 - number,
+                    "supervisions": [supervision],
+                }
+            )
     write_nbest(folder / f"nbest_{role}" / "1.jsonl", lists)
     write_jsonl(folder / "manifests" / f"cuts_{role}.jsonl.gz", cuts)
 
@@ -80,7 +91,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def inputs(folder: Path, role: str = "test") -> tuple[object, ...]:
     return (
-        *("--in-nbest", folder / f"nbest_{role}", "--in-timeline", folder / f"timeline_{role}.jsonl"),
+        *(
+            "--in-nbest",
+            folder / f"nbest_{role}",
+            "--in-timeline",
+            folder / f"timeline_{role}.jsonl",
+        ),
         *("--in-lm", folder / "lm", "--in-background", folder / "u.safetensors"),
     )
 
@@ -96,7 +112,9 @@ def plain(monkeypatch: pytest.MonkeyPatch, folder: Path, role: str, name: str = 
     """Unadapted scores."""
     out = folder / f"{name}_{role}_plain.safetensors"
     given = ("--in-nbest", folder / f"nbest_{role}", "--in-lm", folder / "lm", "--out-scores", out)
-    call(monkeypatch, "lm_scores", *given, "--config", section("lm_scores"), "--set", f"name={name}")
+    call(
+        monkeypatch, "lm_scores", *given, "--config", section("lm_scores"), "--set", f"name={name}"
+    )
     return out
 
 
@@ -118,7 +136,11 @@ def test_clients_and_their_time(
     assert "clients 3 users 3 utterances 21 words 84" in caplog.text
     lists = read_nbest(folder / "text/nbest_test").lists
     assert all([hyp.words for hyp in one.hyps] == [one.ref] for one in lists)
-    assert {turn.client for turn in read_timeline(folder / "text/timeline.jsonl")} == {"m0", "m1", "m2"}
+    assert {turn.client for turn in read_timeline(folder / "text/timeline.jsonl")} == {
+        "m0",
+        "m1",
+        "m2",
+    }
 
 
 def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
@@ -145,7 +167,8 @@ def test_the_background_is_of_the_text_and_of_the_words_of_the_model(
     with pytest.raises(SystemExit):
         call(monkeypatch, "prepare_fmp", *given, "--out-background", folder / "none.safetensors")
     assert (
-        "a text of one word or more" in capsys.readouterr().err and not (folder / "none.safetensors").exists()
+        "a text of one word or more" in capsys.readouterr().err
+        and not (folder / "none.safetensors").exists()
     )
 
 
@@ -156,7 +179,9 @@ def test_lambda_0_is_the_unadapted_model_and_own_words_gain(
     unadapted = plain(monkeypatch, folder, "test")
     expected = read_lm_scores([unadapted], lists)["lm"]
     assert np.array_equal(score(monkeypatch, folder, "none", "lam=0"), expected)
-    adapted = score(monkeypatch, folder, "own", "lam=1", "alpha=0", "beta=0.9", "kernel_bandwidth=.inf")
+    adapted = score(
+        monkeypatch, folder, "own", "lam=1", "alpha=0", "beta=0.9", "kernel_bandwidth=.inf"
+    )
     assert np.array_equal(
         score(
             monkeypatch,
@@ -214,7 +239,9 @@ def test_lambda_is_chosen_on_dev_alone(
     choice = read_json(folder / "choice.json")
     errors = {one["lam"]: one["errors"] for one in choice["tried"]}
     assert choice["lam"] == min(errors, key=errors.__getitem__) == 1.0 and errors[1.0] < errors[0.0]
-    adapted = score(monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0")
+    adapted = score(
+        monkeypatch, folder, "chosen", "--in-choice", folder / "choice.json", "--set", "lam=0"
+    )
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", "lam=1"))
     grid = ("alphas=[0.0,0.5]", "betas=[0.1,0.9]", "kernel_bandwidths=[0.0,.inf]")
     call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *ngram, *out, *grid)
@@ -243,7 +270,14 @@ def test_lambda_is_chosen_on_dev_alone(
         "beta=0.3",
     )
     assert np.array_equal(adapted, score(monkeypatch, folder, "told", *same))
-    call(monkeypatch, "rescore_fmp", *inputs(folder, "dev"), *out, "criterion=perplexity", "normalized=true")
+    call(
+        monkeypatch,
+        "rescore_fmp",
+        *inputs(folder, "dev"),
+        *out,
+        "criterion=perplexity",
+        "normalized=true",
+    )
     assert "perplexity" in read_json(folder / "choice.json")["tried"][0]
     for given, message in (
         ((*inputs(folder), *ngram, *out), "the lists of dev, found those of test"),
@@ -263,7 +297,12 @@ def private(folder: Path, name: str) -> tuple[object, ...]:
             "--in-private-timeline",
             folder / "timeline_test.jsonl",
         ),
-        *("--in-public-lm", folder / "lm", "--out-release", folder / name / "marginals.safetensors"),
+        *(
+            "--in-public-lm",
+            folder / "lm",
+            "--out-release",
+            folder / name / "marginals.safetensors",
+        ),
         *("--out-privacy", folder / name / "privacy.json", "--ledger", folder / "ledger.json"),
     )
 
@@ -271,7 +310,14 @@ def private(folder: Path, name: str) -> tuple[object, ...]:
 def test_released_marginals_are_used_and_spent_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=1000")
+    settings = (
+        "--config",
+        section("fmp_release"),
+        "--set",
+        "data=mini/test",
+        "rounds=2",
+        "epsilon=1000",
+    )
     call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
     before = (folder / "sound/marginals.safetensors").read_bytes()
     call(monkeypatch, "release_fmp", *private(folder, "sound"), *settings)
@@ -286,7 +332,10 @@ def test_released_marginals_are_used_and_spent_once(
     with pytest.raises(SystemExit):
         score(monkeypatch, folder, "other", "rounds=3", *used)
     assert "rounds: expected 2" in capsys.readouterr().err
-    for wrong, message in (("epsilon=0", "epsilon must be above 0"), ("data=''", "a corpus and its part")):
+    for wrong, message in (
+        ("epsilon=0", "epsilon must be above 0"),
+        ("data=''", "a corpus and its part"),
+    ):
         with pytest.raises(SystemExit) as caught:
             call(monkeypatch, "release_fmp", *private(folder, "wrong"), *settings, wrong)
         assert caught.value.code == 2 and message in capsys.readouterr().err
@@ -302,19 +351,33 @@ def test_released_marginals_are_the_exact_ones_where_noise_is_small(
         *("--config", section("fmp_release"), "--set", *more),
     )
     numbers = numbers_of_lm(folder / "lm")
-    options = ["rounds=2", "kernel_bandwidth=0", "threshold=0", "release_words=1", "prior_words=1e-9"]
+    options = [
+        "rounds=2",
+        "kernel_bandwidth=0",
+        "threshold=0",
+        "release_words=1",
+        "prior_words=1e-9",
+    ]
     settings = config.load(FmpConfig, [section("fmp")], options)
-    nbest, timeline, u = (folder / name for name in ("nbest_test", "timeline_test.jsonl", "u.safetensors"))
+    nbest, timeline, u = (
+        folder / name for name in ("nbest_test", "timeline_test.jsonl", "u.safetensors")
+    )
     world = read_world(nbest, timeline, u, numbers)
     path = folder / "sound/marginals.safetensors"
     found, _ = read_released(path, numbers, settings, world.background)
     exact = global_marginals(world.spoken, settings, world.background)
     assert found.sum(axis=1) == pytest.approx(1.0)
     # What differs is one word of the background beside 28 or more.
-    assert np.abs(found - exact).sum(axis=1).max() < 0.2 < np.abs(world.background - exact).sum(axis=1).min()
+    assert (
+        np.abs(found - exact).sum(axis=1).max()
+        < 0.2
+        < np.abs(world.background - exact).sum(axis=1).min()
+    )
 
 
-def test_the_published_mechanism_says_what_it_is_worth(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_published_mechanism_says_what_it_is_worth(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = (
         "--config",
         section("fmp_published"),
@@ -345,8 +408,17 @@ def test_the_audit_is_beneath_the_claim(folder: Path, monkeypatch: pytest.Monkey
     assert found["published"]["largest"] > found["published"]["called"] == 1
 
 
-def test_what_a_report_reads_of_runs_and_releases(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = ("--config", section("fmp_release"), "--set", "data=mini/test", "rounds=2", "epsilon=2")
+def test_what_a_report_reads_of_runs_and_releases(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (
+        "--config",
+        section("fmp_release"),
+        "--set",
+        "data=mini/test",
+        "rounds=2",
+        "epsilon=2",
+    )
     call(monkeypatch, "release_fmp", *private(folder, "eps_user_2"), *settings)
     used = ("--in-release", folder / "eps_user_2/marginals.safetensors")
     systems = []
@@ -365,7 +437,9 @@ def test_what_a_report_reads_of_runs_and_releases(folder: Path, monkeypatch: pyt
     timeline = {"timeline": str(folder / "timeline_test.jsonl")}
     systems.append(System("test", "test", "recipe", "", {}, artifacts=timeline))
     rows = collect(systems, origin(recipe="fmp"), context(systems))
-    counts = [figure(rows, "test", name).value for name in ("clients", "users", "utterances", "words")]
+    counts = [
+        figure(rows, "test", name).value for name in ("clients", "users", "utterances", "words")
+    ]
     assert counts == [3, 3, 21, 84]
     totals = [read_json(Path(s.artifacts["run"]))["perplexity"]["total"] for s in systems[:3]]
     assert [figure(rows, s.name, "ppl").value for s in systems[:3]] == totals

@@ -13,7 +13,11 @@ from privasr_k2.lm.arpa import read_arpa
 from tests.support.conf import section
 from tests.support.verbs import call
 
-TEXTS = {"train": ["the cat sat", "a cat sat", "the mat"], "dev": ["the dog sat"], "test": ["a dog"]}
+TEXTS = {
+    "train": ["the cat sat", "a cat sat", "the mat"],
+    "dev": ["the dog sat"],
+    "test": ["a dog"],
+}
 
 
 @pytest.fixture
@@ -31,21 +35,34 @@ def manifests(tmp_path: Path) -> Path:
             supervision = SupervisionSegment(name, name, 0.0, 1.0, text=text, speaker=role)
             cuts.append(MonoCut(name, 0.0, 1.0, 0, supervisions=[supervision]))
         save_cuts(cuts, folder, role)
-    write_text(folder / "lexicon.txt", "the DH AH0\ncat K AE1 T\nsat S AE1 T\na AH0\na(2) EY1\nmat M AE1 T\n")
+    write_text(
+        folder / "lexicon.txt",
+        "the DH AH0\ncat K AE1 T\nsat S AE1 T\na AH0\na(2) EY1\nmat M AE1 T\n",
+    )
     return folder
 
 
-def prepare(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: object) -> Path:
+def prepare(
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, *more: object
+) -> Path:
     lang_dir = manifests.parent / "lang_phone"
     settings = ["--config", section("lang"), "--set", "cmudict=none", "g2p=none", *more]
     call(monkeypatch, "prepare_lang", "--in-manifests", manifests, "--out-dir", lang_dir, *settings)
     return lang_dir
 
 
-def test_from_text_to_arpa(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path) -> None:
+def test_from_text_to_arpa(
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path
+) -> None:
     write_text(manifests / "lm_text.txt.gz", "the cat sat on the mat\nthe mat\n")
     lang_dir = prepare(monkeypatch, manifests, repo_root)
-    assert set(load_lang(lang_dir).word_ids) == {"the", "cat", "sat", "a", "mat"}  # nobody can say "on"
+    assert set(load_lang(lang_dir).word_ids) == {
+        "the",
+        "cat",
+        "sat",
+        "a",
+        "mat",
+    }  # nobody can say "on"
     counted = read_json(lang_dir / "oov.json")
     assert {role: c["oov_words"] for role, c in counted.items()} == {
         "lm_text": 1,
@@ -70,7 +87,9 @@ def test_from_text_to_arpa(monkeypatch: pytest.MonkeyPatch, manifests: Path, rep
 
 
 @pytest.mark.k2
-def test_from_arpa_to_graph(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path) -> None:
+def test_from_arpa_to_graph(
+    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path
+) -> None:
     from privasr_k2.graph.hlg import load_graph
 
     lang_dir = prepare(monkeypatch, manifests, repo_root)
@@ -107,7 +126,10 @@ def test_from_arpa_to_graph(monkeypatch: pytest.MonkeyPatch, manifests: Path, re
 
 
 def test_a_lexicon_without_the_words(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    manifests: Path,
+    repo_root: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_text(manifests / "lexicon.txt", "the DH AH0\n")
     with pytest.raises(SystemExit) as caught:
@@ -126,11 +148,18 @@ def test_names_and_further_text_join_the_vocabulary(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_text(tmp_path / "plain.txt", "The Matte, sat!\n")
-    write_jsonl(tmp_path / "tagged.jsonl.gz", [{"id": "1", "text": "mac sat", "entities": [[0, 1, "X"]]}])
+    write_jsonl(
+        tmp_path / "tagged.jsonl.gz", [{"id": "1", "text": "mac sat", "entities": [[0, 1, "X"]]}]
+    )
     write_text(tmp_path / "lists/per.txt", "Dee Cee\t0.5\nMac\t0.5\n")
     entries = "matte M AE T\nmac M AE K\ndee D IY\ncee S IY\n"
     write_text(manifests / "lexicon.txt", (manifests / "lexicon.txt").read_text() + entries)
-    more = ("max_words=1", "--in-further-text", tmp_path / "plain.txt", tmp_path / "tagged.jsonl.gz")
+    more = (
+        "max_words=1",
+        "--in-further-text",
+        tmp_path / "plain.txt",
+        tmp_path / "tagged.jsonl.gz",
+    )
     more += ("--in-public-lists", tmp_path / "lists")
     words = set(load_lang(prepare(monkeypatch, manifests, repo_root, *more)).word_ids)
     assert words == {"the", "cat", "sat", "a", "mat", "matte", "mac", "dee", "cee"}
@@ -141,14 +170,26 @@ def test_names_and_further_text_join_the_vocabulary(
 
 
 def test_an_arpa_with_a_broken_line(
-    monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    manifests: Path,
+    repo_root: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     lang_dir = prepare(monkeypatch, manifests, repo_root)
     broken, lm = manifests.parent / "broken.arpa", manifests.parent / "lm.arpa"
     write_text(broken, "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-one the\n\n\\end\\\n")
     write_text(lm, "as it was")
     with pytest.raises(SystemExit) as caught:
-        paths = ["--in-manifests", manifests, "--in-lang", lang_dir, "--raw-arpa", broken, "--out-lm", lm]
+        paths = [
+            "--in-manifests",
+            manifests,
+            "--in-lang",
+            lang_dir,
+            "--raw-arpa",
+            broken,
+            "--out-lm",
+            lm,
+        ]
         call(monkeypatch, "train_ngram", *paths, "--config", section("lm_ngram"))
     assert caught.value.code == 2
     assert f"{broken}:7: expected a number, found '-one'" in capsys.readouterr().err
@@ -196,7 +237,16 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
     monkeypatch.setattr(checkpoints, "load_model", lambda folder, device: Model())
     weights = root / "weights.json"
     write_json(weights, {"role": "dev", "lm_weight": 0.7, "insertion_penalty": 0.5})
-    flags = ["--in-model", root, "--in-graph", root / "graph", "--in-feats", manifests, "--device", "cpu"]
+    flags = [
+        "--in-model",
+        root,
+        "--in-graph",
+        root / "graph",
+        "--in-feats",
+        manifests,
+        "--device",
+        "cpu",
+    ]
     settings = [
         "--config",
         section("decode"),
@@ -209,13 +259,23 @@ def test_decode(monkeypatch: pytest.MonkeyPatch, manifests: Path, repo_root: Pat
     for job in (1, 2):
         out = root / f"{job}.jsonl"
         call(
-            monkeypatch, "decode", *flags, "--in-weights", weights, "--out-hyps", out, *settings, f"job={job}"
+            monkeypatch,
+            "decode",
+            *flags,
+            "--in-weights",
+            weights,
+            "--out-hyps",
+            out,
+            *settings,
+            f"job={job}",
         )
         records += list(read_jsonl(out))
     assert {record["ref"]: record["hyps"][0]["words"] for record in records} == {
         text: text for text in TEXTS["train"]
     }
-    assert {(h["lm_weight"], h["insertion_penalty"]) for r in records for h in r["hyps"]} == {(0.7, 0.5)}
+    assert {(h["lm_weight"], h["insertion_penalty"]) for r in records for h in r["hyps"]} == {
+        (0.7, 0.5)
+    }
     call(monkeypatch, "decode", *flags, "--out-hyps", root / "grid.jsonl", *settings, "num_jobs=1")
     assert [len(record["hyps"]) for record in read_jsonl(root / "grid.jsonl")] == [6, 6, 6]
 

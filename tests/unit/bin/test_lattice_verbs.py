@@ -35,7 +35,10 @@ def call(monkeypatch: pytest.MonkeyPatch, verb: str, *arguments: object) -> None
 @pytest.fixture
 def lattices(tmp_path: Path) -> Path:
     """Three lattices in two files, one of them without a path."""
-    folder, made = tmp_path / "lattices_test", [random_lattice(n, num_words=len(WORDS) + 1) for n in (1, 2)]
+    folder, made = (
+        tmp_path / "lattices_test",
+        [random_lattice(n, num_words=len(WORDS) + 1) for n in (1, 2)],
+    )
     write_lattices(folder / "1.safetensors", made, SYMBOLS, Weights(0.8, 0.4))
     write_lattices(folder / "2.safetensors", [no_path("u9")], SYMBOLS, Weights(0.8, 0.4))
     return folder
@@ -105,7 +108,10 @@ def test_what_rescoring_refuses(
     assert "a language model" in refused(lm=lattices)
     words = ("<eps>", *WORDS[:-1], "other", "#0")
     write_lattices(
-        lattices / "1.safetensors", [random_lattice(3, num_words=23, states=40)], words, Weights(1, 0)
+        lattices / "1.safetensors",
+        [random_lattice(3, num_words=23, states=40)],
+        words,
+        Weights(1, 0),
     )
     (lattices / "2.safetensors").unlink()
     assert "the words of the lattices, found 1 others" in refused()
@@ -129,7 +135,10 @@ def test_lattices_of_the_tiny_corpus(
 
     for job in (1, 2):
         make(tmp_path / f"lattices_test/{job}.safetensors", f"job={job}", "num_jobs=2")
-    found, weights = read_lattices(tmp_path / "lattices_test"), read_weights(finished / EXP / "weights.json")
+    found, weights = (
+        read_lattices(tmp_path / "lattices_test"),
+        read_weights(finished / EXP / "weights.json"),
+    )
     assert found.weights == weights
     told = {one.id: one for one in read_decoded(finished / EXP / "decode_test").utterances}
     assert sorted(told) == [one.id for one in found.lattices]
@@ -140,7 +149,9 @@ def test_lattices_of_the_tiny_corpus(
             first_pass.speaker,
             first_pass.ref,
         )
-        best = nbest(as_word_lattice(one, one.totals(weights)), NbestConfig(1, 1.0, 10_000)).paths[0]
+        best = nbest(as_word_lattice(one, one.totals(weights)), NbestConfig(1, 1.0, 10_000)).paths[
+            0
+        ]
         assert tuple(found.words[word] for word in best.words) == first_pass.hyp(weights)
         assert one.beam == 10.0 and 0.5 < one.seconds[-1] < 30
 

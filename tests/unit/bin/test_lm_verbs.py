@@ -21,7 +21,9 @@ from tests.support.small_lm import GRAMMAR_WORDS, KINDS, grammar_sentences
 from tests.support.verbs import call
 
 
-def ngram(monkeypatch: pytest.MonkeyPatch, corpus: tuple[Path, Path], repo_root: Path, path: Path) -> Path:
+def ngram(
+    monkeypatch: pytest.MonkeyPatch, corpus: tuple[Path, Path], repo_root: Path, path: Path
+) -> Path:
     flags = [
         "--in-manifests",
         corpus[0],
@@ -77,14 +79,19 @@ def test_text_of_the_users_own(
 def test_text_of_files(
     monkeypatch: pytest.MonkeyPatch, corpus: tuple[Path, Path], repo_root: Path, tmp_path: Path
 ) -> None:
-    """Without a corpus: several files to learn from, one to score on; then the softmax alone, further."""
+    """Without a corpus: several files to learn from, one to score on; then the softmax alone,
+    further.
+    """
     from privasr_k2.training.weights import load_tensors
 
     first, second, dev = tmp_path / "a.txt", tmp_path / "b.jsonl.gz", tmp_path / "dev.jsonl"
     write_text(first, "very very\n\nvery strange very\n")
     spoken = [" ".join(sentence) for sentence in grammar_sentences(30, seed=30)]
     for path in (second, dev):
-        write_text(path, "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(spoken)))
+        write_text(
+            path,
+            "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(spoken)),
+        )
     given = ["--in-text", first, second, "--in-dev", dev, "--in-lang", corpus[1]]
     call(
         monkeypatch, "train_ngram", *given, "--config", section("lm_ngram"),
@@ -93,14 +100,40 @@ def test_text_of_files(
     assert "\tname3" in (tmp_path / "a.arpa").read_text()
     shared = train_flags(corpus, repo_root, "lstm", tmp_path / "lm")[4:]
     call(monkeypatch, "train_lm", *given, *shared)
-    tuned = [*given, *shared, "trained=output", "output.tied=false", "epochs=1", "--in-init", tmp_path / "lm"]
+    tuned = [
+        *given,
+        *shared,
+        "trained=output",
+        "output.tied=false",
+        "epochs=1",
+        "--in-init",
+        tmp_path / "lm",
+    ]
     call(monkeypatch, "train_lm", *tuned, "--out-dir", tmp_path / "tuned")
-    before, after = (load_tensors(tmp_path / name / "model.safetensors") for name in ("lm", "tuned"))
+    before, after = (
+        load_tensors(tmp_path / name / "model.safetensors") for name in ("lm", "tuned")
+    )
     changed = {name for name in before if not before[name].equal(after[name])}
     assert changed == {name for name in before if name.startswith("output.")}
     # The corpus's own dev serves as well, and JSON Lines are a text to be scored.
-    call(monkeypatch, "train_lm", "--in-text", second, "--in-manifests", corpus[0], *given[-2:], *shared)
-    flags = ["--in-lang", corpus[1], "--in-lm", tmp_path / "lm", "--out-perplexity", tmp_path / "p.json"]
+    call(
+        monkeypatch,
+        "train_lm",
+        "--in-text",
+        second,
+        "--in-manifests",
+        corpus[0],
+        *given[-2:],
+        *shared,
+    )
+    flags = [
+        "--in-lang",
+        corpus[1],
+        "--in-lm",
+        tmp_path / "lm",
+        "--out-perplexity",
+        tmp_path / "p.json",
+    ]
     found = []
     for text in (["--in-text", dev], ["--in-cuts", corpus[0] / "cuts_dev.jsonl.gz"]):
         call(monkeypatch, "perplexity", *text, *flags)
@@ -111,18 +144,38 @@ def test_text_of_files(
 @pytest.mark.parametrize(
     ("verb", "flags", "named"),
     [
-        ("train_lm", ["--in-text", "a.txt"], "--in-dev: expected dev text to score epochs on, found none"),
+        (
+            "train_lm",
+            ["--in-text", "a.txt"],
+            "--in-dev: expected dev text to score epochs on, found none",
+        ),
         ("train_lm", ["--in-dev", "a.txt"], "--in-manifests: expected a corpus, or files of text"),
         ("train_lm", ["--in-text", "a", "--raw-text", "a"], "not allowed with argument"),
-        ("train_lm", ["--in-text", "a", "--in-dev", "a", "--set", "text=both"], "text=auto with --in-text"),
+        (
+            "train_lm",
+            ["--in-text", "a", "--in-dev", "a", "--set", "text=both"],
+            "text=auto with --in-text",
+        ),
         ("train_lm", ["--set", "trained=output"], "output.tied=false"),
         (
             "train_lm",
-            ["--set", "trained=output", "output.tied=false", "--in-text", "a.txt", "--in-dev", "a.txt"],
+            [
+                "--set",
+                "trained=output",
+                "output.tied=false",
+                "--in-text",
+                "a.txt",
+                "--in-dev",
+                "a.txt",
+            ],
             "--in-init",
         ),
         ("train_ngram", ["--in-text", "a", "--raw-arpa", "a"], "not allowed with argument"),
-        ("train_ngram", ["--in-text", "nowhere.txt"], "nowhere.txt: expected text, found no such file"),
+        (
+            "train_ngram",
+            ["--in-text", "nowhere.txt"],
+            "nowhere.txt: expected text, found no such file",
+        ),
         ("train_ngram", [], "--in-manifests: expected a corpus, or files of text"),
     ],
 )
@@ -165,7 +218,9 @@ def test_what_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
-        call(monkeypatch, "train_lm", *train_flags(corpus, repo_root, "lstm", tmp_path / "lm"), *more)
+        call(
+            monkeypatch, "train_lm", *train_flags(corpus, repo_root, "lstm", tmp_path / "lm"), *more
+        )
     assert stopped.value.code == 2
     assert named in capsys.readouterr().err
     assert not (tmp_path / "lm").exists()
@@ -207,7 +262,9 @@ def test_two_processes(corpus: tuple[Path, Path], repo_root: Path, tmp_path: Pat
         "--standalone",
     ]
     command += ["--nproc_per_node", "2", "-m", "privasr_k2.bin.train_lm"]
-    flags = train_flags(corpus, repo_root, "lstm", tmp_path / "lm", "output.cutoffs=[3,9]", "epochs=4")
+    flags = train_flags(
+        corpus, repo_root, "lstm", tmp_path / "lm", "output.cutoffs=[3,9]", "epochs=4"
+    )
     environment = {**os.environ, "PYTHONPATH": str(repo_root), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*command, *map(str, flags)],

@@ -41,7 +41,9 @@ def make(monkeypatch: pytest.MonkeyPatch, work: Path, out: Path, *more: object) 
 
 @pytest.mark.k2
 @pytest.mark.recipe
-def test_lists_of_the_tiny_corpus(monkeypatch: pytest.MonkeyPatch, finished: Path, tmp_path: Path) -> None:
+def test_lists_of_the_tiny_corpus(
+    monkeypatch: pytest.MonkeyPatch, finished: Path, tmp_path: Path
+) -> None:
     layers = [section(name) for name in ("decode", "nbest")]
     for job in (1, 2):
         make(
@@ -59,7 +61,11 @@ def test_lists_of_the_tiny_corpus(monkeypatch: pytest.MonkeyPatch, finished: Pat
     assert max(len(one.hyps) for one in lists.lists) == 20
     for one in lists.lists:
         told = first_pass[one.id]
-        assert (one.part, one.speaker, tuple(one.ref.split())) == (told.part, told.speaker, told.ref)
+        assert (one.part, one.speaker, tuple(one.ref.split())) == (
+            told.part,
+            told.speaker,
+            told.ref,
+        )
         assert tuple(one.hyps[0].words.split()) == told.hyp(weights)
         totals = [
             hyp.am_score
@@ -100,7 +106,9 @@ def test_limits_are_told_and_nothing_is_dropped(
     check_nbest_complete(lists, finished / "data/manifests/cuts_test.jsonl.gz")
     lost = [one for one in lists.lists if one.no_path]
     assert lost and all(one.ref and not one.hyps for one in lost)
-    assert f"no path within the beam for {len(lost)} of {len(lists.lists)} utterances" in caplog.text
+    assert (
+        f"no path within the beam for {len(lost)} of {len(lists.lists)} utterances" in caplog.text
+    )
 
 
 @pytest.mark.k2
@@ -128,7 +136,9 @@ def test_what_is_refused(
     sounds = [line.partition(" ")[2] for line in lines]
     turned = [f"{line.split()[0]} {sound}\n" for line, sound in zip(lines, sounds[1:] + sounds[:1])]
     write_text(lang / "lexicon.txt", "".join(turned))
-    assert "pronunciations that spell the path of" in refused("--in-lang", lang, "--set", "role=test")
+    assert "pronunciations that spell the path of" in refused(
+        "--in-lang", lang, "--set", "role=test"
+    )
     words = (lang / "words.txt").read_text().replace("#0", "zzz").splitlines()
     write_text(lang / "words.txt", "\n".join([*words, f"#0 {len(words)}"]) + "\n")
     assert "expected the words of" in refused("--in-lang", lang, "--set", "role=test")
@@ -171,7 +181,16 @@ def test_out_and_in_again(monkeypatch: pytest.MonkeyPatch, cuts: Path, tmp_path:
     back = {}
     for name, path in outputs.items():
         out = tmp_path / f"back_{name}" / "1.jsonl"
-        call(monkeypatch, "import_external", f"--raw-{name}", path, "--in-cuts", cuts, "--out-nbest", out)
+        call(
+            monkeypatch,
+            "import_external",
+            f"--raw-{name}",
+            path,
+            "--in-cuts",
+            cuts,
+            "--out-nbest",
+            out,
+        )
         back[name] = read_nbest(out.parent).lists
         assert [(one.id, one.part, one.speaker, one.ref) for one in back[name]] == [
             (one.id, one.part, one.speaker, one.ref) for one in LISTS

@@ -1,4 +1,6 @@
-"""The verbs of PATE's votes from the command line, on a tiny pool and teachers of random weights."""
+"""The verbs of PATE's votes from the command line, on a tiny pool and teachers of random
+weights.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,24 @@ def cast(
         folder / "feats",
     )
     nbest = ("--in-public-nbest", folder / "nbest") if lists else ()
-    out = ("--in-lang", folder / "lang", *nbest, "--out-votes", folder / "votes" / f"{job}.safetensors")
-    call(monkeypatch, "cast_votes", *given, *out, "--config", section("votes"), "--set", f"job={job}", *more)
+    out = (
+        "--in-lang",
+        folder / "lang",
+        *nbest,
+        "--out-votes",
+        folder / "votes" / f"{job}.safetensors",
+    )
+    call(
+        monkeypatch,
+        "cast_votes",
+        *given,
+        *out,
+        "--config",
+        section("votes"),
+        "--set",
+        f"job={job}",
+        *more,
+    )
 
 
 def aggregate(
@@ -63,10 +81,21 @@ def aggregate(
         folder / "nbest",
     )
     privacy = (
-        ("--out-privacy", folder / f"{name}.json", "--ledger", folder / "ledger.json") if release else ()
+        ("--out-privacy", folder / f"{name}.json", "--ledger", folder / "ledger.json")
+        if release
+        else ()
     )
     out = ("--out-dir", folder / name, *privacy, *flags, "--config", section("pate"))
-    call(monkeypatch, "aggregate_votes", *given, *out, "--set", "data=tiny/train", "delta=1e-3", *more)
+    call(
+        monkeypatch,
+        "aggregate_votes",
+        *given,
+        *out,
+        "--set",
+        "data=tiny/train",
+        "delta=1e-3",
+        *more,
+    )
 
 
 def test_from_shards_to_labels(
@@ -85,7 +114,9 @@ def test_from_shards_to_labels(
     for job in (1, 2):
         cast(monkeypatch, folder, "num_jobs=2", job=job)
     caplog.set_level("INFO")
-    with monkeypatch.context() as earlier:  # as 075ac45 entered it: it is read below, not spent again
+    with (
+        monkeypatch.context() as earlier
+    ):  # as 075ac45 entered it: it is read below, not spent again
         earlier.setattr("privasr_k2.privacy.release.SCHEME", "")
         aggregate(monkeypatch, folder, "labels", "max_answers=5")
     assert "plan: at most 5 votes on 5 of 11 utterances" in caplog.text
@@ -105,12 +136,16 @@ def test_from_shards_to_labels(
     assert "NO GUARANTEE; what is made of these labels" in caplog.text
     assert len(Ledger(folder / "ledger.json").entries()) == 1
     report = folder / "agreement.json"
-    call(monkeypatch, "vote_costs", "--in-private-votes", folder / "votes", "--out-agreement", report)
+    call(
+        monkeypatch, "vote_costs", "--in-private-votes", folder / "votes", "--out-agreement", report
+    )
     assert read_json(report)["queries"] == 11 and read_json(report)["for_release"] is False
 
 
 @pytest.mark.parametrize("mechanism", ["gnmax", "lnmax", "confident_gnmax"])
-def test_costs_of_these_votes(folder: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
+def test_costs_of_these_votes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
+) -> None:
     votes, _ = made_votes([[90, 10, 0], [100, 0], [52, 48, 0], [99, 1, 0]])
     votes = replace(votes, vote="frame", digests=(), tokens=("<blk>", "▁a", "▁b"))
     write_votes(folder / "votes" / "1.safetensors", votes)
@@ -120,7 +155,14 @@ def test_costs_of_these_votes(folder: Path, monkeypatch: pytest.MonkeyPatch, mec
         monkeypatch.setattr("privasr_k2.pate.aggregate.UTTERANCE", "none of these")
     aggregate(monkeypatch, folder, "labels", *settings)
     costs = folder / "costs.json"
-    given = ("--in-private-votes", folder / "votes", "--in-labels", folder / "labels", "--out-costs", costs)
+    given = (
+        "--in-private-votes",
+        folder / "votes",
+        "--in-labels",
+        folder / "labels",
+        "--out-costs",
+        costs,
+    )
     call(monkeypatch, "vote_costs", *given)
     found, about = read_json(costs), read_json(folder / "labels" / "labels.json")
     assert found["for_release"] is False and found["delta"] == about["epsilon"]["delta"]
@@ -150,17 +192,32 @@ def test_costs_of_other_votes_are_refused(
         ((folder / "other", folder / "labels"), "those that were answered"),
         ((folder / "votes", folder / "clean"), "labels with a claim"),
     ):
-        given = ("--in-private-votes", flags[0], "--in-labels", flags[1], "--out-costs", folder / "c.json")
+        given = (
+            "--in-private-votes",
+            flags[0],
+            "--in-labels",
+            flags[1],
+            "--out-costs",
+            folder / "c.json",
+        )
         with pytest.raises(SystemExit, match="2"):
             call(monkeypatch, "vote_costs", *given)
         assert text in capsys.readouterr().err
 
 
 def vote_tokens(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, *settings: str, public: str | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    name: str,
+    *settings: str,
+    public: str | None = None,
 ) -> None:
     """Thirty answers at most, about three utterances."""
-    flags = {"private-teachers": folder / "teachers", "shards": folder / "shards", "feats": folder / "feats"}
+    flags = {
+        "private-teachers": folder / "teachers",
+        "shards": folder / "shards",
+        "feats": folder / "feats",
+    }
     if public is not None:
         flags["public-model"] = folder / public
     given = [part for flag, path in flags.items() for part in (f"--in-{flag}", path)]
@@ -180,11 +237,17 @@ def vote_tokens(
 
 def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cast(monkeypatch, folder, "of=posteriors", "weights=[0.4,0.2,0.2,0.2]")
-    aggregate(monkeypatch, folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4")
+    aggregate(
+        monkeypatch, folder, "labels", "mechanism=gaussian_posteriors", "noise=0.3", "epsilon=1e4"
+    )
     assert len(read_labels(folder / "labels" / "labels.jsonl")) == 11
     vote_tokens(monkeypatch, folder, "tokens")
     about = read_json(folder / "tokens" / "labels.json")
-    assert about["vote"] == "token" and about["utterances_asked"] == 3 and about["votes_answered"] <= 30
+    assert (
+        about["vote"] == "token"
+        and about["utterances_asked"] == 3
+        and about["votes_answered"] <= 30
+    )
     assert len(Ledger(folder / "ledger.json").entries()) == 2
     vote_tokens(monkeypatch, folder, "sure", "public_threshold=0.4", "top_k=3", public="teachers/1")
     assert read_json(folder / "sure" / "labels.json")["votes_answered"] < about["votes_answered"]
@@ -194,14 +257,24 @@ def test_posteriors_and_tokens(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_plan_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = ("--out-plan", tmp_path / "plan.json", "--config", section("vote_plan"), "--set", "classes=500")
+    out = (
+        "--out-plan",
+        tmp_path / "plan.json",
+        "--config",
+        section("vote_plan"),
+        "--set",
+        "classes=500",
+    )
     call(monkeypatch, "privacy_plan", "--kind", "queries", *out)
     assert (
-        "13 votes" in capsys.readouterr().out and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
+        "13 votes" in capsys.readouterr().out
+        and read_json(tmp_path / "plan.json")["plans"][0]["votes"] == 13
     )
 
 
-def refused(capsys: pytest.CaptureFixture[str], text: str, error: pytest.ExceptionInfo[SystemExit]) -> None:
+def refused(
+    capsys: pytest.CaptureFixture[str], text: str, error: pytest.ExceptionInfo[SystemExit]
+) -> None:
     assert error.value.code == 2
     assert text in capsys.readouterr().err
 
@@ -210,7 +283,10 @@ def refused(capsys: pytest.CaptureFixture[str], text: str, error: pytest.Excepti
     ("more", "text"),
     [
         (("epsilon=0",), "epsilon must be above 0"),
-        (("mechanism=confident_gnmax", "threshold=5", "noise=100"), "at most 4, the number of teachers"),
+        (
+            ("mechanism=confident_gnmax", "threshold=5", "noise=100"),
+            "at most 4, the number of teachers",
+        ),
         (("noise=0.1",), "that it buys"),
         (("mechanism=gaussian_posteriors",), "one of gnmax"),
         (("data=''",), "a corpus and its part"),
@@ -218,7 +294,11 @@ def refused(capsys: pytest.CaptureFixture[str], text: str, error: pytest.Excepti
     ],
 )
 def test_what_cannot_be_released_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: tuple, text: str
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple,
+    text: str,
 ) -> None:
     cast(monkeypatch, folder)
     with pytest.raises(SystemExit) as error:
@@ -257,7 +337,11 @@ def test_what_cannot_be_voted_on_is_refused_before_anything_is_read(
     for number, command, output in (
         (1, ["make_shards", "--in-private-feats", "feats", "--out-dir", "shards"], "shards"),
         (2, ["train_am", "--in-feats", "shards/shard_1", "--out-dir", "teachers/1"], "teachers/1"),
-        (3, ["decode", "--in-model", "teachers/1", "--out-nbest", "nbest/1.jsonl"], "nbest/1.jsonl"),
+        (
+            3,
+            ["decode", "--in-model", "teachers/1", "--out-nbest", "nbest/1.jsonl"],
+            "nbest/1.jsonl",
+        ),
     ):
         stamp = {
             "number": number,

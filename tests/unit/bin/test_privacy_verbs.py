@@ -30,7 +30,9 @@ def test_the_command_of_the_documents(tmp_path):
     text = call("privacy_plan", *PLAN, "--rounds", "100", "--noise", "1.0", "--out-plan", str(out))
     assert "epsilon (RDP) 7.90" in text and "epsilon (PLD) 7.05" in text
     assert json.loads(out.read_text())["epsilon_pld"] == pytest.approx(7.05, abs=0.01)
-    assert "for epsilon 3, noise 1.67" in call("privacy_plan", *PLAN, "--rounds", "100", "--epsilon", "3")
+    assert "for epsilon 3, noise 1.67" in call(
+        "privacy_plan", *PLAN, "--rounds", "100", "--epsilon", "3"
+    )
 
 
 def test_values_by_set_are_those_of_a_recipe():
@@ -44,7 +46,18 @@ def test_values_by_set_are_those_of_a_recipe():
     [
         ((*PLAN, "--rounds", "100", "--noise", "1.0", "--max-epsilon", "5"), "max_epsilon"),
         (
-            ("--unit", "speaker", "--units", "74", "--delta", "0.1", "--rounds", "1", "--noise", "1"),
+            (
+                "--unit",
+                "speaker",
+                "--units",
+                "74",
+                "--delta",
+                "0.1",
+                "--rounds",
+                "1",
+                "--noise",
+                "1",
+            ),
             "1/units",
         ),
         (("--units", "74", "--delta", "1e-5"), "--unit"),
@@ -80,5 +93,11 @@ def test_a_report_on_one_release_counts_what_bares_the_same_people(tmp_path):
             max_epsilon=None,
         ) as made:
             made.finish()
-    said = call("privacy_report", "--in-path", str(tmp_path / "counts/privacy.json"), "--ledger", str(ledger))
+    said = call(
+        "privacy_report",
+        "--in-path",
+        str(tmp_path / "counts/privacy.json"),
+        "--ledger",
+        str(ledger),
+    )
     assert "mini/train: epsilon infinite" in said and "mini/adapt: epsilon" not in said

@@ -23,7 +23,9 @@ GRID = ("interpolation=linear", "lm_weights=[0.0,1.0]", "insertion_penalties=[0.
 def call(verb: str, *arguments: object, code: int = 0) -> str:
     """Both outputs of a verb."""
     done = subprocess.run(
-        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)], capture_output=True, text=True
+        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -31,7 +33,9 @@ def call(verb: str, *arguments: object, code: int = 0) -> str:
 
 
 def nbest(folder: Path) -> Path:
-    """Three utterances: the first pass is wrong in one, right in the next, and lost in the third."""
+    """Three utterances: the first pass is wrong in one, right in the next, and lost in the
+    third.
+    """
 
     def hyps(*words: str) -> tuple[Hypothesis, ...]:
         return tuple(Hypothesis(n + 1, w, -float(n), {"graph": -1.0}) for n, w in enumerate(words))
@@ -72,12 +76,16 @@ def test_chosen_on_dev_and_applied(dev: Path) -> None:
     chosen = json.loads((dev / "rescoring.json").read_text())
     # The two words of the utterance without a path are lost at every point.
     assert (chosen["errors"], chosen["lm_weight"], chosen["ref_words"]) == (2, 1.0, 5)
-    assert len(chosen["grid"]) == 6 and chosen["lms"] == ["good", "bad"] and chosen["lambdas"][0] > 0
+    assert (
+        len(chosen["grid"]) == 6 and chosen["lms"] == ["good", "bad"] and chosen["lambdas"][0] > 0
+    )
     call(
         *("select_nbest", "--in-nbest", dev / "nbest_dev", "--in-scores", *both),
         *("--in-weights", dev / "rescoring.json", "--out-hyps", dev / "sys/decode_dev/1.jsonl"),
     )
-    records = [json.loads(line) for line in (dev / "sys/decode_dev/1.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line) for line in (dev / "sys/decode_dev/1.jsonl").read_text().splitlines()
+    ]
     assert [r["hyps"][0]["words"] for r in records] == ["call ann", "stop", ""]
     assert [r["no_path"] for r in records] == [False, False, True]
 
@@ -98,13 +106,17 @@ def test_words_that_the_lm_does_not_know_are_named(dev: Path) -> None:
     )
     shown = call(*given, "--in-lm", arpa(dev / "open.arpa", "call", "ann", "and", "stop", "<unk>"))
     assert "2 of 8 words of the hypotheses" in shown
-    assert read_lm_scores([dev / "new.safetensors"], read_nbest(dev / "nbest_dev"))["open"].shape == (13,)
+    assert read_lm_scores([dev / "new.safetensors"], read_nbest(dev / "nbest_dev"))[
+        "open"
+    ].shape == (13,)
     foreign = call(*given, "--in-lm", arpa(dev / "foreign.arpa", "call", "<unk>"), code=2)
     assert "1.jsonl:1 (u1, hypothesis 1): expected the words of" in foreign
     closed = arpa(dev / "closed.arpa", "call", "ann", "and", "stop")
     shown = call(*given, "--in-lm", closed, code=2)
     assert re.search(
-        r"1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa, found 2 others.*coal shop", shown
+        r"1.jsonl:1 .u1, hypothesis 3.: expected the words of .*closed.arpa, found 2 others.*coal"
+        r" shop",
+        shown,
     )
 
 
@@ -113,7 +125,8 @@ def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
     cuts = [{"id": name, "type": "MonoCut"} for name in ("u1", "u2", "u3", "u4")]
     write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts)
     write_json(
-        manifests / "corpus.json", {"name": "x", "synthetic": False, "scored_units": {"ann": "", "and": ""}}
+        manifests / "corpus.json",
+        {"name": "x", "synthetic": False, "scored_units": {"ann": "", "and": ""}},
     )
     common = ("--in-nbest", dev / "nbest_dev", "--in-manifests", manifests)
     tune = (
@@ -121,7 +134,9 @@ def test_lists_that_lack_an_utterance_are_refused(dev: Path) -> None:
         *("--out-weights", dev / "r.json", "--set", *GRID),
     )
     assert "1 of 4 missing: u4" in call(*tune, code=2)
-    assert "1 of 4 missing: u4" in call("select_nbest", *common, "--out-hyps", dev / "o/1.jsonl", code=2)
+    assert "1 of 4 missing: u4" in call(
+        "select_nbest", *common, "--out-hyps", dev / "o/1.jsonl", code=2
+    )
     write_jsonl(manifests / "cuts_dev.jsonl.gz", cuts[:3])
     call(*tune)
     chosen = json.loads((dev / "r.json").read_text())
@@ -136,12 +151,22 @@ def test_scores_of_lms_travel_in_kaldis_archives(dev: Path) -> None:
     assert {key: round(float(cost), 3) for key, cost in costs.items()} == {
         "u1-1": 6.1, "u1-2": 3.2, "u1-3": 3.2, "u2-1": 3.1, "u2-2": 3.1,
     }  # fmt: skip
-    assert (dev / "kaldi/lm_cost").read_text().count("\n") == 5 and (dev / "kaldi/lm_cost.bad").is_file()
+    assert (dev / "kaldi/lm_cost").read_text().count("\n") == 5 and (
+        dev / "kaldi/lm_cost.bad"
+    ).is_file()
 
 
 def test_the_oracle_needs_no_scores(dev: Path) -> None:
-    call("select_nbest", "--in-nbest", dev / "nbest_dev", "--out-hyps", dev / "oracle/decode_dev/1.jsonl")
-    records = [json.loads(line) for line in (dev / "oracle/decode_dev/1.jsonl").read_text().splitlines()]
+    call(
+        "select_nbest",
+        "--in-nbest",
+        dev / "nbest_dev",
+        "--out-hyps",
+        dev / "oracle/decode_dev/1.jsonl",
+    )
+    records = [
+        json.loads(line) for line in (dev / "oracle/decode_dev/1.jsonl").read_text().splitlines()
+    ]
     assert [r["hyps"][0]["words"] for r in records] == ["call ann", "stop", ""]
 
 
@@ -163,7 +188,9 @@ def test_scores_of_other_lists_are_refused(dev: Path) -> None:
     with pytest.raises(DataError, match="good twice"):
         read_lm_scores([dev / "good.safetensors"] * 2, lists)
     write_lm_scores(dev / "few.safetensors", "few", lists, np.zeros(12))
-    with pytest.raises(DataError, match=r"few.safetensors: expected 13 scores, .*, found .* shape .12,."):
+    with pytest.raises(
+        DataError, match=r"few.safetensors: expected 13 scores, .*, found .* shape .12,."
+    ):
         read_lm_scores([dev / "few.safetensors"], lists)
     (dev / "bad.safetensors").write_bytes(b"not this")
     with pytest.raises(DataError, match="lm_scores"):
@@ -182,6 +209,13 @@ def test_weights_of_other_lms_are_refused(dev: Path) -> None:
     )
     assert "scores of good" in text
     text = call(
-        "select_nbest", "--in-nbest", dev / "nbest_dev", "--in-weights", "w", "--out-hyps", "x", code=2
+        "select_nbest",
+        "--in-nbest",
+        dev / "nbest_dev",
+        "--in-weights",
+        "w",
+        "--out-hyps",
+        "x",
+        code=2,
     )
     assert "--in-scores with --in-weights" in text

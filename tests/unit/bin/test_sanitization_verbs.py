@@ -15,13 +15,18 @@ from tests.support.conf import section
 
 TAG = ("--config", str(section("tag_entities")))
 SANITIZE = ("--config", str(section("sanitize")), "--set", "data=toy/train")
-CONLL = "Ann B-person\nLee I-person\nmet O\nAcme B-corporation\n. O\n\nAnn B-person\nRose B-person\nrose O\n"
+CONLL = (
+    "Ann B-person\nLee I-person\nmet O\nAcme B-corporation\n. O\n\nAnn B-person\nRose"
+    " B-person\nrose O\n"
+)
 
 
 def call(verb, *arguments, code=0):
     """Both outputs of a verb."""
     done = subprocess.run(
-        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)], capture_output=True, text=True
+        [sys.executable, "-m", f"privasr_k2.bin.{verb}", *map(str, arguments)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -58,7 +63,13 @@ def made(tmp_path_factory):
             folder / "found.jsonl",
             *TAG,
         ),
-        *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]", "ignore_case=false"),
+        *(
+            "--in-public-lists",
+            folder / "lists",
+            "--set",
+            "taggers=[gazetteer]",
+            "ignore_case=false",
+        ),
     )
     release = ("--in-private-text", folder / "found.jsonl", "--in-public-lists", folder / "lists")
     release += ("--out-dir", folder / "out", "--out-privacy", folder / "privacy.json")
@@ -99,7 +110,9 @@ def test_sanitized_text_keeps_its_form(made):
     assert made_ids == ["s000001", "s000002"]
     with gzip.open(folder / "out/class_text.txt.gz", "rt", encoding="utf-8") as file:
         assert len(file.readlines()) == 2
-    assert "toy/train: epsilon" in said and "does not cover: Mentions that the tagger missed" in said
+    assert (
+        "toy/train: epsilon" in said and "does not cover: Mentions that the tagger missed" in said
+    )
     report = read_json(folder / "report.json")
     assert report["gold"]["all"]["residual_words"] >= 0 and "no epsilon covers" in report["note"]
 
@@ -114,7 +127,11 @@ def test_a_rerun_that_changed_nothing_spends_nothing_and_limits_hold(made):
     assert "--max-epsilon" in said
     assert (folder / "out/text.txt.gz").read_bytes() == before
     assert "epsilon" in call(
-        "privacy_report", "--in-path", folder / "privacy.json", "--ledger", folder / "private/ledger.json"
+        "privacy_report",
+        "--in-path",
+        folder / "privacy.json",
+        "--ledger",
+        folder / "private/ledger.json",
     )
 
 
@@ -177,7 +194,13 @@ def test_of_users_no_trace_is_left_and_a_limit_of_utterances_covers_them(made, t
     ]
     write_jsonl(tmp_path / "t.jsonl", texts)
     said = call(
-        *("sanitize_text", "--in-private-text", tmp_path / "t.jsonl", "--in-public-lists", folder / "lists"),
+        *(
+            "sanitize_text",
+            "--in-private-text",
+            tmp_path / "t.jsonl",
+            "--in-public-lists",
+            folder / "lists",
+        ),
         *("--out-dir", tmp_path / "out", "--out-privacy", tmp_path / "p.json"),
         *("--ledger", tmp_path / "ledger.json", *SANITIZE, "utterances_per_user=5"),
     )
@@ -221,7 +244,10 @@ def test_tags_need_no_lists_and_cost_nothing(made, tmp_path):
 def test_manifests_get_entities_of_their_written_text(made, tmp_path):
     folder, _, _ = made
     custom = {"cased": "Ask Rose, may I?", "entities": [[0, 1, "PER"]]}
-    cut = {"id": "c", "supervisions": [{"text": "ask rose may i", "speaker": "s", "custom": custom}]}
+    cut = {
+        "id": "c",
+        "supervisions": [{"text": "ask rose may i", "speaker": "s", "custom": custom}],
+    }
     write_jsonl(tmp_path / "manifests/cuts_dev.jsonl.gz", [cut])
     write_json(tmp_path / "manifests/corpus.json", {"name": "toy"})
     call(
@@ -236,7 +262,10 @@ def test_manifests_get_entities_of_their_written_text(made, tmp_path):
         *("--in-public-lists", folder / "lists", "--set", "taggers=[gazetteer]"),
     )
     [found] = read_jsonl(tmp_path / "tagged/cuts_dev.jsonl.gz")
-    assert found["supervisions"][0]["custom"] == {"cased": custom["cased"], "entities": [[1, 2, "PER"]]}
+    assert found["supervisions"][0]["custom"] == {
+        "cased": custom["cased"],
+        "entities": [[1, 2, "PER"]],
+    }
     assert read_json(tmp_path / "tagged/corpus.json") == {"name": "toy", "entities": "gazetteer"}
     said = call(
         *(
@@ -258,7 +287,10 @@ def test_manifests_get_entities_of_their_written_text(made, tmp_path):
     [
         (("tag_entities", *TAG), "--raw-conll or --in-manifests"),
         (("tag_entities", "--in-text", "t.jsonl", *TAG), "an --out- for each --in-"),
-        (("report_entities", "--in-text", "t", "--out-report", "r", "--in-privacy", "p"), "give both"),
+        (
+            ("report_entities", "--in-text", "t", "--out-report", "r", "--in-privacy", "p"),
+            "give both",
+        ),
     ],
 )
 def test_flags_that_do_not_fit_are_named(arguments, message):
@@ -272,9 +304,23 @@ def test_json_lines_hold_no_more_than_is_said(made):
 
 
 def test_a_folder_of_annotated_text_is_read_with_all_beneath(tmp_path):
-    for name in ("b.conll", "deep/a.conll.txt", "deep/c.conll.gz", "deep/er/d.conll.txt.gz", "README.txt"):
+    for name in (
+        "b.conll",
+        "deep/a.conll.txt",
+        "deep/c.conll.gz",
+        "deep/er/d.conll.txt.gz",
+        "README.txt",
+    ):
         write_text(tmp_path / "in" / name, "Ann B-person\n")
-    flags = ("tag_entities", "--raw-conll", tmp_path / "in", *TAG, "--set", "taggers=[gold]", "--out-text")
+    flags = (
+        "tag_entities",
+        "--raw-conll",
+        tmp_path / "in",
+        *TAG,
+        "--set",
+        "taggers=[gold]",
+        "--out-text",
+    )
     call(*flags, tmp_path / "out.jsonl.gz")
     ids = [record["id"] for record in read_jsonl(tmp_path / "out.jsonl.gz")]
     assert ids == ["a.conll.txt:1", "b.conll:1", "c.conll.gz:1", "d.conll.txt.gz:1"]
@@ -297,7 +343,12 @@ def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path)
     folder, *_ = made
     ledger, out = tmp_path / "private/ledger.json", tmp_path / "adapt"
     flags = ("--in-private-text", folder / "found.jsonl", "--out-dir", out, "--ledger", ledger)
-    flags += ("--out-privacy", tmp_path / "privacy.json", "--config", section("declare_unprotected"))
+    flags += (
+        "--out-privacy",
+        tmp_path / "privacy.json",
+        "--config",
+        section("declare_unprotected"),
+    )
     settings = ("--set", "data=toy/adapt", "purpose=adaptation of LMs")
     said = call("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
     assert "found infinite" in said and "unprotected exceeds every limit" in said

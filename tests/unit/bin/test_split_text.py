@@ -26,7 +26,12 @@ def cut(
     """A cut of 30 s as it stands in its file."""
     own = {"entities": list(entities)} if entities is not None else {}
     supervision = {"text": text, "speaker": user, "custom": own}
-    return {"id": name, "duration": 30.0, "custom": {"part": "x", **custom}, "supervisions": [supervision]}
+    return {
+        "id": name,
+        "duration": 30.0,
+        "custom": {"part": "x", **custom},
+        "supervisions": [supervision],
+    }
 
 
 @pytest.fixture
@@ -36,7 +41,9 @@ def manifests(tmp_path: Path) -> Path:
     train += [cut(f"t{n}_sp0.9", f"t{n}", original_id=f"t{n}") for n in range(2)]
     write_jsonl(tmp_path / "m/cuts_train.jsonl.gz", train)
     for role in ("adapt", "dev", "test"):
-        write_jsonl(tmp_path / f"m/cuts_{role}.jsonl.gz", [cut(role, role, entities=[[0, 1, "PER"]])])
+        write_jsonl(
+            tmp_path / f"m/cuts_{role}.jsonl.gz", [cut(role, role, entities=[[0, 1, "PER"]])]
+        )
     return tmp_path / "m"
 
 
@@ -46,7 +53,10 @@ def test_parts_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch, manifes
     config = ("--config", section("split_text"), "--set", "sizes=[4,12]", "tolerance=3")
     call(monkeypatch, "--in-manifests", manifests, "--in-text", written, "--out-dir", out, *config)
     names = ("background", "adapt_4", "adapt_12", "dev", "test")
-    assert {path.name for path in out.iterdir()} == {"about.json", *(f"{name}.jsonl.gz" for name in names)}
+    assert {path.name for path in out.iterdir()} == {
+        "about.json",
+        *(f"{name}.jsonl.gz" for name in names),
+    }
     parts = {name: read_tagged([out / f"{name}.jsonl.gz"]) for name in names}
     assert [text.id for text in parts["adapt_4"]] == ["adapt"]
     users = {text.user for text in parts["adapt_12"]}
@@ -55,7 +65,8 @@ def test_parts_and_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch, manifes
     assert sorted(ids) == sorted([*(f"t{n}" for n in range(24)), "w", "adapt"]), "no copies"
     about = read_json(out / "about.json")
     assert (
-        about["parts"]["dev"]["minutes"] == 0.5 and about["parts"]["dev"]["entities"]["PER"]["mentions"] == 1
+        about["parts"]["dev"]["minutes"] == 0.5
+        and about["parts"]["dev"]["entities"]["PER"]["mentions"] == 1
     )
     assert about["sizes"]["adapt_12"]["users_with_speech_in_train"] == sorted(users - {"adapt"})
     assert about["parts"]["adapt_12"]["minutes"] == 0.5 * len(users)
@@ -72,10 +83,14 @@ def test_speech_of_other_manifests_counts(
     about = read_json(tmp_path / "split/about.json")
     assert about["parts"]["background"]["minutes"] is None
     assert about["sizes"]["adapt_12"]["users_with_speech_in_train"] == []
-    assert len(about["sizes"]["adapt_12"]["users_of_train"]) == about["parts"]["adapt_12"]["users"] > 0
+    assert (
+        len(about["sizes"]["adapt_12"]["users_of_train"]) == about["parts"]["adapt_12"]["users"] > 0
+    )
     call(monkeypatch, *flags, "--in-spoken", manifests)
     about = read_json(tmp_path / "split/about.json")
-    assert about["parts"]["background"]["minutes"] == 0.5 * about["parts"]["background"]["utterances"]
+    assert (
+        about["parts"]["background"]["minutes"] == 0.5 * about["parts"]["background"]["utterances"]
+    )
     assert len(about["sizes"]["adapt_12"]["users_with_speech_in_train"]) > 0
 
 
@@ -91,4 +106,7 @@ def test_what_is_refused_leaves_nothing(
     (manifests / "cuts_train.jsonl.gz").unlink()
     with pytest.raises(SystemExit):
         call(monkeypatch, *flags)
-    assert "cuts of the role train, found adapt dev test" in capsys.readouterr().err and not out.exists()
+    assert (
+        "cuts of the role train, found adapt dev test" in capsys.readouterr().err
+        and not out.exists()
+    )

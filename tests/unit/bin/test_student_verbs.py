@@ -38,7 +38,14 @@ def folder(tmp_path: Path) -> Path:
 
 def flags(folder: Path) -> list[object]:
     feats, lang = folder / "data" / "feats", folder / "data" / "lang"
-    given = ["--in-public-pool", feats, "--in-labels", folder / "labels.jsonl", "--in-public-feats", feats]
+    given = [
+        "--in-public-pool",
+        feats,
+        "--in-labels",
+        folder / "labels.jsonl",
+        "--in-public-feats",
+        feats,
+    ]
     out = ["--in-public-lang", lang, "--out-dir", folder / "out", "--device", "cpu", "--config"]
     files = [section("am_ctc"), section("am_ctc", "tiny"), section("student")]
     return [*given, *out, *files, "--set", *SHORT, "student.pool_role=train"]

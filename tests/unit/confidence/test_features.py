@@ -22,7 +22,9 @@ from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists
 
 SETTINGS = FeatureSettings(Weights(2.0, 0.5), 0.7, 1)
 TIMES = ((0.1, 0.3), (0.8, 0.9), (0.9, 4.0))
-HYP = Hypothesis(1, "a bcd ef", -3.0, {"graph": -1.0}, (0.5, 1.0, 0.2), TIMES, depths=(1.0, 2.0, 3.0))
+HYP = Hypothesis(
+    1, "a bcd ef", -3.0, {"graph": -1.0}, (0.5, 1.0, 0.2), TIMES, depths=(1.0, 2.0, 3.0)
+)
 LOST = NbestList("u0", "", "s", "x", True, ())
 
 
@@ -68,7 +70,9 @@ def test_every_feature_of_a_list_of_one() -> None:
 
 
 def test_what_lists_do_not_have_is_left_out() -> None:
-    bare = NbestList("u1", "", "s", "x", False, (Hypothesis(1, "a b", 0.0, {}), Hypothesis(2, "a", 0.0, {})))
+    bare = NbestList(
+        "u1", "", "s", "x", False, (Hypothesis(1, "a b", 0.0, {}), Hypothesis(2, "a", 0.0, {}))
+    )
     found = word_features(lists(bare), {}, SETTINGS)
     assert found.names == ("characters", "agreement")
     assert found.best.tolist() == [True, True, False]
@@ -80,7 +84,9 @@ def test_weights_of_hypotheses() -> None:
     hyps = (Hypothesis(1, "a b", -1.0, {"graph": -2.0}), Hypothesis(2, "", -3.0, {"graph": -2.0}))
     # Totals -1 - 4 - 1 and -3 - 4.
     first, second = hypothesis_weights(hyps, SETTINGS)
-    assert first / second == pytest.approx(math.exp(0.7 * 1.0)) and first + second == pytest.approx(1)
+    assert first / second == pytest.approx(math.exp(0.7 * 1.0)) and first + second == pytest.approx(
+        1
+    )
 
 
 def slow_agreement(one: NbestList) -> list[float]:

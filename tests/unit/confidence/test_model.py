@@ -1,4 +1,6 @@
-"""The model: it learns, is calibrated on words that it has not seen, and is the same when read again."""
+"""The model: it learns, is calibrated on words that it has not seen, and is the same when read
+again.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def test_the_network_learns_what_one_feature_cannot_tell(settings: ConfidenceCon
 
 def test_the_scale_of_features_does_not_matter(settings: ConfidenceConfig) -> None:
     train, test = (
-        dataclasses.replace(e, features=1e-4 * e.features + 0.01) for e in (examples(1), examples(3))
+        dataclasses.replace(e, features=1e-4 * e.features + 0.01)
+        for e in (examples(1), examples(3))
     )
     trained = train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None)
     assert auc(trained.confidences(test.features, calibrated=False), test.correct) > 0.85
@@ -96,7 +99,9 @@ def test_the_same_seed_gives_the_same_model(settings: ConfidenceConfig, tmp_path
 def test_calibration_never_sees_what_the_network_was_trained_on(
     settings: ConfidenceConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each fold's network is trained on the words of all other users; the one that is kept, on everything."""
+    """Each fold's network is trained on the words of all other users; the one that is kept, on
+    everything.
+    """
     train, seen = examples(1, number=300, speakers=4), []
 
     class Remembers:
@@ -139,7 +144,9 @@ def test_the_recognizers_own_confidence(settings: ConfidenceConfig, tmp_path: Pa
     save_model(trained, tmp_path / "own")
     read = load_model(tmp_path / "own")
     assert read.network is None and read.calibrator.kind == ISOTONIC
-    assert read.confidences(np.array([[-1.0], [1.0]]), calibrated=True) == pytest.approx([0, 1], abs=0.01)
+    assert read.confidences(np.array([[-1.0], [1.0]]), calibrated=True) == pytest.approx(
+        [0, 1], abs=0.01
+    )
     without = WordFeatures(("characters",), np.ones((4, 1)), np.ones(4, dtype=bool))
     with pytest.raises(DataError, match="expected word confidences"):
         feature_names(own, without, PLACE)
@@ -160,7 +167,8 @@ def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a confidence model, found nothing"):
         load_model(tmp_path)
     save_model(
-        train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None), tmp_path / "m"
+        train_model(settings, NAMES, settings.settings(Weights(1.0, 0.0)), train, None),
+        tmp_path / "m",
     )
     plain = read_json(tmp_path / "m/confidence.json")
     write_json(tmp_path / "m/confidence.json", {**plain, "features": ["confidence"]})
@@ -174,7 +182,15 @@ def test_what_is_refused(settings: ConfidenceConfig, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="what train_confidence writes"):
         load_model(tmp_path / "m")
     base = [section("confidence")]
-    for wrong in ("classifier=x", "calibration=x", "hidden=[0]", "folds=1", "lr=0", "epochs=0", "around=-1"):
+    for wrong in (
+        "classifier=x",
+        "calibration=x",
+        "hidden=[0]",
+        "folds=1",
+        "lr=0",
+        "epochs=0",
+        "around=-1",
+    ):
         with pytest.raises(ConfigError, match="allows"):
             config.load(ConfidenceConfig, base, [wrong])
 
@@ -187,7 +203,8 @@ def test_a_model_knows_what_it_was_trained_on(settings: ConfidenceConfig, tmp_pa
     features = settings.settings(Weights(1.0, 0.0))
     for folder, held_out in (("one", None), ("two", examples(2, number=200))):
         save_model(
-            train_model(settings, NAMES, features, examples(1, number=200), held_out), tmp_path / folder
+            train_model(settings, NAMES, features, examples(1, number=200), held_out),
+            tmp_path / folder,
         )
     ids = ["u0", "u1", "u2", "v2"]
     lists = NbestLists(
@@ -207,16 +224,23 @@ def test_a_model_knows_what_it_was_trained_on(settings: ConfidenceConfig, tmp_pa
         check_unseen(dataclasses.replace(lists, lists=lists.lists[:1]), seen)
 
 
-def test_lists_of_one_hypothesis_have_no_say_in_whether_agreement_is_used(settings: ConfidenceConfig) -> None:
+def test_lists_of_one_hypothesis_have_no_say_in_whether_agreement_is_used(
+    settings: ConfidenceConfig,
+) -> None:
     one, two = (
-        WordFeatures(("n", "agreement"), np.array([[3.0, 1.0], [3.0, a]]), np.ones(2)) for a in (1, 0.5)
+        WordFeatures(("n", "agreement"), np.array([[3.0, 1.0], [3.0, a]]), np.ones(2))
+        for a in (1, 0.5)
     )
     assert feature_names(settings, one, PLACE) == ("n",)
     assert feature_names(settings, two, PLACE) == ("n", "agreement")
 
 
 def test_words_of_best_hypotheses_and_confidences_of_all() -> None:
-    hyps = (Hypothesis(1, "a uh b", 0.0, {}), Hypothesis(2, "", 0.0, {}), Hypothesis(3, "c", 0.0, {}))
+    hyps = (
+        Hypothesis(1, "a uh b", 0.0, {}),
+        Hypothesis(2, "", 0.0, {}),
+        Hypothesis(3, "c", 0.0, {}),
+    )
     given = (NbestList("u0", "", "s", "x", True, ()), NbestList("u1", "", "s", "a", False, hyps))
     lists = NbestLists(PLACE, given, {}, ())
     found = WordFeatures(("n",), np.arange(4.0)[:, None], np.array([True, True, True, False]))

@@ -18,14 +18,24 @@ def lists(*given: tuple[str, str, str]) -> NbestLists:
     """Lists of one hypothesis from speaker, reference and hypothesis; "-" is no path."""
     made = []
     for number, (speaker, ref, hyp) in enumerate(given):
-        hyps = () if hyp == "-" else (Hypothesis(1, hyp, 0.0, {}), Hypothesis(2, "never looked at", 0.0, {}))
+        hyps = (
+            ()
+            if hyp == "-"
+            else (Hypothesis(1, hyp, 0.0, {}), Hypothesis(2, "never looked at", 0.0, {}))
+        )
         made.append(NbestList(f"u{number}", "dev", speaker, ref, not hyps, hyps))
-    return NbestLists(Path("nbest_dev"), tuple(made), {one.id: f"1.jsonl:{one.id}" for one in made}, ())
+    return NbestLists(
+        Path("nbest_dev"), tuple(made), {one.id: f"1.jsonl:{one.id}" for one in made}, ()
+    )
 
 
 def test_correct_substituted_inserted_and_not_scored() -> None:
     found = targets_of(
-        lists(("b", "the cat um sat", "a cat sat uh down"), ("a", "lost words", "-"), ("b", "yes", "yes")),
+        lists(
+            ("b", "the cat um sat", "a cat sat uh down"),
+            ("a", "lost words", "-"),
+            ("b", "yes", "yes"),
+        ),
         {"um": "", "uh": ""},
     )
     assert found.correct.tolist() == [0, 1, 1, -1, 0, 1]
@@ -55,7 +65,9 @@ def test_long_texts_have_the_same_distance(seed: int, monkeypatch: pytest.Monkey
 def test_nothing_beside_something(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest in (0, 100):
         monkeypatch.setattr(targets, "_LARGEST_TABLE", largest)
-        assert [part if isinstance(part, int) else part.tolist() for part in correct_words([], ["a"])] == [
+        assert [
+            part if isinstance(part, int) else part.tolist() for part in correct_words([], ["a"])
+        ] == [
             [False],
             1,
         ]

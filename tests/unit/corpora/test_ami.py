@@ -1,4 +1,6 @@
-"""AMI from manual annotations in their official layout (a tiny tree of it) and from tables of turns."""
+"""AMI from manual annotations in their official layout (a tiny tree of it) and from tables of
+turns.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def annotations(root: Path, *, audio: bool) -> Path:
         root / "corpusResources" / "meetings.xml",
         f"<meetings {NITE}>",
         *(
-            f'<meeting observation="{m}"><speaker nxt_agent="B" channel="1" global_name="{s}"/></meeting>'
+            f'<meeting observation="{m}"><speaker nxt_agent="B" channel="1"'
+            f' global_name="{s}"/></meeting>'
             for m, s in MEETINGS.items()
         ),
         "</meetings>",
@@ -50,7 +53,8 @@ def annotations(root: Path, *, audio: bool) -> Path:
         )
         trees.lines(
             root / "segments" / f"{meeting}.B.segments.xml",
-            f'<nite:root {NITE}><segment nite:id="s0" transcriber_start="0.5" transcriber_end="1.75">',
+            f'<nite:root {NITE}><segment nite:id="s0" transcriber_start="0.5"'
+            ' transcriber_end="1.75">',
             f'<nite:child href="{words}#id(v0)..id(w4)"/></segment>',
             '<segment nite:id="s1" transcriber_start="1.75" transcriber_end="2.0">',
             f'<nite:child href="{words}#id(v1)"/></segment></nite:root>',
@@ -72,7 +76,8 @@ def table(root: Path) -> Path:
     for meeting in MEETINGS:
         for turn in range(3):
             rows.append(
-                f"{meeting}\tx\t{2 * turn}\tProject Manager\tOkay . {{vocalsound}} Let's see the remote ."
+                f"{meeting}\tx\t{2 * turn}\tProject Manager\tOkay . {{vocalsound}} Let's see the"
+                " remote ."
             )
             rows.append(f"{meeting}\tx\t{2 * turn + 1}\tMarketing\t{{disfmarker}}")
     trees.gzipped(root / "turns.tsv.gz", *rows)
@@ -95,7 +100,10 @@ def test_manual_annotations(tmp_path: Path, audio: bool) -> None:
     supervision = cut.supervisions[0]
     assert (cut.id, supervision.speaker) == ("ES2004a-B-0000", "MEO069")
     assert supervision.text == "hi mary ann o'brien"
-    assert supervision.custom == {"cased": "Hi , Mary-Ann O'Brien .", "entities": [[1, 4, "PERSON"]]}
+    assert supervision.custom == {
+        "cased": "Hi , Mary-Ann O'Brien .",
+        "entities": [[1, 4, "PERSON"]],
+    }
     assert cut.has_recording is audio
     assert about["roles"]["test"]["text_only"] is not audio
     if audio:
@@ -137,7 +145,9 @@ def test_table_of_turns(tmp_path: Path) -> None:
 
 def test_a_broken_row(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
-    trees.gzipped(raw / "turns.tsv.gz", "meeting\tsplit\tturn\trole\ttext", "ES2004a\ttest\t0\tMarketing")
+    trees.gzipped(
+        raw / "turns.tsv.gz", "meeting\tsplit\tturn\trole\ttext", "ES2004a\ttest\t0\tMarketing"
+    )
     with pytest.raises(DataError, match=r"turns.tsv.gz:2"):
         read(given(raw))
 
@@ -145,7 +155,9 @@ def test_a_broken_row(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_synthetic_speech(tmp_path: Path) -> None:
     pytest.importorskip("espeakng_loader")
-    about = prepare(CORPUS, given(table(tmp_path / "raw"), speech="synthetic", max_hours_train="0.001"))
+    about = prepare(
+        CORPUS, given(table(tmp_path / "raw"), speech="synthetic", max_hours_train="0.001")
+    )
     assert about["synthetic"]
     assert about["roles"]["train"]["utterances"] == 2
     cut = load_cuts(tmp_path / "data" / "manifests", "train")[0]
@@ -155,7 +167,8 @@ def test_synthetic_speech(tmp_path: Path) -> None:
         CORPUS, given(table(tmp_path / "raw"), speech="none")
     )  # language models read all of train
     assert (
-        whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2 and "lm_text" not in whole
+        whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2
+        and "lm_text" not in whole
     )
 
 
@@ -171,9 +184,13 @@ def test_pieces_of_a_long_turn() -> None:
 
 @pytest.mark.shared_data
 def test_the_real_table(shared_data: Path, tmp_path: Path) -> None:
-    source = CorpusInput(shared_data / "ami", tmp_path, {"speech": "none"}, (section("ami"),), num_jobs=1)
+    source = CorpusInput(
+        shared_data / "ami", tmp_path, {"speech": "none"}, (section("ami"),), num_jobs=1
+    )
     cuts = read(source)
-    words = {role: sum(len(c.supervisions[0].text) for c in of_role) for role, of_role in cuts.items()}
+    words = {
+        role: sum(len(c.supervisions[0].text) for c in of_role) for role, of_role in cuts.items()
+    }
     assert 0.10 < words["adapt"] / (words["train"] + words["adapt"]) <= 0.15
     people = {role: {c.supervisions[0].speaker for c in of_role} for role, of_role in cuts.items()}
     assert len(set.union(*people.values())) == sum(map(len, people.values())) == 136

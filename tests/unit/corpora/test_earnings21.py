@@ -44,8 +44,14 @@ def test_calls_are_dealt_by_the_seed_alone() -> None:
     calls = [f"c{n}" for n in range(38)]
     found = deal(calls, SHARES)
     assert found == deal(calls[::-1], SHARES) != deal(calls, dataclasses.replace(SHARES, seed=2))
-    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == [8, 15, 15]
-    assert set(deal(["a", "b", "c"], dataclasses.replace(SHARES, train=0.01, dev=0.01)).values()) == {
+    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == [
+        8,
+        15,
+        15,
+    ]
+    assert set(
+        deal(["a", "b", "c"], dataclasses.replace(SHARES, train=0.01, dev=0.01)).values()
+    ) == {
         "train",
         "dev",
         "test",
@@ -88,12 +94,18 @@ def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path) -> None:
     [first, second] = read_tagged([tmp_path / "manifests/cuts_dev.jsonl.gz"], nested=True)
     assert " ".join(first.words) == "pay forty million dollars to ann lee"
     assert first.cased == "Pay $40 million to Ann Lee."
-    assert first.entities == (Entity(1, 4, "MONEY"), Entity(5, 7, "PERSON"), Entity(6, 7, "FALLBACK"))
+    assert first.entities == (
+        Entity(1, 4, "MONEY"),
+        Entity(5, 7, "PERSON"),
+        Entity(6, 7, "FALLBACK"),
+    )
     assert first.user == f"{first.document}_0" and second.words == ("yes",)
 
 
 def test_a_line_of_several_words_and_of_none(tmp_path: Path) -> None:
-    lines = "c A 1.0 0.4 LONG-TERM 0.8\nc A 1.4 0.1 <unk> 0.3\nc A 1.5 0.3 gonna 0.9\nc A 2 1 q3 0.5\n"
+    lines = (
+        "c A 1.0 0.4 LONG-TERM 0.8\nc A 1.4 0.1 <unk> 0.3\nc A 1.5 0.3 gonna 0.9\nc A 2 1 q3 0.5\n"
+    )
     write(tmp_path / "c.ctm.gz", lines)
     hyp = read_recognized(tmp_path / "c.ctm.gz", "c")
     assert hyp.words == "long term going to q three"
@@ -123,7 +135,9 @@ def test_a_corpus_that_is_refused(tmp_path: Path) -> None:
     (made / "ctm_bad/call3.ctm.gz").unlink()
     with pytest.raises(DataError, match="found a difference in call3"):
         read_lists(made, SHARES)
-    write(made / "gold/call1.tsv.gz", "idx\ttoken\tspeaker\tpunct\tentities\n0\tfour columns\t0\t\n")
+    write(
+        made / "gold/call1.tsv.gz", "idx\ttoken\tspeaker\tpunct\tentities\n0\tfour columns\t0\t\n"
+    )
     with pytest.raises(DataError, match=r"call1.tsv.gz:2: expected the columns"):
         read_gold(made / "gold/call1.tsv.gz")
     for folder in (made / "ctm_bad", made / "ctm_good"):

@@ -21,9 +21,18 @@ def speakers(cuts) -> set[str]:
 
 
 def test_official_parts_become_roles(tmp_path: Path) -> None:
-    parts = ("train-clean-100", "train-other-500", "dev-clean", "dev-other", "test-clean", "test-other")
+    parts = (
+        "train-clean-100",
+        "train-other-500",
+        "dev-clean",
+        "dev-other",
+        "test-clean",
+        "test-other",
+    )
     cuts = read(given(trees.librispeech(tmp_path / "raw", parts, speakers=2)))
-    counts = {role: sorted({cut.custom["part"] for cut in of_role}) for role, of_role in cuts.items()}
+    counts = {
+        role: sorted({cut.custom["part"] for cut in of_role}) for role, of_role in cuts.items()
+    }
     assert counts == {
         "train": ["train_clean_100", "train_other_500"],
         "dev": ["dev_clean", "dev_other"],
@@ -48,7 +57,10 @@ def test_audio_without_transcripts_is_a_pool(tmp_path: Path) -> None:
         trees.noise(tmp_path / "more" / "flac" / f"{name}.flac")
     cuts = prepare(
         CORPUS,
-        replace(given(raw, unlabelled=str(tmp_path / "more"), drop_empty="true"), out_dir=tmp_path / "out"),
+        replace(
+            given(raw, unlabelled=str(tmp_path / "more"), drop_empty="true"),
+            out_dir=tmp_path / "out",
+        ),
     )
     assert cuts["roles"]["pool"]["speakers"] == cuts["roles"]["pool"]["utterances"] == 2
     with pytest.raises(DataError, match="correct unlabelled=DIR"):

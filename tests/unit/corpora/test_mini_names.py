@@ -41,7 +41,9 @@ def test_own_names_are_not_public():
 
 
 def test_more_names_than_there_are_is_an_error(monkeypatch):
-    monkeypatch.setitem(mini_names._MAKERS, "LOC", lambda generator: Name("ABC"[generator.integers(3)]))
+    monkeypatch.setitem(
+        mini_names._MAKERS, "LOC", lambda generator: Name("ABC"[generator.integers(3)])
+    )
     assert len(public_list("LOC", 3, seed=1)) == 3
     with pytest.raises(ConfigError, match=r"LOC.*4 different names, found about 3"):
         public_list("LOC", 4, seed=1)
@@ -53,7 +55,8 @@ def test_more_names_than_there_are_is_an_error(monkeypatch):
 def test_zipf_index_has_its_probabilities(exponent):
     generator, count, draws = stream(1, "zipf"), 4, 20_000
     found = (
-        np.bincount([zipf_index(count, exponent, generator) for _ in range(draws)], minlength=count) / draws
+        np.bincount([zipf_index(count, exponent, generator) for _ in range(draws)], minlength=count)
+        / draws
     )
     mass = np.array([1 / (i + 1) ** exponent for i in range(count)])
     assert np.abs(found - mass / mass.sum()).max() < 0.015  # four standard deviations

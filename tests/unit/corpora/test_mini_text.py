@@ -44,7 +44,9 @@ def test_linked_groups_agree_and_free_groups_do_not():
 @pytest.mark.parametrize(("gender", "pronoun"), [(0, "her"), (1, "him")])
 def test_pronouns_follow_the_last_person(gender, pronoun):
     people = iter([Name("Pat", 1 - gender), Name("Kim", gender)])
-    sentence = expand("tell {PER} that {PER} wants [g:her|him]", "k", last, lambda kind: next(people))
+    sentence = expand(
+        "tell {PER} that {PER} wants [g:her|him]", "k", last, lambda kind: next(people)
+    )
     assert sentence.text.endswith(f"wants {pronoun}.")
 
 

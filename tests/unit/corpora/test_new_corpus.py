@@ -1,5 +1,5 @@
-"""The example of docs/new_corpus.md, and the verbs that a recipe calls on it, as a new user would run
-them."""
+"""The example of docs/new_corpus.md, and the verbs that a recipe calls on it, as a new user would
+run them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def test_the_example_of_the_manual(repo_root: Path, tmp_path: Path) -> None:
         trees.noise(raw / role / f"{role}_anna" / "1.wav", 1.0, file_format="WAV")
         trees.lines(raw / role / f"{role}_anna" / "1.txt", "Hello, World!")
     prepare = ("--in-definition", definition, "--raw-corpus", raw, "--out-dir", data / "manifests")
-    done = verb(repo_root, "prepare_corpus", *prepare, "--set", "allow_pipes=false", "--num-jobs", "2")
+    done = verb(
+        repo_root, "prepare_corpus", *prepare, "--set", "allow_pipes=false", "--num-jobs", "2"
+    )
     assert done.returncode == 0, done.stderr
     assert "train: 1 utterances, 0.00 h, 1 speakers" in done.stderr
     layers = ("--config", section("features"), "--set", "kind=mfcc", "speed_perturb=true")

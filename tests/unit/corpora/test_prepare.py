@@ -63,12 +63,16 @@ def test_own_cuts_need_no_part_and_a_corpus_no_name(raw: Path, out: Path) -> Non
     def read(given: CorpusInput) -> dict[str, CutSet]:
         found = CORPUS.read(given)
         return {
-            role: CutSet.from_cuts(fastcopy(c, custom=None) for c in cuts) for role, cuts in found.items()
+            role: CutSet.from_cuts(fastcopy(c, custom=None) for c in cuts)
+            for role, cuts in found.items()
         }
 
     about = prepare(Corpus(name="", read=read), given(raw, out))
     assert about["name"] == "raw"
-    assert all(of_role["parts"] == {role: of_role["utterances"]} for role, of_role in about["roles"].items())
+    assert all(
+        of_role["parts"] == {role: of_role["utterances"]}
+        for role, of_role in about["roles"].items()
+    )
 
 
 def test_the_same_bytes_twice_and_for_any_number_of_jobs(raw: Path, out: Path) -> None:
@@ -186,8 +190,12 @@ def test_words_that_are_not_scored_are_units_without_a_scored_unit(raw: Path, ou
     assert about["unit"] == "word"
 
 
-@pytest.mark.parametrize(("words", "way_out"), [("uh,mm-hmm", "write mm,hmm"), ("uh,", "leave it out")])
-def test_what_is_not_one_word_cannot_be_left_out(raw: Path, out: Path, words: str, way_out: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "way_out"), [("uh,mm-hmm", "write mm,hmm"), ("uh,", "leave it out")]
+)
+def test_what_is_not_one_word_cannot_be_left_out(
+    raw: Path, out: Path, words: str, way_out: str
+) -> None:
     with pytest.raises(ConfigError, match=way_out):
         prepare(CORPUS, given(raw, out, not_scored=words))
     assert not out.exists()
@@ -202,7 +210,9 @@ def test_other_counts_than_the_official_ones_warn(
 
 def test_a_line_of_a_lexicon_without_tokens(raw: Path, out: Path) -> None:
     lexicon = trees.lines(raw.parent / "lexicon.txt", "A AH", "B")
-    with pytest.raises(DataError, match=r"lexicon.txt:2: expected a word and its tokens, found 'B'"):
+    with pytest.raises(
+        DataError, match=r"lexicon.txt:2: expected a word and its tokens, found 'B'"
+    ):
         prepare(CORPUS, given(raw, out), lexicon=lexicon)
 
 
@@ -212,7 +222,11 @@ def test_own_audio_moves_with_the_tree(tmp_path: Path) -> None:
         for role in ("train", "test"):
             audio = trees.noise(source.out_dir / "audio" / f"{role}.flac")
             made[role] = make_cuts(
-                [Utterance(role, "Hello you", role, "x", audio, custom={"entities": [[1, 2, "PER"]]})]
+                [
+                    Utterance(
+                        role, "Hello you", role, "x", audio, custom={"entities": [[1, 2, "PER"]]}
+                    )
+                ]
             )
         return made
 

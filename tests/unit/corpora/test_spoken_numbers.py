@@ -26,7 +26,10 @@ from privasr_k2.corpora.spoken_numbers import cardinal, ordinal, spoken_words, y
         ("the- w- <inaudible> it's-", "the w it's"),
         ("the 90s and 1960s", "the nineties and nineteen sixties"),
         ("8:00 007", "eight zero zero zero zero seven"),
-        ("2000 1,999 1999", "two thousand one thousand nine hundred ninety nine nineteen ninety nine"),
+        (
+            "2000 1,999 1999",
+            "two thousand one thousand nine hundred ninety nine nineteen ninety nine",
+        ),
         ("3.05%", "three point zero five percent"),
         ("* / ,", ""),
         ("10-15 AFM13", "ten fifteen afm thirteen"),
@@ -52,9 +55,13 @@ def test_words_stay_as_they_are() -> None:
 
 
 def test_whole_numbers() -> None:
-    assert cardinal(0) == "zero" and cardinal(13) == "thirteen" and cardinal(110) == "one hundred ten"
+    assert (
+        cardinal(0) == "zero" and cardinal(13) == "thirteen" and cardinal(110) == "one hundred ten"
+    )
     assert cardinal(10**12) == "one trillion"
-    assert ordinal(12) == "twelfth" and ordinal(101) == "one hundred first" and ordinal(8) == "eighth"
+    assert (
+        ordinal(12) == "twelfth" and ordinal(101) == "one hundred first" and ordinal(8) == "eighth"
+    )
     assert year(1111) == "eleven eleven" and year(2000) == "two thousand"
     assert " ".join(spoken_words(["1234567890123456"])).startswith("one two three four")
     assert spoken_words(["1234567890123456th"])[-1] == "six"

@@ -24,7 +24,12 @@ def tree(root: Path, *, upper: bool, file_format: str) -> Path:
     def case(name: str) -> str:
         return name.upper() if upper else name.lower()
 
-    for part, speaker in (("train", "fcjf0"), ("test", "faks0"), ("test", "mdab0"), ("test", "maaa0")):
+    for part, speaker in (
+        ("train", "fcjf0"),
+        ("test", "faks0"),
+        ("test", "mdab0"),
+        ("test", "maaa0"),
+    ):
         folder = root / case(part) / case("dr1") / case(speaker)
         for sentence in ("sa1", "sx127"):
             trees.noise(folder / case(f"{sentence}.wav"), 1.0, file_format=file_format)
@@ -72,7 +77,8 @@ def test_the_standard_lists() -> None:
 
 def test_every_phone_is_in_the_lexicon() -> None:
     assert [
-        line.split() for line in lexicon(CorpusInput(None, Path(), {}, (), 1)).read_text().splitlines()
+        line.split()
+        for line in lexicon(CorpusInput(None, Path(), {}, (), 1)).read_text().splitlines()
     ] == [[p, p] for p in PHONES_48]
 
 

@@ -25,7 +25,12 @@ soundfile = pytest.importorskip("soundfile")
 from privasr_k2.corpora.espeak import espeak  # noqa: E402
 
 RANGES = Ranges(
-    snr_db=(0.0, 20.0), t60=(0.1, 0.3), wet=(0.1, 0.3), peak_db=(-12.0, -3.0), silence=(0.1, 0.2), babble=0.5
+    snr_db=(0.0, 20.0),
+    t60=(0.1, 0.3),
+    wet=(0.1, 0.3),
+    peak_db=(-12.0, -3.0),
+    silence=(0.1, 0.2),
+    babble=0.5,
 )
 JOB = SpeakJob(
     id="a",
@@ -47,7 +52,9 @@ def test_every_voice_speaks_and_gives_the_same_again():
         for number, variant in enumerate(VARIANTS):
             name = f"{list(ACCENTS)[number % len(ACCENTS)]}+{variant}"
             said = [
-                synthesizer.speak("Hello you there.", name=name, rate=170, pitch=50, pitch_range=50, seed=2)
+                synthesizer.speak(
+                    "Hello you there.", name=name, rate=170, pitch=50, pitch_range=50, seed=2
+                )
                 for _ in "ab"
             ]
             assert np.array_equal(*said), name
@@ -70,10 +77,14 @@ def test_two_synthesizers_at_once_do_not_disturb_each_other():
 
 @pytest.mark.parametrize("kind", ["white", "pink", "babble"])
 def test_speech_over_noise_is_as_asked(kind):
-    talkers = (("Nobody knows the way.", Voice("en-us+m3", 160, 40, 50)),) if kind == "babble" else ()
+    talkers = (
+        (("Nobody knows the way.", Voice("en-us+m3", 160, 40, 50)),) if kind == "babble" else ()
+    )
     with espeak() as synthesizer:
         clean = render(JOB, synthesizer).astype(float)
-        noisy = render(replace(JOB, noise=kind, talkers=talkers, snr_db=10.0), synthesizer).astype(float)
+        noisy = render(replace(JOB, noise=kind, talkers=talkers, snr_db=10.0), synthesizer).astype(
+            float
+        )
     # The gain is whatever fits best: what remains is the noise.
     noise = noisy - clean * (noisy @ clean) / (clean @ clean)
     first, last = np.flatnonzero(clean)[[0, -1]]

@@ -19,8 +19,12 @@ def test_examples() -> None:
     assert doctest.testmod(problems).failed == 0
 
 
-@pytest.mark.parametrize(("name", "format_"), [("a.flac", "FLAC"), ("a.wav", "WAV"), ("a.sph", "NIST")])
-def test_whole_and_truncated_files(tmp_path: Path, samples: np.ndarray, name: str, format_: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "format_"), [("a.flac", "FLAC"), ("a.wav", "WAV"), ("a.sph", "NIST")]
+)
+def test_whole_and_truncated_files(
+    tmp_path: Path, samples: np.ndarray, name: str, format_: str
+) -> None:
     path = tmp_path / name
     soundfile.write(path, samples, 16000, format=format_, subtype="PCM_16")
     header = read_header(path)
@@ -38,7 +42,10 @@ def test_whole_and_truncated_files(tmp_path: Path, samples: np.ndarray, name: st
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "empty.wav").write_bytes(b"")
     (tmp_path / "text.wav").write_text("not audio at all\n" * 100)
-    head = b"NIST_1A\n   1024\nsample_count -i 7\nsample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n"
+    head = (
+        b"NIST_1A\n   1024\nsample_count -i 7\nsample_coding -s26"
+        b" pcm,embedded-shorten-v2.00\nend_head\n"
+    )
     (tmp_path / "short.wav").write_bytes(head.ljust(1024) + b"ajkg")
     problem = {path.name: h.problem for path, h in read_headers(tmp_path.iterdir(), 2).items()}
     assert problem["empty.wav"] == "an empty file"

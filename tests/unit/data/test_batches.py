@@ -1,4 +1,6 @@
-"""Batches: all utterances once an epoch, the same for a seed, shared out to processes, never too long."""
+"""Batches: all utterances once an epoch, the same for a seed, shared out to processes, never too
+long.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_every_utterance_once_in_an_order_of_its_own(corpus: tuple[Path, Path]) 
     assert one != two
 
 
-def test_same_seed_and_epoch_same_batches_whatever_was_read_before(corpus: tuple[Path, Path]) -> None:
+def test_same_seed_and_epoch_same_batches_whatever_was_read_before(
+    corpus: tuple[Path, Path],
+) -> None:
     made = batches(corpus)
     names(made, 1)
     assert names(made, 2) == names(batches(corpus), 2) != names(batches(corpus, seed=2), 2)
@@ -81,16 +85,21 @@ def test_features_and_targets_belong_together(corpus: tuple[Path, Path]) -> None
             length, tokens = batch.lengths[row], batch.target_lengths[row]
             stored = torch.from_numpy(cuts[name].load_features())
             assert (
-                torch.equal(batch.features[row, :length], stored) and not batch.features[row, length:].any()
+                torch.equal(batch.features[row, :length], stored)
+                and not batch.features[row, length:].any()
             )
-            assert batch.targets[row, :tokens].tolist() == lang.encode(cuts[name].supervisions[0].text)
+            assert batch.targets[row, :tokens].tolist() == lang.encode(
+                cuts[name].supervisions[0].text
+            )
 
 
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_processes_share_an_epoch_and_take_equally_many_steps(
     corpus: tuple[Path, Path], world_size: int
 ) -> None:
-    shares = [names(batches(corpus, rank=rank, world_size=world_size), 1) for rank in range(world_size)]
+    shares = [
+        names(batches(corpus, rank=rank, world_size=world_size), 1) for rank in range(world_size)
+    ]
     assert len({len(share) for share in shares}) == 1
     # The last step of an epoch may repeat an utterance to give every process one.
     told = [flat(share) for share in shares]
@@ -136,7 +145,9 @@ def test_too_long_texts_are_dropped_and_named(
 def test_all_too_long_is_an_error(corpus: tuple[Path, Path]) -> None:
     cuts = load_cuts(corpus[0], "dev")
     with pytest.raises(DataError, match="6 utterances, all shorter"):
-        drop_unalignable(cuts, encode_texts(cuts, load_lang(corpus[1]).encode), lambda frames: 0, role="dev")
+        drop_unalignable(
+            cuts, encode_texts(cuts, load_lang(corpus[1]).encode), lambda frames: 0, role="dev"
+        )
 
 
 def test_unknown_words_leave_their_utterances_out(

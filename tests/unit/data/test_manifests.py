@@ -1,5 +1,5 @@
-"""Paths of manifests; what check_cuts finds is tested with bin.prepare_corpus's library call, where corpora
-are."""
+"""Paths of manifests; what check_cuts finds is tested with bin.prepare_corpus's library call, where
+corpora are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def test_own_paths_are_relative_and_foreign_ones_absolute(tmp_path: Path) -> Non
 def test_a_folder_that_will_stand_elsewhere_has_relative_paths(tmp_path: Path) -> None:
     foreign = trees.noise(tmp_path / "corpus" / "b.flac")
     cuts = make_cuts([Utterance("b", "x", "s", "train", foreign)])
-    path = save_cuts(cuts, tmp_path / "temporary" / "part", "train", final=tmp_path / "work" / "exp" / "part")
+    path = save_cuts(
+        cuts, tmp_path / "temporary" / "part", "train", final=tmp_path / "work" / "exp" / "part"
+    )
     [record] = [json.loads(line) for _, line in read_lines(path)]
     assert record["recording"]["sources"][0]["source"] == "../../../corpus/b.flac"
 
@@ -57,7 +59,8 @@ def test_the_pool_needs_no_texts(tmp_path: Path) -> None:
     def silent(role: str) -> dict[str, object]:
         names = ("train", "test", "pool")
         made = {
-            name: Utterance(name, "x", name, name, trees.noise(tmp_path / f"{name}.flac")) for name in names
+            name: Utterance(name, "x", name, name, trees.noise(tmp_path / f"{name}.flac"))
+            for name in names
         }
         made[role] = replace(made[role], text="")
         return {name: make_cuts([one]) for name, one in made.items()}
@@ -74,7 +77,9 @@ def test_no_training_or_no_test_part(tmp_path: Path) -> None:
 
 
 def test_a_role_without_cuts(tmp_path: Path) -> None:
-    utterances = [Utterance(n, "x", n, n, trees.noise(tmp_path / f"{n}.flac")) for n in ("train", "test")]
+    utterances = [
+        Utterance(n, "x", n, n, trees.noise(tmp_path / f"{n}.flac")) for n in ("train", "test")
+    ]
     train, test = make_cuts(utterances[:1]), make_cuts(utterances[1:])
     with pytest.raises(DataError, match="role dev: expected utterances, found none"):
         check_cuts({"train": train, "dev": make_cuts([]), "test": test}, sampling_rate=16000)
@@ -86,7 +91,8 @@ def test_the_densest_text_that_is_believed(tmp_path: Path) -> None:
         for name in ("train", "test")
     )
     by_role = {
-        name: cuts.filter(lambda cut, name=name: cut.id == name).to_eager() for name in ("train", "test")
+        name: cuts.filter(lambda cut, name=name: cut.id == name).to_eager()
+        for name in ("train", "test")
     }
     check_cuts(by_role, sampling_rate=16000, max_characters_per_second=22.0)
     with pytest.raises(DataError, match="30 characters in train"):

@@ -25,16 +25,24 @@ DRAWN = SplitConfig([], [], public_share=0.25, pool_share=0.25, seed=1)
 def test_everybody_is_on_one_side_and_the_file_names_them(feats: Path, tmp_path: Path) -> None:
     made = split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
     assert [len(names) for names in made.values()] == [4, 2, 2]
-    assert sorted(name for names in made.values() for name in names) == sorted(speakers(feats, "train"))
+    assert sorted(name for names in made.values() for name in names) == sorted(
+        speakers(feats, "train")
+    )
     told = read_json(tmp_path / "sides" / FILE)
     for side, role in (("private", "train"), ("public", "train"), ("pool", "pool")):
-        assert speakers(tmp_path / "sides" / side, role) == set(made[side]) == set(told[side]["speakers"])
+        assert (
+            speakers(tmp_path / "sides" / side, role)
+            == set(made[side])
+            == set(told[side]["speakers"])
+        )
         assert told[side].get("utterances") == (None if side == "private" else 2 * len(made[side]))
     assert roles(tmp_path / "sides/private") == roles(tmp_path / "sides/public") == ["dev", "train"]
     assert roles(tmp_path / "sides/pool") == ["pool"]
     # The draw is of the names and the seed.
     assert split_speech(feats, tmp_path / "again", DRAWN, public_feats=None) == made
-    assert split_speech(feats, tmp_path / "other", replace(DRAWN, seed=2), public_feats=None) != made
+    assert (
+        split_speech(feats, tmp_path / "other", replace(DRAWN, seed=2), public_feats=None) != made
+    )
 
 
 def test_a_report_tells_of_private_people_how_many_they_are(feats: Path, tmp_path: Path) -> None:
@@ -52,9 +60,12 @@ def test_a_report_tells_of_private_people_how_many_they_are(feats: Path, tmp_pat
 
 def test_the_pool_has_no_texts_and_the_others_keep_theirs(feats: Path, tmp_path: Path) -> None:
     split_speech(feats, tmp_path / "work/exp/sides", DRAWN, public_feats=None)
-    assert {cut.supervisions[0].text for cut in load_cuts(tmp_path / "work/exp/sides/pool", "pool")} == {""}
+    assert {
+        cut.supervisions[0].text for cut in load_cuts(tmp_path / "work/exp/sides/pool", "pool")
+    } == {""}
     before = {
-        cut.id: (cut.supervisions[0].text, load_features(cut).shape) for cut in load_cuts(feats, "train")
+        cut.id: (cut.supervisions[0].text, load_features(cut).shape)
+        for cut in load_cuts(feats, "train")
     }
     for side in ("private", "public"):
         for cut in load_cuts(tmp_path / "work/exp/sides" / side, "train"):
@@ -103,18 +114,25 @@ def test_named_speakers_another_corpus_and_a_pool_of_its_own(feats: Path, tmp_pa
 def test_sides_that_cannot_be(changes: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         split_speakers(
-            [f"s{number}" for number in range(8)], replace(DRAWN, **changes), public=False, pool=False
+            [f"s{number}" for number in range(8)],
+            replace(DRAWN, **changes),
+            public=False,
+            pool=False,
         )
 
 
 def test_a_person_on_two_sides(feats: Path, tmp_path: Path) -> None:
     other = corpus(tmp_path, "other", ["s5", "o2"])
     named = replace(DRAWN, pool_speakers=["s0"])
-    with pytest.raises(DataError, match="a person on one side only, found s5 in private and public"):
+    with pytest.raises(
+        DataError, match="a person on one side only, found s5 in private and public"
+    ):
         split_speech(feats, tmp_path / "sides", named, public_feats=other)
     for role in ("dev", "test"):
         save_cuts(load_cuts(feats, "train"), feats, role)
-        with pytest.raises(DataError, match=f"in private and {role}|in pool and {role}|in public and {role}"):
+        with pytest.raises(
+            DataError, match=f"in private and {role}|in pool and {role}|in public and {role}"
+        ):
             split_speech(feats, tmp_path / "sides", DRAWN, public_feats=None)
         save_cuts(load_cuts(other, "dev"), feats, "dev")
     assert not (tmp_path / "sides").exists()

@@ -39,7 +39,8 @@ def test_there_are_as_many_frames_as_of_other_kinds() -> None:
 def test_twice_as_loud_moves_the_first_cepstrum_only() -> None:
     noise = np.random.default_rng(1).normal(0, 0.05, 16000)
     moved = cepstra(2 * noise, 16000) - cepstra(noise, 16000)
-    # log 4 in 39.5 of 40 filters; what the lowest filter's half lacks is the remainder in the other cepstra.
+    # log 4 in 39.5 of 40 filters; what the lowest filter's half lacks is the remainder in the other
+    # cepstra.
     np.testing.assert_allclose(moved[:, 0], np.log(4) * 39.5 / 40, atol=1e-4)
     lacking = -np.log(4) / 80 * np.cos(np.pi / 80 * np.arange(1, 13))
     np.testing.assert_allclose(moved[:, 1:], np.tile(lacking, (100, 1)), atol=1e-4)

@@ -24,7 +24,11 @@ def config(**changes: object) -> EndToEndConfig:
 
 
 def test_spellings_of_the_same_words_are_added_up() -> None:
-    found = [Found((4, 5), math.log(0.3)), Found((1, 2), math.log(0.25)), Found((3,), math.log(0.2))]
+    found = [
+        Found((4, 5), math.log(0.3)),
+        Found((1, 2), math.log(0.25)),
+        Found((3,), math.log(0.2)),
+    ]
     texts = in_words(found, TOKENS)
     assert [words for words, _ in texts] == ["the", "cat"]
     assert [math.exp(score) for _, score in texts] == pytest.approx([0.45, 0.3])
@@ -53,7 +57,8 @@ def test_tokens_that_make_no_words_are_refused_and_weights_of_ctc_set() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"beam": 0}, {"num_paths": 0}, {"tokens_per_second": 0.0}, {"ctc_weight": 2.0}, {"job": 2}]
+    "bad",
+    [{"beam": 0}, {"num_paths": 0}, {"tokens_per_second": 0.0}, {"ctc_weight": 2.0}, {"job": 2}],
 )
 def test_bad_numbers_are_named(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):

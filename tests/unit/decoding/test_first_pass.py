@@ -51,7 +51,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text = [["two", "abba"], ["two", "cab"], ["too", "too"]]
     model = estimate(count_ngrams(text, list(lang.word_ids), order=2), "witten_bell")
     for topology in ("standard", "modified"):
-        graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+        graphs, info = compile_graph(
+            lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
+        )
         save_graph(graphs, lang, info, root / topology)
     return {topology: root / topology for topology in ("standard", "modified")}
 
@@ -111,7 +113,9 @@ def test_no_path(folders: dict[str, Path]) -> None:
 
 
 def test_the_search_can_do_without_the_language_model(folders: dict[str, Path]) -> None:
-    decoder = Decoder.from_folder(folders["standard"], config(search_lm_weight=0.0, weights=(0.0, 1.0)))
+    decoder = Decoder.from_folder(
+        folders["standard"], config(search_lm_weight=0.0, weights=(0.0, 1.0))
+    )
     import torch
 
     [hyps] = decoder.decode(spoken("CA-CAB"), torch.tensor([6]))

@@ -55,7 +55,9 @@ def some_items() -> list[tuple[str, float, str]]:
 def test_shares_are_whole_even_and_always_the_same(num_jobs: int) -> None:
     items = some_items()
     shares = split_by_duration(items, num_jobs)
-    assert sorted(name for share in shares for name in share) == sorted(name for name, _, _ in items)
+    assert sorted(name for share in shares for name in share) == sorted(
+        name for name, _, _ in items
+    )
     seconds = {name: s for name, s, _ in items}
     loads = [sum(seconds[name] for name in share) for share in shares]
     assert max(loads) - min(loads) <= 30
@@ -68,7 +70,11 @@ def test_more_jobs_than_utterances() -> None:
 
 def test_batches() -> None:
     cuts = [Cut(str(n), seconds) for n, seconds in enumerate([50.0, 30.0, 30.0, 10.0])]
-    assert [[cut.id for cut in batch] for batch in batches(cuts, 60.0)] == [["0"], ["1", "2"], ["3"]]  # type: ignore[arg-type]
+    assert [[cut.id for cut in batch] for batch in batches(cuts, 60.0)] == [
+        ["0"],
+        ["1", "2"],
+        ["3"],
+    ]  # type: ignore[arg-type]
     assert [len(batch) for batch in batches(cuts, 0.1)] == [1, 1, 1, 1]  # type: ignore[arg-type]
 
 
@@ -87,9 +93,11 @@ class Decoder:
 
     def decode(self, log_probs: Any, lengths: Any) -> list[Any]:
         return [
-            None
-            if row[0, 0] == 2
-            else tuple(Hyp(0.0, 0.0, str(int(row[0, 0])), 0.0, 0.0) for _ in range(self.points))
+            (
+                None
+                if row[0, 0] == 2
+                else tuple(Hyp(0.0, 0.0, str(int(row[0, 0])), 0.0, 0.0) for _ in range(self.points))
+            )
             for row in log_probs
         ]
 
@@ -104,7 +112,12 @@ def test_each_job_writes_its_cuts_once(repo_root: Path, caplog: pytest.LogCaptur
         records += list(decode_cuts(Model(), Decoder(6), cuts, chosen, "cpu"))  # type: ignore[arg-type]
     assert sorted(record.id for record in records) == [cut.id for cut in cuts]
     for record in records:
-        assert (record.part, record.speaker, record.ref, len(record.hyps)) == ("dev_x", "s1", "a b", 6)
+        assert (record.part, record.speaker, record.ref, len(record.hyps)) == (
+            "dev_x",
+            "s1",
+            "a b",
+            6,
+        )
         assert record.no_path == (record.id == "u2")
         assert record.hyps[0].words == ("" if record.no_path else record.id[1:])
     lost = next(record for record in records if record.no_path)
@@ -127,7 +140,9 @@ def test_batches_in_random_order_are_the_same_batches() -> None:
             return [cut.id for cut in batch]
 
         given: Any = cuts
-        assert all(cut.id == name for cut, name in recognized(recognize, given, share, "cpu", shuffle))
+        assert all(
+            cut.id == name for cut, name in recognized(recognize, given, share, "cpu", shuffle)
+        )
         return found
 
     ordered, shuffled = seen(None), seen(stream(1, "order"))

@@ -37,7 +37,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     text = [["two", "abba"], ["two", "cab"], ["too", "too"]]
     model = estimate(count_ngrams(text, list(lang.word_ids), order=2), "witten_bell")
     for topology in ("standard", "modified"):
-        graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+        graphs, info = compile_graph(
+            lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
+        )
         save_graph(graphs, lang, info, root / topology)
     return {topology: root / topology for topology in ("standard", "modified")}
 

@@ -93,7 +93,9 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
 
 
 def test_kaldi_reads_the_same_paths() -> None:
-    """The text, in the semiring of kaldifst: the cheapest path has the scores of the lattice's best."""
+    """The text, in the semiring of kaldifst: the cheapest path has the scores of the lattice's
+    best.
+    """
     kaldifst = pytest.importorskip("kaldifst")
     [lattice] = lattices(5)
     first, *rows, _, _ = kaldi_text(lattice).split("\n")

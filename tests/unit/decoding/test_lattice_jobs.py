@@ -29,7 +29,9 @@ def found(beam: float = 8.0, limited: bool = False) -> Found:
 
 
 def test_seconds_are_those_of_the_cut() -> None:
-    """Three features of 20 ms make one output of 60 ms; the last output reaches beyond the end of the cut."""
+    """Three features of 20 ms make one output of 60 ms; the last output reaches beyond the end of
+    the cut.
+    """
     one = lattice_of(Cut(), found(), 3, 8.0)  # type: ignore[arg-type]
     assert one.seconds.tolist() == pytest.approx([0.0, 0.42, 0.5])
     assert (one.id, one.part, one.speaker, one.ref, one.beam) == ("u1", "dev_x", "s1", "ab b", 8.0)

@@ -1,4 +1,6 @@
-"""Edges of searching lattices: no path, no words, unknown words, jobs. Exactness: see tests/oracles."""
+"""Edges of searching lattices: no path, no words, unknown words, jobs. Exactness: see
+tests/oracles.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,10 @@ def test_jobs_share_out_the_lattices(settings: RescoreLatticesConfig) -> None:
     lattices, lm = together(*some(5)), stepping(scorer("lstm"))
     whole = [one.to_dict() for one in rescored_lists(lattices, lm, "new", settings)]
     parts = [
-        [one.to_dict() for one in rescored_lists(lattices, lm, "new", replace(settings, job=job, num_jobs=2))]
+        [
+            one.to_dict()
+            for one in rescored_lists(lattices, lm, "new", replace(settings, job=job, num_jobs=2))
+        ]
         for job in (1, 2)
     ]
     assert [[one["id"] for one in part] for part in parts] == [["u1", "u3", "u5"], ["u2", "u4"]]
@@ -99,7 +104,9 @@ def test_jobs_share_out_the_lattices(settings: RescoreLatticesConfig) -> None:
         assert [hyp["words"] for hyp in one["hyps"][:5]] == ranked[one["id"]]
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch, settings: RescoreLatticesConfig) -> None:
+def test_blocks_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, settings: RescoreLatticesConfig
+) -> None:
     lattices, lm = [*some(3), no_path("u9"), silence()], stepping(scorer("transformer"))
     whole = list(rescore(lattices, SYMBOLS, lm, WEIGHTS, settings))
     for limit in ("_MAX_STATES", "_MAX_NUMBERS"):
@@ -123,7 +130,10 @@ def test_states_keep_their_times(settings: RescoreLatticesConfig) -> None:
     assert found is not None
     made, at = found.lattice, {0: {0.0}}
     ends = dict(
-        zip(zip(lattice.seconds[lattice.sources], lattice.words.tolist()), lattice.seconds[lattice.targets])
+        zip(
+            zip(lattice.seconds[lattice.sources], lattice.words.tolist()),
+            lattice.seconds[lattice.targets],
+        )
     )
     for source, word, target in zip(made.sources, made.words.tolist(), made.targets):
         at.setdefault(int(target), set()).add(ends[(made.seconds[source], word)])
@@ -137,7 +147,9 @@ def test_so_many_histories_of_a_state(settings: RescoreLatticesConfig) -> None:
         changed = replace(settings, beam=float("inf"), order=0, max_histories=number)
         found = list(rescore(some(3), SYMBOLS, stepping(scorer("lstm")), WEIGHTS, changed))
         counts = [
-            np.unique(one.lattice.seconds, return_counts=True)[1].max() for one in found if one is not None
+            np.unique(one.lattice.seconds, return_counts=True)[1].max()
+            for one in found
+            if one is not None
         ]
         most.append(max(counts))
     assert most[0] == 1 and most[1] == 2 and most[2] > 5

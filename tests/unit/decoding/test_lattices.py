@@ -1,4 +1,6 @@
-"""Compact lattices without k2: determinization of small lattices of tokens, and what a lattice must be."""
+"""Compact lattices without k2: determinization of small lattices of tokens, and what a lattice must
+be.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,27 @@ def word_lattice(rows: list[Row], final: int) -> WordLattice:
     am, lm = (np.array([row[n] for row in rows], dtype=np.float64) for n in (3, 4))
     splits = np.cumsum([0, *(len(row[2]) for row in rows)])
     values = np.array([word for row in rows for word in row[2]], dtype=np.int64)
-    totals = am + WEIGHTS.lm_weight * lm - WEIGHTS.insertion_penalty * np.array([len(row[2]) for row in rows])
+    totals = (
+        am
+        + WEIGHTS.lm_weight * lm
+        - WEIGHTS.insertion_penalty * np.array([len(row[2]) for row in rows])
+    )
     dag = Dag(final + 1, sources, targets)
     come, go = dag.best_from(0, totals), dag.best_to(final, totals)
     with np.errstate(invalid="ignore"):
-        costs, excess = go[sources] - totals - go[targets], go[0] - come[sources] - totals - go[targets]
+        costs, excess = (
+            go[sources] - totals - go[targets],
+            go[0] - come[sources] - totals - go[targets],
+        )
     labels = np.where(targets == final, -1, 1)
     costs, excess = (np.where(np.isfinite(e), np.maximum(e, 0), np.inf) for e in (costs, excess))
     return WordLattice(final, sources, targets, labels, splits, values, am, lm, costs, excess)
 
 
 def best_of_each(rows: list[Row], final: int) -> dict[tuple[int, ...], tuple[float, float, float]]:
-    """Total, acoustic and LM score of the best path of every word sequence, by walking all paths."""
+    """Total, acoustic and LM score of the best path of every word sequence, by walking all
+    paths.
+    """
     leaving: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         leaving[row[0]].append(row)
@@ -64,7 +75,9 @@ def random_rows(seed: int, final: int = 9) -> list[Row]:
         for _ in range(4 if source != 4 else 0):
             target = min(source + int(generator.integers(1, 4)), final)
             said = tuple(
-                generator.integers(1, 4, size=generator.choice([0, 1, 2], p=[0.5, 0.4, 0.1])).tolist()
+                generator.integers(
+                    1, 4, size=generator.choice([0, 1, 2], p=[0.5, 0.4, 0.1])
+                ).tolist()
             )
             # Round numbers make residuals that are equal by chance.
             am, lm = (-float(generator.integers(0, 9)) / 2 for _ in range(2))
@@ -90,14 +103,18 @@ def whole(rows: list[Row], final: int, beam: float) -> Lattice:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_scores_stay_together(seed: int) -> None:
-    """Equal totals of different scores are common here; each sequence keeps those of one alignment."""
+    """Equal totals of different scores are common here; each sequence keeps those of one
+    alignment.
+    """
     rows = random_rows(seed)
     truth = best_of_each(rows, 9)
     found = listed(whole(rows, 9, 1000.0))
     assert set(found) == set(truth) and len(truth) > 20
     for words, (total, am, lm) in found.items():
         assert total == pytest.approx(truth[words][0], abs=1e-9)
-        assert total == pytest.approx(am + WEIGHTS.lm_weight * lm - WEIGHTS.insertion_penalty * len(words))
+        assert total == pytest.approx(
+            am + WEIGHTS.lm_weight * lm - WEIGHTS.insertion_penalty * len(words)
+        )
     narrow = listed(whole(rows, 9, 2.0))
     best = max(total for total, _, _ in truth.values())
     assert {words for words, scores in truth.items() if scores[0] >= best - 2.0} <= set(narrow)
@@ -117,7 +134,9 @@ def test_different_scores_with_one_residual_are_kept_apart() -> None:
 
 
 def test_equal_futures_are_one_state() -> None:
-    """Two words, or one, lead to the same place: what follows is there once, whatever their number."""
+    """Two words, or one, lead to the same place: what follows is there once, whatever their
+    number.
+    """
     rows = [
         (0, 2, (1,), -1.0, 0.0), (0, 1, (2,), -1.0, 0.0), (1, 2, (3,), -1.0, 0.0),
         (2, 3, (4,), -1.0, 0.0), (3, 4, (5,), -1.0, 0.0), (4, 5, (), 0.0, 0.0),
@@ -131,8 +150,18 @@ def test_equal_futures_are_one_state() -> None:
 
 def test_a_word_ends_where_its_best_alignment_does() -> None:
     """The word ends in frame 1, 2 or 3; frame 2 is best."""
-    rows = [(0, 1, (1,), -3.0, 0.0), (0, 4, (), -1.0, 0.0), (4, 2, (1,), -1.0, 0.0), (4, 5, (), -1.0, 0.0)]
-    rows += [(5, 3, (1,), -1.5, 0.0), (1, 2, (), -1.0, 0.0), (2, 3, (), -1.0, 0.0), (3, 6, (), -1.0, 0.0)]
+    rows = [
+        (0, 1, (1,), -3.0, 0.0),
+        (0, 4, (), -1.0, 0.0),
+        (4, 2, (1,), -1.0, 0.0),
+        (4, 5, (), -1.0, 0.0),
+    ]
+    rows += [
+        (5, 3, (1,), -1.5, 0.0),
+        (1, 2, (), -1.0, 0.0),
+        (2, 3, (), -1.0, 0.0),
+        (3, 6, (), -1.0, 0.0),
+    ]
     made = whole(rows, 6, 100.0)
     assert made.seconds.tolist() == [0.0, 2.0, 3.0]
 
@@ -174,7 +203,9 @@ def test_totals_count_words_and_no_ends() -> None:
     lattice = random_lattice(2, num_words=9)
     plain = lattice.totals(Weights(0.0, 0.0))
     np.testing.assert_array_equal(plain, lattice.am_scores)
-    np.testing.assert_allclose(plain - lattice.totals(Weights(0.0, 2.0)), 2.0 * (lattice.words != END))
+    np.testing.assert_allclose(
+        plain - lattice.totals(Weights(0.0, 2.0)), 2.0 * (lattice.words != END)
+    )
     new = np.ones(len(plain))
     np.testing.assert_allclose(lattice.totals(Weights(3.0, 0.0), new) - plain, 3.0)
 
@@ -194,7 +225,9 @@ def test_totals_count_words_and_no_ends() -> None:
 )
 def test_what_is_no_lattice(changed: dict[str, Any], problem: str) -> None:
     sources, targets, words = np.array([0, 1]), np.array([1, 2]), np.array([7, 0])
-    right = Lattice("u", "", "", "", 1.0, np.zeros(3), sources, targets, words, np.zeros(2), np.zeros(2))
+    right = Lattice(
+        "u", "", "", "", 1.0, np.zeros(3), sources, targets, words, np.zeros(2), np.zeros(2)
+    )
     with pytest.raises(ValueError, match=problem):
         replace(right, **changed)
 

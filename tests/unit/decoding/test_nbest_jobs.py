@@ -33,7 +33,9 @@ def a_list(labels: list[int], word_times: WordTimes | None) -> NbestList:
 
 
 def test_times_are_seconds_of_the_cut() -> None:
-    """Three features of 20 ms make one output of 60 ms; the last output reaches beyond the end of the cut."""
+    """Three features of 20 ms make one output of 60 ms; the last output reaches beyond the end of
+    the cut.
+    """
     found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, graph()))
     hyp = Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, times=((0.06, 0.24), (0.42, 0.5)))
     assert found == NbestList("u1", "dev_x", "s1", "ab b", False, (hyp,))
@@ -41,7 +43,9 @@ def test_times_are_seconds_of_the_cut() -> None:
 
 
 def test_the_topology_decides_about_equal_tokens() -> None:
-    with pytest.raises(GraphError, match="pronunciations that spell the path of 'ab b', found none"):
+    with pytest.raises(
+        GraphError, match="pronunciations that spell the path of 'ab b', found none"
+    ):
         a_list([1, 2, 2], WordTimes(LANG, graph()))
     times = a_list([1, 2, 2], WordTimes(LANG, graph(topology="modified"))).hyps[0].times
     assert times == ((0.0, 0.12), (0.12, 0.18))
@@ -56,7 +60,9 @@ def test_posteriors_become_confidences() -> None:
 
 
 def test_names_are_spans_of_words() -> None:
-    path = SearchPath((1, 2), -3.5, -1.25, np.array([1, 2, 2]), np.arange(3), classes=((1, 2, "PER"),))
+    path = SearchPath(
+        (1, 2), -3.5, -1.25, np.array([1, 2, 2]), np.arange(3), classes=((1, 2, "PER"),)
+    )
     hyp = nbest_list(Cut(), Nbest((path,), False, 2.0), WORDS, 3, None).hyps[0]  # type: ignore[arg-type]
     assert hyp == Hypothesis(1, "ab b", -3.5, {"graph": -1.25}, classes=((1, 2, "PER"),))
 
@@ -64,7 +70,9 @@ def test_names_are_spans_of_words() -> None:
 def test_delimiters_of_a_graph_are_no_words_of_the_language_folder() -> None:
     info = {"ctc_topology": "standard", "classes": {"names": ["PER"]}}
     marked = (*graph().words, "#bPER", "#xPER")
-    found = a_list([0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, replace(graph(), words=marked, info=info)))
+    found = a_list(
+        [0, 1, 2, 2, 0, 0, 0, 2, 2], WordTimes(LANG, replace(graph(), words=marked, info=info))
+    )
     assert found.hyps[0].times == ((0.06, 0.24), (0.42, 0.5))
 
 

@@ -40,12 +40,16 @@ def candidates(seed: int, *, num_utterances: int = 7, most: int = 6) -> Candidat
     )
 
 
-def slow_lm_total(lists: Candidates, at: int, weights: dict[str, float], interpolation: str) -> float:
+def slow_lm_total(
+    lists: Candidates, at: int, weights: dict[str, float], interpolation: str
+) -> float:
     """L of one hypothesis, word by word, in probabilities."""
     start = sum(int(n) + 1 for n in lists.num_words[:at])
     words = range(start, start + int(lists.num_words[at]) + 1)
     if interpolation == "linear":
-        mixed = [sum(w * math.exp(lists.log_probs[n][i]) for n, w in weights.items()) for i in words]
+        mixed = [
+            sum(w * math.exp(lists.log_probs[n][i]) for n, w in weights.items()) for i in words
+        ]
         return sum(map(math.log, mixed))
     return sum(w * sum(lists.log_probs[n][i] for i in words) for n, w in weights.items())
 
@@ -73,7 +77,9 @@ def test_grid_against_one_hypothesis_at_a_time(seed: int, interpolation: str) ->
             best, best_score = -1, -math.inf
             for h in np.flatnonzero(lists.utterance == n):
                 named = dict(zip("ab", point.lambdas))
-                score = lists.am[h] + point.lm_weight * slow_lm_total(lists, h, named, interpolation)
+                score = lists.am[h] + point.lm_weight * slow_lm_total(
+                    lists, h, named, interpolation
+                )
                 score -= point.insertion_penalty * lists.num_words[h]
                 if score > best_score:
                     best, best_score = h, score
@@ -102,7 +108,9 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert grid_errors(lists, ["a", "b", "c"], config) == whole
 
 
-@pytest.mark.parametrize(("num", "steps", "expected"), [(1, 4, 1), (2, 10, 11), (3, 4, 15), (4, 2, 10)])
+@pytest.mark.parametrize(
+    ("num", "steps", "expected"), [(1, 4, 1), (2, 10, 11), (3, 4, 15), (4, 2, 10)]
+)
 def test_simplex(num: int, steps: int, expected: int) -> None:
     points = simplex(num, steps)
     assert len(set(points)) == len(points) == expected == math.comb(steps + num - 1, num - 1)
@@ -110,7 +118,12 @@ def test_simplex(num: int, steps: int, expected: int) -> None:
 
 
 def test_the_choice_among_equals() -> None:
-    points = [Point(w, p, (a, 1 - a)) for w in (0.5, 1.0) for p in (-1.0, 0.0, 1.0) for a in (0.0, 0.5, 1.0)]
+    points = [
+        Point(w, p, (a, 1 - a))
+        for w in (0.5, 1.0)
+        for p in (-1.0, 0.0, 1.0)
+        for a in (0.0, 0.5, 1.0)
+    ]
     assert choose(dict.fromkeys(points, 3)) == Point(0.5, 0.0, (0.5, 0.5))
     assert choose({point: 3 + (point != points[-1]) for point in points}) == points[-1]
 
@@ -180,9 +193,15 @@ def test_even_weights_are_those_points_of_a_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"interpolation": "mean"}, {"lm_weights": []}, {"lm_weights": [-1.0]}, {"steps": -1}]
+    "changes",
+    [{"interpolation": "mean"}, {"lm_weights": []}, {"lm_weights": [-1.0]}, {"steps": -1}],
 )
 def test_grids_that_cannot_be(changes: dict) -> None:
-    usual = {"interpolation": "linear", "lm_weights": [1.0], "insertion_penalties": [0.0], "steps": 2}
+    usual = {
+        "interpolation": "linear",
+        "lm_weights": [1.0],
+        "insertion_penalties": [0.0],
+        "steps": 2,
+    }
     with pytest.raises(ValueError):
         GridConfig(**{**usual, **changes})

@@ -30,7 +30,9 @@ def _decoded(texts: list[tuple[str, dict[tuple[float, float], str]]], role: str 
 
 def _one(errors: dict[tuple[float, float], int]) -> Decoded:
     """One utterance of three words with so many of them wrong at each point."""
-    return _decoded([("a a a", {w: " ".join(["x"] * n + ["a"] * (3 - n)) for w, n in errors.items()})])
+    return _decoded(
+        [("a a a", {w: " ".join(["x"] * n + ["a"] * (3 - n)) for w, n in errors.items()})]
+    )
 
 
 def test_the_fewest_errors_over_all_utterances_win() -> None:
@@ -45,7 +47,11 @@ def test_the_fewest_errors_over_all_utterances_win() -> None:
     assert [c.errors for c in choice.grid.values()] == [2, 1, 3]
     assert choice.edges == ()
     written = choice.to_dict()
-    assert (written["lm_weight"], written["insertion_penalty"], written["role"]) == (1.0, 0.0, "dev")
+    assert (written["lm_weight"], written["insertion_penalty"], written["role"]) == (
+        1.0,
+        0.0,
+        "dev",
+    )
     assert written["wer_percent"] == pytest.approx(20.0)
     assert written["grid"][0] == {
         "lm_weight": 0.5,
@@ -55,7 +61,9 @@ def test_the_fewest_errors_over_all_utterances_win() -> None:
 
 
 def test_ties_go_to_the_smallest_weight_then_to_the_penalty_nearest_to_zero() -> None:
-    assert tune(_one({(2.0, 0.0): 1, (1.0, 0.0): 1, (0.5, 0.0): 2}), {}).weights == Weights(1.0, 0.0)
+    assert tune(_one({(2.0, 0.0): 1, (1.0, 0.0): 1, (0.5, 0.0): 2}), {}).weights == Weights(
+        1.0, 0.0
+    )
     tied = {(1.0, -2.0): 1, (1.0, -1.0): 1, (1.0, 1.0): 1, (1.0, 2.0): 1, (1.0, 0.0): 2}
     assert tune(_one(tied), {}).weights == Weights(1.0, -1.0)
 
@@ -88,7 +96,9 @@ def test_scored_units_decide() -> None:
 
 @pytest.mark.parametrize("role", ["test", "train", "adapt"])
 def test_only_dev_is_for_tuning(role: str) -> None:
-    with pytest.raises(DataError, match=f"expected utterances of the role dev, found the role {role}"):
+    with pytest.raises(
+        DataError, match=f"expected utterances of the role dev, found the role {role}"
+    ):
         tune(_decoded([("a", {(1.0, 0.0): "a"})], role), {})
 
 

@@ -40,7 +40,9 @@ def test_spans(
         ([0], [[]]),
     ],
 )
-def test_words_that_do_not_spell_the_path(labels: list[int], pronunciations: list[list[list[int]]]) -> None:
+def test_words_that_do_not_spell_the_path(
+    labels: list[int], pronunciations: list[list[list[int]]]
+) -> None:
     assert word_spans(labels, pronunciations, repeats=False) is None
 
 
@@ -65,7 +67,9 @@ def test_runs_of_several_equal_tokens() -> None:
     ],
 )
 def test_words_of_any_tokens(
-    labels: list[int], pronunciations: list[list[list[int]] | None], spans: list[tuple[int, int]] | None
+    labels: list[int],
+    pronunciations: list[list[list[int]] | None],
+    spans: list[tuple[int, int]] | None,
 ) -> None:
     assert word_spans(labels, pronunciations, repeats=False) == spans
 

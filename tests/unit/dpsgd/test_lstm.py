@@ -15,14 +15,20 @@ def test_values_and_gradients_are_those_of_torch(layers: int, batch_first: bool)
     torch.manual_seed(0)
     lstm = nn.LSTM(3, 4, layers, batch_first=batch_first).double()
     ours = ExampleLstm(lstm)
-    x = torch.randn(5, 2, 3, dtype=torch.float64) if not batch_first else torch.randn(2, 5, 3).double()
+    x = (
+        torch.randn(5, 2, 3, dtype=torch.float64)
+        if not batch_first
+        else torch.randn(2, 5, 3).double()
+    )
     state = (torch.randn(layers, 2, 4).double(), torch.randn(layers, 2, 4).double())
     found = []
     for module in (lstm, ours):
         inputs = [one.clone().requires_grad_() for one in (x, *state)]
         lstm.zero_grad()
         out, (hidden, cell) = module(inputs[0], (inputs[1], inputs[2]))
-        loss = (out * torch.arange(4.0)).sin().sum() + (2 * hidden).cos().sum() + cell.square().sum()
+        loss = (
+            (out * torch.arange(4.0)).sin().sum() + (2 * hidden).cos().sum() + cell.square().sum()
+        )
         loss.backward()
         weights = [parameter.grad.clone() for parameter in lstm.parameters()]
         found.append([out, hidden, cell, *(one.grad for one in inputs), *weights])
@@ -37,7 +43,8 @@ def test_without_a_state_it_begins_with_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    "lstm", [nn.LSTM(3, 4, bidirectional=True), nn.LSTM(3, 4, 2, dropout=0.5), nn.LSTM(3, 4, proj_size=2)]
+    "lstm",
+    [nn.LSTM(3, 4, bidirectional=True), nn.LSTM(3, 4, 2, dropout=0.5), nn.LSTM(3, 4, proj_size=2)],
 )
 def test_other_lstms_are_refused(lstm: nn.LSTM) -> None:
     with pytest.raises(ValueError, match="one direction"):

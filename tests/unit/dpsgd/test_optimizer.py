@@ -12,7 +12,9 @@ from privasr_k2.privacy.noise import GaussianNoise
 from privasr_k2.randomness import NoiseStream, noise_stream
 
 
-def made(noise: float = 0.0, clip: float | None = 1.0, lr: float = 1.0) -> tuple[nn.Linear, UnitOptimizer]:
+def made(
+    noise: float = 0.0, clip: float | None = 1.0, lr: float = 1.0
+) -> tuple[nn.Linear, UnitOptimizer]:
     model = nn.Linear(2, 2)
     nn.init.zeros_(model.weight)
     nn.init.zeros_(model.bias)
@@ -21,7 +23,12 @@ def made(noise: float = 0.0, clip: float | None = 1.0, lr: float = 1.0) -> tuple
 
 
 def take(
-    model: nn.Linear, optimizer: UnitOptimizer, rows: list[list[float]], owners: list[int], *, ends: bool
+    model: nn.Linear,
+    optimizer: UnitOptimizer,
+    rows: list[list[float]],
+    owners: list[int],
+    *,
+    ends: bool,
 ) -> None:
     values = torch.tensor(rows)
     model.weight.grad_sample = values[:, :4].reshape(-1, 2, 2)
@@ -54,7 +61,9 @@ def test_units_are_clipped_whole_over_rows_and_parts() -> None:
     finish(optimizer)
     expected = np.array([0.6, 0.5, 0.6, 0, 0.8, 0.8]) / 4
     np.testing.assert_allclose(optimizer.gradient, expected, atol=1e-7)
-    np.testing.assert_allclose(torch.cat([model.weight.flatten(), model.bias]).detach(), -expected, atol=1e-7)
+    np.testing.assert_allclose(
+        torch.cat([model.weight.flatten(), model.bias]).detach(), -expected, atol=1e-7
+    )
     assert optimizer.count == 3
     finish(optimizer)  # nothing is left over for the next batch
     assert not optimizer.gradient.any() and optimizer.count == 0
@@ -79,7 +88,9 @@ def test_an_empty_batch_is_noise_alone() -> None:
     for name in range(200):
         finish(optimizer, noise_stream(bytes(32), name))
         drawn.append(optimizer.gradient)
-    assert float(torch.stack(drawn).std()) == pytest.approx(2.0 / 4, rel=0.1) and optimizer.count == 0
+    assert (
+        float(torch.stack(drawn).std()) == pytest.approx(2.0 / 4, rel=0.1) and optimizer.count == 0
+    )
 
 
 def test_given_gradients_are_clipped() -> None:

@@ -90,7 +90,8 @@ def test_a_claim_is_spent_once_however_often_it_is_killed(folders: Folders, tmp_
     [entry] = read_json(tmp_path / "ledger.json")["entries"]
     header = read_header(out / "checkpoints" / "latest.safetensors")
     assert header["fingerprint"] == entry["release"]  # no hash of what the units have said
-    # What was saved before the kill is where it went on from, and the noise was that of the release.
+    # What was saved before the kill is where it went on from, and the noise was that of the
+    # release.
     assert not torch.equal(saved["model/output.weight"], made["output.weight"])
     again = run(folders, out, setting)
     assert all(torch.equal(again[name], value) for name, value in made.items())
@@ -100,7 +101,9 @@ def test_a_claim_is_spent_once_however_often_it_is_killed(folders: Folders, tmp_
         run(folders, out, setting)
 
 
-def test_a_release_of_an_earlier_version_is_not_made_again(folders: Folders, tmp_path: Path) -> None:
+def test_a_release_of_an_earlier_version_is_not_made_again(
+    folders: Folders, tmp_path: Path
+) -> None:
     setting = config("noise=0.5", "rate=0.6", "average_share=0", "steps=2")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "SCHEME", "")

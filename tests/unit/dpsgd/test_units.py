@@ -64,12 +64,20 @@ def test_utterances_of_a_step() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.integers(1, 30), max_size=5), max_size=8), st.integers(1, 60), st.integers(0, 6))
+@given(
+    st.lists(st.lists(st.integers(1, 30), max_size=5), max_size=8),
+    st.integers(1, 60),
+    st.integers(0, 6),
+)
 def test_parts_hold_each_utterance_once_within_the_limits(
     lengths: list[list[int]], most_frames: int, most_rows: int
 ) -> None:
-    weights = [{f"{u}-{n}": 1.0 + u for n in range(len(of_unit))} for u, of_unit in enumerate(lengths)]
-    frames = {f"{u}-{n}": length for u, of_unit in enumerate(lengths) for n, length in enumerate(of_unit)}
+    weights = [
+        {f"{u}-{n}": 1.0 + u for n in range(len(of_unit))} for u, of_unit in enumerate(lengths)
+    ]
+    frames = {
+        f"{u}-{n}": length for u, of_unit in enumerate(lengths) for n, length in enumerate(of_unit)
+    }
     made = [*parts(weights, frames, most_frames=most_frames, most_rows=most_rows)]
     assert sorted(name for part in made for name in part.names) == sorted(frames)
     unfinished: str | None = None
@@ -80,7 +88,9 @@ def test_parts_hold_each_utterance_once_within_the_limits(
         assert [*dict.fromkeys(zip(units, part.owners))] == [
             (u, n) for n, u in enumerate(dict.fromkeys(units))
         ]
-        assert len(units) == 1 or len(units) * max(frames[name] for name in part.names) <= most_frames
+        assert (
+            len(units) == 1 or len(units) * max(frames[name] for name in part.names) <= most_frames
+        )
         assert len(units) <= max(1, most_rows) or (most_rows == 0 and len(set(units)) == 1)
         if unfinished is not None:
             assert set(units) == {unfinished}
@@ -88,5 +98,7 @@ def test_parts_hold_each_utterance_once_within_the_limits(
         unfinished = None if part.ends else units[0]
     assert unfinished is None
     closed = [name.split("-")[0] for part in made if part.ends for name in part.names]
-    ended = [unit for part in made if part.ends for unit in {name.split("-")[0] for name in part.names}]
+    ended = [
+        unit for part in made if part.ends for unit in {name.split("-")[0] for name in part.names}
+    ]
     assert len(ended) == len(set(ended)) and set(closed) == {name.split("-")[0] for name in frames}

@@ -50,13 +50,17 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_bad_lines_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     other = {**GOOD, "client": "b", "id": "v"}
     path = tmp_path / "clients.jsonl"
-    path.write_text(json.dumps(other) + "\n" + json.dumps({**GOOD, **change}) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(other) + "\n" + json.dumps({**GOOD, **change}) + "\n", encoding="utf-8"
+    )
     with pytest.raises(DataError, match=message) as caught:
         read_clients(path)
     assert caught.value.place.startswith(f"{path}:2")
 
 
-@pytest.mark.parametrize("text", ["", "3\n", "{\n", json.dumps(GOOD) + "\n" + json.dumps(GOOD) + "\n"])
+@pytest.mark.parametrize(
+    "text", ["", "3\n", "{\n", json.dumps(GOOD) + "\n" + json.dumps(GOOD) + "\n"]
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "clients.jsonl"
     path.write_text(text, encoding="utf-8")
@@ -69,7 +73,11 @@ def test_devices_follow_zipf() -> None:
     counts = np.array([labels.count(f"device-{n:02}") for n in (1, 2, 10)])
     shares = np.array([1, 1 / 2, 1 / 10]) / np.sum(1 / np.arange(1, 51))
     assert np.abs(counts / 20_000 - shares).max() < 0.01
-    assert labels == zipf_labels(20_000, DEVICES) != zipf_labels(20_000, dataclasses.replace(DEVICES, seed=2))
+    assert (
+        labels
+        == zipf_labels(20_000, DEVICES)
+        != zipf_labels(20_000, dataclasses.replace(DEVICES, seed=2))
+    )
 
 
 def test_clients_of_lists() -> None:
@@ -84,7 +92,10 @@ def test_clients_of_lists() -> None:
         ("u1", ("w1",), (0.5,)),
         ("u2", ("w2", "w3"), (0.5, 0.5)),
     ]
-    assert [c.num_words for c in clients_of(lists, dataclasses.replace(config, text="ref"))] == [2, 1]
+    assert [c.num_words for c in clients_of(lists, dataclasses.replace(config, text="ref"))] == [
+        2,
+        1,
+    ]
     assert table([client])["words"] == 3
     with pytest.raises(DataError):
         clients_of(lists[2:], config)
@@ -92,8 +103,15 @@ def test_clients_of_lists() -> None:
 
 def test_weights_of_symbols() -> None:
     one = Utterance("u", ("a", "b"), (0.25, 0.75))
-    found = {way: symbol_weights(one, way).tolist() for way in ("all", "hard", "utterance", "token")}
-    assert found == {"all": [1, 1, 1], "hard": [1, 1, 1], "utterance": [0.5] * 3, "token": [0.25, 0.75, 0.5]}
+    found = {
+        way: symbol_weights(one, way).tolist() for way in ("all", "hard", "utterance", "token")
+    }
+    assert found == {
+        "all": [1, 1, 1],
+        "hard": [1, 1, 1],
+        "utterance": [0.5] * 3,
+        "token": [0.25, 0.75, 0.5],
+    }
 
 
 def test_hard_threshold_leaves_sentences_out() -> None:

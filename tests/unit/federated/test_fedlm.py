@@ -1,4 +1,6 @@
-"""The loop: rounds go on without clients that fail, go on where they were killed, spend what was entered."""
+"""The loop: rounds go on without clients that fail, go on where they were killed, spend what was
+entered.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def clients_for(config: FedLmConfig, count: int = 12) -> list[ClientData]:
     return prepare(made_clients(count), VOCABULARY, config.confidences)
 
 
-def run(config: FedLmConfig, secrets=None, files: RoundFiles | None = None, **federation) -> list[Round]:
+def run(
+    config: FedLmConfig, secrets=None, files: RoundFiles | None = None, **federation
+) -> list[Round]:
     made = Federation(clients_for(config), trainer(config), **federation)
     return [*rounds(made, config, ALONE, secrets or Drawn("cohorts", 1), files)]
 
@@ -67,10 +71,17 @@ def test_a_chunk_or_everybody_alone(more: list[str]) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["privacy.clip=0.1"]])
-def test_a_round_goes_on_without_those_who_fail(more: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_round_goes_on_without_those_who_fail(
+    more: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     config = settings(*more, "sampling=everyone", "rounds=2")
-    failed = run(config, fail=lambda number, name: "no power" if name in ("client-01", "client-05") else None)
-    assert [one.figures["failed"] for one in failed] == [2, 2] and "client-05: no power" in caplog.text
+    failed = run(
+        config, fail=lambda number, name: "no power" if name in ("client-01", "client-05") else None
+    )
+    assert [one.figures["failed"] for one in failed] == [
+        2,
+        2,
+    ] and "client-05: no power" in caplog.text
     others = [c for c in clients_for(config) if c.name not in ("client-01", "client-05")]
     only = [*rounds(Federation(others, trainer(config)), config, ALONE, Drawn("cohorts", 1), None)]
     torch.testing.assert_close(last(failed), last(only), atol=1e-5, rtol=0)
@@ -106,8 +117,12 @@ def test_under_a_claim_the_denominator_stays() -> None:
     unit[0] = 5.0
     replaced = {f"client-{n:02}": unit for n in range(12)}
     [whole] = run(config, replaced=replaced)
-    [half] = run(config, replaced=replaced, fail=lambda n, name: "gone" if int(name[-2:]) % 2 else None)
-    assert float(whole.delta[0]) == pytest.approx(0.5) and float(half.delta[0]) == pytest.approx(0.25)
+    [half] = run(
+        config, replaced=replaced, fail=lambda n, name: "gone" if int(name[-2:]) % 2 else None
+    )
+    assert float(whole.delta[0]) == pytest.approx(0.5) and float(half.delta[0]) == pytest.approx(
+        0.25
+    )
 
 
 def test_noise_has_the_size_that_is_entered() -> None:
@@ -127,12 +142,16 @@ def test_noise_has_the_size_that_is_entered() -> None:
 )
 @pytest.mark.parametrize("adaptive", [[], ["privacy.quantile=0.5", "privacy.count_noise=2.0"]])
 def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive: list[str]) -> None:
-    """Nobody sends anything: what is released, decoded as it was encoded, is the noise of the streams."""
+    """Nobody sends anything: what is released, decoded as it was encoded, is the noise of the
+    streams.
+    """
     config = settings(*CORRELATED, *strategy, *adaptive, "rounds=7", "privacy.noise=3.0")
     secrets = Drawn("cohorts", 2)
     done = run(config, secrets, fail=lambda number, name: "gone")
     clips = [0.5, *(one.stand.clip for one in done[:-1])]
-    noise = [one.delta.numpy() * 6 / (clip * config.privacy.sum_noise) for one, clip in zip(done, clips)]
+    noise = [
+        one.delta.numpy() * 6 / (clip * config.privacy.sum_noise) for one, clip in zip(done, clips)
+    ]
     made = config.strategy_for(12)
     drawn = []
     for row in made.encode:
@@ -146,7 +165,9 @@ def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive:
 
 
 def test_cohorts_in_a_fixed_order() -> None:
-    """Each client every other round, the same rounds in every epoch; whoever fails moves nobody else."""
+    """Each client every other round, the same rounds in every epoch; whoever fails moves nobody
+    else.
+    """
     seen: list[set[str]] = [set() for _ in range(6)]
 
     def sees(number: int, name: str) -> None:
@@ -174,7 +195,10 @@ def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
     made = config.strategy_for(12)
     moved = np.linalg.norm(made.encode @ (released[0] - released[1]) / made.scale)
     claimed = spending(config, 12).event.noise_multiplier  # 1e-6 by the sensitivity of clip 1
-    assert moved / 0.5 == pytest.approx(1e-6 / claimed, rel=0.2) and moved / 0.5 <= 1e-6 / claimed * 1.001
+    assert (
+        moved / 0.5 == pytest.approx(1e-6 / claimed, rel=0.2)
+        and moved / 0.5 <= 1e-6 / claimed * 1.001
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,7 +215,9 @@ def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
 def test_killed_and_continued_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], killed_in: str, at: int
 ) -> None:
-    """Killed before or while a stand or a round is written; the key is the release's own, and so stays."""
+    """Killed before or while a stand or a round is written; the key is the release's own, and so
+    stays.
+    """
     config = settings(*more, "rounds=6", "save_every=2")
     secrets = Drawn("cohorts", 5)
     expected = run(config, secrets)
@@ -216,7 +242,10 @@ def test_killed_and_continued_gives_the_same(
             pass
     again = run(config, secrets, files)
     if again:  # else it had come to its end
-        assert torch.equal(last(again), last(expected)) and again[-1].stand.clip == expected[-1].stand.clip
+        assert (
+            torch.equal(last(again), last(expected))
+            and again[-1].stand.clip == expected[-1].stand.clip
+        )
 
 
 def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> None:
@@ -230,7 +259,9 @@ def test_what_was_released_is_read_back_and_not_drawn_again(tmp_path: Path) -> N
     assert torch.equal(again[0].delta, first.delta) and torch.equal(again[1].delta, second.delta)
     assert not again[0].figures and again[2].figures
     other = RoundFiles(tmp_path / "checkpoints", "two", writes=True)
-    assert run(config, Drawn("cohorts", None), other)[0].figures  # of another release nothing is read
+    assert run(config, Drawn("cohorts", None), other)[
+        0
+    ].figures  # of another release nothing is read
 
 
 def begun(tmp_path: Path, config: FedLmConfig, clients: int):
@@ -292,4 +323,7 @@ def test_what_is_trained_and_from_where(tmp_path: Path, change: str) -> None:
     same = {name for name in before if torch.equal(before[name], after[name])}
     output = {name for name in before if name.startswith("output")}
     assert same == (set(before) - output if change == "trained=output" else set())
-    assert dataclasses.asdict(config)["rounds"] == read_json(tmp_path / "out" / "federated.json")["rounds"]
+    assert (
+        dataclasses.asdict(config)["rounds"]
+        == read_json(tmp_path / "out" / "federated.json")["rounds"]
+    )

@@ -23,7 +23,9 @@ ALONE = Process(0, 1, torch.device("cpu"))
 
 
 def audit(*overrides: str) -> AuditConfig:
-    return configs.load(AuditConfig, [section("fedlm_audit")], ["canaries=5", "candidates=30", *overrides])
+    return configs.load(
+        AuditConfig, [section("fedlm_audit")], ["canaries=5", "candidates=30", *overrides]
+    )
 
 
 def test_the_audit_exceeds_the_claim_where_noise_is_divided() -> None:
@@ -42,12 +44,16 @@ def test_secrets_and_members_are_found_without_privacy() -> None:
     members, others = fedlm_audit.split_members(clients, seed=1)
     assert {c.name for c in members} | {c.name for c in others} == {c.name for c in clients}
     trained = trainer(config)
-    data = prepare(fedlm_audit.plant(members, canaries, chosen.repeats), VOCABULARY, config.confidences)
+    data = prepare(
+        fedlm_audit.plant(members, canaries, chosen.repeats), VOCABULARY, config.confidences
+    )
     for _ in rounds(Federation(data, trained), config, ALONE, Drawn("cohorts", 1), None):
         pass
     before = NeuralScorer(new_lm(SPEC, VOCABULARY, seed=1).eval(), VOCABULARY)
     after = NeuralScorer(trained.model, VOCABULARY)
-    found, untrained = (fedlm_audit.exposure_of(one, canaries, chosen, 1e-5) for one in (after, before))
+    found, untrained = (
+        fedlm_audit.exposure_of(one, canaries, chosen, 1e-5) for one in (after, before)
+    )
     assert found["mean_exposure"] > 4 > 2 > untrained["mean_exposure"]
     assert found["epsilon_lower"] > 0 == untrained["epsilon_lower"]
     assert fedlm_audit.membership_of(before, after, members, others, chosen)["auc"] > 0.6

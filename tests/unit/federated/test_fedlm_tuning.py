@@ -1,5 +1,5 @@
-"""Learning rates tried on clients of dev: who trains, who is scored, how large cohorts are; the kept
-round."""
+"""Learning rates tried on clients of dev: who trains, who is scored, how large cohorts are; the
+kept round."""
 
 from __future__ import annotations
 
@@ -73,13 +73,17 @@ def test_the_rates_of_the_least_perplexity() -> None:
         return trainer(settings(), lr=chosen.client.lr)
 
     with join("cpu") as process:
-        first, again = (tune(make, made_clients(8), DEV, VOCABULARY, asked, process) for _ in range(2))
+        first, again = (
+            tune(make, made_clients(8), DEV, VOCABULARY, asked, process) for _ in range(2)
+        )
     assert first == again
     ppls = {one["server_lr"]: one["ppl"] for one in first["grid"]}
     assert first["server_lr"] == min(ppls, key=lambda lr: ppls[lr]) and len(set(ppls.values())) == 2
 
 
-@pytest.mark.parametrize("override", ["client_lrs=[]", "server_lrs=[0.0]", "by=speaker", "clients=0"])
+@pytest.mark.parametrize(
+    "override", ["client_lrs=[]", "server_lrs=[0.0]", "by=speaker", "clients=0"]
+)
 def test_refused(override: str) -> None:
     with pytest.raises(ConfigError):
         tuned(override)
@@ -115,7 +119,11 @@ def test_the_kept_round_survives_a_kill(tmp_path: Path, monkeypatch: pytest.Monk
             patch.setattr(round_files.RoundFiles, "save", killed)
             run("parts", process)
         run("parts", process)
-    kept = [read_json(tmp_path / name / "federated.json")["kept_round"] for name in ("whole", "parts")]
+    kept = [
+        read_json(tmp_path / name / "federated.json")["kept_round"] for name in ("whole", "parts")
+    ]
     assert kept[0] == kept[1] < 4
-    whole, parts = (load_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    whole, parts = (
+        load_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "parts")
+    )
     assert all(torch.equal(whole[key], parts[key]) for key in whole)

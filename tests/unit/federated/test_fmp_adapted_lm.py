@@ -50,7 +50,9 @@ def scorer(kind: str) -> NeuralScorer:
     lm = new_lm(spec, WORDS, 3)
     with torch.no_grad():
         for parameter in lm.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+            parameter += 0.3 * torch.randn(
+                parameter.shape, generator=torch.Generator().manual_seed(1)
+            )
     return NeuralScorer(lm, WORDS)
 
 
@@ -110,12 +112,20 @@ def test_sums_to_one(kind: str) -> None:
 def test_blocks_do_not_matter() -> None:
     lm = scorer("transformer full")
     whole = adapted_log_probs(lm, NBESTS, STATES, some_factors)
-    assert np.allclose(adapted_log_probs(lm, NBESTS, STATES, some_factors, max_numbers=1), whole, atol=1e-5)
+    assert np.allclose(
+        adapted_log_probs(lm, NBESTS, STATES, some_factors, max_numbers=1), whole, atol=1e-5
+    )
 
 
 def test_no_lists() -> None:
-    assert adapted_log_probs(scorer("lstm full"), [], np.zeros(0, int), some_factors).shape == (0, 2)
-    assert adapted_log_probs(scorer("lstm full"), [[]], np.zeros(1, int), some_factors).shape == (0, 2)
+    assert adapted_log_probs(scorer("lstm full"), [], np.zeros(0, int), some_factors).shape == (
+        0,
+        2,
+    )
+    assert adapted_log_probs(scorer("lstm full"), [[]], np.zeros(1, int), some_factors).shape == (
+        0,
+        2,
+    )
 
 
 def test_normalizers_by_the_definition() -> None:
@@ -167,8 +177,12 @@ def test_an_ngram_model_is_adapted_exactly() -> None:
     assert np.abs(history_sums(adapted) - 1).max() < 1e-9
     assert adapted_arpa(model, factors[1]) is model
     nbests = [[["a", "b"], ["c"]], [["b"]]]
-    found = adapted_arpa_log_probs(model, nbests, np.array([0, 1]), lambda s: factors if s else 0 * factors)
+    found = adapted_arpa_log_probs(
+        model, nbests, np.array([0, 1]), lambda s: factors if s else 0 * factors
+    )
     plain = ClassLm(model, {}).nbest_token_log_probs(nbests)
     assert np.array_equal(found[:5, 0], plain[:5]) and np.array_equal(found[:, 1], plain)
-    assert np.allclose(found[5:, 0], ClassLm(adapted, {}).nbest_token_log_probs(nbests)[5:], atol=1e-12)
+    assert np.allclose(
+        found[5:, 0], ClassLm(adapted, {}).nbest_token_log_probs(nbests)[5:], atol=1e-12
+    )
     assert not np.allclose(found[5:, 0], plain[5:], atol=1e-3)

@@ -29,7 +29,8 @@ CONFIDENCE = 1 - 1e-6
 )
 def test_sound_broken_and_without_noise(changes: dict[str, object]) -> None:
     made = mechanism(**changes)
-    # The noise is secret, so runs differ: the bound on the broken release is 2.5, and was 2.0 at its least.
+    # The noise is secret, so runs differ: the bound on the broken release is 2.5, and was 2.0 at
+    # its least.
     found = audit_release(made, heaviest_unit(made), trials=1600, confidence=CONFIDENCE)
     assert found.sound.epsilon_lower < found.claimed <= 1
     assert found.broken.epsilon_lower > found.claimed

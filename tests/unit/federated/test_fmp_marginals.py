@@ -48,12 +48,16 @@ def test_bandwidth_below_zero_and_nan_are_refused() -> None:
 
 def test_counts_of_an_utterance() -> None:
     spoken = spoken_of(
-        made_lists([["a a b", "a", ""], []]), [Turn("u000", "c", "s"), Turn("u001", "c", "s")], NUMBERS
+        made_lists([["a a b", "a", ""], []]),
+        [Turn("u000", "c", "s"), Turn("u001", "c", "s")],
+        NUMBERS,
     )
     plain = utterance_counts(spoken, np.inf, normalized=False).toarray()
     assert plain[0, :4].tolist() == [0, 3, 1, 0] and not plain[1].any()
     assert utterance_counts(spoken, 0.0, normalized=False).toarray()[0, :3].tolist() == [0, 2, 1]
-    assert np.allclose(utterance_counts(spoken, np.inf, normalized=True).toarray()[0, :3], [0, 1, 1 / 3])
+    assert np.allclose(
+        utterance_counts(spoken, np.inf, normalized=True).toarray()[0, :3], [0, 1, 1 / 3]
+    )
     assert spoken.tokens.tolist() == [1, 1, 2, 0, 1, 0, 0]
 
 
@@ -63,12 +67,16 @@ def test_marginals_sum_to_one_and_an_empty_client_has_the_background() -> None:
     assert np.allclose(dense.sum(axis=1), 1, atol=1e-12)
     assert dense[2].tolist() == U.tolist()
     assert not found.ratio(2, U).any()
-    assert np.allclose(np.stack([found.ratio(i, U) for i in range(3)]), ratio_to(dense, U), atol=1e-12)
+    assert np.allclose(
+        np.stack([found.ratio(i, U) for i in range(3)]), ratio_to(dense, U), atol=1e-12
+    )
 
 
 def test_ratios_at_single_words() -> None:
     found = marginals()
-    clients, words = (grid.ravel() for grid in np.meshgrid(np.arange(3), np.arange(9), indexing="ij"))
+    clients, words = (
+        grid.ravel() for grid in np.meshgrid(np.arange(3), np.arange(9), indexing="ij")
+    )
     expected = np.stack([found.ratio(i, U) for i in range(3)])
     assert np.allclose(found.ratios_at(clients, words, U), expected.ravel(), atol=1e-12)
 
@@ -97,11 +105,15 @@ def test_a_client_costs_what_it_has_said() -> None:
 
 def test_words_outside_the_vocabulary() -> None:
     timeline = [Turn("u000", "c", "s")]
-    with pytest.raises(DataError, match=r"1\.jsonl:1 \(u000\).*words of the vocabulary.*1 others: z"):
+    with pytest.raises(
+        DataError, match=r"1\.jsonl:1 \(u000\).*words of the vocabulary.*1 others: z"
+    ):
         spoken_of(made_lists([["a z"]]), timeline, NUMBERS)
     known = WordNumbers(NUMBERS.ids, 9, 0, (0,), 1)
     assert spoken_of(made_lists([["b z"]]), timeline, known).tokens.tolist() == [2, 1, 0]
-    assert numbers_of_vocabulary(Vocabulary(("</s>", "<unk>", "a")), unknown=True).of(["q"], "x") == [1]
+    assert numbers_of_vocabulary(Vocabulary(("</s>", "<unk>", "a")), unknown=True).of(
+        ["q"], "x"
+    ) == [1]
 
 
 def test_lists_without_ranks_are_refused() -> None:

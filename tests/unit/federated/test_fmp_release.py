@@ -1,4 +1,6 @@
-"""What one unit can move, moved by brute force; what noise costs; how a release is written and read."""
+"""What one unit can move, moved by brute force; what noise costs; how a release is written and
+read.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,12 @@ def norm_of(values: np.ndarray, norm: str) -> float:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", ["discrete_laplace", "discrete_gaussian"])
-@pytest.mark.parametrize(("unit", "max_rounds"), [("utterance", 0), ("user", 0), ("user", 2), ("call", 1)])
-def test_no_unit_moves_more_than_is_claimed(strategy: str, kind: str, unit: str, max_rounds: int) -> None:
+@pytest.mark.parametrize(
+    ("unit", "max_rounds"), [("utterance", 0), ("user", 0), ("user", 2), ("call", 1)]
+)
+def test_no_unit_moves_more_than_is_claimed(
+    strategy: str, kind: str, unit: str, max_rounds: int
+) -> None:
     made = mechanism(strategy=strategy, mechanism=kind, unit=unit, max_rounds=max_rounds)
     counts = utterance_counts(SPOKEN, 1.0, normalized=True)
     rounds, (units, number) = rounds_of(SPOKEN, 3), unit_numbers(SPOKEN, unit)
@@ -74,7 +80,9 @@ def test_the_worst_unit_reaches_the_claim(strategy: str, kind: str) -> None:
     counts = csr_array(np.array([[0.0, 9.0, 0.0]] * 4))
     moved = clipped_increments(counts, np.arange(4), np.zeros(4, dtype=int), made)
     claimed = made.strategy.sensitivity(made.bound_steps, Turns(2, 1), made.norm)
-    assert abs(norm_of(made.measure(moved), made.norm) / claimed - 1) < 2e-4  # steps are cut off twice
+    assert (
+        abs(norm_of(made.measure(moved), made.norm) / claimed - 1) < 2e-4
+    )  # steps are cut off twice
 
 
 def test_without_the_clip_a_unit_moves_more() -> None:
@@ -85,7 +93,8 @@ def test_without_the_clip_a_unit_moves_more() -> None:
     whole = clipped_increments(counts, rounds, units, loose)
     steps = max(
         norm_of(
-            whole - clipped_increments(csr_array(counts * (units != one)[:, None]), rounds, units, loose),
+            whole
+            - clipped_increments(csr_array(counts * (units != one)[:, None]), rounds, units, loose),
             "l1",
         )
         for one in range(number)
@@ -189,7 +198,9 @@ def test_post_processing_gives_distributions() -> None:
         assert (found[:, 1:] > 0).all() and not found[:, 0].any()
         assert np.allclose(found.sum(axis=1), 1, atol=1e-6)
     assert np.allclose(found, U, atol=1e-12)
-    assert np.allclose(released_marginals(sums, np.full(4, 10.0), U, threshold=0.0, prior_words=2.0)[3], U)
+    assert np.allclose(
+        released_marginals(sums, np.full(4, 10.0), U, threshold=0.0, prior_words=2.0)[3], U
+    )
     with pytest.raises(ValueError, match="threshold"):
         released_marginals(sums, np.ones(4), U, threshold=-1.0, prior_words=0.0)
 
@@ -202,7 +213,9 @@ def test_post_processing_without_noise_is_equation_6() -> None:
 
 def test_the_threshold_believes_what_noise_cannot_explain() -> None:
     counts = np.array([[0.0, 100, 0, 0, 0, 0, 0, 3, 100]])
-    found = released_marginals(counts, np.array([5.0]), U, threshold=2.0, prior_words=1.0)[0] / U.clip(1e-9)
+    found = released_marginals(counts, np.array([5.0]), U, threshold=2.0, prior_words=1.0)[
+        0
+    ] / U.clip(1e-9)
     assert found[8] > 2 and found[7] < found[8]
     assert found[1] < 203 * U[1]
 
@@ -243,13 +256,17 @@ def test_published_epsilon_of_an_average_utterance_of_ami() -> None:
 def without(gone: np.ndarray) -> Spoken:
     """``SPOKEN`` with some utterances silent."""
     hyps = gone[SPOKEN.hyp_utterances]
-    return dataclasses.replace(SPOKEN, tokens=np.where(hyps[SPOKEN.token_hyps], NUMBERS.end, SPOKEN.tokens))
+    return dataclasses.replace(
+        SPOKEN, tokens=np.where(hyps[SPOKEN.token_hyps], NUMBERS.end, SPOKEN.tokens)
+    )
 
 
 @pytest.mark.parametrize("prior_words", [4.0, 0.0])
 @pytest.mark.parametrize("unit", ["utterance", "user", "meeting"])
 def test_published_noise_moves_as_the_brute_force_says(unit: str, prior_words: float) -> None:
-    """Without one unit: by its weight where the smoothing is constant, else by no more than is said."""
+    """Without one unit: by its weight where the smoothing is constant, else by no more than is
+    said.
+    """
     config = dataclasses.replace(CACHES, prior_words=prior_words)
     whole, in_round = published_sums(SPOKEN, config, U), rounds_of(SPOKEN, 2)
     weights = np.asarray(utterance_counts(SPOKEN, 1.0, normalized=False).sum(axis=1)).ravel()

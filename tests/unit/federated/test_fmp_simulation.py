@@ -51,7 +51,8 @@ def test_round_0_is_not_adapted_and_later_ones_know_what_was_said_before() -> No
 def test_caches_are_one_sparse_marginal_a_client() -> None:
     _, _, spoken = random_world(3, utterances=40, clients=5)
     kinds = [
-        len({w for w in spoken.tokens[spoken.clients[spoken.token_utterances] == c] if w}) for c in range(5)
+        len({w for w in spoken.tokens[spoken.clients[spoken.token_utterances] == c] if w})
+        for c in range(5)
     ]
     for refresh in ("round", "utterance"):
         config = dataclasses.replace(CACHES, rounds=5, refresh=refresh, decay=0.9)
@@ -75,7 +76,9 @@ def test_samples_of_clients() -> None:
     assert sampled_clients(10, dataclasses.replace(config, client_fraction=1e-9)).sum() == 6
     _, _, spoken = random_world(4, utterances=30)
     few = global_marginals(spoken, dataclasses.replace(CACHES, client_fraction=0.4), U)
-    assert np.allclose(few.sum(axis=1), 1) and not np.allclose(few, global_marginals(spoken, CACHES, U))
+    assert np.allclose(few.sum(axis=1), 1) and not np.allclose(
+        few, global_marginals(spoken, CACHES, U)
+    )
 
 
 def test_perplexities_by_client_and_round() -> None:

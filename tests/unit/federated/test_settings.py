@@ -79,7 +79,13 @@ def test_without_noise_there_is_no_claim() -> None:
 @pytest.mark.parametrize("more", [[], ["privacy.quantile=0.5"], ["privacy.isolate_clients=false"]])
 def test_what_is_entered_is_what_was_planned(more: list[str]) -> None:
     nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
-    asked = {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one", "delta": 1e-5}
+    asked = {
+        "kind": "updates",
+        "unit": "user",
+        "units": 200,
+        "relation": "add or remove one",
+        "delta": 1e-5,
+    }
     planned = plan(PlanRequest(**{**nothing, **asked, "rate": 0.025, "rounds": 4, "noise": 1.0}))
     entered = spending(settings(*PRIVATE, *more), 200)
     assert account(entered.event, entered.relation, 1e-5) == planned.epsilon
@@ -91,10 +97,18 @@ def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
     """200 clients, 40 a round, 23 rounds: a client is in 5 of them at most, 5 rounds apart."""
     config = settings(*ORDERED, f"privacy.strategy={strategy}", "cohort=40", "rounds=23")
     entered = spending(config, 200)
-    asked = {"kind": "updates", "unit": "user", "units": 200, "relation": "add or remove one", "delta": 1e-5}
+    asked = {
+        "kind": "updates",
+        "unit": "user",
+        "units": 200,
+        "relation": "add or remove one",
+        "delta": 1e-5,
+    }
     nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
     planned = plan(
-        PlanRequest(**{**nothing, **asked, "batches": 5, "strategy": strategy, "rounds": 23, "noise": 1.0})
+        PlanRequest(
+            **{**nothing, **asked, "batches": 5, "strategy": strategy, "rounds": 23, "noise": 1.0}
+        )
     )
     assert entered.event == planned.event and entered.sampling == planned.sampling
     made = config.strategy_for(200)
@@ -102,7 +116,8 @@ def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
     assert strategy in entered.sampling and "in the same order" in entered.sampling
     if strategy == "square_root":
         assert len(made.column) == 5
-    # It costs more than independent noise of the same size would, and less than one client in all rounds.
+    # It costs more than independent noise of the same size would, and less than one client in all
+    # rounds.
     apart = spending(settings(*PRIVATE, "sampling=ordered", "cohort=40", "rounds=23"), 200)
     assert entered.event.noise_multiplier < 5**-0.5
     assert (
@@ -117,7 +132,9 @@ def test_correlated_noise_is_entered_as_one_mechanism(strategy: str) -> None:
 
 def test_orders_that_are_drawn_anew_may_bring_a_client_twice_in_a_row() -> None:
     fixed, anew = (
-        spending(settings(*ORDERED, f"sampling={one}", "cohort=40", "rounds=23", "privacy.bands=5"), 200)
+        spending(
+            settings(*ORDERED, f"sampling={one}", "cohort=40", "rounds=23", "privacy.bands=5"), 200
+        )
         for one in ("ordered", "partitioned")
     )
     assert anew.event.noise_multiplier < 0.9 * fixed.event.noise_multiplier
@@ -153,7 +170,10 @@ def test_the_denominator_is_public() -> None:
         "ordered": 5.0,
         "everyone": 200.0,
     }.items():
-        assert expected_size(sampling_of(scheme, cohort=5, client_fraction=None, clients=200), 200) == size
+        assert (
+            expected_size(sampling_of(scheme, cohort=5, client_fraction=None, clients=200), 200)
+            == size
+        )
 
 
 def test_chunks_have_everybody_once_and_room() -> None:

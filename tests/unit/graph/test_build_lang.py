@@ -47,7 +47,11 @@ def make(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("units", ["char", "bpe_12"])
@@ -59,8 +63,15 @@ def test_folder(tmp_path: Path, units: str) -> None:
     assert lang.tokens[0] == "<blk>" and lang.words[0] == "<eps>" and lang.words[-1] == "#0"
     assert set(lang.word_ids) == {"the", "cat", "sat", "a", "that", "hat", "tea"}
     assert report == read_json(tmp_path / "lang" / "oov.json")
-    assert (report["train"]["oov_words"], report["dev"]["oov_words"], report["dev"]["words"]) == (0, 1, 4)
-    assert yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())["num_tokens"] == lang.num_tokens
+    assert (report["train"]["oov_words"], report["dev"]["oov_words"], report["dev"]["words"]) == (
+        0,
+        1,
+        4,
+    )
+    assert (
+        yaml.safe_load((tmp_path / "lang" / "lang.yaml").read_text())["num_tokens"]
+        == lang.num_tokens
+    )
     assert "".join(lang.tokens[n] for n in lang.encode("the cat")) == "▁the▁cat"
 
 
@@ -69,7 +80,9 @@ def test_words_of_dev_alone_are_spelled_but_not_recognized(tmp_path: Path, units
     if units != "char":
         pytest.importorskip("sentencepiece")
     make(tmp_path / "lang", units=units, max_words=1)
-    assert (tmp_path / "lang" / "dev_lexicon.txt").read_text() == ""  # no training word has d, o or g
+    assert (
+        tmp_path / "lang" / "dev_lexicon.txt"
+    ).read_text() == ""  # no training word has d, o or g
     texts = {**TEXTS, "dev": ["the chest dog"]}
     settings = conf(units=units)
     build_lang(tmp_path / "lang", settings, texts=texts, lm_text=(), corpus_lexicon=None)
@@ -80,7 +93,9 @@ def test_words_of_dev_alone_are_spelled_but_not_recognized(tmp_path: Path, units
 
 
 @pytest.mark.parametrize("units", ["char", "bpe_12"])
-def test_what_an_acoustic_model_needs_does_not_change_with_the_lm_text(tmp_path: Path, units: str) -> None:
+def test_what_an_acoustic_model_needs_does_not_change_with_the_lm_text(
+    tmp_path: Path, units: str
+) -> None:
     if units != "char":
         pytest.importorskip("sentencepiece")
     texts = {**TEXTS, "dev": ["the hat chest dog"]}
@@ -114,7 +129,9 @@ def test_without_words_of_the_corpus_there_are_those_of_further_text(tmp_path: P
         build_lang(tmp_path / "none", settings, **given)  # type: ignore[arg-type]
 
 
-def test_the_lm_text_alone_makes_a_vocabulary_without_words_of_the_training_text(tmp_path: Path) -> None:
+def test_the_lm_text_alone_makes_a_vocabulary_without_words_of_the_training_text(
+    tmp_path: Path,
+) -> None:
     report = make(tmp_path / "lang", train_words=False)
     assert set(load_lang(tmp_path / "lang").word_ids) == {"that", "hat", "tea"}
     assert report["train"]["oov_words"] == report["train"]["words"] > 0
@@ -145,7 +162,9 @@ def test_the_same_text_gives_the_same_folder(tmp_path: Path) -> None:
 def test_reserved_words_are_refused(tmp_path: Path) -> None:
     settings = conf(max_words=9)
     with pytest.raises(DataError, match="the reserved '<unk>'"):
-        build_lang(tmp_path / "l", settings, texts={"train": ["a <unk>"]}, lm_text=(), corpus_lexicon=None)
+        build_lang(
+            tmp_path / "l", settings, texts={"train": ["a <unk>"]}, lm_text=(), corpus_lexicon=None
+        )
 
 
 def test_defaults() -> None:
@@ -184,7 +203,9 @@ def test_in_the_tokens_of_a_model_trained_with_icefall(tmp_path: Path) -> None:
 
 
 def test_a_model_whose_tokens_cannot_write_the_words(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"tokens of 2 words of the training text, .*, found no 'c'"):
+    with pytest.raises(
+        DataError, match=r"tokens of 2 words of the training text, .*, found no 'c'"
+    ):
         make(tmp_path / "lang", tokens=["<blk>", "▁", "a", "s", "t"])
     assert not (tmp_path / "lang").exists()
 
@@ -204,5 +225,7 @@ def test_words_of_further_text_are_in_the_vocabulary_always(tmp_path: Path, unit
     ):
         made(corpus_lexicon=None, further=["<unk>"])
     if units != "char":
-        with pytest.raises(DataError, match="characters that the training text has, found 1 others: zoë"):
+        with pytest.raises(
+            DataError, match="characters that the training text has, found 1 others: zoë"
+        ):
             made(corpus_lexicon=None, further=["zoë tess"])

@@ -31,7 +31,11 @@ def paths(rows: list[tuple[int, int, int, float, tuple[int, ...]]], frames: int)
                 ended[target, (*labels, label), words + said, round(score + more, 4)] += count
         fronts = ended
     return Counter(
-        {(labels, words, score): n for (_, labels, words, score), n in fronts.items() if labels[-1] == -1}
+        {
+            (labels, words, score): n
+            for (_, labels, words, score), n in fronts.items()
+            if labels[-1] == -1
+        }
     )
 
 
@@ -75,7 +79,9 @@ def test_it_is_the_composition_of_k2(seed: int, topology: str) -> None:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_parts_are_the_whole_and_lists_the_tables(monkeypatch: pytest.MonkeyPatch, topology: str) -> None:
+def test_parts_are_the_whole_and_lists_the_tables(
+    monkeypatch: pytest.MonkeyPatch, topology: str
+) -> None:
     LG = remove_epsilons(a_fst(3))
     whole = compose_ctc(LG, 3, topology)
     monkeypatch.setattr(ctc_compose, "_AT_A_TIME", 5)

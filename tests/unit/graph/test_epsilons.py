@@ -86,7 +86,9 @@ def test_homophones_that_go_on_alike_are_all_kept() -> None:
         ([[0, 0, 0, 0, 1, 1, 2], [1, 1, 1, 2, 2, 3, 3], [1, 2, 3, 4, 0, 5, 1]], (5, 8)),
     ],
 )
-def test_the_way_that_makes_fewer_arcs_is_taken(arcs: list[list[int]], size: tuple[int, int]) -> None:
+def test_the_way_that_makes_fewer_arcs_is_taken(
+    arcs: list[list[int]], size: tuple[int, int]
+) -> None:
     columns = np.array([*arcs, [0] * len(arcs[0]), [1] * len(arcs[0])])
     fst = Fst.from_arcs(*columns, np.array([np.inf, np.inf, np.inf, 0.0]))
     made = remove_epsilons(fst)
@@ -94,7 +96,9 @@ def test_the_way_that_makes_fewer_arcs_is_taken(arcs: list[list[int]], size: tup
 
 
 def test_a_circle_is_a_defect() -> None:
-    fst = Fst.from_arcs(*np.array([[0, 1, 0], [1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 1, 1]]), np.zeros(2))
+    fst = Fst.from_arcs(
+        *np.array([[0, 1, 0], [1, 0, 1], [0, 0, 1], [0, 0, 0], [1, 1, 1]]), np.zeros(2)
+    )
     with pytest.raises(RuntimeError, match="in a circle"):
         remove_epsilons(fst)
 

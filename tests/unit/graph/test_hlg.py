@@ -22,7 +22,9 @@ def lang(tmp_path: Path) -> Lang:
     folder = tmp_path / "lang"
     folder.mkdir()
     (folder / "tokens.txt").write_text(symbols_text(["<blk>", "A", "B", "C"]))
-    (folder / "words.txt").write_text(symbols_text(["<eps>", "a", "ab", "abba", "too", "two", "#0"]))
+    (folder / "words.txt").write_text(
+        symbols_text(["<eps>", "a", "ab", "abba", "too", "two", "#0"])
+    )
     (folder / "lexicon.txt").write_text("a A\nab A B\nabba A B B A\ntoo C A\ntwo C A\ntwo C\n")
     return load_lang(folder)
 
@@ -45,8 +47,12 @@ def test_lexicon_disambiguates_homophones_and_beginnings(lang: Lang) -> None:
 
 @pytest.mark.k2
 @pytest.mark.parametrize("topology", ["standard", "modified"])
-def test_stored_and_loaded_is_the_same(tmp_path: Path, lang: Lang, model: Arpa, topology: str) -> None:
-    graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+def test_stored_and_loaded_is_the_same(
+    tmp_path: Path, lang: Lang, model: Arpa, topology: str
+) -> None:
+    graphs, info = compile_graph(
+        lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
+    )
     HLG = graphs.HLG
     save_graph(graphs, lang, info, tmp_path / "graph")
     graph = load_graph(tmp_path / "graph")
@@ -69,7 +75,9 @@ def test_a_graph_that_grows_too_large_is_refused(lang: Lang, model: Arpa) -> Non
 @pytest.fixture
 def folder(tmp_path: Path, lang: Lang, model: Arpa) -> Path:
     pytest.importorskip("k2")
-    graphs, info = compile_graph(lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa"))
+    graphs, info = compile_graph(
+        lang, model, GraphConfig("standard", 1000), model_path=Path("a.arpa")
+    )
     save_graph(graphs, lang, info, tmp_path / "graph")
     return tmp_path / "graph"
 
@@ -96,9 +104,13 @@ def test_words_beyond_the_list_are_refused(folder: Path) -> None:
 def test_a_graph_of_another_compilation_is_refused(
     tmp_path: Path, lang: Lang, model: Arpa, folder: Path
 ) -> None:
-    graphs, info = compile_graph(lang, model, GraphConfig("modified", 1000), model_path=Path("a.arpa"))
+    graphs, info = compile_graph(
+        lang, model, GraphConfig("modified", 1000), model_path=Path("a.arpa")
+    )
     save_graph(graphs, lang, info, tmp_path / "modified")
-    (folder / "HLG.safetensors").write_bytes((tmp_path / "modified" / "HLG.safetensors").read_bytes())
+    (folder / "HLG.safetensors").write_bytes(
+        (tmp_path / "modified" / "HLG.safetensors").read_bytes()
+    )
     with pytest.raises(GraphError, match="another compilation, or another CTC topology"):
         load_graph(folder)
 

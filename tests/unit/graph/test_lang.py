@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import ConfigError, DataError, GraphError
-from privasr_k2.graph.lang import check_same_tokens, load_lang, parse_units, read_lexicon, symbols_text
+from privasr_k2.graph.lang import (
+    check_same_tokens,
+    load_lang,
+    parse_units,
+    read_lexicon,
+    symbols_text,
+)
 
 
 @pytest.fixture
@@ -29,7 +35,11 @@ def test_encode_takes_the_first_variant(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
-        ("lexicon.txt", "a AH\nbub\n", "lexicon.txt:2: expected a word and its tokens, found 'bub'"),
+        (
+            "lexicon.txt",
+            "a AH\nbub\n",
+            "lexicon.txt:2: expected a word and its tokens, found 'bub'",
+        ),
         ("lexicon.txt", "a AH\nbub B X\n", "lexicon.txt:2: .*'X'"),
         ("lexicon.txt", "dog B\n", "lexicon.txt:1: .*'dog'"),
         ("lexicon.txt", "a <blk>\n", "lexicon.txt:1: .*'<blk>'"),

@@ -32,7 +32,9 @@ def test_variants_stress_and_comments(tmp_path: Path) -> None:
 def test_case_counts_in_the_corpus_lexicon_alone(tmp_path: Path) -> None:
     own = write(tmp_path / "own.txt", "Polish P OW L IH SH\npolish P AA L IH SH\n")
     cmudict = write(tmp_path / "cmu.dict", "DOG D AO1 G\nDOG(2) D AA1 G\n")
-    made = spell_in_phones(["Polish", "polish", "Dog"], [], corpus_lexicon=own, cmudict=cmudict, g2p="none")
+    made = spell_in_phones(
+        ["Polish", "polish", "Dog"], [], corpus_lexicon=own, cmudict=cmudict, g2p="none"
+    )
     assert made.variants == {
         "Dog": [("D", "AO", "G"), ("D", "AA", "G")],
         "Polish": [("P", "OW", "L", "IH", "SH")],
@@ -48,7 +50,9 @@ def test_sources_come_in_order(tmp_path: Path) -> None:
     pytest.importorskip("espeakng_loader")
     own = write(tmp_path / "own.txt", "cat K AA T\n")
     cmudict = write(tmp_path / "cmu.dict", "cat K AE T\ndog D AO G\n")
-    made = spell_in_phones(["cat"], ["dog", "thing", "中"], corpus_lexicon=own, cmudict=cmudict, g2p="espeak")
+    made = spell_in_phones(
+        ["cat"], ["dog", "thing", "中"], corpus_lexicon=own, cmudict=cmudict, g2p="espeak"
+    )
     assert made.variants == {
         "cat": [("K", "AA", "T")],
         "dog": [("D", "AO", "G")],
@@ -72,7 +76,11 @@ def test_missing_words_are_listed_with_a_way_out(tmp_path: Path) -> None:
         spell_in_phones(words, ["rare"], corpus_lexicon=own, cmudict=None, g2p="none")
     message = str(caught.value)
     assert message.startswith(f"{own}: ")
-    assert "none for 12 words: x00 x01 x02" in message and "x09 ..." in message and "x10" not in message
+    assert (
+        "none for 12 words: x00 x01 x02" in message
+        and "x09 ..." in message
+        and "x10" not in message
+    )
     assert "g2p=espeak" in message and "rare" not in message
 
 

@@ -69,9 +69,14 @@ def a_config(**values: object) -> ClassGraphConfig:
 @pytest.mark.parametrize("cut_history", [True, False])
 def test_calls_and_returns(lang: Lang, order: int, cut_history: bool) -> None:
     delimiters, backoff, root = ClassDelimiters(6, ("PER", "LOC")), 5, a_root(order=order)
-    plain = grammar(root, delimited_words(lang.word_ids, delimiters), backoff_label=backoff, place="lm")
+    plain = grammar(
+        root, delimited_words(lang.word_ids, delimiters), backoff_label=backoff, place="lm"
+    )
     G = with_calls(plain, delimiters, backoff_label=backoff, cut_history=cut_history)
-    calls, returns = np.flatnonzero(np.isin(G.labels, (6, 8))), np.flatnonzero(np.isin(G.labels, (7, 9)))
+    calls, returns = (
+        np.flatnonzero(np.isin(G.labels, (6, 8))),
+        np.flatnonzero(np.isin(G.labels, (7, 9))),
+    )
     old = np.flatnonzero(plain.labels >= 6)
     assert len(calls) == len(old) and G.num_words == 4
     np.testing.assert_array_equal(G.costs[calls], plain.costs[old])
@@ -79,7 +84,10 @@ def test_calls_and_returns(lang: Lang, order: int, cut_history: bool) -> None:
     # Each return is the only arc of a state, which its own class's calls lead to.
     assert len(set(G.sources[returns])) == len(returns)
     back = dict(
-        zip(G.sources[returns].tolist(), zip(G.labels[returns].tolist(), G.targets[returns].tolist()))
+        zip(
+            G.sources[returns].tolist(),
+            zip(G.labels[returns].tolist(), G.targets[returns].tolist()),
+        )
     )
     for call, before in zip(calls, old):
         label, target = back[int(G.targets[call])]
@@ -90,7 +98,11 @@ def test_calls_and_returns(lang: Lang, order: int, cut_history: bool) -> None:
         assert len(returns) == 2
         # The state that a tag alone leads to from the empty history, which backs off no further.
         empty = set(range(len(plain.finals))) - set(plain.sources[plain.labels == backoff].tolist())
-        wanted = {int(plain.labels[n]): int(plain.targets[n]) for n in old if int(plain.sources[n]) in empty}
+        wanted = {
+            int(plain.labels[n]): int(plain.targets[n])
+            for n in old
+            if int(plain.sources[n]) in empty
+        }
         assert {label - 1: target for label, target in back.values()} == wanted
 
 
@@ -103,10 +115,14 @@ def test_names_end_with_their_mark(lang: Lang) -> None:
     assert np.flatnonzero(np.isfinite(G.finals)).tolist() == [len(sub.finals)]
 
 
-def test_names_that_nobody_can_say_are_left_out(lang: Lang, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_that_nobody_can_say_are_left_out(
+    lang: Lang, caplog: pytest.LogCaptureFixture
+) -> None:
     names = {("ann",): 2.0, ("ann", "smith"): 1.0, ("jones",): 1.0}
     with caplog.at_level(logging.WARNING):
-        G = names_grammar(make_sub_lm(names, "tree", unknown_mass=0.2), "PER", lang.word_ids, leave=7)
+        G = names_grammar(
+            make_sub_lm(names, "tree", unknown_mass=0.2), "PER", lang.word_ids, leave=7
+        )
     assert set(G.labels.tolist()) == {lang.word_ids["ann"], 7}
     text = caplog.text
     assert "class PER: 2 words of names are not in the lexicon" in text and "jones smith" in text
@@ -114,12 +130,16 @@ def test_names_that_nobody_can_say_are_left_out(lang: Lang, caplog: pytest.LogCa
 
 
 def test_classes_that_cannot_be(lang: Lang) -> None:
-    with pytest.raises(GraphError, match=r"class PER: expected names of words of the lexicon, found .*smith"):
+    with pytest.raises(
+        GraphError, match=r"class PER: expected names of words of the lexicon, found .*smith"
+    ):
         names_grammar(make_sub_lm({("smith",): 1.0}, "tree"), "PER", lang.word_ids, leave=7)
     with pytest.raises(GraphError, match=r"not nested.*<LOC>"):
         names_grammar(make_sub_lm({("ann", "<LOC>"): 1.0}, "tree"), "PER", lang.word_ids, leave=7)
     lm = ClassLm(a_root(), {"PER": make_sub_lm(PER, "tree")})
-    with pytest.raises(GraphError, match="names for every class of the root model, found none for <LOC>"):
+    with pytest.raises(
+        GraphError, match="names for every class of the root model, found none for <LOC>"
+    ):
         compile_class_graph(lang, lm, a_config(), place="lm")
 
 
@@ -136,7 +156,9 @@ def test_a_tag_without_a_probability(lang: Lang) -> None:
 def test_limits(lang: Lang) -> None:
     with pytest.raises(GraphError, match="at most 3 states in LG"):
         compile_class_graph(lang, a_lm(), a_config(max_states=3), place="lm")
-    made = compile_class_graph(lang, a_lm(), a_config(cut_history=False), place="lm")[1]["classes"]["pieces"]
+    made = compile_class_graph(lang, a_lm(), a_config(cut_history=False), place="lm")[1]["classes"][
+        "pieces"
+    ]
     states = sum(piece["copies"] * piece["states"] for piece in made.values())
     assert made["PER"]["copies"] > 1
     few = a_config(cut_history=False, max_class_states=states - 1)

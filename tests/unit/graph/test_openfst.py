@@ -10,7 +10,8 @@ import pytest
 from privasr_k2.errors import GraphError
 from privasr_k2.graph.openfst import Fst
 
-# Epsilons on both sides, a state without arcs, a negative cost, digits that text of six digits would lose.
+# Epsilons on both sides, a state without arcs, a negative cost, digits that text of six digits
+# would lose.
 TEXT = "0 1 1 2 0.123456789\n0 2 0 3 -1.25\n1 3 2 0 100.12345\n3 1 0 0\n2 1.5\n3\n"
 
 
@@ -37,11 +38,15 @@ def test_is_what_kaldifst_has(tmp_path: Path) -> None:
 
 
 def test_an_acceptor_is_known_to_be_one() -> None:
-    """OpenFst cuts to a beam while it determinizes what is, and all else after that, if it gets there."""
+    """OpenFst cuts to a beam while it determinizes what is, and all else after that, if it gets
+    there.
+    """
     kaldifst = pytest.importorskip("kaldifst")
     acceptor, ends = 0x10000, np.array([1.0, 0.0])  # kAcceptor
     labels = np.array([3, 0])
-    fst = Fst.from_arcs(np.array([0, 1]), np.array([1, 2]), labels, labels, np.ones(2), np.array([1.0, 2, 0]))
+    fst = Fst.from_arcs(
+        np.array([0, 1]), np.array([1, 2]), labels, labels, np.ones(2), np.array([1.0, 2, 0])
+    )
     made = kaldifst.StdVectorFst(fst.to_kaldifst())
     assert made.properties(acceptor, False) == acceptor
     kaldifst.rmepsilon(made)
@@ -87,7 +92,9 @@ def damaged(data: bytes, kind: str) -> bytes:
      ("arcs", "arcs between its states"), ("target", "arcs between its states")],
 )  # fmt: skip
 def test_other_files_are_refused(tmp_path: Path, kind: str, expected: str) -> None:
-    arcs = np.array([[0, 0, 1, 3], [1, 2, 3, 1], [1, 0, 2, 0], [2, 3, 0, 0], [0.1, -1.25, 100.1, 0.0]])
+    arcs = np.array(
+        [[0, 0, 1, 3], [1, 2, 3, 1], [1, 0, 2, 0], [2, 3, 0, 0], [0.1, -1.25, 100.1, 0.0]]
+    )
     fst = Fst.from_arcs(*arcs, np.array([np.inf, np.inf, 1.5, 0.0]))
     fst.write(tmp_path / "a.fst")
     same(Fst.read(tmp_path / "a.fst"), fst)

@@ -14,7 +14,9 @@ from privasr_k2.graph.spelled import spelled_targets, spellings
 
 pytest.importorskip("lhotse")
 
-LANG = Lang(Path("lang"), ("<blk>", "▁", "a", "b"), ("<eps>", "ab", "#0"), (("ab", ("▁", "a", "b")),))
+LANG = Lang(
+    Path("lang"), ("<blk>", "▁", "a", "b"), ("<eps>", "ab", "#0"), (("ab", ("▁", "a", "b")),)
+)
 
 
 def cut(name: str, text: str) -> Any:
@@ -47,7 +49,9 @@ def test_words_are_spelled_in_the_pieces_of_the_lang_folder(tmp_path: Path) -> N
     assert found == {"abba": tuple(tokens.index(piece) for piece in pieces)}
 
 
-def test_private_words_are_targets_though_the_lexicon_is_public(caplog: pytest.LogCaptureFixture) -> None:
+def test_private_words_are_targets_though_the_lexicon_is_public(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     from lhotse import CutSet
 
     cuts = CutSet.from_cuts([cut("u1", "ab ba"), cut("u2", "ab xa"), cut("u3", "bb")])

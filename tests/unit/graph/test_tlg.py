@@ -33,7 +33,9 @@ def test_topology_is_that_of_k2(topology: str, num_tokens: int) -> None:
 
 
 def test_disambiguation_symbols_become_epsilons_and_marks_stay() -> None:
-    fst = Fst.from_arcs(*np.array([[0, 0, 0], [0, 0, 0], [3, 4, 9], [5, 6, 7], [1, 1, 1]]), np.zeros(1))
+    fst = Fst.from_arcs(
+        *np.array([[0, 0, 0], [0, 0, 0], [3, 4, 9], [5, 6, 7], [1, 1, 1]]), np.zeros(1)
+    )
     found = silenced(fst, num_tokens=4, backoff_word=6)
     assert found.ilabels.tolist() == [3, 0, 0] and found.olabels.tolist() == [5, 0, 7]
     assert found.ilabels.dtype == found.olabels.dtype == np.int32
@@ -49,9 +51,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (lang_dir / "words.txt").write_text(symbols_text(["<eps>", "ab", "too", "two", "#0"]))
     (lang_dir / "lexicon.txt").write_text("ab A B\ntoo C A\ntwo C A\n")
     lang = load_lang(lang_dir)
-    model = estimate(count_ngrams([["ab", "two"], ["too"]], list(lang.word_ids), order=2), "witten_bell")
+    model = estimate(
+        count_ngrams([["ab", "two"], ["too"]], list(lang.word_ids), order=2), "witten_bell"
+    )
     for topology in ("standard", "modified"):
-        graphs, info = compile_graph(lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa"))
+        graphs, info = compile_graph(
+            lang, model, GraphConfig(topology, 1000), model_path=Path("a.arpa")
+        )
         save_graph(graphs, lang, info, root / topology)
     return {topology: root / topology for topology in ("standard", "modified")}
 
@@ -87,7 +93,10 @@ def test_no_tlg(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
-    [("ilabels", 5, "labels below 4, found label 4"), ("olabels", 5, "word numbers below 5, found 5")],
+    [
+        ("ilabels", 5, "labels below 4, found label 4"),
+        ("olabels", 5, "word numbers below 5, found 5"),
+    ],
 )
 def test_labels_beyond_tokens_and_words(folder: Path, name: str, value: int, expected: str) -> None:
     fst = Fst.read(folder / "TLG.fst")

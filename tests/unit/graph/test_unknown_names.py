@@ -92,7 +92,9 @@ def test_all_sequences_together_have_the_mass_of_one(min_tokens: int) -> None:
 
 
 def test_tokens_of_the_lexicon_and_spellings_of_the_names() -> None:
-    """Every variant of every word of the names; tokens of all words; a token may be called <unk>."""
+    """Every variant of every word of the names; tokens of all words; a token may be called
+    <unk>.
+    """
     sub = make_sub_lm({("ann", "bob"): 1.0, ("zoe",): 1.0}, "tree", unknown_mass=0.1)
     loop = unknown_names_loop(LANG, sub, min_tokens=1)
     expected = token_loop([(1, 2), (2,), (2, 1, 2)], [1, 2, 3], min_tokens=1)
@@ -103,7 +105,8 @@ def test_tokens_of_the_lexicon_and_spellings_of_the_names() -> None:
 def test_an_entry_of_a_lexicon() -> None:
     loop = token_loop([(1,)], [1], min_tokens=2)
     lines = [
-        line.split() for line in lexicon_entry(loop, first_state=9, enter=5, leave=6, word=7).splitlines()
+        line.split()
+        for line in lexicon_entry(loop, first_state=9, enter=5, leave=6, word=7).splitlines()
     ]
     assert lines[0] == ["0", "9", "5", "7"]
     assert [line[:4] for line in lines[1:]] == [
@@ -114,7 +117,10 @@ def test_an_entry_of_a_lexicon() -> None:
 
 
 def test_the_word_stands_before_the_delimiters() -> None:
-    without, delimiters = delimiters_of(LANG, ["PER"], "none"), delimiters_of(LANG, ["PER"], "phone_loop")
+    without, delimiters = (
+        delimiters_of(LANG, ["PER"], "none"),
+        delimiters_of(LANG, ["PER"], "phone_loop"),
+    )
     assert without == ClassDelimiters(5, ("PER",)) and words_of(LANG, without) == (
         *LANG.words,
         "#bPER",

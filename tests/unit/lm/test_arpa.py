@@ -23,7 +23,8 @@ def test_scores_by_hand(path: Path) -> None:
     scores, unknown = read_arpa(path).sentence_scores([["a", "b"], ["b", "a"], []])
     # <s> a, <s> a b, then "a b </s>" backs off once to "b </s>"
     first = -0.2 - 0.05 + (-0.4 - 0.4)
-    # "<s> b" backs off to b; "b a" is there (no back-off weight as a history); "a </s>" backs off to </s>
+    # "<s> b" backs off to b; "b a" is there (no back-off weight as a history); "a </s>" backs off
+    # to </s>
     second = (-0.3 - 0.6) - 0.8 + (-0.2 - 0.7)
     assert scores == pytest.approx([first, second, -0.3 - 0.7])
     assert unknown == 0
@@ -84,12 +85,16 @@ def test_a_broken_line_is_named(path: Path, old: str, new: str, line: int, words
 
 
 def test_a_back_off_weight_that_is_never_used_may_be_left_out(path: Path) -> None:
-    path.write_text(TEXT.replace("a b\t-0.4", "a b"))  # no trigram begins with it; some tools leave it out
+    path.write_text(
+        TEXT.replace("a b\t-0.4", "a b")
+    )  # no trigram begins with it; some tools leave it out
     model = read_arpa(path)
     assert model.log10_backoffs[model.rows_of_orders()[1]].tolist() == [-0.25, 0.0, 0.0, 0.0]
 
 
-def test_a_back_off_weight_of_1_may_be_left_out_and_so_may_that_of_a_history_of_all_words(path: Path) -> None:
+def test_a_back_off_weight_of_1_may_be_left_out_and_so_may_that_of_a_history_of_all_words(
+    path: Path,
+) -> None:
     unigrams = "-99\t<s>{bow}\n-0.301029996\t</s>\n-0.602059991\ta\n-0.602059991\tb\n"
     text = (
         "\\data\\\nngram 1=4\nngram 2={count}\n\n\\1-grams:\n"
@@ -111,7 +116,9 @@ def test_a_back_off_weight_of_1_may_be_left_out_and_so_may_that_of_a_history_of_
 
 def test_lines_without_a_back_off_weight_may_stand_in_any_order(path: Path) -> None:
     model = read_arpa(path)
-    path.write_text(TEXT.replace("-0.8\tb a\n", "").replace("-0.2\t<s> a", "-0.8\tb a\n-0.2\t<s> a"))
+    path.write_text(
+        TEXT.replace("-0.8\tb a\n", "").replace("-0.2\t<s> a", "-0.8\tb a\n-0.2\t<s> a")
+    )
     again = read_arpa(path)
     assert again.keys.tolist() == model.keys.tolist()
     assert again.log10_backoffs.tolist() == model.log10_backoffs.tolist()

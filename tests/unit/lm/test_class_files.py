@@ -32,7 +32,9 @@ TEXT = [
 
 
 def settings(*more: str) -> ClassLmConfig:
-    return config.load(ClassLmConfig, [CONF], ["classes=[PER,LOC]", "discounting=witten_bell", *more])
+    return config.load(
+        ClassLmConfig, [CONF], ["classes=[PER,LOC]", "discounting=witten_bell", *more]
+    )
 
 
 @pytest.fixture
@@ -72,7 +74,9 @@ def test_names_of_text_that_nobody_can_say_have_a_line(
         lists = {"PER": {("zoe",): 1.0}}
         train_class_lm(texts, WORDS, lists, settings(), places={"PER": {("zoe",): "per.txt:9"}})
     assert "left out: per.txt:9: 'zoe' (zoe)" in caplog.text
-    with pytest.raises(DataError, match=r"a.jsonl:1: expected a name of PER .*'ann lee' \(ann lee\)"):
+    with pytest.raises(
+        DataError, match=r"a.jsonl:1: expected a name of PER .*'ann lee' \(ann lee\)"
+    ):
         train_class_lm(texts, ["call", "now", "york"], {}, settings())
 
 
@@ -101,10 +105,14 @@ def test_a_class_without_names() -> None:
         train_class_lm(TEXT, WORDS, {}, settings("classes=[PER,LOC,ORG]"))
     with pytest.raises(DataError, match=r"the text: expected a name of PER .*'bob' \(bob\)"):
         train_class_lm(TEXT, ["call", "now", "york"], {}, settings())
-    with pytest.raises(DataError, match=r"per.txt:7: expected a name of PER .*per.txt:7: 'eve' \(eve\)"):
+    with pytest.raises(
+        DataError, match=r"per.txt:7: expected a name of PER .*per.txt:7: 'eve' \(eve\)"
+    ):
         places = {"PER": {("eve",): "per.txt:7"}}
         lists = {"PER": {("eve",): 1.0}}
-        train_class_lm(TEXT, ["call", "now", "york"], lists, settings("list_weight=0.5"), places=places)
+        train_class_lm(
+            TEXT, ["call", "now", "york"], lists, settings("list_weight=0.5"), places=places
+        )
 
 
 def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
@@ -117,7 +125,9 @@ def test_folders_that_do_not_fit(tmp_path: Path, lm: ClassLm) -> None:
     with pytest.raises(GraphError, match="found none for <LOC>"):
         load_class_lm(folder)
     write_json(folder / "class_lm.json", {**spec, "classes": {**spec["classes"], "ORG": {}}})
-    with pytest.raises(DataError, match=r"ORG.txt: expected a sub-language model, found no such file"):
+    with pytest.raises(
+        DataError, match=r"ORG.txt: expected a sub-language model, found no such file"
+    ):
         load_class_lm(folder)
     write_json(folder / "class_lm.json", {**spec, "format": "other"})
     with pytest.raises(DataError, match="another file"):

@@ -78,7 +78,9 @@ def test_em_and_what_it_cannot_use() -> None:
         ("0.25,0.75", 2, [0.25, 0.75]),
     ],
 )
-def test_weights_of_the_configuration(weights: str, count: int, expected: list[float] | None) -> None:
+def test_weights_of_the_configuration(
+    weights: str, count: int, expected: list[float] | None
+) -> None:
     found = config.load(InterpolationConfig, [CONF], [f"weights='{weights}'"]).fixed_weights(count)
     assert (found is None) == (expected is None)
     if expected is not None:
@@ -127,13 +129,17 @@ def test_vocabularies_that_differ(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         dev.log_probs[:, 0], lms[0].token_log_probs([["a", "b"], ["zzz"]])[[0, 2, 4]]
     )
-    np.testing.assert_array_equal(DevText(lms, [["a"]]).log_probs[:, 0], lms[0].token_log_probs([["a"]]))
+    np.testing.assert_array_equal(
+        DevText(lms, [["a"]]).log_probs[:, 0], lms[0].token_log_probs([["a"]])
+    )
     with pytest.raises(DataError, match="dev text: expected sentences"):
         DevText(lms, [])
 
 
 def test_dev_text_measures_as_perplexity_does(tmp_path: Path) -> None:
-    """A mixture by its weights, and a model that was written, both without the predictions of OOVs."""
+    """A mixture by its weights, and a model that was written, both without the predictions of
+    OOVs.
+    """
     pytest.importorskip("kenlm")
     paths = [tmp_path / "a.arpa", tmp_path / "b.arpa"]
     for path, text in zip(paths, ("a b;a a b", "b a;b")):

@@ -1,4 +1,6 @@
-"""Text with names marked or as tags, and lists of names. More of what may be wrong: tests/unit/text."""
+"""Text with names marked or as tags, and lists of names. More of what may be wrong:
+tests/unit/text.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ from privasr_k2.text.normalize import normalize_english
 from privasr_k2.text.tags import with_tags
 
 RECORDS: list[object] = [
-    {"id": "1", "user": "u", "text": "ask ann lee about york", "entities": [[4, 5, "LOC"], [1, 3, "PER"]]},
+    {
+        "id": "1",
+        "user": "u",
+        "text": "ask ann lee about york",
+        "entities": [[4, 5, "LOC"], [1, 3, "PER"]],
+    },
     {"id": "2", "user": "u", "text": "yes"},
     {"id": "3", "user": "u", "text": "", "entities": []},
     {"id": "4", "user": "v", "text": "ann lee", "entities": [[0, 2, "PER"]]},
@@ -84,15 +91,27 @@ def test_several_files(tmp_path: Path) -> None:
     cuts = write(tmp_path / "cuts_dev.jsonl.gz", [{"id": "1", "supervisions": [said]}])
     (tmp_path / "b.txt").write_text("ask <PER>\n\nno\n")
     paths = [records, tmp_path / "b.txt", cuts, cuts]
-    expected = ["ask ann lee about york", "yes", "ann lee", "ask <PER>", "no", "call ann", "call ann"]
+    expected = [
+        "ask ann lee about york",
+        "yes",
+        "ann lee",
+        "ask <PER>",
+        "no",
+        "call ann",
+        "call ann",
+    ]
     assert [" ".join(words) for words in read_words(paths)] == expected
-    assert [with_tags(text).words[1] for text in read_texts(paths, ["PER", "LOC"])[-2:]] == ["<PER>", "<PER>"]
+    assert [with_tags(text).words[1] for text in read_texts(paths, ["PER", "LOC"])[-2:]] == [
+        "<PER>",
+        "<PER>",
+    ]
     with pytest.raises(DataError, match="found LOC"):
         read_texts(paths, ["PER"])
 
 
 @pytest.mark.parametrize(
-    "record", [{"id": "9", "text": "a b", "entities": [[0, 1, "ORG"]]}, {"id": "9", "text": "a <ORG>"}]
+    "record",
+    [{"id": "9", "text": "a b", "entities": [[0, 1, "ORG"]]}, {"id": "9", "text": "a <ORG>"}],
 )
 def test_a_class_without_a_place_is_named(tmp_path: Path, record: object) -> None:
     path = write(tmp_path / "a.jsonl", [*RECORDS, record])
@@ -135,5 +154,7 @@ def test_names_that_nobody_can_say_are_named_with_file_and_line(
     check_spoken("PER", names, {"ann", "zoe"}, places["PER"])
     assert "2 of 3 names (50.0 % in mass)" in caplog.text
     assert f"{path}:3: 'zoe quux' (quux); the text: 'old' (old)" in caplog.text
-    with pytest.raises(DataError, match=r"per.txt:1: expected a name of PER .* found .*'ann' \(ann\)"):
+    with pytest.raises(
+        DataError, match=r"per.txt:1: expected a name of PER .* found .*'ann' \(ann\)"
+    ):
         check_spoken("PER", names, {"zoe"}, places["PER"])

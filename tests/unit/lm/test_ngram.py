@@ -77,7 +77,8 @@ def test_pruned_to_a_number_and_still_sums_to_one(discounting: str) -> None:
 def test_unigrams_stay_whatever_is_asked_for() -> None:
     unigrams = estimate(count_ngrams(sentences(), VOCABULARY, order=1), "witten_bell")
     assert prune_to(unigrams, 1)[0].counts == unigrams.counts
-    # Someone's unigrams sum to 1.5: no back-off weight fits after a, and its bigrams are worth infinity.
+    # Someone's unigrams sum to 1.5: no back-off weight fits after a, and its bigrams are worth
+    # infinity.
     words, keys = (BOS, "</s>", UNK, "a"), np.array([0, 1, 2, 3, 17, 18, 19])
     probs = np.log10([1e-99, 0.5, 0.5, 0.5, 0.5, 0.25, 0.125])
     full = Arpa(words, (4, 3), keys, probs, np.zeros(7))
@@ -86,7 +87,8 @@ def test_unigrams_stay_whatever_is_asked_for() -> None:
 
 
 def test_no_mass_is_given_away_after_words_that_hold_all_of_it() -> None:
-    # P(a | a) = 1: nothing is left for the end and the unknown word, which can follow by back-off only.
+    # P(a | a) = 1: nothing is left for the end and the unknown word, which can follow by back-off
+    # only.
     words, keys = (BOS, "</s>", UNK, "a"), np.array([0, 1, 2, 3, 19])
     probs = np.log10([1e-99, 0.5, 0.25, 0.25, 1.0])
     fitted = with_fitting_backoffs(Arpa(words, (4, 1), keys, probs, np.zeros(5)))
@@ -98,7 +100,9 @@ def test_less_pruning_is_never_worse_by_much() -> None:
     counts = count_ngrams(text, VOCABULARY, order=3)
     model = estimate(counts, "modified_kneser_ney")
     sizes = [len(model.keys), 100, 40, 11]
-    found = [perplexity(prune_to(model, size, history_frequencies(counts))[0], text) for size in sizes]
+    found = [
+        perplexity(prune_to(model, size, history_frequencies(counts))[0], text) for size in sizes
+    ]
     assert found == sorted(found)
     assert found[0] < 0.95 * found[-1]
 
@@ -123,7 +127,9 @@ def test_witten_bell_by_hand() -> None:
     # unigrams: c(a)=2 c(b)=1 c(</s>)=3, three kinds, uniform over </s> <unk> a b
     unigram_a = (2 + 3 / 4) / (6 + 3)
     assert p[model.word_ids["a"]] == pytest.approx(unigram_a)
-    row = model.children(np.array([model.word_ids[BOS] + 1]), np.array([model.word_ids["a"]]))[0] - 1
+    row = (
+        model.children(np.array([model.word_ids[BOS] + 1]), np.array([model.word_ids["a"]]))[0] - 1
+    )
     assert p[row] == pytest.approx((2 + 2 * unigram_a) / (3 + 2))
 
 

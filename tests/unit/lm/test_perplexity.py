@@ -16,7 +16,8 @@ from privasr_k2.lm.neural.kinds import spec_of
 from privasr_k2.lm.perplexity import TREATMENT, KenlmModel, Perplexity, perplexity, table
 from tests.support.small_lm import WORDS, scorer, settings, tiny
 
-#: P(a) = 1/2, P(b) = 1/4, P(</s>) = 1/8, P(<unk>) = 1/8; after a, P(b) = 1/2, others back off at 2/3.
+#: P(a) = 1/2, P(b) = 1/4, P(</s>) = 1/8, P(<unk>) = 1/8; after a, P(b) = 1/2, others back off at
+#: 2/3.
 ARPA = """\\data\\
 ngram 1=5
 ngram 2=1
@@ -74,7 +75,9 @@ def test_by_hand(arpa: Path) -> None:
     assert result.ppl == pytest.approx(inside ** (-1 / 6), abs=1e-4)
     assert result.ppl_with_oov == pytest.approx((inside * 2 / 3 / 8) ** (-1 / 7), abs=1e-4)
     assert (result.words, result.oov, result.sentences) == (5, 1, 2)
-    assert KenlmModel(arpa).score_sentences([["a", "b"]]) == pytest.approx([math.log(1 / 32)], abs=1e-5)
+    assert KenlmModel(arpa).score_sentences([["a", "b"]]) == pytest.approx(
+        [math.log(1 / 32)], abs=1e-5
+    )
 
 
 def test_a_word_outside_the_vocabulary_is_unknown_to_every_model(arpa: Path) -> None:
@@ -151,7 +154,9 @@ def test_neural_models(tmp_path: Path) -> None:
 
 
 def test_table_and_record() -> None:
-    one = Perplexity("a", sentences=1, words=3, oov=1, nats=3 * math.log(8), oov_nats=None, words_beyond=7)
+    one = Perplexity(
+        "a", sentences=1, words=3, oov=1, nats=3 * math.log(8), oov_nats=None, words_beyond=7
+    )
     lines = table([one]).splitlines()
     assert lines[0].split() == [
         "lm",

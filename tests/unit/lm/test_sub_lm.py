@@ -28,7 +28,9 @@ def test_a_tree_by_hand() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unknown_mass", [0.0, 0.25])
-def test_states_sum_to_one_and_files_keep_all(tmp_path: Path, kind: str, unknown_mass: float) -> None:
+def test_states_sum_to_one_and_files_keep_all(
+    tmp_path: Path, kind: str, unknown_mass: float
+) -> None:
     sub = make_sub_lm(NAMES, kind, unknown_mass=unknown_mass)
     np.testing.assert_allclose(sub.sums, 1, atol=1e-12)
     assert sub.finals[0] == -math.inf
@@ -80,7 +82,11 @@ def test_mixing() -> None:
         ("0 1 ann -0.7\n1 0\n", 1, "state 0 that sum to 1"),
         ("0 1 ann 0\n\n1 -0.1\n", 3, "state 1 that sum to 1"),
         ("0 1 ann 0\n1 1 bob 0\n", 1, "a way from state 0 to an end"),
-        ("0 1 ann -0.6931472\n0 2 bob -0.6931472\n1 0\n2 3 lee 0\n3 2 lee 0\n", 4, "state 2 to an end"),
+        (
+            "0 1 ann -0.6931472\n0 2 bob -0.6931472\n1 0\n2 3 lee 0\n3 2 lee 0\n",
+            4,
+            "state 2 to an end",
+        ),
         ("0 1 ann 0\n1 1 bob 0\n1 2 lee -inf\n2 0\n", 1, "a way from state 0 to an end"),
         ("1 0\n", 1, "an empty class"),
         ("", 1, "an empty class"),

@@ -37,7 +37,9 @@ TRAIN, OTHER = [["a", "b"]], [["b", "c"], ["c"]]
         ("lm_text", 1, OTHER, OTHER),
     ],
 )
-def test_text(text: str, repeat: int, further: list[list[str]] | None, expected: list[list[str]]) -> None:
+def test_text(
+    text: str, repeat: int, further: list[list[str]] | None, expected: list[list[str]]
+) -> None:
     chosen = choose_text(
         dataclasses.replace(CONFIG, text=text, train_repeat=repeat), TRAIN, further, Path("x.gz")
     )
@@ -50,13 +52,29 @@ def test_text_that_is_not_there() -> None:
 
 
 def _cut_of_train(folder: Path, text: str) -> None:
-    said = {"id": "1", "recording_id": "1", "start": 0.0, "duration": 1.0, "channel": 0, "text": text}
-    cut = {"id": "1", "start": 0.0, "duration": 1.0, "channel": 0, "supervisions": [said], "type": "MonoCut"}
+    said = {
+        "id": "1",
+        "recording_id": "1",
+        "start": 0.0,
+        "duration": 1.0,
+        "channel": 0,
+        "text": text,
+    }
+    cut = {
+        "id": "1",
+        "start": 0.0,
+        "duration": 1.0,
+        "channel": 0,
+        "supervisions": [said],
+        "type": "MonoCut",
+    }
     write_jsonl(folder / "cuts_train.jsonl.gz", [cut])
 
 
 def test_text_of_files(tmp_path: Path) -> None:
-    """Files take the place of the corpus's text and of the cuts of dev; a file named twice counts twice."""
+    """Files take the place of the corpus's text and of the cuts of dev; a file named twice counts
+    twice.
+    """
     (tmp_path / "a.txt").write_text("b c\n\nc\n")
     (tmp_path / "b.jsonl").write_text('{"id": "1", "text": "a b"}\n')
     a, b = tmp_path / "a.txt", tmp_path / "b.jsonl"

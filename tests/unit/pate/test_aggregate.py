@@ -1,4 +1,6 @@
-"""A release of labels: drawn once, whatever happens; only what was settled before; what its files tell."""
+"""A release of labels: drawn once, whatever happens; only what was settled before; what its files
+tell.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,15 @@ def test_labels_are_the_answers(tmp_path: Path) -> None:
         assert hyp["text"] in best and hyp["weight"] == 1.0
     assert read_labels(tmp_path / "labels" / "labels.jsonl").keys() == found.keys()
     about = read_json(tmp_path / "labels" / "labels.json")
-    assert (about["votes_asked"], about["votes_answered"], about["utterances_answered"]) == (8, 8, 8)
+    assert (about["votes_asked"], about["votes_answered"], about["utterances_answered"]) == (
+        8,
+        8,
+        8,
+    )
     assert about["release"] == made.entry.release and about["as_published"]["guarantee"] is False
-    assert about["epsilon"]["value"] > 100 and about["unit"] == "speaker" and about["teachers"] == 10
+    assert (
+        about["epsilon"]["value"] > 100 and about["unit"] == "speaker" and about["teachers"] == 10
+    )
     assert "agree" not in json.dumps(about)
     spent = made.entry.spending
     assert (spent.data, spent.unit, spent.units, spent.delta) == ("tiny/train", "speaker", 90, 1e-5)
@@ -72,7 +80,9 @@ def test_labels_are_the_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("of", ["votes", "posteriors"])
 def test_nothing_is_drawn_twice(tmp_path: Path, of: str) -> None:
-    """Killed behind the draw, behind the labels, run again when finished: the same labels, one entry."""
+    """Killed behind the draw, behind the labels, run again when finished: the same labels, one
+    entry.
+    """
     changes = {"of": of, "step": 0.5} if of == "posteriors" else {}
     votes, hypotheses = made_votes(COUNTS * 8, teachers=5 if changes else 10, **changes)
     told = config(noise=6.0, epsilon=1e4, mechanism="gaussian_posteriors" if changes else "gnmax")
@@ -114,7 +124,9 @@ def test_answers_of_another_release_are_not_taken(tmp_path: Path) -> None:
     for epsilon in (1e4, 2e4):
         told = config(noise=0.2, epsilon=epsilon, data=f"tiny/{epsilon}")
         with begun(tmp_path / f"{epsilon}", told, votes, hypotheses) as made:
-            write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
+            write_release(
+                tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made
+            )
         with safe_open(str(tmp_path / "labels" / "answers-0.safetensors"), "np") as file:
             found.append(json.loads(file.metadata()["json"])["release"])
         assert found[-1] == made.entry.release
@@ -131,16 +143,22 @@ def test_only_what_the_budget_buys_is_asked() -> None:
     unsure = settle(votes, hypotheses, config(order="unsure", max_answers=5, noise=0.0))
     assert [votes.ids[place] for place in unsure.places] == ["u0", "u1", "u2", "u3", "u4"]
     checked = settle(
-        votes, hypotheses, config(mechanism="confident_gnmax", noise=0.0, max_answers=5, max_queries=30)
+        votes,
+        hypotheses,
+        config(mechanism="confident_gnmax", noise=0.0, max_answers=5, max_queries=30),
     )
     assert len(checked.places) == 30 and checked.setting.max_answers == 5
 
 
 def test_confident_answers_are_fewer(tmp_path: Path) -> None:
     votes, hypotheses = made_votes(COUNTS)
-    told = config(mechanism="confident_gnmax", noise=0.05, epsilon=1e7, threshold=8.5, threshold_ratio=1.0)
+    told = config(
+        mechanism="confident_gnmax", noise=0.05, epsilon=1e7, threshold=8.5, threshold_ratio=1.0
+    )
     with begun(tmp_path, told, votes, hypotheses) as made:
-        about = write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
+        about = write_release(
+            tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made
+        )
     assert sorted(labels(tmp_path / "labels")) == ["u1", "u3", "u6", "u7"]
     assert (about["votes_asked"], about["votes_answered"], about["utterances_asked"]) == (8, 4, 8)
 
@@ -150,7 +168,9 @@ def test_posteriors_become_shares(tmp_path: Path) -> None:
     votes, hypotheses = made_votes(counts, of="posteriors", step=0.5, teachers=5)
     told = config(mechanism="gaussian_posteriors", epsilon=np.inf, noise=0.0)
     write_release(tmp_path, votes, hypotheses, settle(votes, hypotheses, told), None)
-    found = {name: {h["text"]: h["weight"] for h in hyps} for name, hyps in labels(tmp_path).items()}
+    found = {
+        name: {h["text"]: h["weight"] for h in hyps} for name, hyps in labels(tmp_path).items()
+    }
     assert found["u0"] == pytest.approx({"u0 w0": 0.6, "u0 w1": 0.3, "u0 w2": 0.1})
     assert found["u1"] == {"u1 w0": 1.0}
     assert all(sum(own.values()) == pytest.approx(1) for own in found.values())
@@ -170,7 +190,10 @@ def test_frames_become_words(tmp_path: Path, of: str) -> None:
     name = "gnmax" if of == "votes" else "laplace_posteriors"
     told = config(epsilon=np.inf, noise=0.0, mechanism=name)
     about = write_release(tmp_path, votes, None, settle(votes, None, told), None)
-    assert {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()} == {"u0": "aab", "u1": "b"}
+    assert {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()} == {
+        "u0": "aab",
+        "u1": "b",
+    }
     assert about["votes_answered"] == 8 and about["utterances_answered"] == 2
     # Whole utterances, as far as the answers go.
     short = settle(votes, None, config(mechanism=name, noise=0.0, max_answers=7))

@@ -1,4 +1,6 @@
-"""Losses of weighted hypotheses and of guesses, against one hypothesis at a time and against scores."""
+"""Losses of weighted hypotheses and of guesses, against one hypothesis at a time and against
+scores.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,16 @@ TARGETS = {
 
 def batch(*names: str) -> Batch:
     x, lengths = features(*(40 - 4 * n for n in range(len(names))))
-    return pad_batch(names, [row[:length] for row, length in zip(x, lengths.tolist())], [[9]] * len(names))
+    return pad_batch(
+        names, [row[:length] for row, length in zip(x, lengths.tolist())], [[9]] * len(names)
+    )
 
 
 def task(
-    kind: str, targets: Mapping[str, Target] = TARGETS, min_confidence: float = 0.0, stretch: float = 0.0
+    kind: str,
+    targets: Mapping[str, Target] = TARGETS,
+    min_confidence: float = 0.0,
+    stretch: float = 0.0,
 ) -> DistillationTask:
     plain = CtcTask() if kind == "ctc" else SequenceTask()
     settings = UnansweredSettings(weight=0.5, min_confidence=min_confidence, hyps=1, scale=1.0)
@@ -100,7 +107,9 @@ def test_guesses_are_the_models_own_best(kind: str) -> None:
     greedy = nbest(made, given.features, given.lengths, longest, beam=1, num_paths=1)
     made.train()
     for row, name in enumerate("abc"):
-        tokens, weight = (TARGETS["b"].sequences[0], 2.0) if name == "b" else (greedy[row][0].tokens, 0.5)
+        tokens, weight = (
+            (TARGETS["b"].sequences[0], 2.0) if name == "b" else (greedy[row][0].tokens, 0.5)
+        )
         expected = weight * alone(made, kind, given, row, tokens) if tokens else torch.tensor(0.0)
         torch.testing.assert_close(found.sums[row], expected, rtol=1e-5, atol=1e-5)
     assert targets["a"] == Target((), ())  # guessed anew in the next step
@@ -116,10 +125,14 @@ def test_unsure_guesses_move_nothing() -> None:
     ]
     made.train()
     between = sum(sure) / 2
-    found = task("rnnt", targets, min_confidence=between).loss(HypothesisLosses(made), given, generator())
+    found = task("rnnt", targets, min_confidence=between).loss(
+        HypothesisLosses(made), given, generator()
+    )
     assert [bool(value > 0) for value in found.sums] == [value >= between for value in sure]
     assert sorted(bool(value > 0) for value in found.sums) == [False, True]
-    none = task("rnnt", targets, min_confidence=1.0).loss(HypothesisLosses(made), given, generator())
+    none = task("rnnt", targets, min_confidence=1.0).loss(
+        HypothesisLosses(made), given, generator()
+    )
     assert none.sums.tolist() == [0.0, 0.0] and none.count == 1
     none.sums.sum().backward()
     assert all(not p.grad.any() for p in made.parameters() if p.grad is not None)
@@ -139,7 +152,9 @@ def test_the_halves_of_a_batch_give_what_the_whole_gives() -> None:
     losses, one = HypothesisLosses(made), task("las")
 
     def run(parts: Any) -> list[float]:
-        return [value for part in parts for value in one.loss(losses, part, generator()).sums.tolist()]
+        return [
+            value for part in parts for value in one.loss(losses, part, generator()).sums.tolist()
+        ]
 
     assert run(given.split(2)) == pytest.approx(in_parts(given, run), rel=1e-5)
 
@@ -148,7 +163,8 @@ def test_dev_is_scored_as_ever() -> None:
     made, x = model("rnnt"), features(40, 36)
     given = pad_batch("xy", [x[0][0], x[0][1][:36]], [[1, 2], [3]])
     found, plain = (
-        t.loss(m, given, None) for t, m in ((task("rnnt"), HypothesisLosses(made)), (SequenceTask(), made))
+        t.loss(m, given, None)
+        for t, m in ((task("rnnt"), HypothesisLosses(made)), (SequenceTask(), made))
     )
     assert torch.equal(found.sums, plain.sums) and found.extra == plain.extra and found.count == 3
 

@@ -39,7 +39,9 @@ def test_each_teacher_votes_for_what_it_finds_most_likely(kind: str, per_token: 
     for model in made.models:
         for row, own in enumerate(HYPS):
             alone, frames = x[row : row + 1, : lengths[row]], lengths[row : row + 1]
-            scores = np.array([float(score_hypotheses(model, alone, frames, [[hyp]])[0]) for hyp in own])
+            scores = np.array(
+                [float(score_hypotheses(model, alone, frames, [[hyp]])[0]) for hyp in own]
+            )
             if per_token:
                 scores /= [len(hyp) + 1 for hyp in own]
             counts[row][int(scores.argmax())] += 1
@@ -121,18 +123,24 @@ def check_counts(
 def test_one_teacher_alone_is_greedy_search() -> None:
     model = teacher("las", 1)
     x, lengths = features(40, 33, 21)
-    best = beam_search(model.stepper(*model.encode(x, lengths)), torch.tensor([6, 6, 6]), beam=1, num_paths=1)
+    best = beam_search(
+        model.stepper(*model.encode(x, lengths)), torch.tensor([6, 6, 6]), beam=1, num_paths=1
+    )
     reading = TeacherEnsemble([model], per_token=True).token_votes(x, lengths)
     for row in range(3):
         tokens: list[int] = []
-        alone = TeacherEnsemble([model], per_token=True).token_votes(x[row : row + 1], lengths[row : row + 1])
+        alone = TeacherEnsemble([model], per_token=True).token_votes(
+            x[row : row + 1], lengths[row : row + 1]
+        )
         while len(tokens) < 6 and (token := int(alone.counts()[0].argmax())):
             tokens.append(token)
             alone.extend(np.array([0]), np.array([token]))
         if len(tokens) < 6:  # search keeps the best of all ends, a vote takes the first
             assert (
                 best[row][0].score
-                >= float(score_hypotheses(model, x[row : row + 1], lengths[row : row + 1], [[tokens]])[0])
+                >= float(
+                    score_hypotheses(model, x[row : row + 1], lengths[row : row + 1], [[tokens]])[0]
+                )
                 - 1e-5
             )
     assert reading.counts().sum(axis=1).tolist() == [1, 1, 1]

@@ -17,7 +17,13 @@ from privasr_k2.errors import ConfigError, DataError, GraphError
 from privasr_k2.graph.lang import load_lang
 from privasr_k2.pate.ensembles import TeacherEnsemble
 from privasr_k2.pate.heads import HeadConfig, HeadEnsemble, load_heads, teacher
-from privasr_k2.pate.heads_training import Utterances, batches, clip_by_head, train_group, train_heads
+from privasr_k2.pate.heads_training import (
+    Utterances,
+    batches,
+    clip_by_head,
+    train_group,
+    train_heads,
+)
 from privasr_k2.pate.loading import open_models
 from privasr_k2.pate.trainable_layers import trainable_layers
 from privasr_k2.training.weights import load_tensors
@@ -55,7 +61,9 @@ def data(layers: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[to
     for n in range(num):
         x, lengths = features(30 + 3 * n, seed=n)
         size = 2 + n % 2
-        plain.append((x, lengths, torch.randint(1, 4, (1, size), generator=generator), torch.tensor([size])))
+        plain.append(
+            (x, lengths, torch.randint(1, 4, (1, size), generator=generator), torch.tensor([size]))
+        )
     seen = [(*layers.lower(x, lengths), targets) for x, lengths, targets, _ in plain]
     states = [layers.states(lower, lengths, targets)[0] for lower, lengths, targets in seen]
     pad = torch.nn.utils.rnn.pad_sequence
@@ -72,7 +80,11 @@ def data(layers: Any, sizes: tuple[int, ...]) -> tuple[Utterances, list[tuple[to
 
 
 def start_of(model: Any, layers: Any) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in model.named_parameters() if name in layers.names}
+    return {
+        name: value.detach().clone()
+        for name, value in model.named_parameters()
+        if name in layers.names
+    }
 
 
 def losses_of(model: Any, one: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -81,21 +93,29 @@ def losses_of(model: Any, one: tuple[torch.Tensor, ...]) -> torch.Tensor:
     return model(*one)
 
 
-def trained_alone(model: Any, layers: Any, plain: list[Any], number: int) -> dict[str, torch.Tensor]:
+def trained_alone(
+    model: Any, layers: Any, plain: list[Any], number: int
+) -> dict[str, torch.Tensor]:
     """The slow way: the whole model, one utterance at a time, torch's own clipping and AdamW."""
     for name, value in model.named_parameters():
         value.requires_grad_(name in layers.names)
     own = [value for value in model.parameters() if value.requires_grad]
     optimizer = torch.optim.AdamW(own, lr=CONFIG.lr, betas=(0.9, 0.98), weight_decay=0.0)
     cosine = [0.5 * (1 + np.cos(np.pi * step / CONFIG.steps)) for step in range(CONFIG.steps)]
-    for step, places in enumerate(batches(len(plain), CONFIG.steps, CONFIG.batch, CONFIG.seed, number)):
-        optimizer.param_groups[0]["lr"] = CONFIG.lr * min((step + 1) / 2, 1) * (0.1 + 0.9 * cosine[step])
+    for step, places in enumerate(
+        batches(len(plain), CONFIG.steps, CONFIG.batch, CONFIG.seed, number)
+    ):
+        optimizer.param_groups[0]["lr"] = (
+            CONFIG.lr * min((step + 1) / 2, 1) * (0.1 + 0.9 * cosine[step])
+        )
         optimizer.zero_grad()
         nats = sum(losses_of(model, plain[n]).sum() for n in places)
         (nats / sum(int(plain[n][3]) for n in places)).backward()
         torch.nn.utils.clip_grad_norm_(own, CONFIG.clip_norm)
         optimizer.step()
-    return {name: value.detach() for name, value in model.named_parameters() if name in layers.names}
+    return {
+        name: value.detach() for name, value in model.named_parameters() if name in layers.names
+    }
 
 
 @pytest.mark.parametrize(("kind", "trained", "encoder"), KINDS)
@@ -121,7 +141,9 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     names = trainable_layers(model, trained).names
     generator = torch.Generator().manual_seed(1)
     heads = {
-        name: torch.stack([value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(5)])
+        name: torch.stack(
+            [value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(5)]
+        )
         for name, value in start_of(model, trainable_layers(model, trained)).items()
     }
     assert set(heads) == set(names)
@@ -137,7 +159,9 @@ def test_heads_vote_as_whole_models_do(kind, trained, encoder, per_token):
     few = HeadEnsemble(model, heads, limit=1, **options)
     np.testing.assert_allclose(few.hypothesis_scores(x, lengths, hyps), expected, atol=1e-4)
     votes = ensemble.hypothesis_votes(x, lengths, hyps)
-    assert [one.tolist() for one in votes] == [v.tolist() for v in whole.hypothesis_votes(x, lengths, hyps)]
+    assert [one.tolist() for one in votes] == [
+        v.tolist() for v in whole.hypothesis_votes(x, lengths, hyps)
+    ]
     assert all(one.sum() == 5 for one in votes) and np.ptp(expected[:, 0, 0]) > 0.1
     assert ensemble.hypothesis_scores(x, lengths, [[], [], []]).shape == (5, 3, 0)
     readings = [made.token_votes(x, lengths) for made in (whole, ensemble, few)]
@@ -156,14 +180,20 @@ def test_heads_are_attacked_as_whole_models_are(kind, trained, encoder):
     model = public(kind, encoder)
     generator = torch.Generator().manual_seed(2)
     heads = {
-        name: torch.stack([value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(3)])
+        name: torch.stack(
+            [value + 0.5 * torch.randn(value.shape, generator=generator) for _ in range(3)]
+        )
         for name, value in start_of(model, trainable_layers(model, trained)).items()
     }
     x = torch.randn(2, 40, 5, generator=generator).requires_grad_()
     weights, found = [0.5, 0.2, 0.3], []
     for limit in (None, 1):
         ensemble = HeadEnsemble(
-            model, heads, trained=trained, per_token=False, **({} if limit is None else {"limit": limit})
+            model,
+            heads,
+            trained=trained,
+            per_token=False,
+            **({} if limit is None else {"limit": limit}),
         )
         for losses in (ensemble.losses, None):
             scores = attacked(ensemble.models, weights, losses).log_likelihoods(x, [1, 3, 2])
@@ -171,7 +201,9 @@ def test_heads_are_attacked_as_whole_models_are(kind, trained, encoder):
             found.append((scores.detach(), gradient))
     for scores, gradient in found[1:]:
         torch.testing.assert_close(scores, found[0][0], atol=1e-4, rtol=1e-5)
-        torch.testing.assert_close(gradient, found[0][1], atol=2e-3 * found[0][1].abs().max().item(), rtol=0)
+        torch.testing.assert_close(
+            gradient, found[0][1], atol=2e-3 * found[0][1].abs().max().item(), rtol=0
+        )
     assert found[0][1].abs().max() > 1e-3
     assert all(one.grad is None for one in model.parameters())
 
@@ -208,7 +240,10 @@ def test_decay_draws_towards_the_public_model_and_the_order_is_the_shards_own():
 
 def test_clipping_by_head_is_torchs_for_each():
     generator = torch.Generator().manual_seed(2)
-    gradients = [torch.randn(3, 2, 4, generator=generator), torch.randn(3, 2, generator=generator) * 0.01]
+    gradients = [
+        torch.randn(3, 2, 4, generator=generator),
+        torch.randn(3, 2, generator=generator) * 0.01,
+    ]
     gradients[0][2] *= 1e-3
     expected = [one.clone() for one in gradients]
     for head in range(3):
@@ -242,7 +277,13 @@ def corpus(tmp_path: Path) -> tuple[Path, Path, Path]:
     cuts = list(load_cuts(feats, "train"))
     for k in (1, 2, 3):
         save_cuts(CutSet.from_cuts(cuts[k::3][:5]), tmp_path / "shards" / f"shard_{k}", "train")
-    told = {"format": "privasr_k2 shards 1", "teachers": 3, "unit": "speaker", "roster": {}, "seed": 1}
+    told = {
+        "format": "privasr_k2 shards 1",
+        "teachers": 3,
+        "unit": "speaker",
+        "roster": {},
+        "seed": 1,
+    }
     write_json(tmp_path / "shards" / "shards.json", told)
     model = tiny_model("tdnn")
     save_model(tmp_path / "model", model.spec, model.state_dict(), load_lang(lang).tokens)
@@ -255,7 +296,10 @@ def run(corpus: tuple[Path, Path, Path], out: Path, **changes: Any) -> dict[str,
 
 
 def test_folder_of_heads_is_read_back_and_groups_change_nothing(corpus, tmp_path):
-    found, whole = run(corpus, tmp_path / "a"), run(corpus, tmp_path / "b", heads_at_once=9, max_duration=3.0)
+    found, whole = (
+        run(corpus, tmp_path / "a"),
+        run(corpus, tmp_path / "b", heads_at_once=9, max_duration=3.0),
+    )
     assert found["output.weight"].shape == (3, 4, 8, 1)
     for name, value in found.items():
         torch.testing.assert_close(value, whole[name], rtol=0, atol=1e-5)
@@ -301,7 +345,9 @@ def test_a_killed_run_goes_on_with_the_heads_that_are_missing(corpus, tmp_path, 
     monkeypatch.setattr(heads_training, "train_group", real)
     watched_again: list[list[int]] = []
     monkeypatch.setattr(
-        heads_training, "train_group", lambda *given: watched_again.append(list(given[3])) or real(*given)
+        heads_training,
+        "train_group",
+        lambda *given: watched_again.append(list(given[3])) or real(*given),
     )
     found = run(corpus, tmp_path / "b")
     assert groups == [[1, 2], [3]] and watched_again == [[2], [3]]
@@ -376,7 +422,13 @@ def test_heads_of_another_model_are_refused():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"trained": "all"}, {"steps": 0}, {"lr": 0.0}, {"final_lr_share": 2.0}, {"decay_to_public": -1.0}],
+    [
+        {"trained": "all"},
+        {"steps": 0},
+        {"lr": 0.0},
+        {"final_lr_share": 2.0},
+        {"decay_to_public": -1.0},
+    ],
 )
 def test_settings_out_of_range(changes):
     with pytest.raises(ValueError, match=next(iter(changes))):

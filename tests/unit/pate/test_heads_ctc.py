@@ -24,7 +24,9 @@ SIZES = torch.tensor([len(tokens) for _, tokens in HYPS])
 
 
 def by_torch(log_probs: torch.Tensor) -> torch.Tensor:
-    return torch.stack([-ctc_loss(one[ROWS], LENGTHS[ROWS], TARGETS, SIZES) for one in log_probs]).double()
+    return torch.stack(
+        [-ctc_loss(one[ROWS], LENGTHS[ROWS], TARGETS, SIZES) for one in log_probs]
+    ).double()
 
 
 def outputs(scale: float) -> torch.Tensor:
@@ -48,7 +50,9 @@ def test_what_double_precision_would_lose_is_left_to_torch(monkeypatch):
         log_likelihoods(log_probs, LENGTHS, ROWS, TARGETS, SIZES), wanted, rtol=1e-5, atol=1e-3
     )
     monkeypatch.setattr(heads_ctc, "_SAFE", float("inf"))
-    assert not torch.allclose(log_likelihoods(log_probs, LENGTHS, ROWS, TARGETS, SIZES), wanted, rtol=1e-3)
+    assert not torch.allclose(
+        log_likelihoods(log_probs, LENGTHS, ROWS, TARGETS, SIZES), wanted, rtol=1e-3
+    )
 
 
 def test_few_need_torch(monkeypatch):

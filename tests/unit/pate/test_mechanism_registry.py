@@ -79,7 +79,9 @@ def test_names_and_limits() -> None:
         "laplace_posteriors",
     )
     assert all_mechanisms(tokens=True) == ("gnmax", "lnmax", "confident_gnmax")
-    assert [name for name in all_mechanisms() if mechanism(name).needs_threshold] == ["confident_gnmax"]
+    assert [name for name in all_mechanisms() if mechanism(name).needs_threshold] == [
+        "confident_gnmax"
+    ]
     assert {mechanism(name).audit for name in all_mechanisms()} <= set(AUDITS.names())
     with pytest.raises(ConfigError, match="confident_gnmax, gaussian_posteriors, gnmax"):
         mechanism("laplace")
@@ -93,14 +95,21 @@ def test_default_noise(teachers: int, whole: float, tokens: float) -> None:
 
 
 def test_names_are_read_without_heavy_packages() -> None:
-    code = "import sys; from privasr_k2.privacy.pate.mechanisms import all_mechanisms as a; print(a()); "
+    code = (
+        "import sys; from privasr_k2.privacy.pate.mechanisms import all_mechanisms as a;"
+        " print(a()); "
+    )
     code += "print({'torch', 'dp_accounting', 'scipy', 'opendp'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == [str(all_mechanisms()), "set()"]
 
 
 @pytest.mark.parametrize("text", [None, "import nothing_like_it", "def"])
-def test_plugins_that_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
+def test_plugins_that_do_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
     path = tmp_path / "broken.py"
     if text is not None:
         path.write_text(text)

@@ -9,7 +9,12 @@ import pytest
 from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.pate.mechanisms import RELATION, Setting, make_setting
 from privasr_k2.pate.plan import VotePlanConfig, largest_noise, plan_votes, winning_chance
-from privasr_k2.pate.published import as_published, published_epsilons, published_lines, published_noise
+from privasr_k2.pate.published import (
+    as_published,
+    published_epsilons,
+    published_lines,
+    published_noise,
+)
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import account
 from privasr_k2.privacy.pate.gnmax import confident_gnmax_event, gnmax_event, posteriors_event
@@ -20,7 +25,11 @@ from tests.support.small_pate import mechanism
 
 def setting(available: int = 100, weight: float = 1.0, **changes: object) -> Setting:
     return make_setting(
-        mechanism(**changes), teachers=10, available=available, largest_weight=weight, utterances=available
+        mechanism(**changes),
+        teachers=10,
+        available=available,
+        largest_weight=weight,
+        utterances=available,
     )
 
 
@@ -32,7 +41,9 @@ def test_epsilon_and_noise_say_how_many_answers() -> None:
     assert (
         found.epsilon.value
         <= 8
-        < account(gnmax_event(sigma=4.0, answers=found.max_answers + 1, discrete=True), RELATION, 1e-5).value
+        < account(
+            gnmax_event(sigma=4.0, answers=found.max_answers + 1, discrete=True), RELATION, 1e-5
+        ).value
     )
     assert setting(available=5).max_answers == 5
     assert setting(max_answers=3).max_answers == 3
@@ -48,9 +59,15 @@ def test_epsilon_and_answers_say_how_much_noise(name: str) -> None:
         "gnmax": lambda: gnmax_event(sigma=found.noise, answers=20, discrete=True),
         "lnmax": lambda: lnmax_event(scale=found.noise, answers=20, discrete=True),
         "confident_gnmax": lambda: confident_gnmax_event(
-            sigma=found.noise, answers=20, threshold_sigma=1.5 * found.noise, asked=100, discrete=True
+            sigma=found.noise,
+            answers=20,
+            threshold_sigma=1.5 * found.noise,
+            asked=100,
+            discrete=True,
         ),
-        "gaussian_posteriors": lambda: posteriors_event(sigma=found.noise, largest_weight=1.0, vectors=20),
+        "gaussian_posteriors": lambda: posteriors_event(
+            sigma=found.noise, largest_weight=1.0, vectors=20
+        ),
         "laplace_posteriors": lambda: events.repeated(events.laplace_vector(found.noise / 2), 20),
     }
     assert found.event == wanted[name]()
@@ -101,13 +118,21 @@ def test_the_papers_noise_has_its_true_cost() -> None:
     for reading, noise in (("equation", 2 * 10 / 100), ("figures", 100 / (2 * 10))):
         found = setting(noise=0.0, epsilon=10.0, published_scale=reading, delta=1e-3)
         assert found.noise == published_noise(10.0, 100, reading) == noise
-        assert found.epsilon == account(gnmax_event(sigma=noise, answers=100, discrete=True), RELATION, 1e-3)
+        assert found.epsilon == account(
+            gnmax_event(sigma=noise, answers=100, discrete=True), RELATION, 1e-3
+        )
         assert found.epsilon.value > 10
         assert published_epsilons(noise, 100)[f"published_{reading}"] == pytest.approx(10)
     told = as_published(5.0, 4000, 100)
-    assert told["guarantee"] is False and told["K"] == 100 and told["votes_that_it_does_not_count"] == 3900
+    assert (
+        told["guarantee"] is False
+        and told["K"] == 100
+        and told["votes_that_it_does_not_count"] == 3900
+    )
     lines = published_lines(told)
-    assert all("as published" in line for line in lines) and all("NO GUARANTEE" in line for line in lines[:3])
+    assert all("as published" in line for line in lines) and all(
+        "NO GUARANTEE" in line for line in lines[:3]
+    )
     assert "K = 100" in lines[0] and "scale 5 votes" in lines[0]
 
 
@@ -157,14 +182,23 @@ def test_fifteen_unanimous_teachers_give_thirteen_votes() -> None:
 
 def test_more_teachers_and_more_agreement_buy_more() -> None:
     found = plan_votes(plan(classes=8, teachers=[15, 30], agreement=[0.8, 1.0]))
-    assert [(one.teachers, one.agreement) for one in found] == [(15, 0.8), (15, 1.0), (30, 0.8), (30, 1.0)]
+    assert [(one.teachers, one.agreement) for one in found] == [
+        (15, 0.8),
+        (15, 1.0),
+        (30, 0.8),
+        (30, 1.0),
+    ]
     assert found[0].votes < found[1].votes < found[3].votes and found[0].votes < found[2].votes
 
 
 def test_the_largest_noise_is_just_enough() -> None:
     for name in ("gnmax", "lnmax"):
         noise = largest_noise([12, 3, 0], name, 0.9)
-        assert winning_chance([12, 3, 0], name, noise) >= 0.9 > winning_chance([12, 3, 0], name, 1.01 * noise)
+        assert (
+            winning_chance([12, 3, 0], name, noise)
+            >= 0.9
+            > winning_chance([12, 3, 0], name, 1.01 * noise)
+        )
     with pytest.raises(PrivacyError, match="take more teachers"):
         largest_noise([5, 5], "gnmax", 0.9)
 

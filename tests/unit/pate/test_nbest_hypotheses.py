@@ -1,4 +1,6 @@
-"""What may be voted for: hypotheses of public models; lists that private data have shaped are refused."""
+"""What may be voted for: hypotheses of public models; lists that private data have shaped are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +63,20 @@ def work(tmp_path: Path) -> Path:
     work = tmp_path / "work"
     write_text(work / ".stages" / "lock", "")
     stage(
-        work, 1, ["compute_features", "--in-manifests", "data/m", "--out-dir", "data/private"], "data/private"
+        work,
+        1,
+        ["compute_features", "--in-manifests", "data/m", "--out-dir", "data/private"],
+        "data/private",
     )
     stage(
-        work, 1, ["compute_features", "--in-manifests", "data/p", "--out-dir", "data/public"], "data/public"
+        work,
+        1,
+        ["compute_features", "--in-manifests", "data/p", "--out-dir", "data/public"],
+        "data/public",
     )
-    stage(work, 2, ["train_am", "--in-feats", "data/public", "--out-dir", "exp/public"], "exp/public")
+    stage(
+        work, 2, ["train_am", "--in-feats", "data/public", "--out-dir", "exp/public"], "exp/public"
+    )
     shards = ["make_shards", "--in-private-feats", "data/private", "--in-public-dev", "data/public"]
     stage(work, 3, [*shards, "--out-dir", "exp/shards"], "exp/shards")
     teacher = ["train_am", "--in-feats", "exp/shards/shard_1", "--in-init", "exp/public"]
@@ -108,7 +118,12 @@ def test_a_model_of_the_private_data_may_not(work: Path) -> None:
 def test_a_model_of_the_whole_corpus_may_not(work: Path) -> None:
     split = ["split_speech", "--in-feats", "data/feats", "--in-public-train", "data/public"]
     stage(work, 1, [*split, "--out-dir", "data/private"], "data/private")
-    stage(work, 2, ["train_am", "--in-feats", "data/feats", "--out-dir", "exp/recipe_ctc"], "exp/recipe_ctc")
+    stage(
+        work,
+        2,
+        ["train_am", "--in-feats", "data/feats", "--out-dir", "exp/recipe_ctc"],
+        "exp/recipe_ctc",
+    )
     with pytest.raises(DataError, match=r"stage 2 \(train_am\).*data/feats"):
         check_public(decoded(work, "exp/recipe_ctc"))
     assert check_public(decoded(work, "exp/public"))
@@ -123,7 +138,13 @@ def test_a_student_of_released_labels_may(work: Path) -> None:
         ["aggregate_votes", "--in-private-votes", "exp/votes", "--out-dir", "exp/labels"],
         "exp/labels",
     )
-    student = ["train_student", "--in-labels", "exp/labels/labels.jsonl", "--in-feats", "data/public"]
+    student = [
+        "train_student",
+        "--in-labels",
+        "exp/labels/labels.jsonl",
+        "--in-feats",
+        "data/public",
+    ]
     stage(work, 7, [*student, "--out-dir", "exp/student"], "exp/student")
     with pytest.raises(DataError, match=r"stage 6 \(aggregate_votes\)"):  # without noise
         check_public(decoded(work, "exp/student"))
@@ -146,7 +167,9 @@ def test_what_a_stage_declares_public_is_taken_at_its_word(work: Path) -> None:
     assert check_public(decoded(work, "exp/other"))
 
 
-def test_lists_from_elsewhere_cannot_be_checked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lists_from_elsewhere_cannot_be_checked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_lists(tmp_path / "nbest")
     assert not check_public(tmp_path / "nbest")
     assert "cannot be checked" in caplog.text

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from privasr_k2.pate.mechanisms import Setting, make_setting
-from privasr_k2.pate.noisy_answers import UNANSWERED, noisy_posteriors, noisy_winners, on_simplex, winners
+from privasr_k2.pate.noisy_answers import (
+    UNANSWERED,
+    noisy_posteriors,
+    noisy_winners,
+    on_simplex,
+    winners,
+)
 from privasr_k2.pate.plan import winning_chance
 from privasr_k2.randomness import NoiseStream, noise_stream
 from tests.support.small_pate import mechanism
@@ -20,7 +26,9 @@ def ties(name: str = "ties") -> NoiseStream:
 
 def setting(available: int, **changes: object) -> Setting:
     config = mechanism(**changes)
-    return make_setting(config, teachers=10, available=available, largest_weight=1.0, utterances=available)
+    return make_setting(
+        config, teachers=10, available=available, largest_weight=1.0, utterances=available
+    )
 
 
 def random_rows(seed: int = 1) -> list[np.ndarray]:
@@ -45,7 +53,9 @@ def test_the_simplex_is_reached_on_the_shortest_way() -> None:
     for row, own in zip(rows, found):
         levels = np.linspace(row.min() - 2, row.max(), 400_001)
         level = levels[
-            np.abs([np.maximum(row - levels[k], 0).sum() - 1 for k in range(0, len(levels), 40)]).argmin()
+            np.abs(
+                [np.maximum(row - levels[k], 0).sum() - 1 for k in range(0, len(levels), 40)]
+            ).argmin()
             * 40
         ]
         assert np.abs(own - np.maximum(row - level, 0)).max() < 1e-3
@@ -98,9 +108,16 @@ def test_the_check_asks_all_and_answers_what_passes_up_to_the_cap() -> None:
 
 def test_the_threshold_has_noise_of_its_own() -> None:
     made = setting(
-        2000, mechanism="confident_gnmax", noise=0.1, threshold=7.0, threshold_ratio=30.0, epsilon=1e6
+        2000,
+        mechanism="confident_gnmax",
+        noise=0.1,
+        threshold=7.0,
+        threshold_ratio=30.0,
+        epsilon=1e6,
     )
-    found = noisy_winners(np.tile([6, 2, 2], 2000), np.full(2000, 3), replace(made, max_answers=2000), ties())
+    found = noisy_winners(
+        np.tile([6, 2, 2], 2000), np.full(2000, 3), replace(made, max_answers=2000), ties()
+    )
     share = (found != UNANSWERED).mean()
     noise = np.arange(-40, 41)
     chances = np.exp(-(noise**2) / (2 * 3.0**2))

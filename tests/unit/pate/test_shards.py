@@ -54,7 +54,9 @@ def test_the_data_of_one_unit_are_in_one_shard_whichever_it_is(feats: Path, tmp_
         fewer = without(feats, tmp_path / f"without_{number}" / "feats", f"s{number}")
         shards = make_shards(fewer, feats, tmp_path / "other", config, tmp_path / "roster")
         changed = [
-            k for k, (a, b) in enumerate(zip(whole, shard_digests(tmp_path / "other", 3)), 1) if a != b
+            k
+            for k, (a, b) in enumerate(zip(whole, shard_digests(tmp_path / "other", 3)), 1)
+            if a != b
         ]
         assert changed == [shards.roster[f"s{number}"]]
 
@@ -67,7 +69,9 @@ def test_shards_are_features_folders_that_may_be_moved(feats: Path, tmp_path: Pa
     config = ShardsConfig(2, "speaker", 1)
     made = make_shards(tree / "feats", tree / "feats", tree / "exp" / "shards", config, None)
     assert (
-        read_shards(tree / "exp" / "shards") == made == read_shards(tree / "exp" / "shards" / "shards.json")
+        read_shards(tree / "exp" / "shards")
+        == made
+        == read_shards(tree / "exp" / "shards" / "shards.json")
     )
     moved = tree.rename(tmp_path / "moved")
     found = set()
@@ -123,5 +127,8 @@ def test_an_utterance_at_several_speeds_is_one_unit(feats: Path, tmp_path: Path)
     for k in range(1, 5):
         ids = {cut.id for cut in load_cuts(tmp_path / "shards" / f"shard_{k}", "train")}
         assert ids == {
-            name for unit, shard in made.roster.items() if shard == k for name in (unit, f"{unit}_sp1.1")
+            name
+            for unit, shard in made.roster.items()
+            if shard == k
+            for name in (unit, f"{unit}_sp1.1")
         }

@@ -67,12 +67,16 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["ctc", *END_TO_END])
-def test_certain_labels_train_as_transcripts_do(kind: str, corpus: tuple[Path, Path], tmp_path: Path) -> None:
+def test_certain_labels_train_as_transcripts_do(
+    kind: str, corpus: tuple[Path, Path], tmp_path: Path
+) -> None:
     """The twin is the training of any acoustic model, with masks, dropout and tempos as there."""
     given, config = inputs(corpus), quick(kind)
     train_student(given, tmp_path / "student", config, ALONE)
     train_cuts({"train": given.pool, "dev": given.dev}, given.lang, tmp_path / "am", config, ALONE)
-    ours, theirs = (load_tensors(tmp_path / name / "model.safetensors") for name in ("student", "am"))
+    ours, theirs = (
+        load_tensors(tmp_path / name / "model.safetensors") for name in ("student", "am")
+    )
     assert ours.keys() == theirs.keys()
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
@@ -119,7 +123,9 @@ def test_of_several_ways_the_best_on_dev_is_kept(corpus: tuple[Path, Path], tmp_
     assert read_header(latest)["fingerprint"] != fingerprint
 
 
-def test_ways_without_a_difference_are_trained_once(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+def test_ways_without_a_difference_are_trained_once(
+    corpus: tuple[Path, Path], tmp_path: Path
+) -> None:
     labels = {cut.id: (Hyp("C", 1.0),) for cut in load_cuts(corpus[0], "train")}
     config = quick(
         "ctc",
@@ -134,7 +140,9 @@ def test_ways_without_a_difference_are_trained_once(corpus: tuple[Path, Path], t
 
 
 def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    """Another weight of a hypothesis is another training; one that begins with a model keeps its mean."""
+    """Another weight of a hypothesis is another training; one that begins with a model keeps its
+    mean.
+    """
     pool = load_cuts(corpus[0], "train")
     given = inputs(corpus)
     config = quick("ctc", "epochs=1")
@@ -143,21 +151,31 @@ def test_weights_and_guesses_count(corpus: tuple[Path, Path], tmp_path: Path) ->
     for share in (0.9, 0.6):
         labels = {cut.id: (Hyp("C", share), Hyp("CA", 1 - share)) for cut in pool}
         student = tmp_path / "student"  # that of the other weights is not continued
-        train_student(replace(given, labels=labels, init=tmp_path / "start"), student, config, ALONE)
+        train_student(
+            replace(given, labels=labels, init=tmp_path / "start"), student, config, ALONE
+        )
         found.append(load_tensors(student / "model.safetensors"))
     start = load_tensors(tmp_path / "start" / "model.safetensors")
     assert not torch.equal(found[0]["output.weight"], found[1]["output.weight"])
     assert torch.equal(found[0]["mean"], start["mean"])
 
 
-def test_with_nothing_to_learn_it_is_the_public_model(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    """As where noise has ended every answer at once; random weights are refused, and nothing written."""
+def test_with_nothing_to_learn_it_is_the_public_model(
+    corpus: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """As where noise has ended every answer at once; random weights are refused, and nothing
+    written.
+    """
     given, config = inputs(corpus), quick("ctc", "student.unlabeled_data=[none,consistency]")
     train_student(given, tmp_path / "start", quick("ctc", "epochs=1"), ALONE)
     student = tmp_path / "student"
     train_student(replace(given, labels={}, init=tmp_path / "start"), student, config, ALONE)
-    found, start = (load_tensors(folder / "model.safetensors") for folder in (student, tmp_path / "start"))
-    assert found.keys() == start.keys() and all(torch.equal(found[name], start[name]) for name in start)
+    found, start = (
+        load_tensors(folder / "model.safetensors") for folder in (student, tmp_path / "start")
+    )
+    assert found.keys() == start.keys() and all(
+        torch.equal(found[name], start[name]) for name in start
+    )
     about = json.loads((student / "student.json").read_text())
     assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 0
     with pytest.raises(DataError, match="none of 10 utterances answered"):
@@ -168,7 +186,9 @@ def test_with_nothing_to_learn_it_is_the_public_model(corpus: tuple[Path, Path],
 def test_features_of_another_kind_are_refused(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     given = inputs(corpus)
     cut = given.pool[0]
-    other = type(given.pool).from_cuts([replace(cut, features=replace(cut.features, num_features=7))])
+    other = type(given.pool).from_cuts(
+        [replace(cut, features=replace(cut.features, num_features=7))]
+    )
     with pytest.raises(DataError, match="5 in --in-public-feats, 7 in --in-public-pool"):
         train_student(replace(given, pool=other, labels={}), tmp_path / "s", quick("ctc"), ALONE)
     assert not (tmp_path / "s").exists()

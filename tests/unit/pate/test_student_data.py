@@ -71,7 +71,10 @@ def test_labels_are_read_heaviest_first(tmp_path: Path) -> None:
         ([{"id": "a", "hyps": [hyp("C", 0.5), hyp("AB", 0.4)]}], "sum to 1, found 0.5 0.4"),
         ([{"id": "a", "hyps": [hyp("C", 1.5), hyp("AB", -0.5)]}], "weights above 0"),
         ([{"id": "a", "hyps": [hyp("C", math.nan)]}], "weights above 0"),
-        ([{"id": "a", "hyps": [hyp("C")]}, {"id": "a", "hyps": [hyp("C")]}], "every utterance once"),
+        (
+            [{"id": "a", "hyps": [hyp("C")]}, {"id": "a", "hyps": [hyp("C")]}],
+            "every utterance once",
+        ),
         ([{"hyps": [hyp("C")]}], "every utterance once"),
         ([{"id": "a", "hyps": [{"text": "C"}]}], "text and weight"),
         ([{"id": "a", "hyps": "C"}], "text and weight"),
@@ -85,7 +88,8 @@ def test_bad_labels(tmp_path: Path, records: list[Any], message: str) -> None:
 def test_guesses_are_shares_of_a_list() -> None:
     sure = [("AB", math.log(0.06)), ("C", math.log(0.03)), ("CA", math.log(0.01))]
     found = guesses(
-        lists(u_1=sure, u_2=[("AB", -2.0), ("C", -2.0)], u_3=[("", -1.0), ("C", -9.0)], u_4=[]), UNANSWERED
+        lists(u_1=sure, u_2=[("AB", -2.0), ("C", -2.0)], u_3=[("", -1.0), ("C", -9.0)], u_4=[]),
+        UNANSWERED,
     )
     assert list(found) == ["u-1"]
     assert [one.text for one in found["u-1"]] == ["AB", "C"]
@@ -152,7 +156,9 @@ def test_hypotheses_must_fit_their_frames_while_training(corpus: tuple[Path, Lan
         return 2
 
     found = together(corpus, output_frames=output_frames, shortest=0.9)
-    assert found.targets == {"train-0": Target(((4, 3),), (1.0,))} and set(seen) == {int(0.9 * frames)}
+    assert found.targets == {"train-0": Target(((4, 3),), (1.0,))} and set(seen) == {
+        int(0.9 * frames)
+    }
 
 
 def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:

@@ -59,7 +59,15 @@ def run(
     folder: Path, ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
 ) -> dict[str, object]:
     cuts = load_cuts(feats, "pool")
-    given = (folder / "labels", ensemble, cuts, SHARDS, settle_tokens(cuts, SHARDS, told), told, "cpu")
+    given = (
+        folder / "labels",
+        ensemble,
+        cuts,
+        SHARDS,
+        settle_tokens(cuts, SHARDS, told),
+        told,
+        "cpu",
+    )
     if not told.claims:
         return release_tokens(*given, None, public)
     with begun(folder, feats, told) as made:
@@ -68,14 +76,17 @@ def run(
 
 def labels(folder: Path) -> dict[str, str]:
     return {
-        record["id"]: record["hyps"][0]["text"] for record in read_jsonl(folder / "labels" / "labels.jsonl")
+        record["id"]: record["hyps"][0]["text"]
+        for record in read_jsonl(folder / "labels" / "labels.jsonl")
     }
 
 
 def wanted(
     ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
 ) -> tuple[dict[str, str], int, int]:
-    """Labels, how often teachers were asked, and how often not: all probabilities after each prefix anew."""
+    """Labels, how often teachers were asked, and how often not: all probabilities after each prefix
+    anew.
+    """
     from tests.support.sequence_scores import next_log_probs
 
     def after(model: Any, x: torch.Tensor, text: list[int]) -> torch.Tensor:

@@ -59,7 +59,9 @@ def rows(votes: Votes) -> list[np.ndarray]:
 def test_jobs_together_are_one(corpus: tuple[Path, NbestHypotheses], tmp_path: Path) -> None:
     write_votes(tmp_path / "one" / "1.safetensors", cast(corpus, 1, 2, 3))
     for job in (1, 2, 3):
-        write_votes(tmp_path / "three" / f"{job}.safetensors", cast(corpus, 1, 2, 3, job=job, num_jobs=3))
+        write_votes(
+            tmp_path / "three" / f"{job}.safetensors", cast(corpus, 1, 2, 3, job=job, num_jobs=3)
+        )
     one, three = read_votes(tmp_path / "one"), read_votes(tmp_path / "three")
     assert (
         one.ids == three.ids == tuple(sorted(f"train-{n}" for n in range(11)))
@@ -103,7 +105,10 @@ def test_another_teacher_moves_posteriors_by_no_more_than_is_claimed(
         other = cast(corpus, *seeds, vote=vote, of="posteriors", weights=weights)
         for before, after in zip(rows(whole), rows(other)):
             moved = (after - before) * whole.step
-            assert np.linalg.norm(moved) <= 2**0.5 * share[place] and np.abs(moved).sum() <= 2 * share[place]
+            assert (
+                np.linalg.norm(moved) <= 2**0.5 * share[place]
+                and np.abs(moved).sum() <= 2 * share[place]
+            )
             largest = max(largest, np.linalg.norm(moved) / share[place])
     assert largest > 0.5  # it is no bound that nothing comes near
     sums = [row.sum() * whole.step for row in rows(whole)]

@@ -33,7 +33,8 @@ counts = st.integers(1, 300)
 @given(families, noises, st.floats(1.05, 3.0), counts)
 def test_more_noise_never_costs_more(family, noise, factor, count):
     less, more = (
-        account(events.repeated(FAMILIES[family](n), count), AOR, 1e-5) for n in (noise, noise * factor)
+        account(events.repeated(FAMILIES[family](n), count), AOR, 1e-5)
+        for n in (noise, noise * factor)
     )
     assert more.rdp <= less.rdp * (1 + 1e-9)
     if more.pld is not None and less.pld is not None:
@@ -96,7 +97,11 @@ def test_small_noise_needs_orders_below_1_1():
 
 
 def test_heterogeneous_composition_adds_divergences():
-    parts = [events.gaussian(3.0), events.pure(0.1), events.poisson_sampled(0.1, events.gaussian(1.0))]
+    parts = [
+        events.gaussian(3.0),
+        events.pure(0.1),
+        events.poisson_sampled(0.1, events.gaussian(1.0)),
+    ]
     orders = np.array([1.5, 4.0, 20.0])
     assert renyi.rdp(events.composed(*parts), orders) == pytest.approx(
         sum(renyi.rdp(part, orders) for part in parts), rel=1e-12
@@ -120,7 +125,9 @@ def test_relations():
         account(events.randomized_response(0.5, 10), AOR, 1e-5)
     with pytest.raises(PrivacyError, match="replacing"):
         account(events.fixed_size_sampled(5, 10, events.gaussian(1.0)), AOR, 1e-5)
-    one, other = (account(events.gaussian(2.0), relation, 1e-5).value for relation in (AOR, REPLACE))
+    one, other = (
+        account(events.gaussian(2.0), relation, 1e-5).value for relation in (AOR, REPLACE)
+    )
     assert other == account(events.gaussian(1.0), AOR, 1e-5).value > one
 
 
@@ -129,7 +136,9 @@ def test_no_distribution_is_told_and_not_invented():
     assert found.pld is None and found.value == found.rdp
     tiny = account(events.laplace(1.0), AOR, 1e-13)
     assert tiny.pld is None and tiny.rdp > 0
-    many = account(events.repeated(events.laplace(1e4), loss_distributions.MOST_COMPOSED + 1), AOR, 1e-5)
+    many = account(
+        events.repeated(events.laplace(1e4), loss_distributions.MOST_COMPOSED + 1), AOR, 1e-5
+    )
     assert many.pld is None and many.rdp > 0
     assert account(events.discrete_gaussian(1e6, 1), AOR, 1e-5).pld is None
     assert account(events.gaussian(1.0), AOR, 1e-13).pld is not None, "a formula has no such limit"
@@ -147,7 +156,9 @@ def test_integer_orders_are_refused():
 
 
 def test_a_negative_divergence_is_an_error_and_no_epsilon(monkeypatch):
-    """dp-accounting makes epsilon 0 of a divergence below 0, "numerical instability": we make none."""
+    """dp-accounting makes epsilon 0 of a divergence below 0, "numerical instability": we make
+    none.
+    """
     monkeypatch.setattr(renyi, "_leaf_rdp", lambda event, orders: -np.ones(len(orders)))
     with pytest.raises(PrivacyError, match="0 or more"):
         account(events.gaussian(1.0), AOR, 1e-5)
@@ -179,7 +190,9 @@ def test_calibrated_count_is_the_largest():
         return events.repeated(events.poisson_sampled(0.1, events.gaussian(1.0)), count)
 
     count = count_for(event, epsilon=3.0, delta=1e-5, relation=AOR)
-    assert account(event(count), AOR, 1e-5).value <= 3.0 < account(event(count + 1), AOR, 1e-5).value
+    assert (
+        account(event(count), AOR, 1e-5).value <= 3.0 < account(event(count + 1), AOR, 1e-5).value
+    )
     assert count_for(event, epsilon=1e-3, delta=1e-5, relation=AOR) == 0
 
 

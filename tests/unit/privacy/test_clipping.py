@@ -44,7 +44,9 @@ def vectors(near: float) -> st.SearchStrategy[np.ndarray]:
 
 @settings(deadline=None, max_examples=300)
 @given(data=st.data(), bound=BOUNDS, norm=NORMS)
-def test_no_norm_exceeds_the_bound_in_exact_arithmetic(data: st.DataObject, bound: float, norm: Norm) -> None:
+def test_no_norm_exceeds_the_bound_in_exact_arithmetic(
+    data: st.DataObject, bound: float, norm: Norm
+) -> None:
     vector = data.draw(vectors(bound))
     found = clip_vector(vector, bound=bound, norm=norm)
     assert exact_norm_is_within(found.values, bound, norm)
@@ -59,7 +61,9 @@ def test_no_norm_exceeds_the_bound_in_exact_arithmetic(data: st.DataObject, boun
 
 
 @settings(deadline=None, max_examples=300)
-@given(data=st.data(), bound=BOUNDS, norm=NORMS, change=st.sampled_from(["add", "remove", "replace"]))
+@given(
+    data=st.data(), bound=BOUNDS, norm=NORMS, change=st.sampled_from(["add", "remove", "replace"])
+)
 def test_one_unit_moves_the_sum_by_at_most_the_bound(
     data: st.DataObject, bound: float, norm: Norm, change: str
 ) -> None:
@@ -74,7 +78,9 @@ def test_one_unit_moves_the_sum_by_at_most_the_bound(
     }[change]
     sums = [clip_rows(r, bound=bound, norm=norm).values.sum(axis=0) for r in (rows, neighbour)]
     # A difference of floats may round: the norm is that of the exact difference.
-    exact = [Fraction(a) - Fraction(b) for a, b in zip(sums[0].tolist(), sums[1].tolist(), strict=True)]
+    exact = [
+        Fraction(a) - Fraction(b) for a, b in zip(sums[0].tolist(), sums[1].tolist(), strict=True)
+    ]
     limit = Fraction(bound) * (2 if change == "replace" else 1)
     if norm == "l1":
         assert sum(abs(v) for v in exact) <= limit
@@ -92,7 +98,10 @@ def test_plain_clipping_and_summing_in_floats_is_what_that_excludes() -> None:
         sums = [r.sum(axis=0).tolist() for r in (clipped, np.delete(clipped, at, axis=0))]
         moved = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(*sums, strict=True))
         too_long += moved > Fraction(0.1) ** 2
-        ours = [clip_rows(r, bound=0.1, norm="l2").values.sum(axis=0) for r in (rows, np.delete(rows, at, 0))]
+        ours = [
+            clip_rows(r, bound=0.1, norm="l2").values.sum(axis=0)
+            for r in (rows, np.delete(rows, at, 0))
+        ]
         assert exact_norm_is_within(ours[0] - ours[1], 0.1, "l2")
     assert too_long > 50
 
@@ -109,7 +118,8 @@ def test_a_norm_that_exceeds_the_bound_only_before_rounding_is_clipped() -> None
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_norm_that_is_the_bound_stays_and_one_step_more_is_clipped(seed: int) -> None:
-    # In steps of 2^-32: squares that add up to 2^64 exactly, and 1 more. Floats see no difference from 1.
+    # In steps of 2^-32: squares that add up to 2^64 exactly, and 1 more. Floats see no difference
+    # from 1.
     parts = [int(np.random.default_rng(seed).integers(2**28, 2**32))]
     while rest := 2**64 - sum(n * n for n in parts):
         parts.append(math.isqrt(rest))
@@ -121,7 +131,9 @@ def test_a_norm_that_is_the_bound_stays_and_one_step_more_is_clipped(seed: int) 
 
 def test_what_lies_on_the_bound_stays() -> None:
     np.testing.assert_array_equal(clip_rows(np.eye(5), bound=1.0, norm="l2").values, np.eye(5))
-    np.testing.assert_array_equal(clip_vector([0.75, -0.25], bound=1.0, norm="l1").values, [0.75, -0.25])
+    np.testing.assert_array_equal(
+        clip_vector([0.75, -0.25], bound=1.0, norm="l1").values, [0.75, -0.25]
+    )
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -133,7 +145,9 @@ def test_long_vectors_keep_their_direction_and_reach_the_bound(norm: Norm, dtype
     # Half a step is lost a value: 50,000 of them are 6e-6 of the bound.
     reached = np.linalg.norm(found.values, ord=order)
     assert 0.3 * (1 - 1e-4) < reached <= 0.3
-    expected = vector.astype(np.float64) * 0.3 / np.linalg.norm(vector.astype(np.float64), ord=order)
+    expected = (
+        vector.astype(np.float64) * 0.3 / np.linalg.norm(vector.astype(np.float64), ord=order)
+    )
     np.testing.assert_allclose(found.values, expected, atol=grid_step(0.3), rtol=1e-9)
     assert exact_norm_is_within(found.values, 0.3, norm)
 
@@ -169,7 +183,11 @@ def test_sums_do_not_depend_on_the_order() -> None:
 
 def test_tensors_share_one_norm() -> None:
     rng = np.random.default_rng(2)
-    update = {"b": rng.normal(size=(3, 4)).astype(np.float32), "a": rng.normal(size=5), "c": np.array(2.0)}
+    update = {
+        "b": rng.normal(size=(3, 4)).astype(np.float32),
+        "a": rng.normal(size=5),
+        "c": np.array(2.0),
+    }
     found = clip_tensors(update, bound=1.0, norm="l2")
     assert isinstance(found.values, dict) and list(found.values) == ["b", "a", "c"]
     assert [v.shape for v in found.values.values()] == [(3, 4), (5,), ()]
@@ -209,7 +227,9 @@ def test_bounds_that_bound_nothing_are_refused(bound: float) -> None:
         clip_vector([1.0], bound=bound, norm="l2")
 
 
-@pytest.mark.parametrize("rows", [[1.0, 2.0], [[[1.0]]], [["a"]], [[True]], [[1j]], [[1.0], [1.0, 2.0]]])
+@pytest.mark.parametrize(
+    "rows", [[1.0, 2.0], [[[1.0]]], [["a"]], [[True]], [[1j]], [[1.0], [1.0, 2.0]]]
+)
 def test_what_is_no_matrix_of_numbers_is_refused(rows: object) -> None:
     with pytest.raises(PrivacyError, match="rows"):
         clip_rows(rows, bound=1.0, norm="l2")  # type: ignore[arg-type]

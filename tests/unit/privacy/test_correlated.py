@@ -1,4 +1,6 @@
-"""Correlated noise is what the strategy's matrices say, once for each round, and the same after a kill."""
+"""Correlated noise is what the strategy's matrices say, once for each round, and the same after a
+kill.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from privasr_k2.privacy.strategies import Strategy, Turns
 from privasr_k2.randomness import noise_stream
 
 SECRET = bytes(range(32))
-KINDS = [("increments", None), ("square_root", None), ("square_root", 3), ("square_root", 1), ("tree", None)]
+KINDS = [
+    ("increments", None),
+    ("square_root", None),
+    ("square_root", 3),
+    ("square_root", 1),
+    ("tree", None),
+]
 SIZE = 40
 
 
@@ -37,7 +45,9 @@ def measured(strategy: Strategy) -> np.ndarray:
         places = np.flatnonzero(row)
         # A Toeplitz row is measured in its round, a block in its last.
         level = int(math.log2(len(places))) if strategy.name == "tree" else 0
-        found.append(standard_normal_vector(noise_stream(SECRET, int(places[-1]), "sum", level), SIZE))
+        found.append(
+            standard_normal_vector(noise_stream(SECRET, int(places[-1]), "sum", level), SIZE)
+        )
     return np.array(found)
 
 
@@ -84,13 +94,16 @@ def test_long_vectors_are_drawn_like_plain_noise(monkeypatch: pytest.MonkeyPatch
     plain = GaussianNoise(noise_multiplier=2.0, l2_sensitivity=0.5)
     for size in (1, 7, 8, 9, 24, 27):
         expected = plain.add(np.zeros(size), noise_stream(SECRET, 0, "sum", 0))
-        found = RoundNoise(Strategy("increments", 2), 2.0, "sum", Streams()).add(0, np.zeros(size), bound=0.5)
+        found = RoundNoise(Strategy("increments", 2), 2.0, "sum", Streams()).add(
+            0, np.zeros(size), bound=0.5
+        )
         assert (found == expected).all() and len(set(found)) > 0.8 * size
 
 
 def test_names_have_noise_of_their_own() -> None:
     found = [
-        RoundNoise(Strategy("tree", 4), 2.0, name, Streams()).add(1, np.zeros(4), bound=1.0) for name in "ab"
+        RoundNoise(Strategy("tree", 4), 2.0, name, Streams()).add(1, np.zeros(4), bound=1.0)
+        for name in "ab"
     ]
     assert (found[0] != found[1]).all()
 
@@ -108,9 +121,15 @@ def test_what_is_refused() -> None:
     guessable = RoundNoise(strategy, 1.0, "sum", lambda *names: np.random.default_rng(1))
     with pytest.raises(PrivacyError, match="can be guessed"):
         guessable.add(0, np.zeros(2), bound=1.0)
-    for multiplier, bound, vector in ((0.0, 1.0, np.zeros(2)), (1.0, 0.0, np.zeros(2)), (1.0, 1.0, [np.nan])):
+    for multiplier, bound, vector in (
+        (0.0, 1.0, np.zeros(2)),
+        (1.0, 0.0, np.zeros(2)),
+        (1.0, 1.0, [np.nan]),
+    ):
         with pytest.raises(PrivacyError):
-            RoundNoise(strategy, multiplier, "sum", Streams()).add(0, np.asarray(vector), bound=bound)
+            RoundNoise(strategy, multiplier, "sum", Streams()).add(
+                0, np.asarray(vector), bound=bound
+            )
 
 
 def test_independent_noise_costs_what_repeating_does() -> None:
@@ -122,7 +141,9 @@ def test_independent_noise_costs_what_repeating_does() -> None:
 def test_one_round_costs_its_own_column() -> None:
     root = Strategy("square_root", 30, bands=4)
     length = sum((math.comb(2 * k, k) / 4**k) ** 2 for k in range(4)) ** 0.5
-    assert correlated_event(2.0, root, Turns(1, 1)).noise_multiplier == pytest.approx(2 / length, rel=1e-4)
+    assert correlated_event(2.0, root, Turns(1, 1)).noise_multiplier == pytest.approx(
+        2 / length, rel=1e-4
+    )
     assert correlated_event(2.0, root, Turns(3, 10)) == events.gaussian(
         2.0 * 2**16 / root.sensitivity(1, Turns(3, 10), "l2")
     )

@@ -29,7 +29,9 @@ def test_they_describe_themselves() -> None:
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, 1e6])
 @pytest.mark.parametrize("sensitivity", [1, 2, 5])
-def test_opendp_s_own_map_of_its_sampler_agrees_with_the_event(scale: float, sensitivity: int) -> None:
+def test_opendp_s_own_map_of_its_sampler_agrees_with_the_event(
+    scale: float, sensitivity: int
+) -> None:
     laplace = discrete._sampler("make_laplace", scale)
     claimed = DiscreteLaplaceNoise(scale).vector_event(l1_sensitivity=sensitivity)
     assert renyi.pure_epsilon(claimed) == pytest.approx(laplace.map(sensitivity))
@@ -127,11 +129,15 @@ def test_events_refuse_sensitivities_that_are_none() -> None:
 
 
 ANYTHING = st.one_of(
-    st.floats(width=64), st.sampled_from([math.nan, math.inf, 1e308, -5e-324, -0.0]), st.floats(-2, 2)
+    st.floats(width=64),
+    st.sampled_from([math.nan, math.inf, 1e308, -5e-324, -0.0]),
+    st.floats(-2, 2),
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     data=st.data(),
     norm=st.sampled_from(["l1", "l2"]),
@@ -174,7 +180,9 @@ def test_one_unit_moves_what_the_sampler_is_given_by_at_most_the_sensitivity(
     exponent=st.integers(-20, 10),
     norm=st.sampled_from(["l1", "l2"]),
 )
-def test_the_grid_makes_no_norm_larger(contributions: np.ndarray, exponent: int, norm: Norm) -> None:
+def test_the_grid_makes_no_norm_larger(
+    contributions: np.ndarray, exponent: int, norm: Norm
+) -> None:
     grid = FixedPointGrid(2.0**exponent)
     steps = grid.steps(contributions)
     exact = [abs(Fraction(v)) / Fraction(grid.step) for v in contributions.tolist()]
@@ -185,7 +193,9 @@ def test_the_grid_makes_no_norm_larger(contributions: np.ndarray, exponent: int,
 
 def test_the_grid_takes_float32_integers_and_zeros_with_a_sign() -> None:
     grid = FixedPointGrid(0.5)
-    np.testing.assert_array_equal(grid.steps(np.array([0.9, -0.9, -0.0, 1.5], np.float32)), [1, -1, 0, 3])
+    np.testing.assert_array_equal(
+        grid.steps(np.array([0.9, -0.9, -0.0, 1.5], np.float32)), [1, -1, 0, 3]
+    )
     np.testing.assert_array_equal(grid.steps([3, -2]), [6, -4])
     assert grid.in_steps(3.0) == 6.0
     # The largest that is taken, and 4 million of them.

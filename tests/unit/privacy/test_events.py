@@ -82,7 +82,9 @@ def test_unknown_events_cost_no_small_epsilon(event):
 
 def test_replacing_doubles_the_sensitivity_and_nothing_else():
     before = events.composed(
-        events.repeated(events.gaussian(2.0), 5), events.laplace(1.0), events.discrete_laplace(3.0, 2)
+        events.repeated(events.gaussian(2.0), 5),
+        events.laplace(1.0),
+        events.discrete_laplace(3.0, 2),
     )
     assert events.terms(events.for_replacing(before)) == {
         events.gaussian(1.0): 5,
@@ -107,8 +109,16 @@ def test_replacing_doubles_the_sensitivity_and_nothing_else():
         {"mechanism": "gaussian", "noise_multiplier": 1.0, "more": 1},
         {"mechanism": "gaussian", "noise_multiplier": -1.0},
         {"mechanism": "gaussian", "noise_multiplier": "1"},
-        {"mechanism": "repeated", "count": 1.5, "of": {"mechanism": "gaussian", "noise_multiplier": 1.0}},
-        {"mechanism": "poisson sampled", "rate": 2, "of": {"mechanism": "gaussian", "noise_multiplier": 1.0}},
+        {
+            "mechanism": "repeated",
+            "count": 1.5,
+            "of": {"mechanism": "gaussian", "noise_multiplier": 1.0},
+        },
+        {
+            "mechanism": "poisson sampled",
+            "rate": 2,
+            "of": {"mechanism": "gaussian", "noise_multiplier": 1.0},
+        },
     ],
 )
 def test_json_of_something_else(value):
@@ -133,4 +143,6 @@ def test_events_made_elsewhere_are_checked(event):
 
 
 def test_a_rate_of_one_is_no_sampling():
-    assert events.terms(events.poisson_sampled(1.0, events.gaussian(2.0))) == {events.gaussian(2.0): 1}
+    assert events.terms(events.poisson_sampled(1.0, events.gaussian(2.0))) == {
+        events.gaussian(2.0): 1
+    }

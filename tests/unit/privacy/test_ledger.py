@@ -52,7 +52,9 @@ def edit(book, change):
 
 def test_entries_return_in_order(book):
     assert book.entries() == tuple(entry(n) for n in range(4))
-    assert Ledger(book.path).entries() == book.entries(), "the chain alone can be checked without the key"
+    assert Ledger(book.path).entries() == book.entries(), (
+        "the chain alone can be checked without the key"
+    )
 
 
 def test_no_file_is_an_empty_ledger(tmp_path):

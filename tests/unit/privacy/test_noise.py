@@ -64,7 +64,9 @@ def test_blocks_share_no_noise(mechanism: Mechanism, monkeypatch: pytest.MonkeyP
     found = mechanism.add(np.zeros(1000), _stream(4))
     blocks = found[:960].reshape(15, 64)
     assert len(np.unique(blocks, axis=0)) == 15
-    assert found.std() == pytest.approx(3.0 * (1 if mechanism is GAUSSIAN else math.sqrt(2)), rel=0.15)
+    assert found.std() == pytest.approx(
+        3.0 * (1 if mechanism is GAUSSIAN else math.sqrt(2)), rel=0.15
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -74,7 +76,9 @@ def test_odd_and_even_counts(count: int) -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(offset=st.integers(-(2**20), 2**20), steps=st.integers(-(2**25), 2**25) | st.just(2**49))
-def test_moving_the_input_by_whole_grids_moves_the_result_by_as_much(offset: int, steps: int) -> None:
+def test_moving_the_input_by_whole_grids_moves_the_result_by_as_much(
+    offset: int, steps: int
+) -> None:
     # So the noise does not depend on the input: neither on its size nor on its low bits.
     for mechanism in (GAUSSIAN, LAPLACE):
         near = np.full(8, 0.0 if steps == 2**49 else offset * 2.0**-26)
@@ -131,7 +135,9 @@ def test_generators_that_can_be_guessed_are_refused(mechanism: Mechanism) -> Non
 
 @BOTH
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, 2.0**50])
-def test_values_that_were_not_clipped_are_refused_and_not_shown(mechanism: Mechanism, value: float) -> None:
+def test_values_that_were_not_clipped_are_refused_and_not_shown(
+    mechanism: Mechanism, value: float
+) -> None:
     with pytest.raises(PrivacyError, match="clip") as raised:
         mechanism.add(np.array([0.0, value, 123.456]), _stream(9))
     assert "123" not in str(raised.value) and "nan" not in str(raised.value)
@@ -139,7 +145,8 @@ def test_values_that_were_not_clipped_are_refused_and_not_shown(mechanism: Mecha
 
 @BOTH
 @pytest.mark.parametrize(
-    "vector", [np.arange(3), np.array([True]), np.array(["a"]), np.zeros(2, complex), [None], [1, 2]]
+    "vector",
+    [np.arange(3), np.array([True]), np.array(["a"]), np.zeros(2, complex), [None], [1, 2]],
 )
 def test_what_is_no_array_of_floats_is_refused(mechanism: Mechanism, vector: Any) -> None:
     with pytest.raises(PrivacyError, match="vector"):

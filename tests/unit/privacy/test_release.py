@@ -71,7 +71,8 @@ def test_a_finished_release_draws_nothing(ledger, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"fingerprint": "b" * 64}, {"spending": dataclasses.replace(COUNTS, event=events.pure(0.9))}]
+    "changes",
+    [{"fingerprint": "b" * 64}, {"spending": dataclasses.replace(COUNTS, event=events.pure(0.9))}],
 )
 def test_other_data_or_configuration_spend_again_with_other_noise(ledger, tmp_path, changes):
     with begin(ledger, tmp_path / "exp") as first:
@@ -86,7 +87,9 @@ def test_nobody_without_the_key_can_test_a_guess_at_the_inputs(ledger, tmp_path)
     guess = "a" * 64
     with begin(ledger, tmp_path / "exp", fingerprint=guess) as made:
         pass
-    with begin(tmp_path / "other" / "ledger.json", tmp_path / "other", fingerprint=guess) as elsewhere:
+    with begin(
+        tmp_path / "other" / "ledger.json", tmp_path / "other", fingerprint=guess
+    ) as elsewhere:
         pass
     assert len({guess, made.entry.fingerprint, elsewhere.entry.fingerprint}) == 3
     assert guess not in ledger.read_text()
@@ -101,7 +104,9 @@ def test_the_same_again_elsewhere_is_a_second_release(ledger, tmp_path):
 
 
 def test_killed_before_the_ledger_was_written(ledger, tmp_path, monkeypatch):
-    """The copy beside the release is written first; the run that continues enters it in the ledger."""
+    """The copy beside the release is written first; the run that continues enters it in the
+    ledger.
+    """
     real, calls = Ledger.append, []
 
     def append(self, entry):
@@ -136,7 +141,10 @@ def test_a_removed_ledger_is_noticed(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp"):
         pass
     ledger.unlink()
-    with pytest.raises(PrivacyError, match="what was spent is not known"), begin(ledger, tmp_path / "other"):
+    with (
+        pytest.raises(PrivacyError, match="what was spent is not known"),
+        begin(ledger, tmp_path / "other"),
+    ):
         pass
 
 
@@ -144,7 +152,10 @@ def test_a_removed_seal_is_noticed(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as made:
         made.finish()
     (ledger.parent / "ledger.json.keys" / "seal").unlink()
-    with pytest.raises(PrivacyError, match="what was spent is not known"), begin(ledger, tmp_path / "other"):
+    with (
+        pytest.raises(PrivacyError, match="what was spent is not known"),
+        begin(ledger, tmp_path / "other"),
+    ):
         pass
 
 
@@ -169,9 +180,15 @@ def test_a_damaged_ledger_stops_before_anything_is_spent(ledger, tmp_path):
 
 
 def test_budget(ledger, tmp_path):
-    with begin(ledger, tmp_path / "one", max_epsilon=2.5), begin(ledger, tmp_path / "two", max_epsilon=2.5):
+    with (
+        begin(ledger, tmp_path / "one", max_epsilon=2.5),
+        begin(ledger, tmp_path / "two", max_epsilon=2.5),
+    ):
         pass
-    with pytest.raises(PrivacyError, match="2 before it"), begin(ledger, tmp_path / "three", max_epsilon=2.5):
+    with (
+        pytest.raises(PrivacyError, match="2 before it"),
+        begin(ledger, tmp_path / "three", max_epsilon=2.5),
+    ):
         pass
     assert spent(ledger) == 2 and not (tmp_path / "three").exists()
     # Another unit has a budget of its own.
@@ -207,11 +224,15 @@ def test_no_limit_allows_what_is_unprotected(ledger, tmp_path):
 def test_keys_are_for_the_owner_alone_and_in_no_ledger(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as made:
         keys = list((ledger.parent / "ledger.json.keys").iterdir())
-        assert sorted(path.name.split(".")[0] for path in keys) == sorted(["seal", made.entry.release])
+        assert sorted(path.name.split(".")[0] for path in keys) == sorted(
+            ["seal", made.entry.release]
+        )
         for path in keys:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             for text in (ledger.read_bytes(), (tmp_path / "exp" / "privacy.json").read_bytes()):
-                assert path.read_bytes() not in text and path.read_bytes().hex().encode() not in text
+                assert (
+                    path.read_bytes() not in text and path.read_bytes().hex().encode() not in text
+                )
         made.finish()
         assert [path.name for path in keys[0].parent.iterdir()] == ["seal"]
 
@@ -240,7 +261,9 @@ def test_noise_of_one_name_is_drawn_once(ledger, tmp_path):
         with pytest.raises(PrivacyError, match="a second time"):
             made.noise(0, "counts")
     with begin(ledger, tmp_path / "exp") as again:
-        assert again.noise(0, "counts").uniform(3).tolist() == drawn, "a killed round draws the same"
+        assert again.noise(0, "counts").uniform(3).tolist() == drawn, (
+            "a killed round draws the same"
+        )
 
 
 def test_the_key_of_a_release_that_was_given_up_is_destroyed(ledger, tmp_path):
@@ -252,7 +275,9 @@ def test_the_key_of_a_release_that_was_given_up_is_destroyed(ledger, tmp_path):
         begin(ledger, tmp_path / "exp", fingerprint="b" * 64) as second,
     ):
         names = [path.name.split(".")[0] for path in (ledger.parent / "ledger.json.keys").iterdir()]
-        assert first.entry.release not in names and second.entry.release in names and len(names) == 3
+        assert (
+            first.entry.release not in names and second.entry.release in names and len(names) == 3
+        )
 
 
 def test_a_ledger_and_its_tree_can_be_moved_together(tmp_path):
@@ -274,7 +299,9 @@ def test_a_link_means_the_ledger_that_it_leads_to(ledger, tmp_path):
     assert link.is_symlink() and spent(ledger) == 2
 
 
-def test_a_release_that_never_got_into_the_ledger_is_entered_with_the_next(ledger, tmp_path, monkeypatch):
+def test_a_release_that_never_got_into_the_ledger_is_entered_with_the_next(
+    ledger, tmp_path, monkeypatch
+):
     real = Ledger.append
 
     def append(self, entry):
@@ -293,14 +320,20 @@ def test_a_release_that_never_got_into_the_ledger_is_entered_with_the_next(ledge
 
 @pytest.mark.parametrize("limit", [float("nan"), 0.0, -1.0])
 def test_limits_that_are_none(ledger, tmp_path, limit):
-    with pytest.raises(PrivacyError, match="max_epsilon"), begin(ledger, tmp_path / "exp", max_epsilon=limit):
+    with (
+        pytest.raises(PrivacyError, match="max_epsilon"),
+        begin(ledger, tmp_path / "exp", max_epsilon=limit),
+    ):
         pass
     assert not (tmp_path / "exp").exists()
 
 
 def test_two_processes_cannot_make_one_release(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as first:
-        with pytest.raises(PrivacyError, match="one process that makes it"), begin(ledger, tmp_path / "exp"):
+        with (
+            pytest.raises(PrivacyError, match="one process that makes it"),
+            begin(ledger, tmp_path / "exp"),
+        ):
             pass
         before = noise(first)
     with begin(ledger, tmp_path / "exp") as second:  # the first was killed before it ended
@@ -327,7 +360,9 @@ def test_a_release_of_an_earlier_version_is_read(ledger, tmp_path, earlier, fini
             first.finish()
     earlier.undo()
     with begin(ledger, tmp_path / "exp") as second:
-        assert second.entry == first.entry and second.is_continued and second.is_finished == finished
+        assert (
+            second.entry == first.entry and second.is_continued and second.is_finished == finished
+        )
         assert finished or noise(second) == before
     assert spent(ledger) == 1
 

@@ -30,7 +30,9 @@ def _worst_ratio(p: Fraction, weights: list[Fraction], off_list: bool) -> Fracti
     if off_list:  # always replaced
         rows.append(list(weights))
     assert all(sum(row) == 1 for row in rows)
-    return max(a / b for one, other in permutations(rows, 2) for a, b in zip(one, other, strict=True))
+    return max(
+        a / b for one, other in permutations(rows, 2) for a, b in zip(one, other, strict=True)
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -51,7 +53,8 @@ def test_uniform_draws_against_enumeration(p: Fraction, n: int) -> None:
 def test_any_other_names_in_an_utterance_cost_at_most_what_is_claimed(
     p: Fraction, words: list[tuple[int, int]]
 ) -> None:
-    # Every word of the utterance is moved to any other on the list of three: all outcomes of all draws.
+    # Every word of the utterance is moved to any other on the list of three: all outcomes of all
+    # draws.
     noise = (1 - p) / 3
     worst = Fraction(1)
     for one, other in words:
@@ -64,7 +67,8 @@ def test_any_other_names_in_an_utterance_cost_at_most_what_is_claimed(
 
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
 def test_a_word_off_the_list_stays_below_the_whole_curve_of_divergences(alpha: float) -> None:
-    # Not only the largest ratio: the event is accounted by its Rényi divergence and its hockey-sticks.
+    # Not only the largest ratio: the event is accounted by its Rényi divergence and its
+    # hockey-sticks.
     pi, p = np.full(4, 0.25), 0.4
     rows = p * np.eye(len(pi)) + (1 - p) * pi
 
@@ -115,7 +119,15 @@ def test_consistent_replacement_is_another_unit() -> None:
 
 def test_what_is_not_covered_is_part_of_the_guarantee() -> None:
     told = " ".join(_uniform(0.5, 10).does_not_cover)
-    said = ("tagger missed", "which class", "how many words", "list", "Everything else", "Who spoke", "'s")
+    said = (
+        "tagger missed",
+        "which class",
+        "how many words",
+        "list",
+        "Everything else",
+        "Who spoke",
+        "'s",
+    )
     for what in said:
         assert what in told
     assert "further words are always replaced" in told and "A user: the epsilons" in told
@@ -130,7 +142,9 @@ def test_a_user_is_covered_where_the_number_of_utterances_has_a_public_limit() -
     assert found.epsilon_per_utterance == none.epsilon_per_utterance == 6 * found.epsilon_per_word
     assert found.event is not None and sum(events.terms(found.event).values()) == 42
     told = " ".join(found.does_not_cover)
-    assert "names in more than 7 utterances (42 words)" in told and "A user: the epsilons" not in told
+    assert (
+        "names in more than 7 utterances (42 words)" in told and "A user: the epsilons" not in told
+    )
 
 
 def test_a_smaller_keep_probability_and_a_shorter_list_are_stronger() -> None:

@@ -81,13 +81,17 @@ def test_releases_of_one_kind_are_composed():
     assert found[0].does_not_cover == COUNTS.does_not_cover
 
 
-@pytest.mark.parametrize("changes", [{"unit": "utterance"}, {"relation": REPLACE}, {"data": "mini/adapt"}])
+@pytest.mark.parametrize(
+    "changes", [{"unit": "utterance"}, {"relation": REPLACE}, {"data": "mini/adapt"}]
+)
 def test_different_units_relations_and_data_are_never_summed(changes):
     found = guarantees([COUNTS, spending(**changes)])
     assert [g.releases for g in found] == [1, 1]
     assert found[0].epsilon == guarantees([COUNTS])[0].epsilon
     told = any("another unit or relation" in sentence for sentence in found[0].does_not_cover)
-    assert told == ("data" not in changes), "what the other releases show is not covered, and that is said"
+    assert told == ("data" not in changes), (
+        "what the other releases show is not covered, and that is said"
+    )
 
 
 def test_delta_is_the_smallest_or_the_one_asked_for():
@@ -118,7 +122,9 @@ def test_an_unprotected_release_bares_what_its_data_hold_and_are_part_of(data):
     bare = spending(data=data, event=events.unprotected(), released="text as it is")
     found = {g.data: g for g in guarantees([bare, COUNTS, spending(data="mini/training")])}
     assert found["mini/train"].epsilon.value == math.inf and found["mini/train"].releases == 2
-    told = [sentence for sentence in found["mini/train"].does_not_cover if "same people" in sentence]
+    told = [
+        sentence for sentence in found["mini/train"].does_not_cover if "same people" in sentence
+    ]
     assert told == [], "it is counted, so that it need not be named"
     assert (found["mini/training"].epsilon.value == math.inf) == (data == "mini")
 
@@ -128,12 +134,15 @@ def test_releases_under_related_names_are_named_and_not_summed():
     found = guarantees([COUNTS, devices])
     assert [g.epsilon for g in found] == [guarantees([COUNTS])[0].epsilon] * 2
     assert any(
-        "mini/train/devices" in sentence and "rounds" in sentence for sentence in found[0].does_not_cover
+        "mini/train/devices" in sentence and "rounds" in sentence
+        for sentence in found[0].does_not_cover
     )
     assert any("word counts" in sentence for sentence in found[1].does_not_cover)
 
 
-@pytest.mark.parametrize("epsilon", [1e-7, 0.00123, 0.9175, 0.99999, 1.0, 7.0499, 9.9999, 228.74, 12345.6])
+@pytest.mark.parametrize(
+    "epsilon", [1e-7, 0.00123, 0.9175, 0.99999, 1.0, 7.0499, 9.9999, 228.74, 12345.6]
+)
 def test_what_is_shown_is_never_smaller(epsilon):
     text = shown(epsilon)
     assert Decimal(epsilon) <= Decimal(text) <= Decimal(epsilon) * Decimal("1.01")
@@ -146,7 +155,16 @@ def test_shown_infinity():
 def test_lines_and_row_carry_everything():
     (found,) = guarantees([COUNTS])
     text = "\n".join(found.lines())
-    for part in ("mini/train", "user of 48", "1e-05", "RDP", "PLD", AOR.value, "all units", "public"):
+    for part in (
+        "mini/train",
+        "user of 48",
+        "1e-05",
+        "RDP",
+        "PLD",
+        AOR.value,
+        "all units",
+        "public",
+    ):
         assert part in text
     row = found.row()
     assert row["unit"] == "user" and row["delta"] == "1e-05" and row["neighbours"] == AOR.value

@@ -1,4 +1,6 @@
-"""Strategies answer running sums with nothing that is not there yet, and know what turns they can count."""
+"""Strategies answer running sums with nothing that is not there yet, and know what turns they can
+count.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ONCE = Turns(most=1, apart=1)
 @pytest.mark.parametrize("decay", [1.0, 0.7])
 def test_strategies_answer_running_sums(name: str, rounds: int, decay: float) -> None:
     made = Strategy(name, rounds, decay)
-    wanted = np.array([[decay ** (t - s) if s <= t else 0.0 for s in range(rounds)] for t in range(rounds)])
+    wanted = np.array(
+        [[decay ** (t - s) if s <= t else 0.0 for s in range(rounds)] for t in range(rounds)]
+    )
     assert np.abs(made.decode @ made.encode - wanted).max() < 1e-9
     # Nothing is used before it is there.
     last = [max(np.flatnonzero(row)) for row in made.encode]
@@ -42,7 +46,10 @@ def test_square_roots_have_less_error() -> None:
         name: made.error().max() * made.sensitivity(1, ONCE, "l2") / made.scale
         for name, made in ((name, Strategy(name, 10)) for name in STRATEGIES)
     }
-    assert errors["square_root"] < 0.6 * errors["increments"] and errors["square_root"] < errors["tree"]
+    assert (
+        errors["square_root"] < 0.6 * errors["increments"]
+        and errors["square_root"] < errors["tree"]
+    )
 
 
 def test_a_turn_apart_costs_less_than_one_after_the_other() -> None:

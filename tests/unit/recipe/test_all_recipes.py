@@ -1,4 +1,6 @@
-"""Every recipe on every corpus with default options and every preset: what it declares fits its verbs."""
+"""Every recipe on every corpus with default options and every preset: what it declares fits its
+verbs.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def flags_of(verb: str) -> frozenset[str]:
 
 def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declaration:
     words = ["--preset", preset, "--work-dir", str(tmp_path)]
-    if recipe in ("pate", "dpsgd") and find_corpus(corpus, ROOT, ROOT).options.get("token_type") is None:
+    if (
+        recipe in ("pate", "dpsgd")
+        and find_corpus(corpus, ROOT, ROOT).options.get("token_type") is None
+    ):
         words += [] if corpus in ("librispeech", "timit") else ["--token-type", "char"]
     if recipe in ("classlm", "compose") and corpus in ("librispeech", "timit"):
         words += ["--public-names", str(tmp_path)]  # these corpora come without names
@@ -51,7 +56,9 @@ def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declarati
 
 @pytest.mark.parametrize("preset", ["small", "tiny", "demo", "paper"])
 @pytest.mark.parametrize(("corpus", "recipe"), pairs())
-def test_flags_configurations_and_systems(corpus: str, recipe: str, preset: str, tmp_path: Path) -> None:
+def test_flags_configurations_and_systems(
+    corpus: str, recipe: str, preset: str, tmp_path: Path
+) -> None:
     found = declared(corpus, recipe, preset, tmp_path)
     for stage in found.stages:
         task = stage.tasks[0]

@@ -29,7 +29,13 @@ def recipe(tmp_path: Path, **run: object) -> Recipe:
 
 def test_a_stage_is_a_verb_with_flags(tmp_path: Path) -> None:
     r = recipe(tmp_path)
-    settings = {"order": 3, "weights": (0.5, 1e-5), "epsilon": float("inf"), "prune": None, "tied": True}
+    settings = {
+        "order": 3,
+        "weights": (0.5, 1e-5),
+        "epsilon": float("inf"),
+        "prune": None,
+        "tied": True,
+    }
     flags = {"in_lang": "data/lang", "raw_arpa": None, "in_text": ["a", "b"], "out_lm": "lm.gz"}
     out = r.stage(3, "LM", "train_ngram", set=settings, **flags)
     assert out == "lm.gz"
@@ -47,7 +53,9 @@ def test_arrays_launchers_and_devices(tmp_path: Path) -> None:
     assert r.records[-1][2:5] == ["JOB=1:2", "--cmd", "slurm"]
     assert r.records[-1][-5:] == ["--set", "job=JOB", "num_jobs=2", "--device", "cpu"]
     r.stage(2, "train", "train_am", train=True, array=15, out_dir="am/JOB")
-    assert r.records[-1][2:5] == ["JOB=1:15", "--cmd", "torchrun"] and "job=JOB" not in r.records[-1]
+    assert (
+        r.records[-1][2:5] == ["JOB=1:15", "--cmd", "torchrun"] and "job=JOB" not in r.records[-1]
+    )
     assert recipe(tmp_path, cmd="slurm --mem 1G").stage(1, "x", "v", out_a="a") == "a"
 
 
@@ -72,7 +80,10 @@ def test_systems_are_written_and_read_back(tmp_path: Path) -> None:
     first, second = read_systems(tmp_path / "systems.jsonl")
     assert first == System("public", "public only", "public", "exp/toy/public")
     assert second.compare_with == ("public",) and second.facts == {"epsilon": "inf", "teachers": 15}
-    assert dict(second.artifacts) == {"privacy": "exp/toy/pate/8/privacy.json", "perplexity": "exp/p.json#M4"}
+    assert dict(second.artifacts) == {
+        "privacy": "exp/toy/pate/8/privacy.json",
+        "perplexity": "exp/p.json#M4",
+    }
     with pytest.raises(ConfigError, match="twice"):
         r.system("public", label="again", method="public")
 

@@ -62,7 +62,10 @@ def test_threads_where_the_environment_does_not_say(
 
 
 def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:
-    commands = [command(tmp_path, 1, "true"), command(tmp_path, 2, "sleep 60 & echo $! > child; wait")]
+    commands = [
+        command(tmp_path, 1, "true"),
+        command(tmp_path, 2, "sleep 60 & echo $! > child; wait"),
+    ]
     with launch.Pool(at_once=2, work_dir=tmp_path) as pool:
         pool.add(commands)
         pool.next_ended()
@@ -70,7 +73,9 @@ def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:
             time.sleep(0.01)
     status = Path("/proc") / (tmp_path / "child").read_text().strip() / "status"
     deadline = time.monotonic() + 5
-    while status.exists() and "Z (zombie)" not in status.read_text() and time.monotonic() < deadline:
+    while (
+        status.exists() and "Z (zombie)" not in status.read_text() and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
     assert not status.exists() or "Z (zombie)" in status.read_text()
 
@@ -90,7 +95,11 @@ def test_torchrun_starts_verbs_that_share_their_work() -> None:
     assert found[0] == sys.executable and found[-6:] == ("--standalone", *two[1:], *verb)
     assert "--standalone" not in launch.argv_of(["train_lm"], ("torchrun", "--nnodes=2"))
     on_nodes = launch.argv_of(["train_lm", "--x"], ("slurm", "--nodes", "2", *two))
-    assert on_nodes[0] == "srun" and on_nodes[-5:] == (*two[1:], *verb) and "--standalone" not in on_nodes
+    assert (
+        on_nodes[0] == "srun"
+        and on_nodes[-5:] == (*two[1:], *verb)
+        and "--standalone" not in on_nodes
+    )
     alone = (sys.executable, "-m", "privasr_k2.bin.train_dpsgd")
     for launcher in (two, ("slurm", *two)):
         assert launch.argv_of(["train_dpsgd"], launcher) == alone
@@ -100,7 +109,9 @@ def test_torchrun_starts_verbs_that_share_their_work() -> None:
 def test_verbs_that_share_their_work_are_those_that_join_a_group(repo_root: Path) -> None:
     verbs = repo_root / "privasr_k2" / "bin"
     joining = [file for file in verbs.rglob("*.py") if "with join(args.device)" in file.read_text()]
-    assert {"audit" if file.parent.name == "audits" else file.stem for file in joining} == launch.SHARING
+    assert {
+        "audit" if file.parent.name == "audits" else file.stem for file in joining
+    } == launch.SHARING
 
 
 def test_an_interrupted_slurm_job_is_cancelled_without_waiting_for_it(

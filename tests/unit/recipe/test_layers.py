@@ -19,7 +19,9 @@ def root(tmp_path: Path) -> Path:
         "conf/plain.yaml": "lr: 1\nencoder: {dim: 1}\n",
         "conf/reports/ctc.yaml": "tables: []\n",
         "conf/presets/tiny.yaml": "am: {lr: 4}\noverrides:\n  ctc:\n    am: {lr: 5}\n",
-        "egs/c/corpus.yaml": "conf:\n  am: {lr: 3}\n  ma: {lr: 1}\n  presets: {tiny: {am: {lr: 6}}}\n",
+        "egs/c/corpus.yaml": (
+            "conf:\n  am: {lr: 3}\n  ma: {lr: 1}\n  presets: {tiny: {am: {lr: 6}}}\n"
+        ),
         "mine/conf/am.yaml": "lr: 3\n",
         "mine/conf/ma.yaml": "lr: 3\n",
         "mine/conf/tiny/am.yaml": "lr: 6\n",
@@ -34,7 +36,11 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("own", "of_corpus", "of_preset"),
     [
-        ("egs/c/corpus.yaml#conf", "egs/c/corpus.yaml#conf.am", "egs/c/corpus.yaml#conf.presets.tiny.am"),
+        (
+            "egs/c/corpus.yaml#conf",
+            "egs/c/corpus.yaml#conf.am",
+            "egs/c/corpus.yaml#conf.presets.tiny.am",
+        ),
         ("mine/conf", "mine/conf/am.yaml", "mine/conf/tiny/am.yaml"),
         ("mine/conf.yaml", "mine/conf.yaml#am", "mine/conf.yaml#presets.tiny.am"),
     ],
@@ -49,13 +55,17 @@ def test_order(root: Path, own: str, of_corpus: str, of_preset: str) -> None:
 
 
 def test_what_is_not_there_is_left_out(root: Path) -> None:
-    assert layers(root, "lm", recipe="pate", preset="tiny", own=root / "none/conf") == [defaults(root)["lm"]]
+    assert layers(root, "lm", recipe="pate", preset="tiny", own=root / "none/conf") == [
+        defaults(root)["lm"]
+    ]
     assert layers(root, "nothing", recipe="ctc", preset="paper") == []
 
 
 def test_files_without_sections(root: Path) -> None:
     assert layers(root, "plain") == [f"{root}/conf/plain.yaml"]
-    assert layers(root, "reports/ctc", recipe="ctc", preset="tiny") == [f"{root}/conf/reports/ctc.yaml"]
+    assert layers(root, "reports/ctc", recipe="ctc", preset="tiny") == [
+        f"{root}/conf/reports/ctc.yaml"
+    ]
     assert list(defaults(root)) == ["am", "lm", "plain"]
 
 

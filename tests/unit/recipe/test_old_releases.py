@@ -1,7 +1,7 @@
 """Releases that the bash recipes finished are not made again by their successors in Python.
 
-``data/releases_of_bash_recipes.json`` holds the commands in the stamps of a demonstration of commit 075ac45,
-with ``{root}`` for the checkout.
+``data/releases_of_bash_recipes.json`` holds the commands in the stamps of a demonstration of commit
+075ac45, with ``{root}`` for the checkout.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from privasr_k2.recipe.front import declare, load_file
 from privasr_k2.recipe.renames import canonical
 
 ROOT = Path(__file__).resolve().parents[3]
-RECORDED = json.loads(Path(__file__).with_name("data").joinpath("releases_of_bash_recipes.json").read_text())
-RELEASES = {record["command"][record["command"].index("--out-privacy") + 1]: record for record in RECORDED}
+RECORDED = json.loads(
+    Path(__file__).with_name("data").joinpath("releases_of_bash_recipes.json").read_text()
+)
+RELEASES = {
+    record["command"][record["command"].index("--out-privacy") + 1]: record for record in RECORDED
+}
 
 
 def _chains() -> dict[str, list[tuple[str, list[str]]]]:
@@ -50,7 +54,9 @@ def _comparable(command: list[str]) -> list[str]:
 @pytest.mark.parametrize("corpus", ["mini", "mini_pate"])
 def test_commands_of_releases_are_the_same(corpus: str, tmp_path: Path) -> None:
     declared = _declared(corpus, tmp_path)
-    recorded: dict[str, dict[str, Any]] = {p: r for p, r in RELEASES.items() if r["corpus"] == corpus}
+    recorded: dict[str, dict[str, Any]] = {
+        p: r for p, r in RELEASES.items() if r["corpus"] == corpus
+    }
     assert recorded
     for path, record in recorded.items():
         assert path in declared, path

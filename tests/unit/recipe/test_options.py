@@ -74,7 +74,9 @@ def test_values_by_type(annotation: Any, good: list[tuple[Any, Any]], bad: list[
 
 def test_a_command_line_becomes_a_dataclass() -> None:
     parsed = parse("--teachers=5 15", "--share", "0.5", "--text", "a.txt", "--heads", "true")
-    assert options.build(Options, parsed) == Options((5, 15), 0.5, "public", None, Path("/here/a.txt"), True)
+    assert options.build(Options, parsed) == Options(
+        (5, 15), 0.5, "public", None, Path("/here/a.txt"), True
+    )
     assert list(parsed.given) == ["teachers", "share", "text", "heads"]
     assert parsed.given["teachers"] == "5 15"
 

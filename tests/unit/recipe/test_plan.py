@@ -13,10 +13,18 @@ def parse(*declarations: list[str], work_dir: str = "/work") -> tuple[plan.Stage
 
 
 def test_flags_of_five_kinds() -> None:
-    declared = "v --in-a x ../y --config c.yaml d.yaml --raw-corpus /c --set k=v --out-b ./o//p/ --device cpu"
+    declared = (
+        "v --in-a x ../y --config c.yaml d.yaml --raw-corpus /c --set k=v --out-b ./o//p/"
+        " --device cpu"
+    )
     (stage,) = parse(["3", "a title", *declared.split()])
     (task,) = stage.tasks
-    assert (stage.number, stage.title, stage.launcher, stage.is_array) == (3, "a title", ("local",), False)
+    assert (stage.number, stage.title, stage.launcher, stage.is_array) == (
+        3,
+        "a title",
+        ("local",),
+        False,
+    )
     assert task.inputs == ("x", "/y")
     assert task.configs == ("c.yaml", "d.yaml")
     assert task.raws == ("/c",)
@@ -57,8 +65,28 @@ def test_arrays_and_launchers() -> None:
 
 
 def test_without_neutral_flags() -> None:
-    words = ["v", "--in-a", "x", "--device", "cuda", "--set", "k=v", "--num-jobs", "3", "--out-b", "y"]
-    assert plan.without(words, *plan.NEUTRAL) == ["v", "--in-a", "x", "--set", "k=v", "--out-b", "y"]
+    words = [
+        "v",
+        "--in-a",
+        "x",
+        "--device",
+        "cuda",
+        "--set",
+        "k=v",
+        "--num-jobs",
+        "3",
+        "--out-b",
+        "y",
+    ]
+    assert plan.without(words, *plan.NEUTRAL) == [
+        "v",
+        "--in-a",
+        "x",
+        "--set",
+        "k=v",
+        "--out-b",
+        "y",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ def now(
 
 def test_order_of_flags_and_forms_of_numbers_change_nothing() -> None:
     old = stamp("verb", "--in-x", "a", "--out-y", "o", "--set", "delta=1e-5", "n=3")
-    assert stamps.is_same(old, now("verb", "--set", "n=3.0", "delta=1e-05", "--out-y", "o", "--in-x", "a"))
+    assert stamps.is_same(
+        old, now("verb", "--set", "n=3.0", "delta=1e-05", "--out-y", "o", "--in-x", "a")
+    )
 
 
 @pytest.mark.parametrize(

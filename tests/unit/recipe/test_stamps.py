@@ -16,7 +16,11 @@ from privasr_k2.recipe.fingerprint import Fingerprint
     [
         ("--out-x exp/a/am", "exp/a/.stages/am.json", "exp/a/log/am.log"),
         ("--out-x top", ".stages/top.json", "log/top.log"),
-        ("JOB=3:3 --out-x exp/a/d/JOB.txt", "exp/a/.stages/d.JOB.txt/3.json", "exp/a/log/d.JOB.txt/3.log"),
+        (
+            "JOB=3:3 --out-x exp/a/d/JOB.txt",
+            "exp/a/.stages/d.JOB.txt/3.json",
+            "exp/a/log/d.JOB.txt/3.log",
+        ),
         ("JOB=3:3 --out-x exp/JOB/am", "exp/.stages/JOB.am/3.json", "exp/log/JOB.am/3.log"),
         ("JOB=3:3 --out-x JOB.txt", ".stages/JOB.txt/3.json", "log/JOB.txt/3.log"),
     ],
@@ -57,7 +61,12 @@ def test_killed_by_a_stage_that_had_more_outputs(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     where.stamp.write_text("{}")
     stamps.begin(
-        where, stage.tasks[0], Fingerprint((), (), ()), launcher="local", forced=False, work_dir=tmp_path
+        where,
+        stage.tasks[0],
+        Fingerprint((), (), ()),
+        launcher="local",
+        forced=False,
+        work_dir=tmp_path,
     )
     assert sorted(path.name for path in (tmp_path / "exp/.stages/am.before").iterdir()) == ["0"]
     stamps.give_up(where, stage.tasks[0], tmp_path)

@@ -17,7 +17,9 @@ from privasr_k2.recipe import launch, warm
 from tests.support.fedlm_verbs import SMALL, flags
 from tests.support.fedlm_verbs import folder as folder  # a fixture
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="warm stages need Linux")
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="warm stages need Linux"
+)
 
 ENDS = """
 import os, signal, sys
@@ -151,7 +153,9 @@ def test_ends_as_a_process_of_its_own(
         assert "a thread" in text and (tmp_path / "unclosed").read_text() == "text"
 
 
-def test_children_of_one_server_draw_their_own_noise(server: warm.WarmServer, tmp_path: Path) -> None:
+def test_children_of_one_server_draw_their_own_noise(
+    server: warm.WarmServer, tmp_path: Path
+) -> None:
     drawn = []
     for name in ("first", "second", "third"):
         code, text = run(server, tmp_path, "draws", str(tmp_path / name))
@@ -188,7 +192,9 @@ def test_a_server_that_has_opened_a_gpu_is_told(tmp_path: Path) -> None:
     assert warm.holds_gpu(tmp_path)
 
 
-def test_what_is_imported_is_learned_and_a_verb_is_not(server: warm.WarmServer, tmp_path: Path) -> None:
+def test_what_is_imported_is_learned_and_a_verb_is_not(
+    server: warm.WarmServer, tmp_path: Path
+) -> None:
     (tmp_path / "names.py").write_text(
         "import sys\n"
         "verbs = ['privasr_k2.bin.cli', 'privasr_k2.bin.wer']\n"
@@ -202,7 +208,9 @@ def test_what_is_imported_is_learned_and_a_verb_is_not(server: warm.WarmServer, 
     assert known == ["privasr_k2.text", "privasr_k2.bin.cli", "yaml"]
 
 
-def test_a_module_that_cannot_be_imported_stops_nothing(server: warm.WarmServer, tmp_path: Path) -> None:
+def test_a_module_that_cannot_be_imported_stops_nothing(
+    server: warm.WarmServer, tmp_path: Path
+) -> None:
     """Such as k2 where it is not installed, or one that was removed while a recipe ran."""
     (tmp_path / "odd.py").write_text(
         "import sys, types\nsys.modules['privasr_k2.gone'] = types.ModuleType('x')\n"
@@ -214,17 +222,23 @@ def test_a_module_that_cannot_be_imported_stops_nothing(server: warm.WarmServer,
 
 
 @pytest.mark.skipif(not warm.is_exact(), reason="stages start cold with torch 2")
-def test_a_training_gives_the_same_bytes_warm_and_alone(folder: Path, environment: dict[str, str]) -> None:
+def test_a_training_gives_the_same_bytes_warm_and_alone(
+    folder: Path, environment: dict[str, str]
+) -> None:
     def command(name: str) -> launch.Command:
         words = [*map(str, flags(folder, name)), "--set", *SMALL, "positions=40"]
-        return launch.Command(1, launch.argv_of(["train_fedlm", *words]), folder / "log" / f"{name}.log")
+        return launch.Command(
+            1, launch.argv_of(["train_fedlm", *words]), folder / "log" / f"{name}.log"
+        )
 
     with launch.Pool(at_once=1, work_dir=folder) as pool:
         pool.add([command("first"), command("warm")], threads=1)
         for _ in range(2):
             ended = pool.next_ended()
             assert ended.code == 0, ended.command.log.read_text()
-    done = subprocess.run(command("alone").argv, cwd=folder, env={**environment, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        command("alone").argv, cwd=folder, env={**environment, "OMP_NUM_THREADS": "1"}
+    )
     assert done.returncode == 0
     for name in ("first", "warm"):
         for file in ("model.safetensors", "train_log.jsonl"):

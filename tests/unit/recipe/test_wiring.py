@@ -39,7 +39,8 @@ def test_a_raw_path_that_a_stage_writes_is_an_input(tmp_path: Path) -> None:
     made = wiring(
         tmp_path,
         "0 make ./v --out-x data/corpus",
-        "1 read ./v --raw-corpus data/corpus --raw-other corpus --raw-lexicon lexicon --out-x data/m",
+        "1 read ./v --raw-corpus data/corpus --raw-other corpus --raw-lexicon lexicon --out-x"
+        " data/m",
     )
     assert made.hashed_raws(made.stages[1].tasks[0]) == ["data/corpus", "lexicon"]
     assert made.needs(made.stages[1]) == [("data/corpus", made.stages[0])]
@@ -51,5 +52,7 @@ def test_jobs_that_write_one_path(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_jobs_are_checked_quickly(tmp_path: Path) -> None:
-    made = wiring(tmp_path, "0 a JOB=1:10000 ./v --out-x data/a/JOB", "1 b ./v --in-a data/a --out-b data/b")
+    made = wiring(
+        tmp_path, "0 a JOB=1:10000 ./v --out-x data/a/JOB", "1 b ./v --in-a data/a --out-b data/b"
+    )
     assert made.writers_of("data/a/10000") == [made.stages[0]]

@@ -25,7 +25,17 @@ from privasr_k2.report.page import headline, page
 from privasr_k2.report.results import collect, read_rows
 from privasr_k2.report.tables import Index
 from tests.support.conf import section
-from tests.support.made_recipe import CONF, context, figure, layout, origin, pate, rows_of, spend, system
+from tests.support.made_recipe import (
+    CONF,
+    context,
+    figure,
+    layout,
+    origin,
+    pate,
+    rows_of,
+    spend,
+    system,
+)
 
 ROOT = CONF.parent
 CHROMIUM = shutil.which("chromium")
@@ -73,9 +83,13 @@ def test_the_first_table_answers(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     made = headline([(Index(rows), rows)])
     assert [row[0].text for row in made.rows] == ["gnmax", "lnmax"]
-    found = dict(zip((title for title, _ in made.columns), (cell.text for cell in made.rows[0]), strict=True))
+    found = dict(
+        zip((title for title, _ in made.columns), (cell.text for cell in made.rows[0]), strict=True)
+    )
     own = figure(rows, "gnmax", "wer")
-    assert own.epsilon is not None and found["epsilon"] == found["epsilon, person"] == shown(own.epsilon)
+    assert own.epsilon is not None and found["epsilon"] == found["epsilon, person"] == shown(
+        own.epsilon
+    )
     assert (found["public"], found["not private"], found["gap closed %"]) == ("23.33", "6.67", "80")
     assert found["private"] == f"10.00 ({own.low:.2f} to {own.high:.2f})"
     [test] = [row for row in rows if (row.system, row.against) == ("gnmax", "public")]
@@ -121,7 +135,10 @@ def _chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: object) -> N
 def html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The page of two recipes, made by the verb."""
     monkeypatch.chdir(tmp_path)
-    write_json(tmp_path / "manifests" / "corpus.json", {"name": "toy", "synthetic": True, "scored_units": {}})
+    write_json(
+        tmp_path / "manifests" / "corpus.json",
+        {"name": "toy", "synthetic": True, "scored_units": {}},
+    )
     for recipe in ("one", "two"):
         exp = tmp_path / "exp" / recipe
         write_systems(exp / "systems.jsonl", pate(exp))
@@ -152,11 +169,17 @@ def html(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_verb_writes_all(html: Path) -> None:
     exp = html.parent / "exp" / "one"
-    assert (exp / "RESULTS.md").read_text().startswith("# PATE and DP-SGD for end-to-end recognizers: toy\n")
+    assert (
+        (exp / "RESULTS.md")
+        .read_text()
+        .startswith("# PATE and DP-SGD for end-to-end recognizers: toy\n")
+    )
     assert "**Synthetic speech.**" in (exp / "RESULTS.md").read_text()
     assert (exp / "figures" / "epsilon.svg").is_file()
     rows = read_rows(exp / "results.jsonl")
-    assert {row.recipe for row in rows} == {"one"} and all(row.commit for row in rows if row.kind != "ledger")
+    assert {row.recipe for row in rows} == {"one"} and all(
+        row.commit for row in rows if row.kind != "ledger"
+    )
     text = html.read_text()
     assert text.count("<section") == 2 and "synthetic speech" in text and "--a-long-option" in text
 

@@ -48,7 +48,9 @@ BOUND = {
 def test_names_are_counted_and_their_recall_is_tested(tmp_path: Path) -> None:
     folder = write_system(tmp_path, "sanitized/M1", errors=6, lost_names=12)
     reading = of("score_test", folder)
-    assert value(reading, "recall") == value(reading, "recall", "PER") == pytest.approx(100 * 48 / 60)
+    assert (
+        value(reading, "recall") == value(reading, "recall", "PER") == pytest.approx(100 * 48 / 60)
+    )
     assert value(reading, "entity_words") == 60
     other = of("score_test", write_system(tmp_path, "sanitized/M2", errors=6, lost_names=3))
     test = other.pairs["test", "recall"].against(reading.pairs["test", "recall"])
@@ -61,7 +63,9 @@ def test_names_are_counted_and_their_recall_is_tested(tmp_path: Path) -> None:
 
 def test_perplexities_are_found_by_path_or_name(tmp_path: Path) -> None:
     path = perplexities(tmp_path / "p.json", {"a": 100.0, "b": 50.0})
-    assert value(of("perplexity", f"{path}#exp/lm/b"), "ppl") == value(of("perplexity", f"{path}#b"), "ppl")
+    assert value(of("perplexity", f"{path}#exp/lm/b"), "ppl") == value(
+        of("perplexity", f"{path}#b"), "ppl"
+    )
     assert value(of("perplexity", f"{path}#a"), "ppl_oov") == 0
     with pytest.raises(DataError, match="exp/lm/a"):
         of("perplexity", f"{path}#c")
@@ -74,7 +78,13 @@ def test_perplexities_are_found_by_path_or_name(tmp_path: Path) -> None:
 
 
 def test_choices_are_told_by_their_content(tmp_path: Path) -> None:
-    grid = {"role": "dev", "lm_weight": 0.5, "insertion_penalty": -1.0, "edges": ["lm_weight"], "grid": []}
+    grid = {
+        "role": "dev",
+        "lm_weight": 0.5,
+        "insertion_penalty": -1.0,
+        "edges": ["lm_weight"],
+        "grid": [],
+    }
     write_json(tmp_path / "weights.json", {**grid, "wer_percent": 12.5})
     assert value(of("weights", tmp_path / "weights.json"), "dev_wer") == 12.5
     assert value(of("weights", tmp_path / "weights.json"), "at_edge") == "lm weight"
@@ -88,7 +98,9 @@ def test_choices_are_told_by_their_content(tmp_path: Path) -> None:
     reading = of("weights", tmp_path / "c.json")
     assert (value(reading, "dev_ppl"), value(reading, "at_edge")) == (7.0, "yes")
     models = [{"lm": "x/lm/M1.arpa.gz", "weight": 0.125}, {"lm": "x/lm/M2", "weight": 0.875}]
-    write_json(tmp_path / "m.json", {"form": "static", "chosen_by": "em", "dev_ppl": 9.5, "lms": models})
+    write_json(
+        tmp_path / "m.json", {"form": "static", "chosen_by": "em", "dev_ppl": 9.5, "lms": models}
+    )
     assert value(of("weights", tmp_path / "m.json"), "lms") == "0.125 M1 + 0.875 M2"
     write_json(tmp_path / "l.json", {"lam": 0.6, "criterion": "errors", "at_end": True})
     assert value(of("weights", tmp_path / "l.json"), "lam") == 0.6
@@ -130,7 +142,12 @@ def test_audits_of_all_recipes(tmp_path: Path) -> None:
     reading = of("audit", path)
     assert ends(reading, "auc", "as claimed") == (0.4, 0.8)
     assert value(reading, "claimed", "marks in updates") == 8.0
-    counts = {**BOUND, "epsilon_lower": 0.5, "epsilon_lower_broken": 3.0, "epsilon_lower_noise_free": 9.0}
+    counts = {
+        **BOUND,
+        "epsilon_lower": 0.5,
+        "epsilon_lower_broken": 3.0,
+        "epsilon_lower_noise_free": 9.0,
+    }
     published = {"called": 1.0, "average": 71.0, "largest": 213.0}
     write_json(path, {"unit": "user", "heaviest_unit": counts, "published": published})
     reading = of("audit", path)
@@ -161,7 +178,9 @@ def test_members_and_shards_as_they_are_inferred(tmp_path: Path) -> None:
     config = loaded(MembershipConfig, "membership")
     rng = np.random.default_rng(1)
     roster = {f"s{n}": n % 3 + 1 for n in range(30)}
-    losses = {unit: rng.normal(size=3) - 3.0 * np.eye(3)[shard - 1] for unit, shard in roster.items()}
+    losses = {
+        unit: rng.normal(size=3) - 3.0 * np.eye(3)[shard - 1] for unit, shard in roster.items()
+    }
     others = {f"o{n}": rng.normal(size=3) for n in range(20)}
     told = of_teachers(losses, roster, config)
     write_json(tmp_path / "t.json", {"unit": "speaker", "teachers": told})
@@ -173,7 +192,10 @@ def test_members_and_shards_as_they_are_inferred(tmp_path: Path) -> None:
     declared = System("student", "GNMax, 3 teachers", "pate", "exp/gnmax")
     reading = of("membership", tmp_path / "m.json", declared)
     assert value(reading, "auc", "GNMax, 3 teachers") == gains["gnmax/am"]["auc"]
-    assert value(reading, "members", "elsewhere/am") == 30 and value(reading, "others", "elsewhere/am") == 20
+    assert (
+        value(reading, "members", "elsewhere/am") == 30
+        and value(reading, "others", "elsewhere/am") == 20
+    )
 
 
 def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
@@ -181,7 +203,11 @@ def test_inversions_as_they_are_reported(tmp_path: Path) -> None:
 
     def group(names: str, voice: float) -> dict[str, list[Any]]:
         tilt = np.linspace(0, voice, 30)[:, None] * np.array([[1.0, -1.0]])
-        return {"STOP": [said(name, tilt + 0.1 * rng.normal(size=(30, 2))) for name in names for _ in "12"]}
+        return {
+            "STOP": [
+                said(name, tilt + 0.1 * rng.normal(size=(30, 2))) for name in names for _ in "12"
+            ]
+        }
 
     members, others = group("abcdef", 1.0), group("uvwxyz", -1.0)
     found = [
@@ -209,10 +235,16 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
     config = {"lam": 0.6, "alpha": 0.5, "beta": 0.1, "kernel_bandwidth": 2.0}
     write_json(tmp_path / "run.json", {"config": config, "release": None, "perplexity": figures})
     reading = of("run", tmp_path / "run.json")
-    assert (value(reading, "ppl"), value(reading, "ppl_last_round"), value(reading, "lam")) == (3.5, 3.0, 0.6)
+    assert (value(reading, "ppl"), value(reading, "ppl_last_round"), value(reading, "lam")) == (
+        3.5,
+        3.0,
+        0.6,
+    )
     low, high = ends(reading, "ppl")
     assert low is not None and high is not None and low < np.exp(18.0 / 16) < high
-    write_jsonl(tmp_path / "train_log.jsonl", [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}])
+    write_jsonl(
+        tmp_path / "train_log.jsonl", [{"step": 1, "dev_ppl": 9.0}, {"step": 2, "loss": 1.0}]
+    )
     assert of("rounds", tmp_path).measures == (Measure("dev_ppl", 9.0, item="1"),)
     write_json(tmp_path / "federated.json", {"rounds": 2, "kept_round": 1})
     write_text(tmp_path / "config.yaml", "client: {lr: 0.5}\nserver: {lr: 1.0}\n")
@@ -221,7 +253,9 @@ def test_runs_of_fmp_and_rounds_of_training(tmp_path: Path) -> None:
 
 def test_texts_names_and_sides(tmp_path: Path) -> None:
     reading = of("texts", write_texts(tmp_path, mentions=1070))
-    assert value(reading, "percent", "adapt_12") == 12.345 and value(reading, "words", "test") == 6000
+    assert (
+        value(reading, "percent", "adapt_12") == 12.345 and value(reading, "words", "test") == 6000
+    )
     coverage = {"words": 40, "on_lists": 30, "on_own_list": 20, "in_names": 10}
     told = {
         "classes": {"PER": {"mentions": 3, "words": 4, "different_words": 2}},
@@ -245,7 +279,11 @@ def test_texts_names_and_sides(tmp_path: Path) -> None:
 def test_phones_of_words(tmp_path: Path) -> None:
     # 15 of 30 utterances have x (eh k s) for a (ah): 3 errors among the 7 phones of a b c d.
     [found] = phone_measures([system(tmp_path, "one", "x", 15)], "auto", "none")["one"]
-    assert (found.metric, found.part, found.value) == ("word_per", "test", pytest.approx(100 * 45 / 210))
+    assert (found.metric, found.part, found.value) == (
+        "word_per",
+        "test",
+        pytest.approx(100 * 45 / 210),
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(READERS))
@@ -253,7 +291,11 @@ def test_files_of_another_kind_are_named(tmp_path: Path, kind: str) -> None:
     folders = {"score": "wer.json", "labels": "labels.json", "texts": "about.json",
                "confidence": "confidence_metrics.json", "rounds": "train_log.jsonl"}  # fmt: skip
     path = tmp_path / folders.get(kind, "file.json")
-    write_jsonl(path, [{"dev_ppl": 1.0}]) if kind == "rounds" else write_json(path, {"something": "else"})
+    (
+        write_jsonl(path, [{"dev_ppl": 1.0}])
+        if kind == "rounds"
+        else write_json(path, {"something": "else"})
+    )
     given = tmp_path if kind in folders else path
     with pytest.raises(PrivasrError) as refused:
         of(kind, given)

@@ -17,7 +17,17 @@ from privasr_k2.report.layout import fits
 from privasr_k2.report.measures import METRICS, p_text
 from privasr_k2.report.tables import MAX_LINES, Table, report_text, tables_of
 from privasr_k2.scoring.corpus_info import UNKNOWN
-from tests.support.made_recipe import CONF, REFS, changed, figure, hyps, layout, pate, rows_of, system
+from tests.support.made_recipe import (
+    CONF,
+    REFS,
+    changed,
+    figure,
+    hyps,
+    layout,
+    pate,
+    rows_of,
+    system,
+)
 from tests.support.made_scores import write_score
 
 LAYOUTS = sorted(path.stem for path in (CONF / "reports").glob("*.yaml"))
@@ -65,7 +75,10 @@ def test_figures_of_the_papers_stand_beside_the_same_facts(tmp_path: Path) -> No
     assert published("classlm", setting="sanitized", model="M1") == 32.3
     assert published("classlm", "ppl", setting="adapt", percent=15, model="M2", equation=2) == 91
     assert published("classlm", setting="adapt", percent=16, model="M2") is None
-    assert published("fedlm", "ppl", adaptation="federated", start="pretrained", confidences="token") == 30.3
+    assert (
+        published("fedlm", "ppl", adaptation="federated", start="pretrained", confidences="token")
+        == 30.3
+    )
     noise = {"adaptation": "federated", "confidences": "all", "noise": 0.5}
     assert published("fedlm", "epsilon", **noise, client_sampling="poisson") == 14.2
     assert published("fedlm", "ppl", **noise, client_sampling="ordered") is None
@@ -81,8 +94,12 @@ def test_the_published_epsilons_are_near_those_of_its_plan() -> None:
 
 
 def test_facts_are_compared_as_they_are_written(tmp_path: Path) -> None:
-    row = rows_of(tmp_path, [system(tmp_path, "a", "pate", 3, facts={"teachers": 40, "epsilon": "inf"})])[0]
-    assert fits(row, {"method": ["pate", "clean"], "teachers": 40.0, "epsilon": "inf", "noise": None})
+    row = rows_of(
+        tmp_path, [system(tmp_path, "a", "pate", 3, facts={"teachers": 40, "epsilon": "inf"})]
+    )[0]
+    assert fits(
+        row, {"method": ["pate", "clean"], "teachers": 40.0, "epsilon": "inf", "noise": None}
+    )
     assert fits(row, {"teachers": "any"}) and not fits(row, {"noise": "any"})
     assert not fits(row, {"teachers": 4}) and not fits(row, {"teachers": True})
 
@@ -100,7 +117,9 @@ def test_a_row_says_what_was_measured(tmp_path: Path) -> None:
     assert found["unit"] == "speaker" and found["epsilon"] == found["epsilon, person"] != "infinite"
     assert cells(rates, "public")["epsilon"] == "–"
     assert cells(rates, "all data")["epsilon"] == "infinite"
-    spent = next(table for table in tables_of(layout("pate"), rows) if table.title == "All that was spent")
+    spent = next(
+        table for table in tables_of(layout("pate"), rows) if table.title == "All that was spent"
+    )
     assert [row[0].text.rpartition(": ")[2] for row in spent.rows] == [
         "all of this report",
         "all in the ledger",
@@ -109,7 +128,9 @@ def test_a_row_says_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:
-    systems = [changed(one, facts={**one.facts, "model": m}) for one, m in zip(pate(tmp_path), "bbab")]
+    systems = [
+        changed(one, facts={**one.facts, "model": m}) for one, m in zip(pate(tmp_path), "bbab")
+    ]
     rows = rows_of(tmp_path, systems)
     columns = "columns: [label, facts.teachers, wer, cer p]"
     table = f"{{title: T, kinds: [score_test], split: model, sort: [wer], {columns}}}"
@@ -120,7 +141,9 @@ def test_tables_sort_split_and_leave_out(tmp_path: Path) -> None:
 
 
 def test_parts_have_rows_and_whole_figures_stand_in_each(tmp_path: Path) -> None:
-    one = system(tmp_path, "a", "pate", artifacts={"score_test": str(tmp_path / "a" / "score_test")})
+    one = system(
+        tmp_path, "a", "pate", artifacts={"score_test": str(tmp_path / "a" / "score_test")}
+    )
     write_score(tmp_path / "a" / "score_test", {"x": (REFS, hyps(3)), "y": (REFS, hyps(6))})
     [rates] = tables_of(layout("ctc"), rows_of(tmp_path, [one]))
     assert [[cell.text for cell in row[:2]] for row in rates.rows] == [["a", "x"], ["a", "y"]]
@@ -131,7 +154,14 @@ def test_artifacts_of_the_whole_recipe_have_their_tables(tmp_path: Path) -> None
     artifacts = {"weights": str(tmp_path / "lambda.json")}
     systems = [
         system(tmp_path, "baseline", "public", 20, facts={"study": "all"}),
-        system(tmp_path, "T1", "fmp", 12, facts={"study": "rounds", "rounds": 1}, compare_with=("baseline",)),
+        system(
+            tmp_path,
+            "T1",
+            "fmp",
+            12,
+            facts={"study": "rounds", "rounds": 1},
+            compare_with=("baseline",),
+        ),
         system(tmp_path, "all_systems", "recipe", artifacts=artifacts),
     ]
     made = {table.title: table for table in tables_of(layout("fmp"), rows_of(tmp_path, systems))}
@@ -147,7 +177,9 @@ def test_a_report_has_at_most_so_many_lines(tmp_path: Path) -> None:
     assert text == report_text(made, rows, [], {"plot": "figures/plot.svg"})
     assert "```bash\n./run.sh toy pate --words a:b\n```" in text and "](figures/plot.svg)" in text
     many = [
-        replace(row, system=f"{row.system}{n}", label=f"{row.label} {n}") for n in range(50) for row in rows
+        replace(row, system=f"{row.system}{n}", label=f"{row.label} {n}")
+        for n in range(50)
+        for row in rows
     ]
     text = report_text(made, many, [], {})
     assert text.count("\n") <= MAX_LINES and re.search(r"\d+ more rows in `results.jsonl`", text)

@@ -19,8 +19,12 @@ def _speakers(errors: list[int], words: int = 100) -> list[ErrorCounts]:
     return [ErrorCounts(hits=words - e, substitutions=e) for e in errors]
 
 
-def _interval(counts: list[ErrorCounts], seed: int = 1, replicates: int = 4000) -> bootstrap.Interval:
-    found = interval_over_speakers(counts, stream(seed, "t"), num_replicates=replicates, confidence=0.95)
+def _interval(
+    counts: list[ErrorCounts], seed: int = 1, replicates: int = 4000
+) -> bootstrap.Interval:
+    found = interval_over_speakers(
+        counts, stream(seed, "t"), num_replicates=replicates, confidence=0.95
+    )
     assert found is not None
     return found
 
@@ -65,7 +69,9 @@ def test_blocks_of_draws_do_not_change_the_replicates(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("replicates", "confidence"), [(0, 0.9), (10, 1.0), (10, 0.0)])
 def test_impossible_options_are_refused(replicates: int, confidence: float) -> None:
     with pytest.raises(ValueError, match="must"):
-        interval_over_speakers(_speakers([1, 2]), stream(1), num_replicates=replicates, confidence=confidence)
+        interval_over_speakers(
+            _speakers([1, 2]), stream(1), num_replicates=replicates, confidence=confidence
+        )
 
 
 def _difference(ours: list[int], theirs: list[int], seed: int = 1) -> bootstrap.Interval:
@@ -94,7 +100,9 @@ def test_the_difference_the_other_way_round_has_the_other_sign() -> None:
 def test_a_difference_needs_the_same_words_of_the_same_speakers() -> None:
     options = {"num_replicates": 9, "confidence": 0.9}
     with pytest.raises(ValueError, match="same reference words"):
-        difference_over_speakers(_speakers([1, 2]), _speakers([1, 2], 99), stream(1, "d"), **options)
+        difference_over_speakers(
+            _speakers([1, 2]), _speakers([1, 2], 99), stream(1, "d"), **options
+        )
     with pytest.raises(ValueError, match="same reference words"):
         difference_over_speakers(_speakers([1, 2]), _speakers([1, 2, 3]), stream(1, "d"), **options)
     one = _speakers([1])
@@ -103,28 +111,38 @@ def test_a_difference_needs_the_same_words_of_the_same_speakers() -> None:
 
 def test_the_interval_of_a_share_is_that_of_its_errors_turned_round() -> None:
     hits, words = np.array([9, 5, 7, 10]), np.array([10, 10, 20, 10])
-    errors = [ErrorCounts(hits=int(h), deletions=int(w - h)) for h, w in zip(hits, words, strict=True)]
+    errors = [
+        ErrorCounts(hits=int(h), deletions=int(w - h)) for h, w in zip(hits, words, strict=True)
+    ]
     found = ratio_interval(hits, words, stream(1, "t"), num_replicates=999, confidence=0.9)
     mirrored = interval_over_speakers(errors, stream(1, "t"), num_replicates=999, confidence=0.9)
     assert found is not None and mirrored is not None
     assert (found.low, found.high) == pytest.approx((1 - mirrored.high, 1 - mirrored.low))
     assert (
-        ratio_interval(hits, words * [0, 0, 0, 1], stream(1, "t"), num_replicates=9, confidence=0.9) is None
+        ratio_interval(hits, words * [0, 0, 0, 1], stream(1, "t"), num_replicates=9, confidence=0.9)
+        is None
     )
 
 
 def test_a_difference_has_the_p_value_of_its_draws() -> None:
     differences, words = np.array([3, -1, 2, 1, 0]), np.array([10, 10, 20, 10, 5])
-    found = ratio_difference(differences, words, stream(3, "d"), num_replicates=2000, confidence=0.95)
+    found = ratio_difference(
+        differences, words, stream(3, "d"), num_replicates=2000, confidence=0.95
+    )
     assert found is not None and found.value == pytest.approx(5 / 55)
     rng = np.random.default_rng(5)
     drawn = rng.integers(0, 5, size=(20_000, 5))
     rates = differences[drawn].sum(axis=1) / words[drawn].sum(axis=1)
     assert found.p_value == pytest.approx(2 * np.mean(rates <= 0), abs=0.03)
     assert found.interval.low == pytest.approx(np.quantile(rates, 0.025), abs=0.02)
-    turned = ratio_difference(-differences, words, stream(3, "d"), num_replicates=2000, confidence=0.95)
+    turned = ratio_difference(
+        -differences, words, stream(3, "d"), num_replicates=2000, confidence=0.95
+    )
     assert turned is not None and turned.p_value == found.p_value
-    assert ratio_difference(differences, words * 0, stream(3, "d"), num_replicates=9, confidence=0.95) is None
+    assert (
+        ratio_difference(differences, words * 0, stream(3, "d"), num_replicates=9, confidence=0.95)
+        is None
+    )
 
 
 def test_p_values_of_differences_are_above_0_and_at_most_1() -> None:

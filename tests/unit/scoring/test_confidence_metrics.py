@@ -49,7 +49,9 @@ def slow_auc(confidences: Sequence[float], correct: Sequence[bool]) -> float:
     return sum((r > w) + 0.5 * (r == w) for r in right for w in wrong) / (len(right) * len(wrong))
 
 
-def words(seed: int, number: int = 400, digits: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def words(
+    seed: int, number: int = 400, digits: int = 2
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Confidences with ties, 0 and 1 among them, whether words are correct, and five speakers."""
     generator = stream(seed, "words")
     confidences = generator.beta(2, 0.6, number).round(digits)
@@ -67,7 +69,9 @@ def test_metrics_of_all_words(seed: int) -> None:
     found = {name: float(v[0]) for name, v in sums.metrics(np.ones((1, 5))).items()}
     plain = confidences.tolist(), correct.tolist()
     assert found[NCE] == pytest.approx(slow_nce(*plain, OPTIONS.clip))
-    assert found[ECE_WIDTH] == pytest.approx(slow_ece(*plain, [min(int(c * 7), 6) for c in plain[0]]))
+    assert found[ECE_WIDTH] == pytest.approx(
+        slow_ece(*plain, [min(int(c * 7), 6) for c in plain[0]])
+    )
     assert found[ECE_MASS] == pytest.approx(slow_ece(*plain, mass_bins(confidences, 7).tolist()))
     assert found[AUC] == pytest.approx(slow_auc(*plain))
     assert found[AUC] == pytest.approx(roc_auc_score(correct, confidences))
@@ -83,7 +87,10 @@ def test_a_draw_is_what_its_words_give() -> None:
     assert found[NCE] == pytest.approx(slow_nce(*plain, OPTIONS.clip))
     assert found[AUC] == pytest.approx(slow_auc(*plain))
     # The bins stay those of all words.
-    for name, bins in ((ECE_WIDTH, width_bins(confidences, 7)), (ECE_MASS, mass_bins(confidences, 7))):
+    for name, bins in (
+        (ECE_WIDTH, width_bins(confidences, 7)),
+        (ECE_MASS, mass_bins(confidences, 7)),
+    ):
         assert found[name] == pytest.approx(slow_ece(*plain, bins[taken].tolist()))
 
 
@@ -106,29 +113,47 @@ def test_what_the_ends_are_worth() -> None:
     correct, speakers = np.array([True, True, True, False]), np.zeros(4, dtype=int)
     share = ConfidenceSums(np.full(4, 0.75), correct, speakers, 1, OPTIONS).metrics(np.ones((1, 1)))
     assert share[NCE][0] == pytest.approx(0) and share[AUC][0] == 0.5 and share[ECE_WIDTH][0] == 0
-    oracle = ConfidenceSums(correct.astype(float), correct, speakers, 1, OPTIONS).metrics(np.ones((1, 1)))
-    assert oracle[NCE][0] == pytest.approx(1, abs=0.02) and oracle[AUC][0] == 1 and oracle[ECE_MASS][0] == 0
-    none = ConfidenceSums(np.full(2, 0.5), np.ones(2), speakers[:2], 1, OPTIONS).metrics(np.ones((1, 1)))
+    oracle = ConfidenceSums(correct.astype(float), correct, speakers, 1, OPTIONS).metrics(
+        np.ones((1, 1))
+    )
+    assert (
+        oracle[NCE][0] == pytest.approx(1, abs=0.02)
+        and oracle[AUC][0] == 1
+        and oracle[ECE_MASS][0] == 0
+    )
+    none = ConfidenceSums(np.full(2, 0.5), np.ones(2), speakers[:2], 1, OPTIONS).metrics(
+        np.ones((1, 1))
+    )
     assert math.isnan(none[NCE][0]) and math.isnan(none[AUC][0])
 
 
 def test_intervals_and_differences_on_the_same_draws() -> None:
     confidences, correct, speakers = words(5)
     better = np.clip(confidences + 0.2 * (correct - 0.5), 0, 1)
-    systems = [ConfidenceSums(c, correct, speakers, 5, OPTIONS) for c in (confidences, better, confidences)]
+    systems = [
+        ConfidenceSums(c, correct, speakers, 5, OPTIONS) for c in (confidences, better, confidences)
+    ]
     drawn = draw_metrics(systems, stream(1, "draws"), OPTIONS.num_replicates)
     for metric, measured in drawn[0].measured(0.9).items():
         assert measured.interval is not None, metric
-        assert measured.interval.low < measured.value < measured.interval.high or metric.startswith("ece")
+        assert measured.interval.low < measured.value < measured.interval.high or metric.startswith(
+            "ece"
+        )
     same = drawn[2].measured(0.9, drawn[0])
-    assert all(m.value == 0 and m.interval is not None and m.interval.high == 0 for m in same.values())
+    assert all(
+        m.value == 0 and m.interval is not None and m.interval.high == 0 for m in same.values()
+    )
     difference = drawn[1].measured(0.9, drawn[0])[AUC]
     assert difference.interval is not None and 0 < difference.interval.low < difference.value
-    one = draw_metrics([ConfidenceSums(confidences, correct, 0 * speakers, 1, OPTIONS)], stream(1, "x"), 10)
+    one = draw_metrics(
+        [ConfidenceSums(confidences, correct, 0 * speakers, 1, OPTIONS)], stream(1, "x"), 10
+    )
     assert [one[0].measured(0.9)[metric].interval for metric in METRICS] == [None] * 4
 
 
-@pytest.mark.parametrize(("wrong", "message"), [(1.5, "lie in"), (-0.1, "lie in"), (None, "no words")])
+@pytest.mark.parametrize(
+    ("wrong", "message"), [(1.5, "lie in"), (-0.1, "lie in"), (None, "no words")]
+)
 def test_what_is_refused(wrong: float | None, message: str) -> None:
     values = np.zeros(0) if wrong is None else np.array([wrong])
     with pytest.raises(ValueError, match=message):

@@ -10,14 +10,21 @@ from privasr_k2.scoring.corpus_info import UNKNOWN, CorpusInfo, read_corpus_info
 
 
 def test_what_scoring_needs_is_taken_and_the_rest_is_left(tmp_path: Path) -> None:
-    content = {"name": "timit", "synthetic": False, "scored_units": {"ix": "ih"}, "sampling_rate": 16000}
+    content = {
+        "name": "timit",
+        "synthetic": False,
+        "scored_units": {"ix": "ih"},
+        "sampling_rate": 16000,
+    }
     write_json(tmp_path / "corpus.json", content)
     assert read_corpus_info(tmp_path) == CorpusInfo("timit", False, {"ix": "ih"})
 
 
 def test_units_that_are_phones_and_words_that_are_left_out(tmp_path: Path) -> None:
     content = {"name": "x", "scored_units": {"uh": "", "um": "", "ix": "ih"}, "unit": "phone"}
-    write_json(tmp_path / "corpus.json", {**content, "public_roles": ["train"], "entities": "spacy"})
+    write_json(
+        tmp_path / "corpus.json", {**content, "public_roles": ["train"], "entities": "spacy"}
+    )
     found = read_corpus_info(tmp_path)
     assert (found.unit, found.public_roles, found.entities) == ("phone", ("train",), "spacy")
     assert (found.renamed, found.left_out) == ({"ix": "ih"}, ("uh", "um"))

@@ -34,9 +34,15 @@ def _write(folder: Path, role: str, *cuts: dict[str, Any]) -> None:
 SPEAKERS = {"u1": "s1", "u2": "s2", "u3": "s1", "u4": "s3"}
 
 
-def _score(known: Entities, units: dict[str, str] | None = None, **texts: tuple[str, str]) -> EntityScore:
+def _score(
+    known: Entities, units: dict[str, str] | None = None, **texts: tuple[str, str]
+) -> EntityScore:
     aligned = [
-        (name, SPEAKERS[name], align(*(to_scored_units(text.split(), units or {}) for text in both)))
+        (
+            name,
+            SPEAKERS[name],
+            align(*(to_scored_units(text.split(), units or {}) for text in both)),
+        )
         for name, both in texts.items()
     ]
     found = score_entities(aligned, known)
@@ -49,7 +55,9 @@ def manifests(tmp_path: Path) -> Path:
     _write(
         tmp_path,
         "test",
-        _cut("u1", "ask anna rose of bonn university", [[1, 3, "PER"], [4, 6, "ORG"], [4, 5, "LOC"]]),
+        _cut(
+            "u1", "ask anna rose of bonn university", [[1, 3, "PER"], [4, 6, "ORG"], [4, 5, "LOC"]]
+        ),
         _cut("u2", "a rose and a rose", []),
         _cut("u3", "anna says the dean of the university of bonn", [[0, 1, "PER"], [6, 9, "ORG"]]),
         _cut("u4", "nobody looked at this anna"),
@@ -62,7 +70,14 @@ def test_words_have_the_classes_of_all_spans_around_them(manifests: Path) -> Non
     known = read_entities(manifests, "test", {})
     assert known is not None
     none, per = frozenset(), frozenset({"PER"})
-    assert known.words["u1"] == (none, per, per, none, frozenset({"ORG", "LOC"}), frozenset({"ORG"}))
+    assert known.words["u1"] == (
+        none,
+        per,
+        per,
+        none,
+        frozenset({"ORG", "LOC"}),
+        frozenset({"ORG"}),
+    )
     assert known.words["u2"] == (none,) * 5
     assert "u4" not in known.words  # not annotated is not the same as without entities
     assert known.names == ("LOC", "ORG", "PER")
@@ -80,7 +95,9 @@ def test_private_roles_are_not_looked_at(manifests: Path) -> None:
     assert "karl" not in read_entities(manifests, "test", {}).typical  # type: ignore[union-attr]
     public = read_entities(manifests, "test", {}, ("train", "pool"))
     assert public is not None
-    assert public.typical["karl"] == {"PER"}  # t2 is not annotated, so that its two uses do not count
+    assert public.typical["karl"] == {
+        "PER"
+    }  # t2 is not annotated, so that its two uses do not count
     assert set(public.words) == {"u1", "u2", "u3"}
 
 
@@ -89,7 +106,8 @@ def test_files_that_are_named_are_looked_at_once(manifests: Path) -> None:
     known = read_entities(manifests, "test", {}, (), [train])
     assert known is not None
     assert known == read_entities(manifests, "test", {}, ("train",))
-    # "rose" with 2 of 4 uses in a person is typical of none, and would be with the new file counted twice.
+    # "rose" with 2 of 4 uses in a person is typical of none, and would be with the new file counted
+    # twice.
     more = manifests / "more.jsonl.gz"
     write_jsonl(more, [_cut("m", "rose", [[0, 1, "PER"]])])
     twice = read_entities(manifests, "test", {}, (), [more, manifests / "." / "more.jsonl.gz"])
@@ -104,9 +122,18 @@ def test_hits_misses_and_false_alarms(manifests: Path) -> None:
     assert known is not None
     found = _score(
         known,
-        u1=("ask anna rose of bonn university", "ask anna of born university"),  # rose lost, bonn wrong
-        u2=("a rose and a rose", "a rose anna and of rose"),  # anna inserted; rose is right, of is nobody's
-        u3=("anna says the dean of the university of bonn", "and says the dean of the university of bonn"),
+        u1=(
+            "ask anna rose of bonn university",
+            "ask anna of born university",
+        ),  # rose lost, bonn wrong
+        u2=(
+            "a rose and a rose",
+            "a rose anna and of rose",
+        ),  # anna inserted; rose is right, of is nobody's
+        u3=(
+            "anna says the dean of the university of bonn",
+            "and says the dean of the university of bonn",
+        ),
         u4=("nobody looked at this anna", "anna anna anna anna anna"),
     )
     assert found.utterances == 3
@@ -138,7 +165,9 @@ def test_a_corpus_without_entities_has_none(tmp_path: Path) -> None:
 
 
 def test_a_part_without_annotations_has_none() -> None:
-    assert score_entities([("u", "s", [("a", "a")])], Entities({}, {}, ("PER",), frozenset())) is None
+    assert (
+        score_entities([("u", "s", [("a", "a")])], Entities({}, {}, ("PER",), frozenset())) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +186,9 @@ def test_a_part_without_annotations_has_none() -> None:
 )
 def test_a_span_outside_its_text_is_named_with_its_line(tmp_path: Path, span: Any) -> None:
     _write(tmp_path, "test", _cut("u1", "a b", []), _cut("u2", "a b", [span]))
-    with pytest.raises(DataError, match=r"cuts_test\.jsonl\.gz:2 \(u2\): expected .* within 2 words"):
+    with pytest.raises(
+        DataError, match=r"cuts_test\.jsonl\.gz:2 \(u2\): expected .* within 2 words"
+    ):
         read_entities(tmp_path, "test", {})
 
 
@@ -182,7 +213,9 @@ def test_where_all_words_are_of_one_class_recall_is_that_of_all_words() -> None:
     letters = frozenset("abcdef")
     everything = Entities(words, {w: frozenset({"PER"}) for w in letters}, ("PER",), letters)
     counts = total(map(count_pairs, pairs.values()))
-    found = score_entities(((name, f"s{len(name)}", one) for name, one in pairs.items()), everything)
+    found = score_entities(
+        ((name, f"s{len(name)}", one) for name, one in pairs.items()), everything
+    )
     assert found is not None
     assert found.classes["PER"] == EntityCounts(counts.hits, counts.ref_words, counts.hyp_words)
     assert found.together == found.classes["PER"]
@@ -190,18 +223,29 @@ def test_where_all_words_are_of_one_class_recall_is_that_of_all_words() -> None:
 
 
 def test_all_classes_together_count_a_word_once_and_each_speaker_apart(manifests: Path) -> None:
-    _write(manifests, "test2", _cut("v", "in york", [[1, 2, "LOC"]]), _cut("w", "ask york", [[1, 2, "PER"]]))
+    _write(
+        manifests,
+        "test2",
+        _cut("v", "in york", [[1, 2, "LOC"]]),
+        _cut("w", "ask york", [[1, 2, "PER"]]),
+    )
     known = read_entities(manifests, "test", {}, (), [manifests / "cuts_test2.jsonl.gz"])
     assert known is not None
     # york: LOC 1 of 2 and PER 1 of 2, typical of neither, and always a name.
-    assert "york" not in known.typical and "york" in known.any_class and "rose" not in known.any_class
+    assert (
+        "york" not in known.typical and "york" in known.any_class and "rose" not in known.any_class
+    )
     found = _score(
         known,
         u1=("ask anna rose of bonn university", "ask anna rose of bonn york"),
         u2=("a rose and a rose", "anna rose and a rose"),
-        u3=("anna says the dean of the university of bonn", "york says the dean of the university of bonn"),
+        u3=(
+            "anna says the dean of the university of bonn",
+            "york says the dean of the university of bonn",
+        ),
     )
-    # s1: u1 has 4 words inside names (bonn is LOC and ORG), u3 4; university and anna were lost to york.
+    # s1: u1 has 4 words inside names (bonn is LOC and ORG), u3 4; university and anna were lost to
+    # york.
     assert found.together == EntityCounts(hits=6, ref_words=8, hyp_words=9)
     assert found.speakers["s1"] == {
         ALL: EntityCounts(6, 8, 8),
@@ -216,15 +260,23 @@ def test_all_classes_together_count_a_word_once_and_each_speaker_apart(manifests
 
 
 def test_older_results_have_neither_speakers_nor_intervals() -> None:
-    old = EntityScore.from_dict({"utterances": 1, "classes": {"PER": EntityCounts(1, 2, 1).to_dict()}})
+    old = EntityScore.from_dict(
+        {"utterances": 1, "classes": {"PER": EntityCounts(1, 2, 1).to_dict()}}
+    )
     assert (old.together, old.speakers, old.intervals) == (None, {}, {})
     assert set(old.to_dict()) == {"utterances", "classes"}
 
 
 def test_speakers_and_intervals_go_through_json() -> None:
-    speakers = {"s1": {ALL: EntityCounts(1, 2, 1), "PER": EntityCounts(1, 2, 1)}, "s2": {ALL: EntityCounts()}}
+    speakers = {
+        "s1": {ALL: EntityCounts(1, 2, 1), "PER": EntityCounts(1, 2, 1)},
+        "s2": {ALL: EntityCounts()},
+    }
     intervals = {ALL: Interval(0.25, 0.75, 0.95), "PER": None}
     found = EntityScore(3, {"PER": EntityCounts(1, 2, 1)}, speakers, intervals)
     written = found.to_dict()
-    assert written["speakers"] == {"s1": {"all": [1, 2, 1], "PER": [1, 2, 1]}, "s2": {"all": [0, 0, 0]}}
+    assert written["speakers"] == {
+        "s1": {"all": [1, 2, 1], "PER": [1, 2, 1]},
+        "s2": {"all": [0, 0, 0]},
+    }
     assert EntityScore.from_dict(json.loads(json.dumps(written))) == found

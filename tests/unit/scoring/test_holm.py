@@ -30,5 +30,7 @@ def test_holm_rejects_what_the_step_down_procedure_rejects() -> None:
 
 def test_holm_keeps_its_promise_where_nothing_differs() -> None:
     rng = np.random.default_rng(2)
-    wrong = sum(min(p for p in holm(rng.random(10).tolist()) if p is not None) < 0.05 for _ in range(2000))
+    wrong = sum(
+        min(p for p in holm(rng.random(10).tolist()) if p is not None) < 0.05 for _ in range(2000)
+    )
     assert 0.035 < wrong / 2000 < 0.065  # uncorrected: 0.4

@@ -14,10 +14,24 @@ from privasr_k2.scoring.hypotheses import Weights, check_complete, read_cut_ids,
 
 def record(name: str, hyps: dict[tuple[float, float], str], **other: Any) -> dict[str, Any]:
     grid = [
-        {"lm_weight": lm, "insertion_penalty": penalty, "words": words, "am_score": -1.0, "lm_score": -2.0}
+        {
+            "lm_weight": lm,
+            "insertion_penalty": penalty,
+            "words": words,
+            "am_score": -1.0,
+            "lm_score": -2.0,
+        }
         for (lm, penalty), words in hyps.items()
     ]
-    return {"id": name, "part": "p", "speaker": "s", "ref": "a b", "no_path": False, "hyps": grid, **other}
+    return {
+        "id": name,
+        "part": "p",
+        "speaker": "s",
+        "ref": "a b",
+        "no_path": False,
+        "hyps": grid,
+        **other,
+    }
 
 
 def test_jobs_are_joined_and_sorted_by_id(tmp_path: Path) -> None:
@@ -32,7 +46,9 @@ def test_jobs_are_joined_and_sorted_by_id(tmp_path: Path) -> None:
 
 
 def test_an_utterance_without_a_path_has_no_words_at_any_point(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "1.jsonl", [record("a", {}, no_path=True), record("b", {(1.0, 0.0): "a"})])
+    write_jsonl(
+        tmp_path / "1.jsonl", [record("a", {}, no_path=True), record("b", {(1.0, 0.0): "a"})]
+    )
     decoded = read_decoded(tmp_path)
     assert decoded.utterances[0].hyp(Weights(1.0, 0.0)) == ()
 
@@ -56,7 +72,8 @@ def test_other_grids_are_refused(tmp_path: Path) -> None:
     records = [record("a", {(1.0, 0.0): "a"}), record("b", {(2.0, 0.0): "a"})]
     write_jsonl(tmp_path / "1.jsonl", records)
     with pytest.raises(
-        DataError, match="every utterance with the 1 LM weights and insertion penalties of a, found b"
+        DataError,
+        match="every utterance with the 1 LM weights and insertion penalties of a, found b",
     ):
         read_decoded(tmp_path)
 
@@ -82,7 +99,9 @@ def test_a_record_without_one_of_its_keys_names_it(tmp_path: Path, key: str) -> 
         read_decoded(tmp_path)
 
 
-@pytest.mark.parametrize("hyps", [[{"lm_weight": "x", "insertion_penalty": 0, "words": ""}], [3], []])
+@pytest.mark.parametrize(
+    "hyps", [[{"lm_weight": "x", "insertion_penalty": 0, "words": ""}], [3], []]
+)
 def test_hypotheses_that_are_none_are_refused(tmp_path: Path, hyps: list[Any]) -> None:
     write_jsonl(tmp_path / "1.jsonl", [{**record("a", {}), "hyps": hyps}])
     with pytest.raises(DataError, match=r"1\.jsonl \(a\)"):

@@ -11,7 +11,14 @@ POINT = Weights(0.5, 0.0)
 
 def _scored(*texts: tuple[str, str, str]) -> list[ScoredUtterance]:
     utterances = [
-        Utterance(name, "p", f"s{9 - int(name[-1])}", tuple(ref.split()), False, {POINT: tuple(hyp.split())})
+        Utterance(
+            name,
+            "p",
+            f"s{9 - int(name[-1])}",
+            tuple(ref.split()),
+            False,
+            {POINT: tuple(hyp.split())},
+        )
         for name, ref, hyp in texts
     ]
     return score_utterances(utterances, POINT, {})
@@ -21,39 +28,22 @@ TWO = (("u2", "THE DOG", "THE DOG RAN"), ("u1", "THE CAT SAT", "A CAT"))
 
 
 def test_recogs_have_two_lines_an_utterance_in_order() -> None:
-    assert recogs(_scored(*TWO)) == (
-        "u1:\tref=['THE', 'CAT', 'SAT']\nu1:\thyp=['A', 'CAT']\n"
+    assert (
+        recogs(_scored(*TWO)) == "u1:\tref=['THE', 'CAT', 'SAT']\nu1:\thyp=['A', 'CAT']\n"
         "u2:\tref=['THE', 'DOG']\nu2:\thyp=['THE', 'DOG', 'RAN']\n"
     )
 
 
 def test_errs_as_users_of_icefall_know_it() -> None:
-    assert errs(_scored(*TWO)) == (
-        "%WER = 60.00\n"
-        "Errors: 1 insertions, 1 deletions, 1 substitutions, over 5 reference words (3 correct)\n"
-        "Search below for sections starting with PER-UTT DETAILS:, SUBSTITUTIONS:, DELETIONS:, INSERTIONS:, "
-        "PER-WORD STATS:\n"
-        "\n"
-        "PER-UTT DETAILS: corr or (ref->hyp)  \n"
-        "u1:\t(THE->A) CAT (SAT->*)\n"
-        "u2:\tTHE DOG (*->RAN)\n"
-        "\n"
-        "SUBSTITUTIONS: count ref -> hyp\n"
-        "1   THE -> A\n"
-        "\n"
-        "DELETIONS: count ref\n"
-        "1   SAT\n"
-        "\n"
-        "INSERTIONS: count hyp\n"
-        "1   RAN\n"
-        "\n"
-        "PER-WORD STATS: word  corr tot_errs count_in_ref count_in_hyp\n"
-        "A   0 1 0 1\n"
-        "RAN   0 1 0 1\n"
-        "SAT   0 1 1 0\n"
-        "THE   1 1 2 1\n"
-        "CAT   1 0 1 1\n"
-        "DOG   1 0 1 1\n"
+    assert (
+        errs(_scored(*TWO))
+        == "%WER = 60.00\nErrors: 1 insertions, 1 deletions, 1 substitutions, over 5 reference"
+        " words (3 correct)\nSearch below for sections starting with PER-UTT DETAILS:,"
+        " SUBSTITUTIONS:, DELETIONS:, INSERTIONS:, PER-WORD STATS:\n\nPER-UTT DETAILS: corr or"
+        " (ref->hyp)  \nu1:\t(THE->A) CAT (SAT->*)\nu2:\tTHE DOG (*->RAN)\n\nSUBSTITUTIONS:"
+        " count ref -> hyp\n1   THE -> A\n\nDELETIONS: count ref\n1   SAT\n\nINSERTIONS: count"
+        " hyp\n1   RAN\n\nPER-WORD STATS: word  corr tot_errs count_in_ref count_in_hyp\nA   0 1"
+        " 0 1\nRAN   0 1 0 1\nSAT   0 1 1 0\nTHE   1 1 2 1\nCAT   1 0 1 1\nDOG   1 0 1 1\n"
     )
 
 

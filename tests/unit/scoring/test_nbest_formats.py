@@ -11,7 +11,13 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_jsonl, write_text
 from privasr_k2.scoring import nbest_formats as formats
-from privasr_k2.scoring.nbest_lists import Hypothesis, NbestList, NbestLists, read_nbest, write_nbest
+from privasr_k2.scoring.nbest_lists import (
+    Hypothesis,
+    NbestList,
+    NbestLists,
+    read_nbest,
+    write_nbest,
+)
 
 TIMES = ((0.12, 0.48), (0.51, 0.9))
 LISTS = [
@@ -59,13 +65,19 @@ def only(one: NbestList, *, hyps: int, keep: tuple[str, ...]) -> NbestList:
     return dataclasses.replace(one, hyps=tuple(kept))
 
 
-def test_kaldi_and_back(lists: NbestLists, references: dict[str, formats.Reference], tmp_path: Path) -> None:
+def test_kaldi_and_back(
+    lists: NbestLists, references: dict[str, formats.Reference], tmp_path: Path
+) -> None:
     formats.write_kaldi(lists, tmp_path / "kaldi")
     assert (tmp_path / "kaldi/words").read_text() == "u-1-1 call anna\nu-1-2\nu-1-3 hall\nu-3-1\n"
-    assert (tmp_path / "kaldi/ac_cost").read_text() == "u-1-1 12.1\nu-1-2 20.0\nu-1-3 0.0\nu-3-1 1.0\n"
+    assert (
+        tmp_path / "kaldi/ac_cost"
+    ).read_text() == "u-1-1 12.1\nu-1-2 20.0\nu-1-3 0.0\nu-3-1 1.0\n"
     assert (tmp_path / "kaldi/lm_cost.lstm").read_text().startswith(f"u-1-1 {1 / 3!r}\n")
     assert (tmp_path / "kaldi/no_path").read_text() == "u-2\n"
-    back = list(formats.with_references(formats.read_kaldi(tmp_path / "kaldi"), references, "kaldi"))
+    back = list(
+        formats.with_references(formats.read_kaldi(tmp_path / "kaldi"), references, "kaldi")
+    )
     assert back == [only(one, hyps=3, keep=("am_score", "lm_scores")) for one in LISTS]
 
 
@@ -76,10 +88,12 @@ def test_ctm_and_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     formats.write_ctm(lists, tmp_path / "a.ctm")
-    assert (tmp_path / "a.ctm").read_text() == (
-        "u-1 1 0.120 0.360 call 0.250000\nu-1 1 0.510 0.390 anna 1.000000\n"
+    assert (
+        tmp_path / "a.ctm"
+    ).read_text() == "u-1 1 0.120 0.360 call 0.250000\nu-1 1 0.510 0.390 anna 1.000000\n"
+    back = list(
+        formats.with_references(formats.read_ctm([tmp_path / "a.ctm"]), references, "a.ctm")
     )
-    back = list(formats.with_references(formats.read_ctm([tmp_path / "a.ctm"]), references, "a.ctm"))
     assert [one.no_path for one in back] == [False, True, True]
     assert "nothing for 2 of 3 utterances (no path there): u-2 u-3" in caplog.text
     [hyp], expected = back[0].hyps, only(LISTS[0], hyps=1, keep=("confidences",)).hyps[0]
@@ -103,13 +117,17 @@ def test_ctm_without_confidences_or_times(lists: NbestLists, tmp_path: Path) -> 
 
 
 def test_ctm_is_sorted_by_time(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.ctm", ";; made by hand\nr A 2.0 0.5 b 0.5\nr A 1.0 1.5 a 0.25\nr A 3 0 c 1\n")
+    write_text(
+        tmp_path / "a.ctm", ";; made by hand\nr A 2.0 0.5 b 0.5\nr A 1.0 1.5 a 0.25\nr A 3 0 c 1\n"
+    )
     [hyp] = formats.read_ctm([tmp_path / "a.ctm"])["r"]
     assert (hyp.words, hyp.confidences) == ("a b c", (0.25, 0.5, 1.0))
     assert hyp.times == ((1.0, 2.5), (2.0, 2.5), (3.0, 3.0))
 
 
-def test_trn_and_back(lists: NbestLists, references: dict[str, formats.Reference], tmp_path: Path) -> None:
+def test_trn_and_back(
+    lists: NbestLists, references: dict[str, formats.Reference], tmp_path: Path
+) -> None:
     formats.write_trn(lists, tmp_path / "a.trn")
     assert (tmp_path / "a.trn").read_text() == "call anna (u-1)\n(u-2)\n(u-3)\n"
     formats.write_trn(lists, tmp_path / "ref.trn", references=True)
@@ -130,10 +148,18 @@ def test_without_references(lists: NbestLists, tmp_path: Path) -> None:
     ]
 
 
-def test_hypotheses_without_a_reference(references: dict[str, formats.Reference], tmp_path: Path) -> None:
+def test_hypotheses_without_a_reference(
+    references: dict[str, formats.Reference], tmp_path: Path
+) -> None:
     write_text(tmp_path / "a.trn", "x (u-9)\n")
-    with pytest.raises(DataError, match=r"a.trn: expected only utterances that .*, found 1 .*: u-9"):
-        list(formats.with_references(formats.read_trn(tmp_path / "a.trn"), references, tmp_path / "a.trn"))
+    with pytest.raises(
+        DataError, match=r"a.trn: expected only utterances that .*, found 1 .*: u-9"
+    ):
+        list(
+            formats.with_references(
+                formats.read_trn(tmp_path / "a.trn"), references, tmp_path / "a.trn"
+            )
+        )
 
 
 def test_equal_words_of_kaldi_are_one_hypothesis(tmp_path: Path) -> None:
@@ -184,7 +210,11 @@ def ctm(path: Path) -> formats.Ranked:
         (ctm, "r 1 0 1 a x\n", ":1: expected a confidence"),
         (ctm, "r 1 -1 1 a 1\n", ":1: expected a start, a number from 0, found '-1'"),
         (ctm, "r 1 0 -1 a 1\n", ":1: expected a duration"),
-        (ctm, "r 1 0 1 a 1\nr 1 1e308 1e308 a 1\n", ":2: expected an end, a number from 0, found 'inf'"),
+        (
+            ctm,
+            "r 1 0 1 a 1\nr 1 1e308 1e308 a 1\n",
+            ":2: expected an end, a number from 0, found 'inf'",
+        ),
         (ctm, ";; nothing\n\n", ": expected words with times, found none"),
         (ctm, "r 1 0 1 a 1\nr 2 1 1 a 1\n", ":2: expected the channel 1 of r, found the channel 2"),
         (ctm, "r 1 0 1 a 1\nr 1 1 1 a\n", ":2: expected confidences of all words of r"),
@@ -210,10 +240,13 @@ def test_references_that_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.shared_data
 def test_confidences_of_a_real_recognizer(shared_data: Path, tmp_path: Path) -> None:
-    """Earnings calls as a Kaldi recognizer heard them: one list a call, with nothing lost on the way."""
+    """Earnings calls as a Kaldi recognizer heard them: one list a call, with nothing lost on the
+    way.
+    """
     paths = sorted((shared_data / "earnings21" / "ctm_kaldi_rev").glob("*.ctm.gz"))[:3]
     write_nbest(
-        tmp_path / "nbest_test" / "1.jsonl", formats.with_references(formats.read_ctm(paths), None, "ctm")
+        tmp_path / "nbest_test" / "1.jsonl",
+        formats.with_references(formats.read_ctm(paths), None, "ctm"),
     )
     lists = read_nbest(tmp_path / "nbest_test")
     assert [one.id for one in lists.lists] == [path.name.partition(".")[0] for path in paths]

@@ -29,7 +29,13 @@ def _records(part: str, hyps: list[list[str]]) -> list[dict[str, Any]]:
             "ref": "a b c d",
             "no_path": False,
             "hyps": [
-                {"lm_weight": lm, "insertion_penalty": p, "words": words, "am_score": -1.0, "lm_score": -1.0}
+                {
+                    "lm_weight": lm,
+                    "insertion_penalty": p,
+                    "words": words,
+                    "am_score": -1.0,
+                    "lm_score": -1.0,
+                }
                 for (lm, p), words in zip(GRID, texts, strict=True)
             ],
         }
@@ -53,13 +59,18 @@ def tree(tmp_path: Path) -> Path:
     """A recipe's folder after decoding: on test the first point is best, on dev the second."""
     dev = _records("dev_x", [["a b", "a b c d", "a"], ["a b c d", "a b c x", "a"]])
     write_jsonl(tmp_path / "exp/ctc/decode_dev/1.jsonl", dev)
-    test = _records("test_x", [["a b c d", "a x c d", "a"]] * 2) + _records("test_y", [["a b c d"] * 3])
+    test = _records("test_x", [["a b c d", "a x c d", "a"]] * 2) + _records(
+        "test_y", [["a b c d"] * 3]
+    )
     for job, record in enumerate(test, start=1):
         write_jsonl(tmp_path / f"exp/ctc/decode_test/{job}.jsonl", [record])
     for role, records in (("dev", dev), ("test", test)):
-        write_jsonl(tmp_path / f"data/manifests/cuts_{role}.jsonl.gz", [{"id": r["id"]} for r in records])
+        write_jsonl(
+            tmp_path / f"data/manifests/cuts_{role}.jsonl.gz", [{"id": r["id"]} for r in records]
+        )
     write_json(
-        tmp_path / "data/manifests/corpus.json", {"name": "mini", "synthetic": True, "scored_units": {}}
+        tmp_path / "data/manifests/corpus.json",
+        {"name": "mini", "synthetic": True, "scored_units": {}},
     )
     (tmp_path / "data/lang").mkdir()
     (tmp_path / "data/lang/words.txt").write_text("<eps> 0\na 1\nb 2\nc 3\n#0 4\n")
@@ -76,7 +87,9 @@ def _score(run: Callable[..., None], repo_root: Path, role: str, *more: str) -> 
     )
 
 
-def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: Path, capsys: Any) -> None:
+def test_tune_score_and_report(
+    run: Callable[..., None], tree: Path, repo_root: Path, capsys: Any
+) -> None:
     weights = "exp/ctc/weights.json"
     run(
         tune_weights.main,
@@ -97,14 +110,24 @@ def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: 
     assert test["parts"]["test_x"]["oov"] == 2
     assert test["parts"]["test_y"]["interval_note"] == "one speaker only"
 
-    summaries = {f.name: f.read_text().splitlines() for f in (tree / "exp/ctc").glob("score_*/wer-summary-*")}
+    summaries = {
+        f.name: f.read_text().splitlines() for f in (tree / "exp/ctc").glob("score_*/wer-summary-*")
+    }
     assert summaries["wer-summary-dev_x.txt"][1] == "lm_weight_1.0_insertion_penalty_0.0\t12.50"
     assert len(summaries["wer-summary-dev_x.txt"]) == 1 + len(GRID)
     assert len(summaries["wer-summary-test_x.txt"]) == 2  # test is not for choosing
-    assert (tree / "exp/ctc/score_test/config.yaml").read_text().startswith("role: test\nnum_replicates: 100")
+    assert (
+        (tree / "exp/ctc/score_test/config.yaml")
+        .read_text()
+        .startswith("role: test\nnum_replicates: 100")
+    )
 
-    artifacts = {role: f"exp/ctc/{role}" for role in ("score_dev", "score_test")} | {"weights": weights}
-    write_systems(tree / "systems.jsonl", [System("ctc", "ctc", "ctc", "exp/ctc", artifacts=artifacts)])
+    artifacts = {role: f"exp/ctc/{role}" for role in ("score_dev", "score_test")} | {
+        "weights": weights
+    }
+    write_systems(
+        tree / "systems.jsonl", [System("ctc", "ctc", "ctc", "exp/ctc", artifacts=artifacts)]
+    )
     conf = repo_root / "conf"
     run(
         report.main,
@@ -125,7 +148,9 @@ def test_tune_score_and_report(run: Callable[..., None], tree: Path, repo_root: 
     assert parts == ["dev_x", "test_x", "test_y", "1"]  # the last: the LM weight that was chosen
 
 
-def test_how_jobs_were_cut_changes_nothing(run: Callable[..., None], tree: Path, repo_root: Path) -> None:
+def test_how_jobs_were_cut_changes_nothing(
+    run: Callable[..., None], tree: Path, repo_root: Path
+) -> None:
     more = ("--in-weights", "exp/ctc/weights.json")
     run(tune_weights.main, "--in-hyps", "exp/ctc/decode_dev", "--out-weights", more[1])
     _score(run, repo_root, "test", *more)
@@ -154,7 +179,14 @@ def test_a_lost_job_is_refused_and_earlier_results_stay(
 
 def test_lost_dev_utterances_stop_the_choice(run: Callable[..., None], tree: Path) -> None:
     write_jsonl(tree / "data/manifests/cuts_dev.jsonl.gz", [{"id": f"dev_x-{i}"} for i in range(3)])
-    words = ("--in-hyps", "exp/ctc/decode_dev", "--in-manifests", "data/manifests", "--out-weights", "w.json")
+    words = (
+        "--in-hyps",
+        "exp/ctc/decode_dev",
+        "--in-manifests",
+        "data/manifests",
+        "--out-weights",
+        "w.json",
+    )
     with pytest.raises(DataError, match="dev_x-2"):
         run(tune_weights.main, *words)
     assert not (tree / "w.json").exists()
@@ -174,9 +206,14 @@ def _rewrite_corpus(tree: Path, **more: Any) -> None:
     write_json(tree / "data/manifests/corpus.json", content)
 
 
-def test_characters_and_entities_are_counted(run: Callable[..., None], tree: Path, repo_root: Path) -> None:
+def test_characters_and_entities_are_counted(
+    run: Callable[..., None], tree: Path, repo_root: Path
+) -> None:
     cuts = [
-        {"id": f"test_x-{i}", "supervisions": [{"text": "a b c d", "custom": {"entities": [[1, 3, "PER"]]}}]}
+        {
+            "id": f"test_x-{i}",
+            "supervisions": [{"text": "a b c d", "custom": {"entities": [[1, 3, "PER"]]}}],
+        }
         for i in range(2)
     ]
     write_jsonl(tree / "data/manifests/cuts_test.jsonl.gz", [*cuts, {"id": "test_y-0"}])
@@ -199,7 +236,9 @@ def test_characters_and_entities_are_counted(run: Callable[..., None], tree: Pat
             }
         },
         "speakers": {name: {"all": [1, 2, 1], "PER": [1, 2, 1]} for name in ("s0", "s1")},
-        "recall_intervals": {name: {"low": 0.5, "high": 0.5, "confidence": 0.95} for name in ("all", "PER")},
+        "recall_intervals": {
+            name: {"low": 0.5, "high": 0.5, "confidence": 0.95} for name in ("all", "PER")
+        },
     }
     assert "entities" not in parts["test_y"]
     assert results.read_score(tree / "exp/ctc/score_test").to_dict()["parts"] == parts

@@ -20,10 +20,16 @@ def test_phones_of_words_are_counted(tmp_path: Path) -> None:
     found = phone_rates(score, SPOKEN)
     assert list(found) == ["test_x"]
     counts = found["test_x"].counts
-    assert (counts.ref_words, counts.substitutions, counts.deletions, counts.insertions) == (28, 1, 2, 1)
+    assert (counts.ref_words, counts.substitutions, counts.deletions, counts.insertions) == (
+        28,
+        1,
+        2,
+        1,
+    )
     assert found["test_x"].unspoken == 1 and counts.percent == pytest.approx(100 * 4 / 28)
     interval = found["test_x"].interval
-    # Speakers s0 (two utterances: 1 substitution, 1 insertion), s1 (2 deletions), s2 (none) are drawn.
+    # Speakers s0 (two utterances: 1 substitution, 1 insertion), s1 (2 deletions), s2 (none) are
+    # drawn.
     assert interval is not None and (interval.low, interval.high) == (0.0, pytest.approx(2 / 7))
     assert words_of([score]) == ({"a", "b", "c", "d"}, {"a", "b", "c", "d", "sea", "zz"})
 

@@ -20,8 +20,16 @@ def test_counts_by_class():
     assert (per["gold_spans"], per["agreed_spans"], per["span_recall_percent"]) == (2, 1, 50.0)
     assert (per["gold_words"], per["agreed_words"], per["residual_words"]) == (3, 2, 1)
     assert (loc["agreed_words"], loc["covered_words"], loc["residual_percent"]) == (0, 1, 50.0)
-    assert (org["found_spans"], org["span_precision_percent"], org["span_recall_percent"]) == (1, 0.0, None)
-    assert counts[ALL].gold_words == 5 and counts[ALL].covered_words == 3 and counts[ALL].found_spans == 2
+    assert (org["found_spans"], org["span_precision_percent"], org["span_recall_percent"]) == (
+        1,
+        0.0,
+        None,
+    )
+    assert (
+        counts[ALL].gold_words == 5
+        and counts[ALL].covered_words == 3
+        and counts[ALL].found_spans == 2
+    )
 
 
 def test_a_span_of_another_class_or_length_does_not_agree():

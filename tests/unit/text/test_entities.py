@@ -15,7 +15,9 @@ def test_labels_fold_whatever_their_spelling_and_unknown_ones_are_named():
     classes = {"PERSON": "PER", "CREATIVE_WORK": "MISC", "DATE": ""}
     spans = [(0, 1, "person"), (2, 3, "creative-work"), (3, 4, "DATE")]
     assert fold(spans, classes, "x") == (Entity(0, 1, "PER"), Entity(2, 3, "MISC"))
-    with pytest.raises(DataError, match=r"u7: expected labels out of .*found planet\n.*classes.PLANET=MISC"):
+    with pytest.raises(
+        DataError, match=r"u7: expected labels out of .*found planet\n.*classes.PLANET=MISC"
+    ):
         fold([(0, 1, "planet")], classes, "u7")
 
 

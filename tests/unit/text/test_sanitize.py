@@ -7,7 +7,13 @@ import pytest
 from privasr_k2.errors import DataError
 from privasr_k2.randomness import noise_stream
 from privasr_k2.text.entities import Entity, TaggedText
-from privasr_k2.text.sanitize import Replacement, anonymous, needs_users, replace_words, uniform_below
+from privasr_k2.text.sanitize import (
+    Replacement,
+    anonymous,
+    needs_users,
+    replace_words,
+    uniform_below,
+)
 
 LISTS = {"PER": ["ann", "bob", "eve", "lee"], "LOC": ["bath", "rome", "york"]}
 TEXT = TaggedText(
@@ -39,10 +45,17 @@ def words_at(texts, position):
 
 def test_only_words_of_entities_change_and_to_words_of_their_class():
     made = draw([TEXT] * 300)
-    assert {text.entities for text in made} == {TEXT.entities} and {text.cased for text in made} == {""}
+    assert {text.entities for text in made} == {TEXT.entities} and {
+        text.cased for text in made
+    } == {""}
     for position in (0, 3, 5):
         assert set(words_at(made, position)) == {TEXT.words[position]}
-    assert set(words_at(made, 1)) == set(words_at(made, 2)) == set(words_at(made, 7)) == set(LISTS["PER"])
+    assert (
+        set(words_at(made, 1))
+        == set(words_at(made, 2))
+        == set(words_at(made, 7))
+        == set(LISTS["PER"])
+    )
     assert set(words_at(made, 4)) == set(LISTS["LOC"])
     assert set(words_at(made, 6)) == {f"{word}'s" for word in LISTS["PER"]}, "a possessive stays"
 
@@ -78,21 +91,32 @@ def test_of_a_user_the_first_utterances_with_names_may_keep_words_and_no_others(
 
 
 def test_who_said_what_and_when_is_not_told():
-    texts = [TaggedText(f"ann-{n}", (f"w{n}",), (Entity(0, 1, "PER"),), "ann", "d", "W") for n in range(200)]
+    texts = [
+        TaggedText(f"ann-{n}", (f"w{n}",), (Entity(0, 1, "PER"),), "ann", "d", "W")
+        for n in range(200)
+    ]
     made = anonymous(texts, noise_stream(b"s" * 32, "order"))
     assert [text.id for text in made] == [f"s{n:06d}" for n in range(1, 201)]
     assert {(text.user, text.document, text.cased) for text in made} == {("", "", "")}
     order = [int(text.words[0][1:]) for text in made]
-    assert sorted(order) == list(range(200)) and {text.entities for text in made} == {texts[0].entities}
-    assert sum(abs(place - number) for place, number in enumerate(order)) > 200 * 40, "as random: 200 * 67"
-    assert anonymous(texts, noise_stream(b"s" * 32, "order")) == made, "a run that is continued: the same"
+    assert sorted(order) == list(range(200)) and {text.entities for text in made} == {
+        texts[0].entities
+    }
+    assert sum(abs(place - number) for place, number in enumerate(order)) > 200 * 40, (
+        "as random: 200 * 67"
+    )
+    assert anonymous(texts, noise_stream(b"s" * 32, "order")) == made, (
+        "a run that is continued: the same"
+    )
     assert anonymous(texts, noise_stream(b"t" * 32, "order")) != made
     assert anonymous([], noise_stream(b"s" * 32, "order")) == []
 
 
 def test_consistent_replacement_draws_once_for_each_word_of_a_document():
     texts = [
-        TaggedText(str(n), ("ann", "ann's"), (Entity(0, 1, "PER"), Entity(1, 2, "PER")), f"u{n % 40}")
+        TaggedText(
+            str(n), ("ann", "ann's"), (Entity(0, 1, "PER"), Entity(1, 2, "PER")), f"u{n % 40}"
+        )
         for n in range(120)
     ]
     made = draw(texts, by_document=True)
@@ -119,7 +143,9 @@ def test_a_document_may_keep_so_many_different_words_only():
         for n, word in enumerate(["ann", "bob", "ann", "eve"])
     ]
     made = [
-        draw(texts, bytes([n]) * 32, keep_prob=1.0, by_document=True, mentions=2, words_per_mention=1)
+        draw(
+            texts, bytes([n]) * 32, keep_prob=1.0, by_document=True, mentions=2, words_per_mention=1
+        )
         for n in range(60)
     ]
     assert {(a.words, b.words, c.words) for a, b, c, _ in made} == {(("ann",), ("bob",), ("ann",))}

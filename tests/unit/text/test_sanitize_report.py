@@ -10,15 +10,29 @@ from privasr_k2.text.sanitize_report import entity_counts, privacy_of
 
 LISTS = {"PER": ["ann", "bob"], "LOC": ["bath", "rome"]}
 TEXT = TaggedText(
-    "1", ("ann", "in", "paris", "bob's"), (Entity(0, 1, "PER"), Entity(2, 3, "LOC"), Entity(3, 4, "PER"))
+    "1",
+    ("ann", "in", "paris", "bob's"),
+    (Entity(0, 1, "PER"), Entity(2, 3, "LOC"), Entity(3, 4, "PER")),
 )
 MADE = replace(TEXT, words=("ann", "in", "rome", "ann's"))
 
 
 def test_what_was_found_and_done():
     counts = entity_counts([TEXT], [MADE], LISTS)
-    per = {"mentions": 2, "words": 2, "different_words": 2, "off_list_words": 0, "changed_words_at_least": 1}
-    loc = {"mentions": 1, "words": 1, "different_words": 1, "off_list_words": 1, "changed_words_at_least": 1}
+    per = {
+        "mentions": 2,
+        "words": 2,
+        "different_words": 2,
+        "off_list_words": 0,
+        "changed_words_at_least": 1,
+    }
+    loc = {
+        "mentions": 1,
+        "words": 1,
+        "different_words": 1,
+        "off_list_words": 1,
+        "changed_words_at_least": 1,
+    }
     assert counts == {"LOC": loc, "PER": per}
     assert "changed_words_at_least" not in entity_counts([TEXT], None, None)["PER"]
 
@@ -34,7 +48,13 @@ def test_texts_are_found_again_in_any_order_by_what_is_no_name():
         text("d", "bob"),
         text("e", "eve's"),
     ]
-    made = [text("1", "bob"), text("2", "bob's"), text("3", "ann"), text("4", "eve"), text("5", "ann", "now")]
+    made = [
+        text("1", "bob"),
+        text("2", "bob's"),
+        text("3", "ann"),
+        text("4", "eve"),
+        text("5", "ann", "now"),
+    ]
     # Of b, c and d one at least is another: bob stands once instead of twice.
     assert entity_counts(given, made, None)["PER"]["changed_words_at_least"] == 2
     assert entity_counts(given, given[::-1], None)["PER"]["changed_words_at_least"] == 0

@@ -12,14 +12,22 @@ from privasr_k2.privacy import release
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.spending import guarantees
 from privasr_k2.text.entities import Entity, TaggedText
-from privasr_k2.text.sanitized_release import ABOUT, SanitizeConfig, guarantee, sanitize, spending, worth
+from privasr_k2.text.sanitized_release import (
+    ABOUT,
+    SanitizeConfig,
+    guarantee,
+    sanitize,
+    spending,
+    worth,
+)
 from privasr_k2.text.tagged_files import read_tagged
 from tests.support.conf import section
 
 DEFAULTS = section("sanitize")
 LISTS = {"PER": ["ann", "bob", "eve"], "LOC": ["bath", "rome", "york", "bonn", "oslo"]}
 TEXTS = [
-    TaggedText(f"id{n}", ("ask", "ann", str(n)), (Entity(1, 2, "PER"),), f"u{n % 5}", "d") for n in range(50)
+    TaggedText(f"id{n}", ("ask", "ann", str(n)), (Entity(1, 2, "PER"),), f"u{n % 5}", "d")
+    for n in range(50)
 ]
 
 
@@ -60,7 +68,9 @@ def test_epsilon_is_that_of_the_longest_list_and_composes():
     assert composed.unit == "utterance" and any("missed" in s for s in composed.does_not_cover)
 
 
-@pytest.mark.parametrize("values", [("keep_prob=0",), ("method=tag",), ("method=delete",), ("mentions=0",)])
+@pytest.mark.parametrize(
+    "values", [("keep_prob=0",), ("method=tag",), ("method=delete",), ("mentions=0",)]
+)
 def test_what_depends_on_no_word_costs_nothing_and_is_entered_all_the_same(tmp_path, values):
     options = given(*values)
     lists = LISTS if options.method == "replace" else {}
@@ -85,7 +95,9 @@ def test_with_a_public_number_of_utterances_the_unit_is_a_user(tmp_path):
     options = given("keep_prob=0.2", "utterances_per_user=3")
     sizes = {label: len(words) for label, words in LISTS.items()}
     one, found = guarantee(given("keep_prob=0.2"), sizes), guarantee(options, sizes)
-    assert spending(given("keep_prob=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
+    assert (
+        spending(given("keep_prob=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
+    )
     assert "epsilon_per_user" not in worth(given("keep_prob=0.2"), LISTS)
     assert spending(options, found).unit == "user"
     about = worth(options, LISTS)
@@ -128,8 +140,18 @@ def test_files_are_written_and_the_mapping_is_not(tmp_path):
     assert {(text.user, text.document) for text in made} == {("", "")}
     numbers = [int(text.words[2]) for text in made]
     assert sorted(numbers) == list(range(50)) != numbers
-    assert sorted(content(tmp_path)) == [ABOUT, "class_text.txt.gz", "sanitized.jsonl.gz", "text.txt.gz"]
-    assert set(read_json(tmp_path / "out" / ABOUT)) >= {"release", "method", "keep_prob", "epsilon_per_word"}
+    assert sorted(content(tmp_path)) == [
+        ABOUT,
+        "class_text.txt.gz",
+        "sanitized.jsonl.gz",
+        "text.txt.gz",
+    ]
+    assert set(read_json(tmp_path / "out" / ABOUT)) >= {
+        "release",
+        "method",
+        "keep_prob",
+        "epsilon_per_word",
+    }
 
 
 def test_a_release_is_continued_once_and_a_rerun_is_another(tmp_path):
@@ -156,7 +178,9 @@ def test_what_a_killed_run_has_left_is_drawn_again_alike(tmp_path, monkeypatch):
 def test_output_of_another_release_does_not_pass_for_this_one(tmp_path):
     run(tmp_path, given())
     first = content(tmp_path)
-    run(tmp_path, given("keep_prob=0.2"), stop=True)  # killed: the folder is the first release's still
+    run(
+        tmp_path, given("keep_prob=0.2"), stop=True
+    )  # killed: the folder is the first release's still
     run(tmp_path, given("keep_prob=0.2"))
     assert content(tmp_path) != first
     assert read_json(tmp_path / "out" / ABOUT)["keep_prob"] == 0.2

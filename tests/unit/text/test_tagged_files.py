@@ -23,12 +23,19 @@ def test_what_is_written_is_read(tmp_path):
 
 
 def test_a_cut_is_a_tagged_text_and_gets_its_entities_back(tmp_path):
-    supervision = {"text": "ask ann", "speaker": "ann", "custom": {"cased": "Ask Ann.", "document": "a"}}
+    supervision = {
+        "text": "ask ann",
+        "speaker": "ann",
+        "custom": {"cased": "Ask Ann.", "document": "a"},
+    }
     cut = {"id": "a-1", "recording": {"sources": ["x"]}, "supervisions": [supervision]}
     write_jsonl(tmp_path / "cuts_train.jsonl.gz", [with_entities(cut, FULL)])
     assert read_tagged([tmp_path / "cuts_train.jsonl.gz"]) == [FULL]
     [made] = read_jsonl(tmp_path / "cuts_train.jsonl.gz")
-    assert made["recording"] == cut["recording"] and made["supervisions"][0]["custom"]["cased"] == "Ask Ann."
+    assert (
+        made["recording"] == cut["recording"]
+        and made["supervisions"][0]["custom"]["cased"] == "Ask Ann."
+    )
     assert "entities" not in supervision["custom"], "the cut that was given stays as it is"
 
 
@@ -52,8 +59,14 @@ def test_plain_text_is_read_by_lines(tmp_path):
         ),
         ('{"id": "1"}', r"t.jsonl:1: expected an id and a text"),
         ('{"text": "a"}', r"t.jsonl:1: expected an id and a text"),
-        ('{"id": "1", "text": "a", "entities": [[0, 2, "PER"]]}', r"t.jsonl:1 \(1\).*within 1 words"),
-        ('{"id": "1", "text": "a b", "entities": [[0, 2, "PER"], [1, 2, "LOC"]]}', r"t.jsonl:1.*overlap"),
+        (
+            '{"id": "1", "text": "a", "entities": [[0, 2, "PER"]]}',
+            r"t.jsonl:1 \(1\).*within 1 words",
+        ),
+        (
+            '{"id": "1", "text": "a b", "entities": [[0, 2, "PER"], [1, 2, "LOC"]]}',
+            r"t.jsonl:1.*overlap",
+        ),
         ('{"id": "1", "supervisions": []}', r"t.jsonl:1.*one supervision"),
         ("", "a text in each line"),
     ],

@@ -32,7 +32,11 @@ class Capitals:
     def tag(self, texts):
         self.seen = [list(text) for text in texts]
         return [
-            tuple(Entity(n, n + 1, "PERSON") for n, token in enumerate(text) if n and token[:1].isupper())
+            tuple(
+                Entity(n, n + 1, "PERSON")
+                for n, token in enumerate(text)
+                if n and token[:1].isupper()
+            )
             for text in texts
         ]
 
@@ -64,7 +68,9 @@ def test_a_later_tagger_adds_where_the_earlier_found_nothing():
 
 
 def test_gold_entities_are_folded():
-    text = replace(TEXT, entities=(Entity(1, 3, "PERSON"), Entity(1, 2, "CARDINAL"), Entity(4, 5, "GPE")))
+    text = replace(
+        TEXT, entities=(Entity(1, 3, "PERSON"), Entity(1, 2, "CARDINAL"), Entity(4, 5, "GPE"))
+    )
     [made] = tag_texts([text], {}, given("taggers=[gold]", "documents=id"), normalized)
     assert made.entities == (Entity(1, 3, "PER"), Entity(4, 5, "LOC")) and made.document == "u"
     with pytest.raises(DataError, match="u-1: expected gold entities"):
@@ -88,7 +94,9 @@ def test_words_that_are_not_those_of_the_written_text_are_refused():
         tag_texts([replace(TEXT, words=("ask", "ann"))], {"spacy": Capitals()}, given(), normalized)
 
 
-@pytest.mark.parametrize("value", ["taggers=[crystal]", "taggers=[]", "case=upper", "classes.GPE=loc"])
+@pytest.mark.parametrize(
+    "value", ["taggers=[crystal]", "taggers=[]", "case=upper", "classes.GPE=loc"]
+)
 def test_bad_settings_are_refused(value):
     with pytest.raises(ConfigError):
         given(value)
@@ -100,5 +108,7 @@ def test_clipped_words_are_no_names_whoever_finds_them():
             return [(Entity(0, 1, "PER"), Entity(1, 3, "PER")) for _ in texts]
 
     text = TaggedText("a", ("kay", "cause", "ann"), None, cased="'Kay 'cause Ann")
-    [tagged] = tag_texts([text], {"gazetteer": Everything()}, given("taggers=[gazetteer]"), normalized)
+    [tagged] = tag_texts(
+        [text], {"gazetteer": Everything()}, given("taggers=[gazetteer]"), normalized
+    )
     assert tagged.entities == (Entity(1, 3, "PER"),)

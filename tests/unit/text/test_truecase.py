@@ -11,7 +11,9 @@ SENTENCES = [
 
 
 def restore(text, **options):
-    return " ".join(Truecaser(SENTENCES, **({"capital_unknown": False} | options)).restore(text.split()))
+    return " ".join(
+        Truecaser(SENTENCES, **({"capital_unknown": False} | options)).restore(text.split())
+    )
 
 
 def test_forms_follow_the_word_before_and_leave_sentence_beginnings_out():
@@ -34,7 +36,9 @@ def test_unknown_words_and_names_of_lists():
 def test_how_often_words_are_written_small():
     small = Truecaser(SENTENCES, capital_unknown=True).small
     assert small["york"] == 0 and min(small["rose"], small["thing"], small["new"]) >= 0.5
-    assert Truecaser([["No.", "The", "end"]], capital_unknown=True).small == {"end": 1.0}, "a sentence begins"
+    assert Truecaser([["No.", "The", "end"]], capital_unknown=True).small == {"end": 1.0}, (
+        "a sentence begins"
+    )
 
 
 def test_text_without_capitals_is_seen():

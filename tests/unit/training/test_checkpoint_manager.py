@@ -20,7 +20,9 @@ def keep_all(folder: Path, *, best: bool) -> CheckpointManager:
     optimizer = torch.optim.AdamW(model.parameters())
     manager = CheckpointManager(folder, "f", keep=2, best=best, writes=True)
     for epoch, loss in LOSSES.items():
-        manager.save_epoch(TrainerState(epoch=epoch), loss, model, optimizer, grad_scaler(enabled=False))
+        manager.save_epoch(
+            TrainerState(epoch=epoch), loss, model, optimizer, grad_scaler(enabled=False)
+        )
     return manager
 
 
@@ -47,7 +49,9 @@ def test_epoch_ten_comes_after_nine(tmp_path: Path) -> None:
 
 
 def test_optimizer_memory_comes_back(tmp_path: Path) -> None:
-    def trained(steps: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    def trained(
+        steps: int, model: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> list[torch.Tensor]:
         for _ in range(steps):
             optimizer.zero_grad()
             model(torch.ones(1, 2)).square().sum().backward()
@@ -71,13 +75,18 @@ def test_a_process_that_does_not_lead_writes_nothing(tmp_path: Path) -> None:
     model = nn.Linear(2, 1)
     manager = CheckpointManager(tmp_path, "f", keep=1, best=False, writes=False)
     manager.save_epoch(
-        TrainerState(epoch=1), 0.0, model, torch.optim.AdamW(model.parameters()), grad_scaler(enabled=False)
+        TrainerState(epoch=1),
+        0.0,
+        model,
+        torch.optim.AdamW(model.parameters()),
+        grad_scaler(enabled=False),
     )
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("keep", "best", "continued"), [(1, False, True), (2, False, True), (3, False, False), (2, True, False)]
+    ("keep", "best", "continued"),
+    [(1, False, True), (2, False, True), (3, False, False), (2, True, False)],
 )
 def test_averaging_otherwise_needs_no_training_where_enough_is_kept(
     tmp_path: Path, keep: int, best: bool, continued: bool

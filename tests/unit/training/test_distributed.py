@@ -30,7 +30,9 @@ def test_two_processes_equal_one(tmp_path: Path, repo_root: Path) -> None:
     torch.testing.assert_close(two, one, atol=1e-6, rtol=1e-5)
     learned = torch.tensor([[1.0, -2.0]])
     torch.testing.assert_close(one["weight"], learned, atol=0.3, rtol=0.0)
-    logs = [(tmp_path / name / "train_log.jsonl").read_text().count("\n") for name in ("one", "two")]
+    logs = [
+        (tmp_path / name / "train_log.jsonl").read_text().count("\n") for name in ("one", "two")
+    ]
     assert logs == [4, 4]
 
 

@@ -29,7 +29,9 @@ def _configurations() -> Iterator[Any]:
     """One of every training: class and YAML files."""
     for name in AM:
         yield pytest.param(am_kinds.KINDS[name].config, [f"am_{name}"], id=name)
-        yield pytest.param(config_of(am_kinds.KINDS[name]), [f"am_{name}", "student"], id=f"student {name}")
+        yield pytest.param(
+            config_of(am_kinds.KINDS[name]), [f"am_{name}", "student"], id=f"student {name}"
+        )
     for name in LM:
         yield pytest.param(lm_kinds.KINDS[name].config, [f"lm_{name}"], id=f"lm {name}")
     yield pytest.param(HeadConfig, ["heads"], id="heads")
@@ -52,7 +54,9 @@ def other_than(value: Any) -> Any:
 
 
 def changed(value: Any, key: str = "") -> Iterator[tuple[str, bool, Any]]:
-    """A dotted key, whether it is declared neutral, and the configuration with another value of it."""
+    """A dotted key, whether it is declared neutral, and the configuration with another value of
+    it.
+    """
     for field in dataclasses.fields(value):
         inner, neutral = getattr(value, field.name), field.name in neutral_keys(type(value))
         ways = (
@@ -99,7 +103,17 @@ def test_inputs_count() -> None:
     with torch.no_grad():
         layer.weight.zero_()
         layer.bias.zero_()
-    inputs = [b"a", "a", 1, ["a"], {"a": [1]}, np.zeros(2), np.zeros(2, np.float32), torch.zeros(1, 2), layer]
+    inputs = [
+        b"a",
+        "a",
+        1,
+        ["a"],
+        {"a": [1]},
+        np.zeros(2),
+        np.zeros(2, np.float32),
+        torch.zeros(1, 2),
+        layer,
+    ]
     found = [training_fingerprint(HEADS, value) for value in inputs]
     assert len({*found, training_fingerprint(HEADS)}) == len(inputs) + 1
     assert training_fingerprint(HEADS, b"a", b"b") != training_fingerprint(HEADS, b"ab")

@@ -25,7 +25,9 @@ ALONE = Process(0, 1, torch.device("cpu"))
 def batch(number: int = 5) -> Batch:
     generator = torch.Generator().manual_seed(number)
     features = [torch.randn(3 + n, 2, generator=generator) for n in range(number)]
-    return pad_batch([f"u{n}" for n in range(number)], features, [[1] * (n + 1) for n in range(number)])
+    return pad_batch(
+        [f"u{n}" for n in range(number)], features, [[1] * (n + 1) for n in range(number)]
+    )
 
 
 class Source:
@@ -56,7 +58,14 @@ def trained(folder: Path, most: int) -> tuple[dict[str, torch.Tensor], Limited]:
     task = Limited(most)
     # No bias: padding adds nothing.
     epochs = train(
-        nn.Linear(2, 3, bias=False), task, Source(), Source(), folder, trainer_config(epochs=2), ALONE, "f"
+        nn.Linear(2, 3, bias=False),
+        task,
+        Source(),
+        Source(),
+        folder,
+        trainer_config(epochs=2),
+        ALONE,
+        "f",
     )
     return load_tensors(epochs[-1]), task
 

@@ -62,9 +62,13 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.2), nn.Linear(8, 1))
 
 
-def run(folder: Path, source: Line | None = None, **changes: object) -> tuple[nn.Module, list[Path]]:
+def run(
+    folder: Path, source: Line | None = None, **changes: object
+) -> tuple[nn.Module, list[Path]]:
     model = network()
-    return model, train(model, Fit(), source or Line(), Line(), folder, trainer_config(**changes), ALONE, "f")
+    return model, train(
+        model, Fit(), source or Line(), Line(), folder, trainer_config(**changes), ALONE, "f"
+    )
 
 
 def records(folder: Path) -> list[dict[str, float]]:
@@ -142,7 +146,9 @@ def test_another_seed_drops_others(tmp_path: Path) -> None:
 
 
 def test_first_step_is_adamws_by_hand(tmp_path: Path) -> None:
-    """With zero weight decay Adam's first step is lr * sign(gradient) (Kingma and Ba 2015, algorithm 1)."""
+    """With zero weight decay Adam's first step is lr * sign(gradient) (Kingma and Ba 2015,
+    algorithm 1).
+    """
     model = nn.Linear(1, 1)
     before = torch.cat([model.weight.detach().clone().flatten(), model.bias.detach().clone()])
     batch = next(Line().epoch(0))
@@ -151,7 +157,16 @@ def test_first_step_is_adamws_by_hand(tmp_path: Path) -> None:
         def epoch(self, number: int, *, skip: int = 0) -> Iterator[Numbers]:
             return iter([batch][skip:])
 
-    train(model, Fit(), One(), One(), tmp_path, trainer_config(epochs=1, avg=1, warmup_steps=0), ALONE, "f")
+    train(
+        model,
+        Fit(),
+        One(),
+        One(),
+        tmp_path,
+        trainer_config(epochs=1, avg=1, warmup_steps=0),
+        ALONE,
+        "f",
+    )
     residual = before[0] * batch.x[:, 0] + before[1] - 2 * batch.x[:, 0] + 1
     gradient = torch.stack([(2 * residual * batch.x[:, 0]).mean(), (2 * residual).mean()])
     after = torch.cat([model.weight.detach().flatten(), model.bias.detach()])

@@ -19,7 +19,9 @@ CPU = torch.device("cpu")
 NUMBERS = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
 
-def summed(rows: torch.Tensor, clip: float | None, weights: list[float] | None = None) -> torch.Tensor:
+def summed(
+    rows: torch.Tensor, clip: float | None, weights: list[float] | None = None
+) -> torch.Tensor:
     """Two parameters a unit; all units at once, or one by one with weights."""
     total = UnitSum(rows.size(1), clip, CPU)
     if weights is None:
@@ -38,7 +40,9 @@ def summed(rows: torch.Tensor, clip: float | None, weights: list[float] | None =
     st.floats(0.01, 1.0),
 )
 def test_one_unit_moves_the_sum_by_at_most_the_clip(rows, other, clip, weight) -> None:
-    """Removed, it moves the sum by the clip at most; in whole numbers of steps, without rounding."""
+    """Removed, it moves the sum by the clip at most; in whole numbers of steps, without
+    rounding.
+    """
     made, step = torch.tensor(rows, dtype=torch.float32), grid_step(clip)
     weights = [1.0] * (len(rows) - 1) + [weight]
     changed = torch.cat((made[:-1], torch.tensor([other], dtype=torch.float32)))
@@ -98,7 +102,13 @@ def test_what_is_not_finite_adds_nothing(value: float) -> None:
     rows[0, 0], rows[1, -1] = 1.0, value
     total = UnitSum(70_000, 5.0, CPU)
     assert total.add([rows]) == 1 and total.add([rows[1:]]) == 0
-    assert (total.count, total.left_out, total.weight, total.within, total.norm) == (1, 2, 1.0, 0.5, 1.0)
+    assert (total.count, total.left_out, total.weight, total.within, total.norm) == (
+        1,
+        2,
+        1.0,
+        0.5,
+        1.0,
+    )
     values = total.values()
     assert values[0] == 1.0 and not values[1:].any()
 

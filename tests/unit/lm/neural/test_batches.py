@@ -25,9 +25,12 @@ def test_every_sentence_comes_once(seed: int | None) -> None:
     text = random_text()
     batches = list(Batches(text, max_words=60, seed=seed).epoch(0))
     found = sorted(sentence for batch in batches for sentence in content(batch))
-    assert found == sorted((*text.words[a:b].tolist(), 0) for a, b in zip(text.starts, text.starts[1:]))
+    assert found == sorted(
+        (*text.words[a:b].tolist(), 0) for a, b in zip(text.starts, text.starts[1:])
+    )
     assert (
-        sum(int(batch.lengths.sum()) for batch in batches) == Batches(text, max_words=60, seed=1).total_frames
+        sum(int(batch.lengths.sum()) for batch in batches)
+        == Batches(text, max_words=60, seed=1).total_frames
     )
     for batch in batches:
         assert batch.inputs.numel() <= 60
@@ -55,7 +58,9 @@ def test_an_epoch_can_be_entered_anywhere_and_comes_again() -> None:
 
 def test_processes_share_an_epoch() -> None:
     text = random_text()
-    parts = [list(Batches(text, max_words=60, seed=1, rank=r, world_size=3).epoch(1)) for r in range(3)]
+    parts = [
+        list(Batches(text, max_words=60, seed=1, rank=r, world_size=3).epoch(1)) for r in range(3)
+    ]
     assert len({len(part) for part in parts}) == 1
     found = [name for part in parts for batch in part for name in batch.ids]
     assert {*found} == {f"sentence-{n + 1}" for n in range(200)}

@@ -1,4 +1,6 @@
-"""Every network: normalized, causal, the same from states as from whole sentences, ties that are ties."""
+"""Every network: normalized, causal, the same from states as from whole sentences, ties that are
+ties.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_probabilities_sum_to_one(kind: str, softmax: str, tied: bool) -> None:
 
 @EVERY
 @pytest.mark.parametrize("learning", [False, True])
-def test_targets_are_those_of_all_words(kind: str, softmax: str, tied: bool, learning: bool) -> None:
+def test_targets_are_those_of_all_words(
+    kind: str, softmax: str, tied: bool, learning: bool
+) -> None:
     model, _ = tiny(kind, softmax, tied)
     inputs, targets = random_words(3, 6), random_words(3, 6, seed=1)
     expected = model.log_probs(inputs).gather(2, targets.unsqueeze(2)).squeeze(2)
@@ -59,8 +63,12 @@ def test_padding_and_company_change_nothing(kind: str) -> None:
     model, _ = tiny(kind)
     words = random_words(3, 6)
     padded = torch.cat([words, torch.zeros(3, 4, dtype=torch.long)], dim=1)
-    torch.testing.assert_close(model.log_probs(padded)[:, :6], model.log_probs(words), atol=1e-5, rtol=0)
-    torch.testing.assert_close(model.log_probs(words[1:2]), model.log_probs(words)[1:2], atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        model.log_probs(padded)[:, :6], model.log_probs(words), atol=1e-5, rtol=0
+    )
+    torch.testing.assert_close(
+        model.log_probs(words[1:2]), model.log_probs(words)[1:2], atol=1e-5, rtol=0
+    )
 
 
 @EVERY
@@ -123,7 +131,9 @@ def test_ties_are_ties(kind: str, softmax: str) -> None:
 
 @EVERY
 def test_every_parameter_gets_a_gradient(kind: str, softmax: str, tied: bool) -> None:
-    """Also where no word of a batch is in the last cluster: processes that train together rely on it."""
+    """Also where no word of a batch is in the last cluster: processes that train together rely on
+    it.
+    """
     model, _ = tiny(kind, softmax, tied)
     inputs = random_words(2, 4) % 5
     model(inputs, torch.tensor([[2, 3, 1, 0], [4, 5, 2, 0]]), torch.tensor([4, 3])).sum().backward()

@@ -32,13 +32,19 @@ def test_both_ways_equal_one_at_a_time(kind: str, softmax: str, tied: bool) -> N
         np.testing.assert_allclose(lm.score_sentences(nbest), wanted, atol=1e-4)
     assert np.concatenate(expected).std() > 1
     by_token = lm.token_log_probs([hyp for nbest in nbests for hyp in nbest])
-    np.testing.assert_allclose(lm.nbest_token_log_probs(nbests, max_numbers=20_000), by_token, atol=1e-4)
+    np.testing.assert_allclose(
+        lm.nbest_token_log_probs(nbests, max_numbers=20_000), by_token, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_prefix_is_evaluated_once(kind: str, together: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once for all lists; or, where a limit lets each list in alone, once a list, none of them cut."""
+def test_each_prefix_is_evaluated_once(
+    kind: str, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for all lists; or, where a limit lets each list in alone, once a list, none of them
+    cut.
+    """
     lm, nbests = scorer(kind), nbest_lists(4, seed=1)
     evaluated = 0
     read = lm.model.read
@@ -50,7 +56,11 @@ def test_each_prefix_is_evaluated_once(kind: str, together: bool, monkeypatch: p
 
     monkeypatch.setattr(lm.model, "read", counted)
     longest = max(len(hyp) + 1 for nbest in nbests for hyp in nbest)
-    limit = 1 << 25 if together else 12 * (lm.model.state_size(longest) + (longest + 1) * lm.model.output.dim)
+    limit = (
+        1 << 25
+        if together
+        else 12 * (lm.model.state_size(longest) + (longest + 1) * lm.model.output.dim)
+    )
     lm.score_with_shared_prefixes(nbests, max_numbers=limit)
     prefixes = [{tuple(hyp[:n]) for hyp in nbest for n in range(len(hyp) + 1)} for nbest in nbests]
     together_or_not = [set().union(*prefixes)] if together else prefixes
@@ -61,7 +71,9 @@ def test_each_prefix_is_evaluated_once(kind: str, together: bool, monkeypatch: p
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("limit", [1, 4_000, 20_000])
-def test_little_memory_gives_the_same(kind: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_memory_gives_the_same(
+    kind: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lm, nbests = scorer(kind), nbest_lists(5, seed=2)
     largest = 0
     read = lm.model.read

@@ -1,4 +1,6 @@
-"""Training: it learns what there is to learn, continues as if never interrupted, says what it does."""
+"""Training: it learns what there is to learn, continues as if never interrupted, says what it
+does.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ TRUE_NATS = np.log(4) + np.log(3)  # of a sentence: which name, how many "very"
 QUICK = ("epochs=5", "lr=0.02", "max_words=100", "save_every=0")
 
 
-@pytest.mark.parametrize(("kind", "softmax"), [*((kind, "full") for kind in KINDS), ("lstm", "adaptive")])
+@pytest.mark.parametrize(
+    ("kind", "softmax"), [*((kind, "full") for kind in KINDS), ("lstm", "adaptive")]
+)
 def test_a_small_grammar_is_learned(kind: str, softmax: str, tmp_path: Path) -> None:
     epochs = 5 if kind == "transformer" else 12
     larger = [] if kind == "transformer" else ["network.layers=1", "network.dim=32"]
@@ -46,7 +50,9 @@ def test_a_small_grammar_is_learned(kind: str, softmax: str, tmp_path: Path) -> 
     assert nats == pytest.approx(
         chosen, abs=1e-5
     )  # the best epoch's weights; sentence ends are counted in both
-    assert min(record["dev_ppl_with_oov"] for record in logged) == pytest.approx(np.exp(nats), rel=1e-4)
+    assert min(record["dev_ppl_with_oov"] for record in logged) == pytest.approx(
+        np.exp(nats), rel=1e-4
+    )
     assert list((tmp_path / "tensorboard").iterdir())
 
 
@@ -54,7 +60,8 @@ def test_a_model_is_trained_further(tmp_path: Path) -> None:
     first, further = tmp_path / "first", tmp_path / "further"
     quick = settings("lstm", "full", True, *QUICK, "epochs=2")
     train_lm(TRAIN[:40], DEV, GRAMMAR_WORDS, first, quick, ALONE)
-    # No step worth the name is taken: what comes out is what went in, in the first model's numbering.
+    # No step worth the name is taken: what comes out is what went in, in the first model's
+    # numbering.
     still = settings("lstm", "full", True, *QUICK, "epochs=1", "lr=1e-12", "network.dropout=0.5")
     train_lm(TRAIN[::-1], DEV, GRAMMAR_WORDS, further, still, ALONE, init=first)
     assert (first / "words.txt").read_text() == (further / "words.txt").read_text()
@@ -68,7 +75,9 @@ def test_a_model_is_trained_further(tmp_path: Path) -> None:
 
 
 def test_a_model_of_another_form_or_other_words_is_not_trained_further(tmp_path: Path) -> None:
-    train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", settings("lstm", "full", True, *QUICK), ALONE)
+    train_lm(
+        TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", settings("lstm", "full", True, *QUICK), ALONE
+    )
     wider = settings("lstm", "full", True, *QUICK, "network.dim=48")
     other = settings("transformer", "full", True, *QUICK)
     same = settings("lstm", "full", True, *QUICK)
@@ -86,7 +95,13 @@ def test_an_interrupted_training_ends_alike(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = settings(
-        kind, "adaptive", kind != "char_lstm", *QUICK, "network.dropout=0.2", "epochs=3", "save_every=4"
+        kind,
+        "adaptive",
+        kind != "char_lstm",
+        *QUICK,
+        "network.dropout=0.2",
+        "epochs=3",
+        "save_every=4",
     )
     train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "whole", config, ALONE)
     steps, loss = 0, LmTask.loss
@@ -105,11 +120,14 @@ def test_an_interrupted_training_ends_alike(
             train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "parts", config, ALONE)
     train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "parts", config, ALONE)
     for name in ("model.safetensors", "words.txt", "model.yaml", "train_log.jsonl"):
-        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+        assert (tmp_path / "parts" / name).read_bytes() == (
+            tmp_path / "whole" / name
+        ).read_bytes(), name
 
 
 @pytest.mark.parametrize(
-    ("change", "anew"), [({"avg": 1}, False), ({"lr": 0.01}, True), ({"max_words": 90}, True), ({}, True)]
+    ("change", "anew"),
+    [({"avg": 1}, False), ({"lr": 0.01}, True), ({"max_words": 90}, True), ({}, True)],
 )
 def test_other_data_or_numbers_train_anew(
     change: dict, anew: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -122,13 +140,18 @@ def test_other_data_or_numbers_train_anew(
     assert ("training anew" in caplog.text) == anew
 
 
-def test_unknown_words_are_counted_and_learned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_words_are_counted_and_learned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     config = settings("lstm", "full", False, *QUICK, "epochs=2")
     words = [word for word in GRAMMAR_WORDS if word != "verb1"]
     with caplog.at_level(logging.INFO):
         train_lm(TRAIN, DEV, words, tmp_path, config, ALONE)
     unknown = sum(sentence.count("verb1") for sentence in TRAIN)
-    assert f"train: 300 sentences, {sum(map(len, TRAIN))} words, {unknown} of them unknown" in caplog.text
+    assert (
+        f"train: 300 sentences, {sum(map(len, TRAIN))} words, {unknown} of them unknown"
+        in caplog.text
+    )
     model, vocabulary = load_lm(tmp_path)
     assert "verb1" not in vocabulary.ids
     result = perplexity(NeuralScorer(model, vocabulary), DEV, words)
@@ -137,8 +160,12 @@ def test_unknown_words_are_counted_and_learned(tmp_path: Path, caplog: pytest.Lo
     assert f"dev: perplexity {result.ppl:.2f}" in caplog.text
 
 
-def test_processes_and_seed_reach_the_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training sentences come in an order of their own, shared among processes; one process scores dev."""
+def test_processes_and_seed_reach_the_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training sentences come in an order of their own, shared among processes; one process scores
+    dev.
+    """
     given: list[dict] = []
 
     class Spied(Batches):
@@ -162,8 +189,12 @@ def test_part_of_the_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     assert any(f"sentences, {n} words, 0 of" in caplog.text for n in range(95, 101))
 
 
-def test_symbols_of_a_lang_folder_are_no_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A folder made elsewhere numbers them among its words; texts have one that the recognizer wrote."""
+def test_symbols_of_a_lang_folder_are_no_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A folder made elsewhere numbers them among its words; texts have one that the recognizer
+    wrote.
+    """
     words = ["<UNK>", "<s>", "</s>", "<eps>", "<unk>", *GRAMMAR_WORDS]
     quick = settings("lstm", "full", True, *QUICK, "epochs=1")
     train_lm(TRAIN, DEV, words, tmp_path / "first", quick, ALONE)
@@ -176,7 +207,9 @@ def test_symbols_of_a_lang_folder_are_no_words(tmp_path: Path, caplog: pytest.Lo
     assert (result.oov, result.words_lacking, result.words_beyond) == (2, 0, 0)
 
 
-def test_references_without_words_do_not_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_references_without_words_do_not_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     quick = settings("lstm", "full", True, *QUICK, "epochs=1")
     shown = []
     for folder, dev in (("with", [[], *DEV, []]), ("without", DEV)):

@@ -1,4 +1,6 @@
-"""Training the softmax alone: all else stays bit for bit, and a tied model is untied without a change."""
+"""Training the softmax alone: all else stays bit for bit, and a tied model is untied without a
+change.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +70,12 @@ def test_only_the_outputs_change(kind: str, softmax: str, tied: bool, tmp_path: 
     # Once more from what came out: the form stays, and so do the weights that stayed.
     further = tune(kind, softmax, tmp_path / "further", tmp_path / "tuned", "epochs=1", "avg=1")
     assert further.keys() == after.keys()
-    assert {n for n in after if not same(after[n], further[n])} == {n for n in after if n[:7] == "output."}
-    assert (tmp_path / "further/model.yaml").read_bytes() == (tmp_path / "tuned/model.yaml").read_bytes()
+    assert {n for n in after if not same(after[n], further[n])} == {
+        n for n in after if n[:7] == "output."
+    }
+    assert (tmp_path / "further/model.yaml").read_bytes() == (
+        tmp_path / "tuned/model.yaml"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -100,12 +106,16 @@ def test_also_after_an_interruption(
     total = read_header(tmp_path / "whole/checkpoints/latest.safetensors")["place"]["step"]
     assert steps == 9 + total - 6  # it went on from its last checkpoint
     check_frozen(load_tensors(init / WEIGHTS), parts)
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (
+        tmp_path / "whole" / WEIGHTS
+    ).read_bytes()
 
 
 @TIED
 def test_untying_changes_no_probability(kind: str, softmax: str, tmp_path: Path) -> None:
-    """Sentences, steps, and after writing and reading; vectors of 12 and cells of 16 have a layer between."""
+    """Sentences, steps, and after writing and reading; vectors of 12 and cells of 16 have a layer
+    between.
+    """
     init = begun(kind, softmax, True, tmp_path / "first")
     tied, _ = load_lm(init)
     spec = spec_of(settings(kind, softmax, False))
@@ -115,7 +125,9 @@ def test_untying_changes_no_probability(kind: str, softmax: str, tmp_path: Path)
     for model in (untied.eval(), load_lm(tmp_path / "untied")[0]):
         for words in (random_words(5, 9), random_words(1, 1), random_words(40, 3)):
             assert same(model.log_probs(words).detach(), tied.log_probs(words).detach())
-        steps = [m.step(torch.tensor([3, 20, 9]), m.initial_state(3))[0].detach() for m in (model, tied)]
+        steps = [
+            m.step(torch.tensor([3, 20, 9]), m.initial_state(3))[0].detach() for m in (model, tied)
+        ]
         assert same(*steps)
     # And they are two sets of weights: what is predicted no longer changes what is read.
     every = torch.arange(24)
@@ -137,7 +149,9 @@ def test_an_untied_model_is_trained_as_a_whole(kind: str, softmax: str, tmp_path
     before, after = load_tensors(init / WEIGHTS), load_tensors(tmp_path / "untied" / WEIGHTS)
     assert [name for name in before if same(before[name], after[name])] == []
     copies = [name for name in after if name.startswith("vectors.")]
-    assert copies and not any(same(after[n], after[n.replace("vectors.", "output.")]) for n in copies)
+    assert copies and not any(
+        same(after[n], after[n.replace("vectors.", "output.")]) for n in copies
+    )
 
 
 def test_nothing_is_derived_below_the_outputs(
@@ -192,6 +206,8 @@ def test_what_cannot_be_trained(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="trained must be one of all, output"):
         settings(kind, "full", False, "trained=softmax")
     config = replace(settings(kind, "full", False), trained="output")
-    with pytest.raises(ConfigError, match=r"trained=output: expected a trained model.*\n.*--in-init"):
+    with pytest.raises(
+        ConfigError, match=r"trained=output: expected a trained model.*\n.*--in-init"
+    ):
         train_lm(grammar_sentences(5), DEV, WORDS, tmp_path / "x", config, ALONE)
     assert not (tmp_path / "x").exists()

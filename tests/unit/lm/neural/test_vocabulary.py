@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from privasr_k2.errors import DataError
-from privasr_k2.lm.neural.vocabulary import Vocabulary, order_by_count, read_vocabulary, vocabulary_text
+from privasr_k2.lm.neural.vocabulary import (
+    Vocabulary,
+    order_by_count,
+    read_vocabulary,
+    vocabulary_text,
+)
 
 
 def test_order_is_by_count_then_by_the_words_own() -> None:
@@ -18,7 +23,9 @@ def test_order_is_by_count_then_by_the_words_own() -> None:
 
 
 def test_symbols_are_no_words() -> None:
-    found = order_by_count(["<unk>", "a", "<s>", "a", "#0", "<UNK>", "<eps>"], [["<unk>", "</s>", "a"]])
+    found = order_by_count(
+        ["<unk>", "a", "<s>", "a", "#0", "<UNK>", "<eps>"], [["<unk>", "</s>", "a"]]
+    )
     assert found.symbols == ("</s>", "<unk>", "a")
     assert found.encode([["</s>", "<s>", "<unk>", "a"]]).words.tolist() == [1, 1, 1, 2]
 

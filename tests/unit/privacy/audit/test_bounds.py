@@ -23,7 +23,9 @@ CLAIM = {"claimed_epsilon": 2.0, "claimed_delta": 1e-5}
         (4.0, 4.0, Verdict.TOO_FEW_TRIALS),
     ],
 )
-def test_a_bound_beside_a_claim(epsilon_lower: float, claimed_epsilon: float, verdict: Verdict) -> None:
+def test_a_bound_beside_a_claim(
+    epsilon_lower: float, claimed_epsilon: float, verdict: Verdict
+) -> None:
     bound = replace(BOUND, epsilon_lower=epsilon_lower)
     assert compare(bound, claimed_epsilon=claimed_epsilon, claimed_delta=1e-5) is verdict
 

@@ -1,4 +1,6 @@
-"""Bounds on epsilon by marks stand under sound claims and exceed them where the noise is divided."""
+"""Bounds on epsilon by marks stand under sound claims and exceed them where the noise is
+divided.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ DELTA = 1e-10
 
 
 def _ranks(sigma: float) -> np.ndarray:
-    """Counts of all candidates of each canary, of which one unit raises one by 1, with Gaussian noise.
+    """Counts of all candidates of each canary, of which one unit raises one by 1, with Gaussian
+    noise.
 
     The same figures serve as one release of all canaries, and as one release for each.
     """
@@ -48,7 +49,9 @@ def test_sound_broken_and_without_noise(audit: object, top: int) -> None:
     assert sound.epsilon_lower < claim / 2
     assert broken.epsilon_lower > claim
     assert noise_free.epsilon_lower == noise_free.largest_possible > claim
-    verdict = judge(sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=DELTA)
+    verdict = judge(
+        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=DELTA
+    )
     assert verdict is Verdict.STANDS_UNDER
 
 
@@ -79,7 +82,9 @@ def test_exposure_by_hand() -> None:
 
 @pytest.mark.parametrize("shape", [-3.0, 0.0, 3.0])
 def test_extrapolation_finds_the_bits_of_a_skew_normal(shape: float) -> None:
-    sample = skewnorm.rvs(shape, loc=40, scale=5, size=20_000, random_state=np.random.default_rng(8))
+    sample = skewnorm.rvs(
+        shape, loc=40, scale=5, size=20_000, random_state=np.random.default_rng(8)
+    )
     bits = np.array([1.0, 5.0, 10.0, 20.0])
     losses = skewnorm.ppf(2.0**-bits, shape, loc=40, scale=5)
     np.testing.assert_allclose(extrapolated_exposure(losses, sample), bits, rtol=0.1)
@@ -93,7 +98,8 @@ def test_extrapolation_agrees_with_ranks_where_both_apply() -> None:
 
 
 def test_runs_by_hand() -> None:
-    # All of 30 canaries first: rate_low = 0.05^(1/30), and the guess at random is right once in 1000.
+    # All of 30 canaries first: rate_low = 0.05^(1/30), and the guess at random is right once in
+    # 1000.
     found = bound_over_runs([1] * 30, space=1000, top=1, delta=0.01, confidence=0.95)
     low = 0.05 ** (1 / 30)
     assert found.epsilon_lower == pytest.approx(math.log((low - 0.01) * 1000), rel=1e-12)
@@ -108,7 +114,9 @@ def test_one_run_by_hand() -> None:
     p = (0.05 - 20 * 1e-4) ** (1 / 20)
     found = bound_in_one_run([1] * 20, space=100, top=1, delta=1e-4, confidence=0.95)
     assert found.epsilon_lower == pytest.approx(math.log(99 * p / (1 - p)) / 2, abs=1e-8)
-    assert bound_in_one_run([1] * 20, space=100, top=1, delta=0.01, confidence=0.95).epsilon_lower == 0
+    assert (
+        bound_in_one_run([1] * 20, space=100, top=1, delta=0.01, confidence=0.95).epsilon_lower == 0
+    )
 
 
 @pytest.mark.parametrize("bound", [bound_over_runs, bound_in_one_run])
@@ -134,7 +142,9 @@ def test_ranks_by_chance_show_nothing(bound: object) -> None:
         ({"confidence": 1.0}, "confidence"),
     ],
 )
-def test_bounds_that_cannot_be_had_are_refused(bound: object, changed: dict[str, object], place: str) -> None:
+def test_bounds_that_cannot_be_had_are_refused(
+    bound: object, changed: dict[str, object], place: str
+) -> None:
     assert callable(bound)
     given = {"rank": [1, 2], "space": 10, "top": 1, "delta": 0.0, "confidence": 0.95} | changed
     with pytest.raises(PrivacyError) as raised:
@@ -161,7 +171,9 @@ def test_losses_that_cannot_be_ranked_are_refused(
     assert raised.value.place == place
 
 
-@pytest.mark.parametrize("sample", [np.arange(99.0), np.full(200, 3.0), np.append(np.arange(200.0), np.inf)])
+@pytest.mark.parametrize(
+    "sample", [np.arange(99.0), np.full(200, 3.0), np.append(np.arange(200.0), np.inf)]
+)
 def test_a_sample_that_cannot_be_fitted_is_refused(sample: np.ndarray) -> None:
     with pytest.raises(PrivacyError, match=r"^candidate_losses"):
         extrapolated_exposure([1.0], sample)

@@ -96,7 +96,9 @@ def test_ties_among_non_members_are_no_false_positives() -> None:
 
 
 def test_balanced_accuracy_weighs_both_kinds_alike() -> None:
-    assert balanced_accuracy([1.0] * 90 + [0.0] * 10, [0.0] * 2, threshold=0.5) == pytest.approx(0.95)
+    assert balanced_accuracy([1.0] * 90 + [0.0] * 10, [0.0] * 2, threshold=0.5) == pytest.approx(
+        0.95
+    )
     assert balanced_accuracy([0.5], [0.5], threshold=0.5) == 0.5
 
 
@@ -111,7 +113,9 @@ def test_balanced_accuracy_weighs_both_kinds_alike() -> None:
         ([True], [1.0], "member_scores"),
     ],
 )
-def test_scores_that_cannot_be_used_are_refused(members: object, others: object, place: str) -> None:
+def test_scores_that_cannot_be_used_are_refused(
+    members: object, others: object, place: str
+) -> None:
     for measure in (
         lambda: roc(members, others),  # type: ignore[arg-type]
         lambda: at_low_fpr(members, others, fpr=0.1, confidence=0.95),  # type: ignore[arg-type]

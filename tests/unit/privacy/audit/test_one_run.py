@@ -22,7 +22,9 @@ CANARIES, DELTA, CONFIDENCE = 2000, 1e-6, 0.999
 
 
 def _audit(sigma: float, *, clip: float = 1.0) -> AuditBound:
-    """One release of the sum of the included canaries, each a direction of its own, of norm 8 unclipped."""
+    """One release of the sum of the included canaries, each a direction of its own, of norm 8
+    unclipped.
+    """
     rng = np.random.default_rng(11)
     coins = rng.random(CANARIES) < 0.5
     release = coins * min(8.0, clip) + sigma * rng.normal(size=CANARIES)
@@ -54,7 +56,9 @@ def test_a_perfect_attack_on_pure_privacy_by_hand() -> None:
 
 
 def test_the_bound_rises_with_right_guesses_and_falls_with_confidence_delta_and_canaries() -> None:
-    def bound(correct: int = 80, canaries: int = 500, delta: float = 1e-4, confidence: float = 0.95) -> float:
+    def bound(
+        correct: int = 80, canaries: int = 500, delta: float = 1e-4, confidence: float = 0.95
+    ) -> float:
         return bound_from_correct(
             correct, guesses=100, canaries=canaries, delta=delta, confidence=confidence
         ).epsilon_lower
@@ -81,14 +85,17 @@ def test_a_perfect_attack_with_delta_by_hand() -> None:
 
 def test_chances_too_small_for_floats() -> None:
     # 2^-5000 and less: what is left is the chance that delta gives all guesses away.
-    assert p_value(5000, guesses=5000, canaries=10_000, epsilon=0.0, delta=1e-6) == pytest.approx(2e-6)
+    assert p_value(5000, guesses=5000, canaries=10_000, epsilon=0.0, delta=1e-6) == pytest.approx(
+        2e-6
+    )
     assert p_value(5000, guesses=5000, canaries=5000, epsilon=0.0, delta=0.0) == 0
     # One right guess of 5000 is less than anybody would get.
     assert p_value(1, guesses=5000, canaries=5000, epsilon=3.0, delta=1e-6) == 1
     # The two forms meet where the floats end.
     first_zero = next(v for v in range(2000, 4000) if binom.pmf(v, 4000, 0.5) == 0)
     near, beyond = (
-        p_value(first_zero + step, guesses=4000, canaries=4000, epsilon=0.0, delta=1e-3) for step in (-10, 1)
+        p_value(first_zero + step, guesses=4000, canaries=4000, epsilon=0.0, delta=1e-3)
+        for step in (-10, 1)
     )
     assert 0.98 < beyond / near < 1
 
@@ -102,18 +109,28 @@ def test_a_large_delta_shows_nothing_and_could_show_nothing() -> None:
 def test_the_p_value_rises_with_epsilon_and_falls_with_right_guesses(delta: float) -> None:
     epsilons = np.linspace(0, 6, 61)
     for correct in (60, 75, 99):
-        values = [p_value(correct, guesses=100, canaries=200, epsilon=e, delta=delta) for e in epsilons]
+        values = [
+            p_value(correct, guesses=100, canaries=200, epsilon=e, delta=delta) for e in epsilons
+        ]
         assert (np.diff(values) >= -1e-15).all()
-    by_correct = [p_value(v, guesses=100, canaries=200, epsilon=1.0, delta=delta) for v in range(101)]
+    by_correct = [
+        p_value(v, guesses=100, canaries=200, epsilon=1.0, delta=delta) for v in range(101)
+    ]
     assert (np.diff(by_correct) <= 1e-15).all()
     assert by_correct[0] == 1
 
 
 def test_guesses_take_the_ends_of_the_scores() -> None:
     scores = np.array([0.0, np.inf, -np.inf, 5.0, -5.0])
-    np.testing.assert_array_equal(guesses_from_scores(scores, guess_in=2, guess_out=2), [0, 1, -1, 1, -1])
-    np.testing.assert_array_equal(guesses_from_scores(scores, guess_in=0, guess_out=1), [0, 0, -1, 0, 0])
-    np.testing.assert_array_equal(guesses_from_scores(scores, guess_in=5, guess_out=0), [1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(
+        guesses_from_scores(scores, guess_in=2, guess_out=2), [0, 1, -1, 1, -1]
+    )
+    np.testing.assert_array_equal(
+        guesses_from_scores(scores, guess_in=0, guess_out=1), [0, 0, -1, 0, 0]
+    )
+    np.testing.assert_array_equal(
+        guesses_from_scores(scores, guess_in=5, guess_out=0), [1, 1, 1, 1, 1]
+    )
 
 
 def test_right_guesses_of_both_kinds_are_counted() -> None:
@@ -124,7 +141,9 @@ def test_right_guesses_of_both_kinds_are_counted() -> None:
 
 
 def test_coins_follow_their_stream_alone() -> None:
-    drawn = [inclusion_coins(noise_stream(bytes(32), "audit", n), canaries=100_003) for n in (1, 1, 2)]
+    drawn = [
+        inclusion_coins(noise_stream(bytes(32), "audit", n), canaries=100_003) for n in (1, 1, 2)
+    ]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert drawn[0].shape == (100_003,)
     # Standard deviation 158 for each count; the streams of two names are independent.
@@ -143,7 +162,9 @@ def test_coins_follow_their_stream_alone() -> None:
         (2.0, 5, 10, "correct"),
     ],
 )
-def test_counts_that_do_not_fit_are_refused(correct: int, guesses: int, canaries: int, place: str) -> None:
+def test_counts_that_do_not_fit_are_refused(
+    correct: int, guesses: int, canaries: int, place: str
+) -> None:
     with pytest.raises(PrivacyError) as raised:
         bound_from_correct(correct, guesses=guesses, canaries=canaries, delta=0.0, confidence=0.95)
     assert raised.value.place == place

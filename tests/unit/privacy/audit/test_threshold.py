@@ -35,23 +35,30 @@ def test_sound_broken_and_without_noise(audit: object) -> None:
     assert 0.2 < sound.epsilon_lower < claim
     assert broken.epsilon_lower > claim
     assert noise_free.epsilon_lower == noise_free.largest_possible > 6
-    verdict = judge(sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=DELTA)
+    verdict = judge(
+        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=DELTA
+    )
     assert verdict is Verdict.STANDS_UNDER
 
 
 def test_the_threshold_is_not_chosen_where_it_is_judged() -> None:
     # The halves disagree: what separates the first half perfectly says nothing on the second.
     first = np.arange(100.0)
-    found = split_bound(np.concatenate([100 + first, first]), np.tile(first, 2), delta=0.0, confidence=0.95)
+    found = split_bound(
+        np.concatenate([100 + first, first]), np.tile(first, 2), delta=0.0, confidence=0.95
+    )
     assert found.epsilon_lower == 0
     assert found.trials == 200
 
 
 def test_no_half_is_used_twice() -> None:
-    # In the first half every score lies apart from the other kind's; in the second, one kind has moved over.
+    # In the first half every score lies apart from the other kind's; in the second, one kind has
+    # moved over.
     low, high = np.arange(100.0), 1000 + np.arange(100.0)
     for with_unit, without in (((high, low), (low, low)), ((high, high), (low, high))):
-        found = split_bound(np.concatenate(with_unit), np.concatenate(without), delta=0.0, confidence=0.95)
+        found = split_bound(
+            np.concatenate(with_unit), np.concatenate(without), delta=0.0, confidence=0.95
+        )
         assert found.epsilon_lower == 0
 
 
@@ -66,7 +73,8 @@ def test_scores_that_tell_nothing_rarely_show_something() -> None:
         counts = [int(np.sum(part >= cut)) for part in scores]
         best = epsilon_lower(*counts, positives=200, negatives=200, delta=0.0, confidence=0.6)
         chosen_there += bool(best > 0)
-    # At most 0.4 of 200 is allowed. An honest bound, with its error split over two ends, shows far less.
+    # At most 0.4 of 200 is allowed. An honest bound, with its error split over two ends, shows far
+    # less.
     assert shown < 40
     assert chosen_there > 120
 
@@ -111,13 +119,17 @@ def test_the_best_threshold_of_a_few_by_trying_all() -> None:
         ([[1.0, 2.0]], [0.0, 1.0], "scores_with"),
     ],
 )
-def test_scores_that_cannot_be_used_are_refused(with_unit: object, without: object, place: str) -> None:
+def test_scores_that_cannot_be_used_are_refused(
+    with_unit: object, without: object, place: str
+) -> None:
     with pytest.raises(PrivacyError) as raised:
         split_bound(with_unit, without, delta=0.0, confidence=0.95)  # type: ignore[arg-type]
     assert raised.value.place == place
 
 
-@pytest.mark.parametrize(("delta", "confidence"), [(-0.1, 0.95), (1.0, 0.95), (0.0, 0.0), (0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("delta", "confidence"), [(-0.1, 0.95), (1.0, 0.95), (0.0, 0.0), (0.0, 1.0)]
+)
 def test_impossible_options_are_refused(delta: float, confidence: float) -> None:
     with pytest.raises(PrivacyError):
         split_bound([1.0, 2.0], [1.0, 2.0], delta=delta, confidence=confidence)

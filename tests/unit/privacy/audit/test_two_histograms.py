@@ -25,7 +25,9 @@ def _noisy_max(noise: str, scale: float, seed: int = 1) -> Mechanism:
 
 
 def _audit(mechanism: Mechanism, delta: float) -> AuditBound:
-    return two_histograms_bound(mechanism, FIRST, SECOND, draws=40_000, delta=delta, confidence=CONFIDENCE)
+    return two_histograms_bound(
+        mechanism, FIRST, SECOND, draws=40_000, delta=delta, confidence=CONFIDENCE
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,30 +38,41 @@ def _audit(mechanism: Mechanism, delta: float) -> AuditBound:
         ("laplace", 5.0, 0.0, 2 / 5),
     ],
 )
-def test_sound_broken_and_without_noise(noise: str, scale: float, delta: float, claim: float) -> None:
-    sound, broken, noise_free = (_audit(_noisy_max(noise, s), delta) for s in (scale, scale / 10, 0.0))
+def test_sound_broken_and_without_noise(
+    noise: str, scale: float, delta: float, claim: float
+) -> None:
+    sound, broken, noise_free = (
+        _audit(_noisy_max(noise, s), delta) for s in (scale, scale / 10, 0.0)
+    )
     assert 0.1 < sound.epsilon_lower < claim
     assert broken.epsilon_lower > claim
     assert noise_free.epsilon_lower == noise_free.largest_possible > 6
-    verdict = judge(sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=delta)
+    verdict = judge(
+        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=delta
+    )
     assert verdict is Verdict.STANDS_UNDER
 
 
 def test_both_orders_of_the_histograms_find_it() -> None:
     mechanism = _noisy_max("laplace", 0.5)
     for first, second in ((FIRST, SECOND), (SECOND, FIRST)):
-        found = two_histograms_bound(mechanism, first, second, draws=4000, delta=0.0, confidence=CONFIDENCE)
+        found = two_histograms_bound(
+            mechanism, first, second, draws=4000, delta=0.0, confidence=CONFIDENCE
+        )
         assert found.epsilon_lower > 1
 
 
 def test_an_answer_that_gives_the_second_away_is_found() -> None:
-    # The first gives 0 or 1 alike; the second never gives 0. Only "the label is 0", a small set, is infinite.
+    # The first gives 0 or 1 alike; the second never gives 0. Only "the label is 0", a small set, is
+    # infinite.
     def mechanism(votes: np.ndarray, draws: int) -> np.ndarray:
         coins = np.random.default_rng(5).random(draws)
         return np.where(coins < 0.1, 0, 1) if votes[0] == 51 else np.ones(draws, dtype=int)
 
     for first, second in ((FIRST, SECOND), (SECOND, FIRST)):
-        found = two_histograms_bound(mechanism, first, second, draws=4000, delta=0.0, confidence=0.999)
+        found = two_histograms_bound(
+            mechanism, first, second, draws=4000, delta=0.0, confidence=0.999
+        )
         assert found.epsilon_lower > math.log(0.05 / 0.01)
 
 
@@ -78,7 +91,8 @@ def test_the_labels_are_chosen_on_other_draws_than_they_are_judged_on() -> None:
 
     def mechanism(votes: np.ndarray, draws: int) -> np.ndarray:
         calls.append(draws)
-        # In the first two calls label 0 gives the first histogram away; in the last two nothing does.
+        # In the first two calls label 0 gives the first histogram away; in the last two nothing
+        # does.
         return np.full(draws, votes[0] == 50 if len(calls) <= 2 else 1, dtype=int)
 
     found = two_histograms_bound(mechanism, FIRST, SECOND, draws=1000, delta=0.0, confidence=0.95)
@@ -101,7 +115,9 @@ def test_the_labels_are_chosen_on_other_draws_than_they_are_judged_on() -> None:
         ([1, 0], [0, 0], "histograms[1]"),
     ],
 )
-def test_histograms_that_are_no_neighbours_are_refused(first: object, second: object, place: str) -> None:
+def test_histograms_that_are_no_neighbours_are_refused(
+    first: object, second: object, place: str
+) -> None:
     with pytest.raises(PrivacyError) as raised:
         two_histograms_bound(
             _noisy_max("normal", 1.0),
@@ -122,7 +138,9 @@ def test_a_vote_changed_withdrawn_or_added_is_a_neighbour(second: list[int]) -> 
     assert found.trials == 10
 
 
-@pytest.mark.parametrize("answer", [np.zeros(4), np.zeros((5, 1), dtype=int), np.zeros(6, dtype=int)])
+@pytest.mark.parametrize(
+    "answer", [np.zeros(4), np.zeros((5, 1), dtype=int), np.zeros(6, dtype=int)]
+)
 def test_a_mechanism_without_labels_is_refused(answer: np.ndarray) -> None:
     with pytest.raises(PrivacyError, match=r"^mechanism"):
         two_histograms_bound(

@@ -52,7 +52,9 @@ def test_what_is_no_number_is_no_epsilon() -> None:
         smallest_epsilon(lambda order: math.nan if order > 5 else 1.0, delta=1e-5, orders=None)
 
 
-@pytest.mark.parametrize("orders", [[2, 3], np.array([2, 4]), [1.0, 2.0], [2.0, math.nan], [], [[2.0]]])
+@pytest.mark.parametrize(
+    "orders", [[2, 3], np.array([2, 4]), [1.0, 2.0], [2.0, math.nan], [], [[2.0]]]
+)
 def test_bad_orders_are_refused(orders: list[float]) -> None:
     with pytest.raises(PrivacyError, match="orders"):
         smallest_epsilon(lambda order: order, delta=1e-5, orders=orders)

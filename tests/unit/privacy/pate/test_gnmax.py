@@ -46,9 +46,13 @@ def rdp_of(event: events.Event) -> np.ndarray:
 
 def test_the_events_cost_what_the_papers_say() -> None:
     orders = np.array(ORDERS)
-    np.testing.assert_allclose(rdp_of(gnmax_event(sigma=7.0, answers=30, discrete=False)), 30 * orders / 49)
+    np.testing.assert_allclose(
+        rdp_of(gnmax_event(sigma=7.0, answers=30, discrete=False)), 30 * orders / 49
+    )
     np.testing.assert_allclose(gnmax_rdp(ORDERS, sigma=7.0, answers=30), 30 * orders / 49)
-    event = confident_gnmax_event(sigma=7.0, answers=30, threshold_sigma=9.0, asked=200, discrete=False)
+    event = confident_gnmax_event(
+        sigma=7.0, answers=30, threshold_sigma=9.0, asked=200, discrete=False
+    )
     np.testing.assert_allclose(rdp_of(event), 30 * orders / 49 + 200 * orders / (2 * 81))
     np.testing.assert_allclose(threshold_rdp(ORDERS, sigma=9.0, asked=200), 200 * orders / (2 * 81))
     event = posteriors_event(sigma=0.3, largest_weight=0.1, vectors=5)
@@ -56,7 +60,9 @@ def test_the_events_cost_what_the_papers_say() -> None:
 
 
 def test_discrete_noise_is_added_to_two_counts_of_every_answer() -> None:
-    event = confident_gnmax_event(sigma=7.0, answers=30, threshold_sigma=9.0, asked=200, discrete=True)
+    event = confident_gnmax_event(
+        sigma=7.0, answers=30, threshold_sigma=9.0, asked=200, discrete=True
+    )
     assert events.terms(event) == {
         events.discrete_gaussian(7.0, 1): 60,
         events.discrete_gaussian(9.0, 1): 200,
@@ -105,16 +111,17 @@ def test_votes_never_cost_more_than_the_worst_votes(seed: int, sigma: float) -> 
     votes = np.random.default_rng(seed).multinomial(50, [0.7, 0.2, 0.1], size=20)
     orders = 1.0 + np.geomspace(0.02, 1e4, 200)
     worst, _ = compute_epsilon(orders, gnmax_rdp(orders, sigma=sigma, answers=20), 1e-5)
-    assert gnmax_epsilon(votes, sigma=sigma, discrete=False, delta=1e-5, orders=orders).epsilon <= worst * (
-        1 + 1e-12
-    )
+    assert gnmax_epsilon(
+        votes, sigma=sigma, discrete=False, delta=1e-5, orders=orders
+    ).epsilon <= worst * (1 + 1e-12)
 
 
 def test_confident_answers_cost_all_checks_and_the_dearest_answers() -> None:
     order = 6.0
     found = confident_gnmax_epsilon(VOTES, **CONFIDENT, orders=[order])
     checks = theorem6(
-        threshold_log_q(VOTES.max(axis=1), threshold=60.0, sigma=20.0, discrete=False), sigma=20.0 * 2**0.5
+        threshold_log_q(VOTES.max(axis=1), threshold=60.0, sigma=20.0, discrete=False),
+        sigma=20.0 * 2**0.5,
     )
     answers = theorem6(gnmax_log_q(VOTES, sigma=10.0, discrete=False), sigma=10.0).rdp(order)
     assert found.rdp == pytest.approx(checks.rdp(order).sum() + np.sort(answers)[-30:].sum())
@@ -135,7 +142,10 @@ def test_fewer_answers_never_cost_more() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.floats(0, 9), st.integers(1, 4)), min_size=1, max_size=6), st.integers(0, 30))
+@given(
+    st.lists(st.tuples(st.floats(0, 9), st.integers(1, 4)), min_size=1, max_size=6),
+    st.integers(0, 30),
+)
 def test_the_largest_are_summed(items: list[tuple[float, int]], at_most: int) -> None:
     each = sorted((cost for cost, count in items for _ in range(count)), reverse=True)
     costs, counts = np.array([c for c, _ in items]), np.array([n for _, n in items])
@@ -208,9 +218,15 @@ def test_bad_events_are_refused() -> None:
         lambda: gnmax_event(sigma=-1.0, answers=1, discrete=False),
         lambda: gnmax_event(sigma=1.0, answers=1.5, discrete=False),  # type: ignore[arg-type]
         lambda: gnmax_event(sigma=0.0, answers=1, discrete=True),
-        lambda: confident_gnmax_event(sigma=1.0, answers=5, threshold_sigma=1.0, asked=4, discrete=False),
-        lambda: confident_gnmax_event(sigma=1.0, answers=5, threshold_sigma=-1.0, asked=6, discrete=False),
-        lambda: confident_gnmax_event(sigma=1.0, answers=5, threshold_sigma=1.0, asked=4, discrete=True),
+        lambda: confident_gnmax_event(
+            sigma=1.0, answers=5, threshold_sigma=1.0, asked=4, discrete=False
+        ),
+        lambda: confident_gnmax_event(
+            sigma=1.0, answers=5, threshold_sigma=-1.0, asked=6, discrete=False
+        ),
+        lambda: confident_gnmax_event(
+            sigma=1.0, answers=5, threshold_sigma=1.0, asked=4, discrete=True
+        ),
         lambda: posteriors_event(sigma=1.0, largest_weight=0.0, vectors=1),
         lambda: posteriors_event(sigma=math.nan, largest_weight=0.1, vectors=1),
         lambda: gnmax_rdp([2, 3], sigma=1.0, answers=1),

@@ -23,7 +23,9 @@ VOTES = np.random.default_rng(2).multinomial(100, [0.8, 0.1, 0.1], size=80)
 
 
 def test_the_event_is_two_changed_counts() -> None:
-    assert events.terms(lnmax_event(scale=20.0, answers=30, discrete=False)) == {events.laplace(20.0): 60}
+    assert events.terms(lnmax_event(scale=20.0, answers=30, discrete=False)) == {
+        events.laplace(20.0): 60
+    }
     assert events.terms(lnmax_event(scale=20.0, answers=30, discrete=True)) == {
         events.discrete_laplace(20.0, 1): 60
     }
@@ -83,7 +85,8 @@ def test_more_noise_costs_less_and_more_answers_or_orders_more(
 def test_it_is_theorem_3_of_papernot2017() -> None:
     gamma, q, moment = 0.05, 1e-3, 8
     alpha = math.log(
-        (1 - q) * ((1 - q) / (1 - math.exp(2 * gamma) * q)) ** moment + q * math.exp(2 * gamma * moment)
+        (1 - q) * ((1 - q) / (1 - math.exp(2 * gamma) * q)) ** moment
+        + q * math.exp(2 * gamma * moment)
     )
     found = theorem3_rdp(np.array([math.log(q)]), moment + 1.0, scale=1 / gamma)
     assert moment * found[0] == pytest.approx(alpha, rel=1e-9)
@@ -108,8 +111,12 @@ def test_the_epsilon_of_votes_is_the_sum_over_queries_at_the_best_order() -> Non
         totals.append(sum(min(cost, worst) for cost in costs))
     found = lnmax_epsilon(VOTES, scale=10.0, discrete=False, delta=1e-6, orders=orders)
     assert (found.epsilon, found.order) == pytest.approx(compute_epsilon(orders, totals, 1e-6))
-    assert lnmax_epsilon(VOTES, scale=10.0, discrete=False, delta=1e-6).epsilon <= found.epsilon * (1 + 1e-9)
-    worst, _ = compute_epsilon(orders, lnmax_rdp(orders, scale=10.0, answers=80, discrete=False), 1e-6)
+    assert lnmax_epsilon(VOTES, scale=10.0, discrete=False, delta=1e-6).epsilon <= found.epsilon * (
+        1 + 1e-9
+    )
+    worst, _ = compute_epsilon(
+        orders, lnmax_rdp(orders, scale=10.0, answers=80, discrete=False), 1e-6
+    )
     assert found.epsilon < worst
 
 
@@ -146,5 +153,7 @@ def test_other_bad_input_is_refused() -> None:
 
 
 def test_discrete_noise_has_costs_of_its_own() -> None:
-    epsilons = [lnmax_epsilon(VOTES, scale=10.0, discrete=d, delta=1e-6).epsilon for d in (True, False)]
+    epsilons = [
+        lnmax_epsilon(VOTES, scale=10.0, discrete=d, delta=1e-6).epsilon for d in (True, False)
+    ]
     assert epsilons[0] != epsilons[1] and epsilons[0] == pytest.approx(epsilons[1], rel=0.1)

@@ -22,7 +22,9 @@ def gaps(votes: list[int]) -> list[int]:
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=6).filter(any), st.floats(1.0, 100.0))
 def test_it_is_proposition_7_of_papernot2018(votes: list[int], sigma: float) -> None:
     direct = min(0.5 * sum(erfc(gap / (2 * sigma)) for gap in gaps(votes)), 1 - 1 / len(votes))
-    assert gnmax_log_q([votes], sigma=sigma, discrete=False)[0] == pytest.approx(np.log(direct), rel=1e-10)
+    assert gnmax_log_q([votes], sigma=sigma, discrete=False)[0] == pytest.approx(
+        np.log(direct), rel=1e-10
+    )
 
 
 @settings(deadline=None)
@@ -30,7 +32,9 @@ def test_it_is_proposition_7_of_papernot2018(votes: list[int], sigma: float) -> 
 def test_it_is_lemma_4_of_papernot2017(votes: list[int], scale: float) -> None:
     terms = [(2 + gap / scale) / (4 * np.exp(gap / scale)) for gap in gaps(votes)]
     direct = min(sum(terms), 1 - 1 / len(votes))
-    assert lnmax_log_q([votes], scale=scale, discrete=False)[0] == pytest.approx(np.log(direct), rel=1e-10)
+    assert lnmax_log_q([votes], scale=scale, discrete=False)[0] == pytest.approx(
+        np.log(direct), rel=1e-10
+    )
 
 
 def test_tiny_probabilities_do_not_vanish() -> None:
@@ -120,13 +124,19 @@ def test_bad_noise_is_refused(noise: float) -> None:
 
 
 def test_discrete_noise_is_as_continuous_noise_where_it_is_wide() -> None:
-    # A gap that is closed exactly is half lost with continuous noise: it lies half a vote further out.
+    # A gap that is closed exactly is half lost with continuous noise: it lies half a vote further
+    # out.
     for gap in (0, 3, 40):
         wide = gnmax_log_q([[gap + 40, 40]], sigma=100.0, discrete=True)[0]
-        around = [gnmax_log_q([[g + 40, 40]], sigma=100.0, discrete=False)[0] for g in (gap, max(gap - 1, 0))]
+        around = [
+            gnmax_log_q([[g + 40, 40]], sigma=100.0, discrete=False)[0]
+            for g in (gap, max(gap - 1, 0))
+        ]
         assert wide == pytest.approx(sum(around) / 2, abs=1e-2)
         wide = lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=True)[0]
-        assert wide == pytest.approx(lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=False)[0], abs=1e-2)
+        assert wide == pytest.approx(
+            lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=False)[0], abs=1e-2
+        )
 
 
 def test_a_discrete_check_knows_only_whole_thresholds() -> None:
@@ -135,6 +145,7 @@ def test_a_discrete_check_knows_only_whole_thresholds() -> None:
         return found.tolist()
 
     assert log_q(69.5) == log_q(70.0) != log_q(70.5)
-    # Largest counts of 69 and 70 both need noise on one side of 0: equally unlikely to end up on the other.
+    # Largest counts of 69 and 70 both need noise on one side of 0: equally unlikely to end up on
+    # the other.
     assert log_q(70.0)[9] == log_q(70.0)[10] < np.log(0.5)
     assert log_q(70.0) == log_q(70.0 - 1e-9)

@@ -1,4 +1,6 @@
-"""One unit changes one teacher by anything: what the events of this package claim about the counts holds."""
+"""One unit changes one teacher by anything: what the events of this package claim about the counts
+holds.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from privasr_k2.privacy.pate.lnmax import lnmax_event
 
 CLASSES = 5
 votes_of_teachers = st.lists(st.integers(0, CLASSES - 1), min_size=1, max_size=30)
-weights_of_classes = st.lists(st.floats(0, 1e6, allow_nan=False), min_size=CLASSES, max_size=CLASSES).filter(
-    lambda values: sum(values) > 0
-)
+weights_of_classes = st.lists(
+    st.floats(0, 1e6, allow_nan=False), min_size=CLASSES, max_size=CLASSES
+).filter(lambda values: sum(values) > 0)
 
 
 @settings(deadline=None)
@@ -41,7 +43,9 @@ def test_a_changed_teacher_moves_the_counts_by_what_the_events_claim(
         assert np.abs(moved).max() <= getattr(leaf, "sensitivity", 1)
     # The threshold is compared with the largest count, which moves by 1.
     check = events.gaussian(1.0)
-    event = confident_gnmax_event(sigma=3.0, answers=0, threshold_sigma=1.0, asked=1, discrete=False)
+    event = confident_gnmax_event(
+        sigma=3.0, answers=0, threshold_sigma=1.0, asked=1, discrete=False
+    )
     assert events.terms(event) == {check: 1}
     assert abs(int(before.max()) - int(after.max())) <= 1 / check.noise_multiplier
 

@@ -15,14 +15,18 @@ ALL = [tails.gaussian, tails.laplace, *DISCRETE]
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("make", DISCRETE)
-def test_both_sides_of_a_whole_number_add_up_to_1(make: Callable[..., tails.LogTail], noise: float) -> None:
+def test_both_sides_of_a_whole_number_add_up_to_1(
+    make: Callable[..., tails.LogTail], noise: float
+) -> None:
     # P[d >= 0] + P[d >= 1] = P[d >= 0] + P[d <= -1].
     assert np.exp(make(noise)(np.array([0.0, 1.0]))).sum() == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("make", [tails.gaussian, tails.laplace])
-def test_half_of_continuous_noise_is_above_0(make: Callable[..., tails.LogTail], noise: float) -> None:
+def test_half_of_continuous_noise_is_above_0(
+    make: Callable[..., tails.LogTail], noise: float
+) -> None:
     assert make(noise)(np.array([0.0]))[0] == pytest.approx(np.log(0.5))
 
 

@@ -21,7 +21,9 @@ def as_in_the_paper(log_q: float, order: float, sigma: float) -> float:
         return independent
     a = (1 - q) / (1 - (q * math.exp(eps2)) ** ((mu2 - 1) / mu2))
     b = math.exp(eps1) / q ** (1 / (mu1 - 1))
-    return min(math.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1), independent)
+    return min(
+        math.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1), independent
+    )
 
 
 def test_it_is_theorem_6_where_that_can_be_computed_as_written() -> None:
@@ -36,7 +38,8 @@ def test_it_is_theorem_6_where_that_can_be_computed_as_written() -> None:
     assert compared == {0.0, 1.0}  # both branches were seen
 
 
-# Where theorem 6 begins to be of use, -log_q at orders 1.1, 2.5, 32, 250, as the paper's authors note it.
+# Where theorem 6 begins to be of use, -log_q at orders 1.1, 2.5, 32, 250, as the paper's authors
+# note it.
 BEGINNINGS = {1.5: [2.8, 2.6, 427, None], 15: [4.8, 4.0, 4.7, 275], 1500: [9.6, 8.8, 6.0, 4]}
 
 
@@ -48,7 +51,9 @@ def test_it_begins_where_the_authors_say(sigma: float) -> None:
             costs = theorem6(log_q, sigma=sigma).rdp(order)
             assert (np.diff(costs) < 0).all()
             above = np.log(np.exp(-beginning) + np.array([0.1, 0.2, 0.3, 0.4]))
-            assert (theorem6(above, sigma=sigma).rdp(order) == pytest.approx(order / sigma**2)) is True
+            assert (
+                theorem6(above, sigma=sigma).rdp(order) == pytest.approx(order / sigma**2)
+            ) is True
 
 
 def test_a_likelier_change_never_costs_less() -> None:
@@ -78,7 +83,8 @@ def test_bad_noise_is_refused(sigma: float) -> None:
 
 
 def test_the_condition_on_q_is_kept_where_it_matters() -> None:
-    # Almost always where the condition fails the bound is larger than order / sigma^2 anyway; not here.
+    # Almost always where the condition fails the bound is larger than order / sigma^2 anyway; not
+    # here.
     sigma, order, log_q = 0.28849782206595864, 1.8376776400682924, -(3.4662657168071083**2)
     bound = theorem6(np.array([log_q]), sigma=sigma)
     assert sigma * math.sqrt(-log_q) + 1 > order
