@@ -2,9 +2,12 @@
 
 An event tells the mechanism and how its noise compares with what one unit can change, never an
 epsilon. Its noise always refers to *adding or removing* one unit; where a guarantee is for
-replacing one, the accountants double the sensitivity themselves (:func:`for_replacing`). Three are
-added to those of dp-accounting: :class:`DiscreteGaussianDpEvent`, :class:`VectorLaplaceDpEvent` and
-    :class:`PureDpEvent`.
+replacing one, the accountants double the sensitivity themselves (:func:`for_replacing`). Four are
+added to those of dp-accounting: :class:`DiscreteGaussianDpEvent`, :class:`VectorLaplaceDpEvent`,
+:class:`PureDpEvent` and :class:`SampledGroupDpEvent`.
+
+[ganesh2024] A. Ganesh, Tight group-level DP guarantees for DP-SGD with sampling via mixture of
+Gaussians mechanisms, arXiv 2401.10294.
 """
 
 from __future__ import annotations
@@ -38,6 +41,15 @@ class PureDpEvent(dp.DpEvent):  # type: ignore[misc]
     """
 
     epsilon: float
+
+
+@attrs.frozen
+class SampledGroupDpEvent(dp.DpEvent):  # type: ignore[misc]
+    """Gaussian noise on a sample that each of ``size`` units enters by itself with chance ``rate``."""
+
+    rate: float
+    size: int
+    noise_multiplier: float
 
 
 @attrs.frozen
@@ -141,6 +153,19 @@ def poisson_sampled(rate: float, event: Event) -> Event:
     return dp.PoissonSampledDpEvent(checks.number("rate", rate, at_least=_LEAST, at_most=1), event)
 
 
+def sampled_group(rate: float, size: int, noise_multiplier: float) -> Event:
+    """Cost for ``size`` units at once of :func:`poisson_sampled` Gaussian noise.
+
+    ``noise_multiplier`` is by what *one* unit changes. The number of units in the sample is
+    binomial, which makes a mixture of Gaussians [ganesh2024].
+    """
+    return SampledGroupDpEvent(
+        checks.number("rate", rate, at_least=_LEAST, at_most=1),
+        checks.whole("size", size, at_least=1),
+        _multiplier("noise_multiplier", noise_multiplier),
+    )
+
+
 def fixed_size_sampled(size: int, population: int, event: Event) -> Event:
     """``event`` (Gaussian) on ``size`` different units out of ``population``, drawn uniformly."""
     _check_sampled(event, dp.GaussianDpEvent)
@@ -227,10 +252,11 @@ def for_replacing(event: Event) -> Event:
     >>> for_replacing(gaussian(2.0)) == gaussian(1.0)
     True
     """
-    return _joined({_doubled(leaf): count for leaf, count in terms(event).items()})
+    return joined({_doubled(leaf): count for leaf, count in terms(event).items()})
 
 
-def _joined(counts: Mapping[Event, int]) -> Event:
+def joined(counts: Mapping[Event, int]) -> Event:
+    """The composition that :func:`terms` takes apart."""
     events = [leaf if count == 1 else repeated(leaf, count) for leaf, count in counts.items()]
     return events[0] if len(events) == 1 else composed(*events)
 
@@ -302,6 +328,11 @@ _FORMS: dict[str, _Form] = {
         dp.PoissonSampledDpEvent,
         {"rate": "sampling_probability", "of": "event"},
         lambda rate, of: poisson_sampled(rate, of),
+    ),
+    "sampled group": _Form(
+        SampledGroupDpEvent,
+        {"rate": "rate", "size": "size", "noise_multiplier": "noise_multiplier"},
+        sampled_group,
     ),
     "fixed-size sampled": _Form(
         dp.SampledWithoutReplacementDpEvent,

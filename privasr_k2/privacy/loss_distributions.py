@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 from dp_accounting import dp_event as dp
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import log_ndtr
+from scipy.stats import binom
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, renyi
@@ -26,6 +28,7 @@ from privasr_k2.privacy.events import (
     DiscreteGaussianDpEvent,
     Event,
     PureDpEvent,
+    SampledGroupDpEvent,
     VectorLaplaceDpEvent,
     terms,
 )
@@ -44,6 +47,8 @@ MOST_COMPOSED = 1_000_000
 _USUAL_DELTA = 1e-6
 # Steps of the loss, relative to the epsilon that is to be found.
 _COARSEST, _FINEST = 1e-4, 1e-6
+# Coarser steps by this factor where distributions are slow to make.
+_SLOW = 10
 
 
 def is_supported(event: Event) -> bool:
@@ -131,6 +136,8 @@ def gaussian_alone(event: Event) -> float | None:
 def _distribution(event: Event, guess: float) -> pld.PrivacyLossDistribution:
     counts = terms(event)
     step = _step(guess, sum(counts.values()))
+    if any(isinstance(leaf, SampledGroupDpEvent) for leaf in counts):
+        step *= _SLOW  # a mixture takes ten times as long as one Gaussian; losses are rounded up
     total = pld.identity(value_discretization_interval=step)
     for leaf, count in counts.items():
         if isinstance(leaf, dp.GaussianDpEvent):
@@ -170,6 +177,14 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
         case dp.PoissonSampledDpEvent(event=dp.LaplaceDpEvent() as inner):
             return pld.from_laplace_mechanism(
                 inner.noise_multiplier, sampling_prob=event.sampling_probability, **options
+            )
+        case SampledGroupDpEvent():
+            counts = np.arange(event.size + 1)
+            return pld.from_mixture_gaussian_mechanism(
+                event.noise_multiplier,
+                counts.tolist(),
+                binom.pmf(counts, event.size, event.rate).tolist(),
+                **options,
             )
         case dp.RandomizedResponseDpEvent():
             return pld.from_randomized_response(event.noise_parameter, event.num_buckets, **options)

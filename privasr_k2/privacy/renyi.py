@@ -27,6 +27,7 @@ from dp_accounting import dp_event as dp
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 from scipy.special import logsumexp, roots_legendre
+from scipy.stats import binom
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
@@ -34,6 +35,7 @@ from privasr_k2.privacy.events import (
     DiscreteGaussianDpEvent,
     Event,
     PureDpEvent,
+    SampledGroupDpEvent,
     VectorLaplaceDpEvent,
     terms,
 )
@@ -196,6 +198,8 @@ def _leaf_rdp(event: Event, orders: np.ndarray) -> np.ndarray:
     match event:
         case dp.GaussianDpEvent():
             return orders / (2 * event.noise_multiplier**2)
+        case SampledGroupDpEvent():
+            return _sampled_group_rdp(event, orders)
         case DiscreteGaussianDpEvent():
             # Never more than that of the Gaussian of the same sigma [canonne2020, proposition 5].
             return orders * event.sensitivity**2 / (2 * event.sigma**2)
@@ -288,6 +292,30 @@ def sampled_gaussian_rdp(orders: np.ndarray, *, rate: float, sigma: float) -> np
             values[at] = math.log1p(moment) / (order - 1)
         else:
             values[at] = logsumexp(log_weight + order * log_ratio) / (order - 1)
+    return values
+
+
+def _sampled_group_rdp(event: SampledGroupDpEvent, orders: np.ndarray) -> np.ndarray:
+    """As :func:`sampled_gaussian_rdp` for a binomial number of units, the larger of both ways round.
+
+    Never more than without the sampling, as the divergence is quasi-convex: that bound stands in
+    where too many points would be needed.
+    """
+    sigma, counts = event.noise_multiplier, np.arange(event.size + 1)[:, None]
+    log_shares = binom.logpmf(counts, event.size, event.rate)
+    values = orders * event.size**2 / (2 * sigma**2)
+    for at, order in enumerate(orders):
+        ends = np.array([-_TAIL, _TAIL]) * sigma + [0.0, order * event.size]
+        num_points = math.ceil((ends[1] - ends[0]) / (sigma * _STEP)) + 1
+        if num_points * (event.size + 1) > _MOST_POINTS / 16:
+            continue
+        z = np.linspace(*ends, num_points)
+        log_ratio = logsumexp(log_shares + counts * (2 * z - counts) / (2 * sigma**2), axis=0)
+        log_weight = -(z**2) / (2 * sigma**2) + math.log(
+            (z[1] - z[0]) / (sigma * math.sqrt(2 * math.pi))
+        )
+        both = [logsumexp(log_weight + power * log_ratio) for power in (order, 1 - order)]
+        values[at] = min(values[at], max(*both, 0.0) / (order - 1))
     return values
 
 
