@@ -47,6 +47,7 @@ class Spending:
         sampling: who takes part, as :meth:`privasr_k2.privacy.sampling.Sampling.describe` says it.
         delta: the delta that the release was planned with.
         does_not_cover: what somebody may still learn, in sentences.
+        person_units: the most units that one person changes, a public bound; ``None``: not known.
 
     >>> Spending(data="mini/train", released="word counts", unit="user", units=48,
     ...     relation=Relation.ADD_OR_REMOVE_ONE, event=events.pure(1.0), sampling="all units in every round",
@@ -63,6 +64,7 @@ class Spending:
     sampling: str
     delta: float
     does_not_cover: tuple[str, ...]
+    person_units: int | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -87,7 +89,10 @@ class Spending:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, for a ledger."""
-        return dataclasses.asdict(self) | {
+        fields = dataclasses.asdict(self)
+        if self.person_units is None:
+            del fields["person_units"]
+        return fields | {
             "relation": self.relation.value,
             "event": events.to_json(self.event),
             "does_not_cover": list(self.does_not_cover),
@@ -101,7 +106,7 @@ class Spending:
             PrivacyError: other fields, or values that cannot be.
         """
         expected = {field.name for field in dataclasses.fields(cls)}
-        if set(value) != expected:
+        if set(value) | {"person_units"} != expected:  # entries of before do not have it
             found = ", ".join(sorted(set(value) ^ expected))
             raise PrivacyError(
                 place, ", ".join(sorted(expected)), f"missing or unknown: {found}", "restore it"

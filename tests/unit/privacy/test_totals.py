@@ -1,0 +1,125 @@
+"""Totals over releases of different units about the same people."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from privasr_k2.privacy import events
+from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.groups import for_group
+from privasr_k2.privacy.spending import Spending
+from privasr_k2.privacy.totals import PERSON, Spent, Total, totals
+
+ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
+NOISE = events.gaussian(2.0)
+DELTA = 1e-5
+
+
+def spent(
+    unit: str,
+    people: str | None = "ab",
+    *,
+    event: events.Event = NOISE,
+    relation: Relation = ADD,
+    data: str = "mini/test",
+    person_units: int | None = None,
+) -> Spent:
+    spending = Spending(
+        data=data,
+        released="something",
+        unit=unit,
+        units=1000,
+        relation=relation,
+        event=event,
+        sampling="all units in every round",
+        delta=DELTA,
+        does_not_cover=(),
+        person_units=person_units,
+    )
+    return Spent(spending, None if people is None else frozenset(people))
+
+
+def by_level(new: Spent, *before: Spent) -> dict[str, Total]:
+    return {total.level: total for total in totals(new, before, delta=DELTA)}
+
+
+def epsilon(*of: events.Event, relation: Relation = ADD) -> float:
+    return account(events.composed(*of), relation, DELTA).value
+
+
+def test_of_a_single_release() -> None:
+    found = by_level(spent("user"))
+    assert {level: total.releases for level, total in found.items()} == {PERSON: 1, "user": 1}
+    assert found[PERSON].epsilon.value == found["user"].epsilon.value == epsilon(NOISE)
+
+
+def test_units_of_one_person_are_a_group() -> None:
+    found = by_level(spent("device", person_units=4))
+    assert found["device"].epsilon.value == epsilon(NOISE)
+    assert found[PERSON].epsilon.value == epsilon(for_group(NOISE, 4))
+    assert math.isinf(by_level(spent("device"))[PERSON].epsilon.value)
+
+
+def test_other_units_of_the_same_people_count() -> None:
+    before = [spent("user"), spent("meeting", person_units=2)]
+    found = by_level(spent("utterance", person_units=8), *before)
+    assert found[PERSON].releases == found["utterance"].releases == 3
+    whole = epsilon(NOISE, for_group(NOISE, 2), for_group(NOISE, 8))
+    assert found[PERSON].epsilon.value == pytest.approx(whole)
+    # Without one utterance the data of a user, or of a meeting, are others: removed, and added.
+    inside = epsilon(NOISE, for_group(NOISE, 2), for_group(NOISE, 2))
+    assert found["utterance"].epsilon.value == pytest.approx(inside)
+
+
+def test_a_unit_that_is_no_part_counts_for_the_person_alone() -> None:
+    found = by_level(spent("device", person_units=1), spent("call", person_units=1))
+    assert found[PERSON].releases == 2 and found["device"].epsilon.value == epsilon(NOISE)
+
+
+@pytest.mark.parametrize(
+    ("people", "data", "related"),
+    [
+        ("bc", "other/name", True),  # the same person under another name of data
+        ("cd", "mini/test", False),  # other people, whatever the data are called
+        (None, "mini/test/part", True),  # not known: the name tells
+        (None, "mini/train", False),
+    ],
+)
+def test_who_is_related(people: str | None, data: str, related: bool) -> None:
+    found = by_level(spent("user", "ab"), spent("user", people, data=data))
+    assert found[PERSON].releases == 1 + related
+
+
+def test_the_person_in_most_releases_counts() -> None:
+    found = by_level(
+        spent("user", "abc"), spent("user", "a"), spent("user", "bc"), spent("user", "c")
+    )
+    assert found[PERSON].releases == 3
+    assert found[PERSON].epsilon.value == pytest.approx(epsilon(NOISE, NOISE, NOISE))
+
+
+def test_names_count_among_each_other_and_never_for_the_person() -> None:
+    replaced = events.randomized_response(0.9, 50)
+    names = {"event": replaced, "relation": REPLACE, "person_units": 1}
+    found = by_level(spent("document", **names), spent("mention", **names))
+    assert found["mention"].epsilon.value == epsilon(replaced, replaced, relation=REPLACE)
+    assert by_level(spent("user"), spent("mention", **names))[PERSON].releases == 1
+    assert by_level(spent("mention", **names), spent("user"))[PERSON].releases == 2
+
+
+def test_both_relations_together() -> None:
+    sampled = events.repeated(events.poisson_sampled(0.1, NOISE), 5)
+    replace = spent("user", event=events.gaussian(4.0), relation=REPLACE)
+    doubled = by_level(spent("user"), replace)[PERSON]
+    assert doubled.relation is REPLACE
+    assert doubled.epsilon.value == epsilon(NOISE, events.gaussian(4.0), relation=REPLACE)
+    # No bound for replacing with Poisson samples: by the triangle inequality of (epsilon, delta).
+    found = by_level(spent("user", event=sampled), replace)[PERSON].epsilon.value
+    assert epsilon(events.gaussian(4.0), relation=REPLACE) + 2 * epsilon(sampled) < found < 20
+
+
+def test_unprotected_text_is_infinite_for_all() -> None:
+    found = by_level(spent("user"), spent("user", event=events.unprotected()))
+    assert math.isinf(found[PERSON].epsilon.value)
