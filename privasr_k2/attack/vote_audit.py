@@ -37,7 +37,7 @@ from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.intervals import bound_from_counts, lower_end, upper_end
 from privasr_k2.privacy.audit.search import largest_rejected
-from privasr_k2.privacy.audit.two_histograms import choose_event
+from privasr_k2.privacy.audit.two_histograms import event_counts
 from privasr_k2.privacy.events import Event
 from privasr_k2.privacy.pate.mechanisms import TWO_HISTOGRAMS
 
@@ -131,8 +131,7 @@ def _bounds(
     """Of one answer, and of all."""
     half, given = config.draws // 2, {"delta": claim.delta, "confidence": config.confidence}
     first, second = (answers(np.tile(histogram, (config.draws, 1)), share) for histogram in pair)
-    event = choose_event(first[:half], second[:half], **given)
-    counts = [int(np.count_nonzero(np.isin(labels[half:], event))) for labels in (first, second)]
+    counts = event_counts(first, second, **given)
     one = bound_from_counts(
         true_positives=counts[0], positives=half, false_positives=counts[1], negatives=half,
         method="two histograms", **given,

@@ -175,23 +175,6 @@ class Ledger:
         return hmac.new(self._key or b"", head.encode(), hashlib.sha256).hexdigest()
 
 
-def only_entry(path: Path) -> Entry:
-    """The one entry of the ledger that stands beside a release, ``privacy.json``.
-
-    Raises:
-        PrivacyError: it has none or several, or one that was changed.
-    """
-    entries = Ledger(path).entries()
-    if len(entries) != 1:
-        raise PrivacyError(
-            path,
-            "the ledger of one release",
-            f"{len(entries)} entries",
-            "restore it, or correct the name",
-        )
-    return entries[0]
-
-
 def _flush_folder(folder: Path) -> None:
     """So that a power cut cannot keep noise that was drawn later, and lose the entry."""
     descriptor = os.open(folder, os.O_RDONLY)

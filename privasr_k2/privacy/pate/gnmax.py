@@ -106,27 +106,6 @@ def posteriors_event(*, sigma: float, largest_weight: float, vectors: int) -> ev
     )
 
 
-def gnmax_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, answers: int) -> np.ndarray:
-    """answers order / sigma^2, whatever the votes [papernot2018, proposition 8]: (A,) for A orders.
-
-    >>> gnmax_rdp([2.0, 4.0], sigma=2.0, answers=10)
-    array([ 5., 10.])
-    """
-    sigma = checks.number("sigma", sigma, above=0)
-    return checks.whole("answers", answers, at_least=0) * (
-        checks.orders("orders", orders) / sigma / sigma
-    )
-
-
-def threshold_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, asked: int) -> np.ndarray:
-    """asked order / (2 sigma^2), whatever the votes: (A,) for A orders.
-
-    >>> threshold_rdp([2.0, 4.0], sigma=2.0, asked=10)
-    array([2.5, 5. ])
-    """
-    return gnmax_rdp(orders, sigma=ROOT2 * checks.number("sigma", sigma, above=0), answers=asked)
-
-
 def gnmax_epsilon(
     votes: ArrayLike,
     *,

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
-from privasr_k2.privacy.pate.lnmax import (
-    lnmax_epsilon,
-    lnmax_event,
-    lnmax_rdp,
-    theorem3_rdp,
-)
+from privasr_k2.privacy.pate.lnmax import lnmax_epsilon, lnmax_event, lnmax_rdp, theorem3_rdp
 from privasr_k2.privacy.pate.log_q import lnmax_log_q
 
 ORDERS = np.array([1.5, 2.0, 10.0, 64.0])
