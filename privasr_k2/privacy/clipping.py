@@ -157,7 +157,7 @@ def _steps(
         norms = peak * scaled_norm
     too_long = norms > bound
     steps = np.trunc(np.where(too_long[:, None], 0.0, rows) / step).astype(np.int64)
-    # Above the relative error of any order of summation; norms so near the bound are compared exactly.
+    # Above the relative error of any order of summation; nearer norms are compared exactly.
     margin = (size + 16) * 2.0**-52
     near = np.flatnonzero(~too_long & (norms > bound * (1 - 2 * margin)))
     too_long[near] = _exceeds(steps[near], Fraction(bound) / Fraction(step), norm)

@@ -137,7 +137,7 @@ def judged(
     """:func:`judge` in plain values, for bounds ``sound``, ``broken`` and ``noise_free``.
 
     >>> lower = {"sound": 0.1, "broken": 3.0, "noise_free": 5.0}
-    >>> bounds = {name: AuditBound(low, 0.95, 1e-5, 5.0, 9, "one run") for name, low in lower.items()}
+    >>> bounds = {key: AuditBound(low, 0.95, 1e-5, 5.0, 9, "one run") for key, low in lower.items()}
     >>> judged(bounds, claimed_epsilon=2.0, claimed_delta=1e-5)["verdict"]
     'stands under the claim'
     """

@@ -57,7 +57,7 @@ def lower_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: f
 def upper_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: float) -> np.ndarray:
     """The rate at which ``successes`` or fewer have probability ``error``: a one-sided upper end.
 
-    It is the 1 - ``error`` quantile of Beta(successes + 1, trials - successes); 1 without a failure.
+    It is the 1 - ``error`` quantile of Beta(successes + 1, trials - successes); 1 without failure.
 
     >>> float(upper_end(0, 1, error=0.05))
     0.95
