@@ -69,7 +69,7 @@ def _enough_by_rdp(
         if noise > _MOST_NOISE:
             at, expected = (
                 f"epsilon {epsilon:g} at delta {delta:g}",
-                f"a noise up to {_MOST_NOISE:g}",
+                f"a noise of at most {_MOST_NOISE:g}",
             )
             way_out = "ask for fewer rounds or queries, or a larger epsilon"
             raise PrivacyError(at, expected, "none", way_out)
@@ -100,7 +100,9 @@ def count_for(
         low, high = high, 2 * high
         if high > _MOST_COUNT:
             at, found = f"epsilon {epsilon:g} at delta {delta:g}", f"none up to {_MOST_COUNT:,}"
-            raise PrivacyError(at, "a count that reaches it", found, "take less noise")
+            raise PrivacyError(
+                at, "a count that reaches it", found, "far more noise than needed: take less"
+            )
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_within(middle) else (low, middle)

@@ -180,7 +180,7 @@ def test_composition_of_two_discrete_laplaces_against_enumeration():
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("sigma", [0.4, 0.8, 3.0])
 def test_subsampled_gaussian_delta_in_closed_form(rate, epsilon, sigma):
-    """As the ratio of densities grows with x, a hockey-stick divergence is a difference of tails."""
+    """The ratio of densities grows with x: hockey-stick divergences are differences of tails."""
     with mp.workdps(40):
         sigma_, rate_, factor = mp.mpf(sigma), mp.mpf(rate), mp.exp(mp.mpf(epsilon))
 

@@ -81,7 +81,7 @@ def _search(curve: Curve, delta: float) -> NotForRelease:
             return coarse
         if np.isinf(coarse.epsilon) or low < _LOWEST:
             found = f"{coarse.epsilon:.3g}"
-            raise PrivacyError("epsilon", "a number", found, "add more noise: it does not protect")
+            raise PrivacyError("epsilon", "a number", found, "add more noise: no protection")
         if at == 0:
             low, high = low / 1000.0, steps[1]
         elif at == len(steps) - 1:

@@ -16,7 +16,7 @@ DELTA = 1e-10
 
 
 def _ranks(sigma: float) -> np.ndarray:
-    """Counts of each canary's candidates, of which one unit raises one by 1, with Gaussian noise."""
+    """Ranks by noisy counts of each canary's candidates, one of which a unit raises by 1."""
     losses = sigma * np.random.default_rng(4).normal(size=(CANARIES, SPACE))
     losses[:, 0] -= 1  # the secrets are uniform: which candidate it is makes no difference
     return ranks(losses[:, 0], losses[:, 1:])
