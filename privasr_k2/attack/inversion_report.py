@@ -1,6 +1,4 @@
-"""The report on inversions: whom they resemble, tested over speakers, and what a random model
-gives.
-"""
+"""The report on inversions: whom they resemble, and what a random model gives."""
 
 from __future__ import annotations
 
@@ -41,20 +39,19 @@ class Result:
 
 def distances(inversion: Inversion, found: Occurrences, *, utterance_mean: bool) -> Distances:
     """Speaker -> word -> mean distance of the speaker's occurrences to the inverted word."""
-    told: dict[str, dict[str, float]] = {}
+    by_word: dict[str, dict[str, float]] = {}
+
+    def scaled(features: np.ndarray) -> np.ndarray:
+        return prepared(features, inversion.deviation, utterance_mean=utterance_mean)
+
     for word, speakers in by_speaker(found).items():
         if word not in inversion.words:
             continue
-        ours = prepared(
-            inversion.words[word].features, inversion.deviation, utterance_mean=utterance_mean
-        )
-        for speaker, said in speakers.items():
-            theirs = [
-                prepared(one.features, inversion.deviation, utterance_mean=utterance_mean)
-                for one in said
-            ]
-            told.setdefault(speaker, {})[word] = float(warped_distances(ours, theirs).mean())
-    return told
+        inverted = scaled(inversion.words[word].features)
+        for speaker, occurrences in speakers.items():
+            apart = warped_distances(inverted, [scaled(one.features) for one in occurrences])
+            by_word.setdefault(speaker, {})[word] = float(apart.mean())
+    return by_word
 
 
 def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
@@ -63,18 +60,12 @@ def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
     Raises:
         DataError: a speaker of both.
     """
-    groups = [
-        {one.speaker for said in group.values() for one in said} for group in (members, others)
-    ]
+    groups = [{one.speaker for said in g.values() for one in said} for g in (members, others)]
     both = sorted(groups[0] & groups[1])
     if both:
+        place, expected = f"--in-others, for {name}", "speakers who are not in the training"
         found = f"{len(both)} speakers in both, {', '.join(both[:3])}"
-        raise DataError(
-            f"--in-others, for {name}",
-            "speakers who are not in the training",
-            found,
-            "name another folder",
-        )
+        raise DataError(place, expected, found, "name another folder")
 
 
 def examine(
@@ -86,8 +77,7 @@ def examine(
     """The advantages of all inversions.
 
     Args:
-        members: for each inversion, where those said the words who are in the attacked model's
-            training.
+        members: for each inversion, where members of the attacked model's training said the words.
         others: where speakers said them who are in no training.
 
     Raises:
@@ -129,28 +119,21 @@ def panels(
 ) -> list[tuple[str, list[tuple[str, np.ndarray]]]]:
     """For each word a member's utterance and all inversions of it, as log-mel energies.
 
-    The utterance is the one that is closest to the first inversion: what the attack comes nearest
-    to.
+    The utterance is the one that is closest to the first inversion.
     """
-    rows = []
-    for word in inversions[0].words:
+    first, rows = inversions[0], []
+
+    def scaled(features: np.ndarray) -> np.ndarray:
+        return prepared(features, first.deviation, utterance_mean=config.utterance_mean)
+
+    for word, inverted in first.words.items():
         shown = [(one.name, one.words[word].features) for one in inversions if word in one.words]
-        said = members[0].get(word)
-        if said:
-            ours, *theirs = (
-                prepared(features, inversions[0].deviation, utterance_mean=config.utterance_mean)
-                for features in (
-                    inversions[0].words[word].features,
-                    *(one.features for one in said),
-                )
-            )
-            nearest = said[int(warped_distances(ours, theirs).argmin())]
+        if said := members[0].get(word):
+            candidates = [scaled(one.features) for one in said]
+            nearest = said[int(warped_distances(scaled(inverted.features), candidates).argmin())]
             shown.insert(0, (f"said by {nearest.speaker}", nearest.features))
-        mels = [
-            (name, mel_spectrogram(features, mel_bins=config.mel_bins, lifter=config.lifter))
-            for name, features in shown
-        ]
-        rows.append((word, mels))
+        mel = {"mel_bins": config.mel_bins, "lifter": config.lifter}
+        rows.append((word, [(name, mel_spectrogram(values, **mel)) for name, values in shown]))
     return rows
 
 
@@ -176,12 +159,10 @@ def report_values(results: Sequence[Result], config: InversionReportConfig) -> d
 def _test(test: Advantage | None, p: float | None) -> dict[str, Any] | None:
     if test is None:
         return None
-    told = {
-        name: getattr(test, name)
-        for name in ("members", "others", "member_distance", "other_distance")
-    }
+    names = ("members", "others", "member_distance", "other_distance")
+    values = {name: getattr(test, name) for name in names}
     interval = [test.low, test.high]
-    return {**told, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
+    return {**values, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
 
 
 def _scores(inversion: Inversion) -> dict[str, float]:

@@ -14,12 +14,10 @@ _STYLE: Any = {"svg.hashsalt": "inversion", "svg.fonttype": "none", "font.size":
 
 
 def mel_spectrogram(features: np.ndarray, *, mel_bins: int, lifter: float) -> np.ndarray:
-    """Log-mel energies (T, B) of features (T, F): as they are, or of F cepstra, what those have
-    lost as 0.
+    """Log-mel energies (T, B) of features (T, F): as they are, or of F cepstra, the lost ones as 0.
 
     Kaldi's cepstra are c_k = (1 + lifter / 2 sin(pi k / lifter)) sum over b of D(k, b) log m_b,
-    with D the first F rows of the orthonormal cosine transform. (Where Kaldi has put the energy in
-    place of c_0, a frame is as loud as that says.)
+    with D the first F rows of the orthonormal cosine transform.
 
     Args:
         mel_bins: 0: the features are log-mel energies; else B, at least F.

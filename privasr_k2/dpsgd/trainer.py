@@ -1,8 +1,7 @@
 """DP-SGD step by step: who is drawn, their gradients in parts, clip, noise, and the step.
 
-What a unit adds to the sum depends on that unit, the weights and the step alone, never on who else
-was drawn: there is no dropout, and what is masked or stretched in an utterance is drawn for that
-    utterance and step.
+A unit's part of the sum depends on that unit, the weights and the step alone: there is no dropout,
+and masks and stretching are drawn for each utterance and step.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class PrivateData:
     Attributes:
         units: sorted by name: a batch is drawn by their places.
         speech: their utterances.
-        replaced: a unit's name -> the gradient (P,) that it adds whatever it is asked, for audits.
+        replaced: a unit's name -> the gradient (P,) that it adds, for audits.
     """
 
     units: Sequence[Unit]
@@ -64,9 +63,8 @@ class Step:
     Attributes:
         number: from 0.
         gradient: (P,) what the optimizer stepped with, noise included.
-        lr: its learning rate.
-        units: that took part; left_out: those whose gradient was not finite, besides. Private where
-            a guarantee is claimed.
+        units, left_out: units that took part, and those whose gradient was not finite; private
+            where a guarantee is claimed.
     """
 
     number: int
@@ -77,16 +75,7 @@ class Step:
 
 
 class Trainer:
-    """Holds the model in training.
-
-    Args:
-        model: on its device; its parameters are trained in place.
-        config: ``trained`` says which.
-        noise: multiplier; 0 = none.
-
-    Attributes:
-        trained: parameters by name.
-        optimizer: of them.
+    """Trains a model in place, on its device, with the noise multiplier ``noise``; 0 = none.
 
     Raises:
         ConfigError: ``trained`` names none of the parameters.
@@ -133,16 +122,11 @@ class Trainer:
             if unit.name in self._data.replaced:
                 self.optimizer.add_given(self._data.replaced[unit.name].to(self._device))
         real = [unit for unit in units if unit.name not in self._data.replaced]
-        weights = [
-            unit.weights(config.within, config.most_utterances, config.seed, number)
-            for unit in real
-        ]
+        drawing = config.within, config.most_utterances, config.seed, number
+        weights = [unit.weights(*drawing) for unit in real]
         frames = {name: self._data.speech.frames(name) for unit in weights for name in unit}
-        limits = {
-            "most_frames": int(config.max_duration * _FRAMES_PER_SECOND),
-            "most_rows": self._rows(),
-        }
-        for part in parts(weights, frames, **limits):
+        most_frames = int(config.max_duration * _FRAMES_PER_SECOND)
+        for part in parts(weights, frames, most_frames=most_frames, most_rows=self._rows()):
             self._add(part, number)
         lr = learning_rate(config, number, number / config.steps)  # type: ignore[arg-type]
         # Opacus's optimizer still has the old groups when a state was loaded.
@@ -154,9 +138,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         left_out = self.optimizer.left_out
         if left_out:
-            log.warning(
-                "step %d: %d units left out, whose gradients are not finite", number + 1, left_out
-            )
+            reason = "whose gradients are not finite"
+            log.warning("step %d: %d units left out, %s", number + 1, left_out, reason)
         return Step(number, self.optimizer.gradient, lr, self.optimizer.count, left_out)
 
     def _rows(self) -> int:
@@ -185,17 +168,13 @@ class Trainer:
                 self._forget()
                 continue
             if len(part.names) == 1:
-                way_out = (
-                    "leave it out, choose a larger subsampling, or take a machine with more memory"
-                )
+                way_out = "leave it out, or take a larger subsampling or more memory"
                 raise PrivasrError(part.names[0], "memory for one utterance", reason, way_out)
             log.warning("out of memory (%s): %d utterances in two parts", reason, len(part.names))
             todo.extendleft(reversed(halves(part)))
 
     def _gradients(self, part: Part, number: int) -> None:
-        """Put gradients into ``grad_sample``: a row an utterance, or one of all where units are
-        alone.
-        """
+        """Put gradients into ``grad_sample``: a row an utterance, or a unit where it is alone."""
         batch = self._batch(part.names, number)
         weights = torch.tensor(part.weights, device=self._device)
         if isinstance(self._twin, ExampleGradients):
@@ -215,9 +194,8 @@ class Trainer:
         speech, features = self._data.speech, []
         for name in names:
             one = pad_batch([name], [speech.features(name)], [speech.targets[name]])
-            generator = torch.Generator().manual_seed(
-                derive_seed(self.config.seed, "masks", name, number)
-            )
+            seed = derive_seed(self.config.seed, "masks", name, number)
+            generator = torch.Generator().manual_seed(seed)
             features.append(self._augment.augmented(one, generator)[0][0])
         return pad_batch(names, features, [speech.targets[name] for name in names]).to(self._device)
 
@@ -238,9 +216,8 @@ def choose_trained(model: nn.Module, prefixes: Sequence[str]) -> None:
     for prefix in prefixes:
         if not any(_begins(name, prefix) for name in names):
             tops = " ".join(dict.fromkeys(name.split(".")[0] for name in names))
-            raise ConfigError(
-                "trained", f"beginnings of parameters' names: {tops}", repr(prefix), "correct it"
-            )
+            expected = f"beginnings of parameters' names: {tops}"
+            raise ConfigError("trained", expected, repr(prefix), "correct it")
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not prefixes or any(_begins(name, prefix) for prefix in prefixes))
 

@@ -8,11 +8,7 @@ _PRECISION = 1e-9
 
 
 def largest_rejected(p_value: Callable[[float], float], *, error: float) -> float:
-    """The largest epsilon with ``p_value(epsilon)`` at most ``error``, rounded down by at most
-    1e-9.
-
-    A release that is private at some epsilon is so at every larger one: whoever rejects an epsilon
-    rejects all smaller ones with it.
+    """The largest epsilon with p_value(epsilon) <= ``error``, rounded down by at most 1e-9.
 
     Args:
         p_value: rises with epsilon, above ``error`` for a large one.
