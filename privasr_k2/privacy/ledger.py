@@ -41,6 +41,8 @@ class Entry:
             :data:`SCHEME`, or in earlier entries with nothing.
         code: version of the code.
         time: when it began, UTC.
+        people: one hash of the people behind it, whose digests lie beside the ledger
+            (:mod:`privasr_k2.privacy.people`); ``None`` where they are not known.
     """
 
     release: str
@@ -48,10 +50,12 @@ class Entry:
     spending: Spending
     code: str
     time: str
+    people: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, without the hashes."""
-        return {
+        """Return plain values, without the hashes of the chain."""
+        people = {} if self.people is None else {"people": self.people}
+        return people | {
             "release": self.release,
             "time": self.time,
             "code": self.code,
@@ -147,6 +151,7 @@ class Ledger:
                 spending=Spending.from_json(record["spending"], place),
                 code=record["code"],
                 time=record["time"],
+                people=record.get("people"),
             )
         except KeyError as error:
             raise PrivacyError(place, f"a field {error}", "none", _WAY_OUT) from error

@@ -74,11 +74,11 @@ class PeopleFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_json(self.path, {"format": FORMAT, "people": sorted(digests)})
 
-    def read(self, seal: str) -> frozenset[str]:
+    def read(self, people: str) -> frozenset[str]:
         """Read them.
 
         Args:
-            seal: :func:`seal_of` as it stands in the entry.
+            people: :func:`hash_of` as it stands in the entry.
 
         Raises:
             PrivacyError: the file is missing, damaged or of another release.
@@ -90,7 +90,7 @@ class PeopleFile:
             found = getattr(error, "found", "no such file")
             raise PrivacyError(self.path, "the people of a release", found, way_out) from error
         digests = content.get("people") if isinstance(content, dict) else None
-        if not isinstance(digests, list) or seal_of(frozenset(map(str, digests))) != seal:
+        if not isinstance(digests, list) or hash_of(frozenset(map(str, digests))) != people:
             raise PrivacyError(self.path, "the people whom the ledger names", "others", way_out)
         return frozenset(digests)
 
@@ -102,6 +102,6 @@ def digests_of(names: Iterable[str], key: bytes) -> frozenset[str]:
     )
 
 
-def seal_of(digests: frozenset[str]) -> str:
+def hash_of(digests: frozenset[str]) -> str:
     """One hash of all digests, for the entry of the ledger."""
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()

@@ -21,6 +21,7 @@ import fcntl
 import hashlib
 import hmac
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -33,9 +34,10 @@ from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import checks
-from privasr_k2.privacy.events import is_unprotected
 from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locked
-from privasr_k2.privacy.spending import Spending, guarantees, is_related, shown
+from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
+from privasr_k2.privacy.spending import Spending, shown
+from privasr_k2.privacy.totals import Spent, totals
 from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
 
@@ -94,7 +96,13 @@ class Release:
 
 @contextmanager
 def begin(
-    ledger: Path, *, beside: Path, spending: Spending, fingerprint: str, max_epsilon: float | None
+    ledger: Path,
+    *,
+    beside: Path,
+    spending: Spending,
+    fingerprint: str,
+    max_epsilon: float | None,
+    people: People | None = None,
 ) -> Iterator[Release]:
     """Enter a release, or find the entry of the one that is continued.
 
@@ -102,8 +110,11 @@ def begin(
         ledger: of the corpus's private data, with its keys beside it; may not exist yet.
         beside: ``privacy.json`` beside what is released.
         fingerprint: of configuration and inputs; it is written under the ledger's key.
-        max_epsilon: limit of all releases of the same data, unit and relation, this one included;
+        max_epsilon: limit of all releases about any of these people, whatever their units, this
+            one included, for a person and for the finest unit (:mod:`privasr_k2.privacy.totals`);
             ``None``: no limit.
+        people: who stands behind the units; ``None``: not known. Then data of related names are
+            taken for those of the same people, and a unit for any part of a person.
 
     Raises:
         PrivacyError: the budget does not allow it, a ledger cannot be trusted, another process
@@ -118,11 +129,14 @@ def begin(
         sealing = keys.seal()
         # A plain hash would let whoever sees the entry test guesses of the private inputs.
         fingerprint = hmac.new(sealing, fingerprint.encode(), hashlib.sha256).hexdigest()
+        digests = None if people is None else digests_of(people.names, sealing)
+        if people is not None:
+            spending = dataclasses.replace(spending, person_units=people.most_units)
         book = Ledger(ledger, sealing)
         copy = Ledger(beside)
         entered, here = book.entries(), copy.entries()
         known = (SCHEME + fingerprint, fingerprint)
-        same = [e for e in here[-1:] if e.fingerprint in known and e.spending == spending]
+        same = [e for e in here[-1:] if e.fingerprint in known and _agree(e.spending, spending)]
         _check_scheme(here[-1:], same, spending, beside)
         for entry in copies_agree(entered, here):
             entered_here = any(e.release == entry.release for e in entered)
@@ -133,20 +147,23 @@ def begin(
                     f"release {entry.release}, which it lacks or has otherwise",
                     "give the ledger it was entered in: --ledger FILE",
                 )
-            _check_budget(entered, entry.spending, max_epsilon)
+            _check_budget(ledger, entered, _spent(ledger, entry), max_epsilon)
             book.append(entry)  # killed between the two
             entered = (*entered, entry)
         if same:
             entry = same[0]
         else:
-            _check_budget(entered, spending, max_epsilon)
+            _check_budget(ledger, entered, Spent(spending, digests), max_epsilon)
             entry = Entry(
                 release=secrets.token_hex(16),
                 fingerprint=SCHEME + fingerprint,
                 spending=spending,
                 code=code_version(),
                 time=datetime.now(UTC).isoformat(timespec="seconds"),
+                people=None if digests is None else hash_of(digests),
             )
+            if digests is not None:
+                PeopleFile(ledger, entry.release).write(digests)
             keys.make(entry.release, beside)
             copy.append(entry)
             book.append(entry)
@@ -182,7 +199,9 @@ def _check_scheme(
     last: Sequence[Entry], same: Sequence[Entry], spending: Spending, beside: Path
 ) -> None:
     """Refuse to make again what may be the release of code that computed fingerprints otherwise."""
-    if same or not last or last[0].fingerprint.startswith(SCHEME) or last[0].spending != spending:
+    if same or not last or last[0].fingerprint.startswith(SCHEME):
+        return
+    if not _agree(last[0].spending, spending):
         return
     raise PrivacyError(
         beside,
@@ -194,29 +213,39 @@ def _check_scheme(
     )
 
 
+def _agree(entered: Spending, spending: Spending) -> bool:
+    """Whether an entry is of this spending; earlier ones do not say how many units a person is."""
+    if entered.person_units is None:
+        spending = dataclasses.replace(spending, person_units=None)
+    return entered == spending
+
+
 def _check_budget(
-    entered: tuple[Entry, ...], spending: Spending, max_epsilon: float | None
+    ledger: Path, entered: tuple[Entry, ...], new: Spent, max_epsilon: float | None
 ) -> None:
     if max_epsilon is None:
         return
-    before = [
-        e.spending
-        for e in entered
-        if e.spending.covers == spending.covers
-        or (is_related(e.spending.data, spending.data) and is_unprotected(e.spending.event))
-    ]
-    [found] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
-    if found.epsilon.value > max_epsilon:
-        epsilon = f"{shown(found.epsilon.value)} at delta {found.epsilon.delta:g}"
-        bare = any(is_unprotected(s.event) for s in (*before, spending))
+    before = [_spent(ledger, entry) for entry in entered]
+    for total in totals(new, before, delta=new.spending.delta):
+        if total.epsilon.value <= max_epsilon:
+            continue
+        epsilon = f"{shown(total.epsilon.value)} at delta {total.epsilon.delta:g}"
         raise PrivacyError(
-            f"the budget of {spending.data} for each {spending.unit}",
+            f"the budget of {new.spending.data} for each {total.level}",
             f"epsilon {max_epsilon:g} at most (--max-epsilon)",
-            f"{epsilon} with this release and {len(before)} before it",
-            "text that is used unprotected exceeds every limit: leave it out, or set no limit"
-            if bare
-            else "spend less (more noise, fewer rounds or queries), or raise the limit",
+            f"{epsilon} with this release and {total.releases - 1} before it",
+            "spend less (more noise, fewer rounds or queries), or raise the limit"
+            if math.isfinite(total.epsilon.value)
+            else "some release about these people has no bound for a person (unprotected text, or"
+            " units of an unknown number): leave it out, or set no limit",
         )
+
+
+def _spent(ledger: Path, entry: Entry) -> Spent:
+    people = None
+    if entry.people is not None:
+        people = PeopleFile(ledger, entry.release).read(entry.people)
+    return Spent(entry.spending, people)
 
 
 class _Keys:

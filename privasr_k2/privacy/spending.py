@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from dp_accounting import dp_event as dp
+
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
+from privasr_k2.privacy.groups import for_group
 
 _MOST_DIGITS = 12
-UNITS = (
-    "mention", "utterance", "call", "document", "meeting", "device", "speaker", "user", "shard",
-)  # fmt: skip
-"""Units of guarantees, one spelling each, as releases of other units are not summed."""
+RANKS = {
+    "mention": 0, "utterance": 1, "call": 2, "document": 2, "meeting": 2, "device": 2,
+    "speaker": 3, "user": 3, "shard": 4,
+}  # fmt: skip
+"""Units of guarantees, the finest first; those of one rank are not parts of each other."""
+UNITS = tuple(RANKS)
+#: Units that are whole persons.
+WHOLE = ("speaker", "user")
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,20 @@ class Spending:
         """Data, unit and relation: releases that agree in these are composed."""
         return self.data, self.unit, self.relation
 
+    @property
+    def for_person(self) -> events.Event:
+        """The event for a whole person; unprotected where the number of its units is not known."""
+        size = 1 if self.unit in WHOLE else self.person_units
+        return events.unprotected() if size is None else for_group(self.event, size)
+
+    @property
+    def hides_names_alone(self) -> bool:
+        """Whether the release replaces names, and leaves everything else as it is."""
+        replaced = dp.RandomizedResponseDpEvent
+        return self.relation is Relation.REPLACE_ONE and all(
+            isinstance(term, replaced) for term in events.terms(self.event)
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, for a ledger."""
         fields = dataclasses.asdict(self)
@@ -113,6 +134,8 @@ class Guarantee:
     Attributes:
         units: the smallest number of units that a release has named; ``None`` where none has.
         epsilon: that of all releases together.
+        person: for a whole person; infinite where it is not known how many units one is.
+        person_units: the most units that one person changes; ``None`` where it is not known.
         released, sampling, does_not_cover: of all releases, each once.
         releases: number of releases.
     """
@@ -122,6 +145,8 @@ class Guarantee:
     relation: Relation
     units: int | None
     epsilon: Epsilon
+    person: Epsilon
+    person_units: int | None
     released: tuple[str, ...]
     sampling: tuple[str, ...]
     does_not_cover: tuple[str, ...]
@@ -139,6 +164,11 @@ class Guarantee:
         units = "" if self.units is None else f" of {self.units:,}"
         epsilon, delta = shown(self.epsilon.value), f"{self.epsilon.delta:g}"
         yield f"{self.data}: epsilon {epsilon} at delta {delta} for each {self.unit}{units}"
+        if self.unit not in WHOLE:
+            size = "number of units not known"
+            if self.person_units is not None:
+                size = f"at most {self.person_units} {self.unit}s"
+            yield f"  for a whole person ({size}): epsilon {shown(self.person.value)}"
         yield f"  neighbours: {self.relation.value}; {many} together"
         yield f"  epsilon by RDP {shown(self.epsilon.rdp)}, by PLD {pld}"
         for name in ("released", "sampling", "does_not_cover"):
@@ -154,6 +184,7 @@ class Guarantee:
             "neighbours": self.relation.value,
             "epsilon (RDP)": shown(self.epsilon.rdp),
             "epsilon (PLD)": "none" if pld is None else shown(pld),
+            "epsilon of a person": shown(self.person.value),
             "delta": f"{self.epsilon.delta:g}",
             "sampling": "; ".join(self.sampling),
             "releases": str(self.releases),
@@ -260,12 +291,16 @@ def _together(group: Sequence[Spending], delta: float | None, others: tuple[str,
     known = [spending.units for spending in group if spending.units is not None]
     units = min(known, default=None)
     delta = checks.delta(min(s.delta for s in group) if delta is None else delta, units=units)
+    sizes = [1 if s.unit in WHOLE else s.person_units for s in group]
+    of_person = events.composed(*(s.for_person for s in group))
     return Guarantee(
         data=first.data,
         unit=first.unit,
         relation=first.relation,
         units=units,
         epsilon=account(events.composed(*(s.event for s in group)), first.relation, delta),
+        person=account(of_person, first.relation, delta),
+        person_units=None if None in sizes else max(size for size in sizes if size),
         released=_once(s.released for s in group),
         sampling=_once(s.sampling for s in group),
         does_not_cover=(*_once(sentence for s in group for sentence in s.does_not_cover), *others),

@@ -16,22 +16,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dp_accounting import dp_event as dp
-
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Epsilon, Relation, account
 from privasr_k2.privacy.groups import for_group
-from privasr_k2.privacy.spending import Spending, is_related
+from privasr_k2.privacy.spending import RANKS, Spending, is_related
 
 PERSON = "person"
-#: Units from the finest to the coarsest; those of one rank are not parts of each other.
-RANKS = {
-    "mention": 0, "utterance": 1, "call": 2, "document": 2, "meeting": 2, "device": 2,
-    "speaker": 3, "user": 3, "shard": 4,
-}  # fmt: skip
-#: Units that are whole persons.
-WHOLE = ("speaker", "user")
 _SPLIT = 0.5  # share of delta for the releases that replace, where both relations are composed
 
 
@@ -67,20 +58,6 @@ def are_related(one: Spent, other: Spent) -> bool:
     return is_related(one.spending.data, other.spending.data)
 
 
-def person_event(spending: Spending) -> events.Event:
-    """The event for a whole person; an unprotected one where it is not known how many units."""
-    size = 1 if spending.unit in WHOLE else spending.person_units
-    return events.unprotected() if size is None else for_group(spending.event, size)
-
-
-def hides_names_alone(spending: Spending) -> bool:
-    """Whether the release replaces names, and leaves everything else as it is."""
-    terms = events.terms(spending.event)
-    return spending.relation is Relation.REPLACE_ONE and all(
-        isinstance(term, dp.RandomizedResponseDpEvent) for term in terms
-    )
-
-
 def totals(new: Spent, before: Sequence[Spent], *, delta: float) -> list[Total]:
     """The largest totals over the people of ``new``: for a person, and for the finest unit.
 
@@ -106,8 +83,8 @@ def totals(new: Spent, before: Sequence[Spent], *, delta: float) -> list[Total]:
 def _groups(new: Spent, before: Sequence[Spent]) -> list[list[Spending]]:
     """The releases that some person of ``new`` is in; a group within another is left out."""
     related = [spent for spent in before if are_related(spent, new)]
-    if not hides_names_alone(new.spending):
-        related = [spent for spent in related if not hides_names_alone(spent.spending)]
+    if not new.spending.hides_names_alone:
+        related = [spent for spent in related if not spent.spending.hides_names_alone]
     if new.people is None:
         keys = {frozenset(range(len(related)))}
     else:
@@ -130,7 +107,7 @@ def _levels(group: Sequence[Spending]) -> list[tuple[str, list[tuple[Relation, e
         for spending in group
         if spending.unit == finest or RANKS[spending.unit] > RANKS[finest]
     ]
-    of_person = [(spending.relation, person_event(spending)) for spending in group]
+    of_person = [(spending.relation, spending.for_person) for spending in group]
     return [(PERSON, of_person), (finest, of_unit)]
 
 

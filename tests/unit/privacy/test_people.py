@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from privasr_k2.errors import DataError, PrivacyError
-from privasr_k2.privacy.people import People, PeopleFile, digests_of, seal_of
+from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_the_file(tmp_path: Path) -> None:
     digests = digests_of(["anna", "bob"], b"key")
     file = PeopleFile(tmp_path / "ledger.json", "r1")
     file.write(digests)
-    assert file.read(seal_of(digests)) == digests
+    assert file.read(hash_of(digests)) == digests
     assert file.path.parent.stat().st_mode & 0o077 == 0
 
     for damage in ("{", json.dumps({"people": []}), json.dumps([1])):
         file.path.write_text(damage)
         with pytest.raises(PrivacyError, match=r"r1.json"):
-            file.read(seal_of(digests))
+            file.read(hash_of(digests))
     file.path.unlink()
     with pytest.raises(PrivacyError, match="no such file"):
-        file.read(seal_of(digests))
+        file.read(hash_of(digests))

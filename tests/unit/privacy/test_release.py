@@ -11,7 +11,9 @@ import pytest
 
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.privacy import events, release
+from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.ledger import Ledger
+from privasr_k2.privacy.people import People, PeopleFile
 from tests.support.made_spending import COUNTS
 
 UTTERANCE = dataclasses.replace(COUNTS, unit="utterance", units=None)
@@ -25,7 +27,7 @@ def ledger(tmp_path):
     return tmp_path / "privacy" / "ledger.json"
 
 
-def begin(ledger, out, *, spending=COUNTS, fingerprint="a" * 64, max_epsilon=None):
+def begin(ledger, out, *, spending=COUNTS, fingerprint="a" * 64, max_epsilon=None, people=None):
     """Begin with the usual values."""
     return release.begin(
         ledger,
@@ -33,6 +35,7 @@ def begin(ledger, out, *, spending=COUNTS, fingerprint="a" * 64, max_epsilon=Non
         spending=spending,
         fingerprint=fingerprint,
         max_epsilon=max_epsilon,
+        people=people,
     )
 
 
@@ -191,25 +194,87 @@ def test_budget(ledger, tmp_path):
         enter(ledger, tmp_path / name, max_epsilon=2.5)
     refuse("2 before it", ledger, tmp_path / "three", max_epsilon=2.5)
     assert spent(ledger) == 2 and not (tmp_path / "three").exists()
-    # Another unit has a budget of its own.
-    enter(ledger, tmp_path / "four", spending=UTTERANCE, max_epsilon=2.5)
     # What was entered before the limit became smaller is continued: it is spent already.
     assert enter(ledger, tmp_path / "one", max_epsilon=0.1).is_continued
 
 
+FIVE = [f"speaker-{n}" for n in range(5)]
+
+
+def people_in(*units_of_each: int, names=FIVE):
+    """Speakers, each alone in so many units."""
+    pairs = [(f"{name}-{n}", name) for name, size in zip(names, units_of_each) for n in range(size)]
+    return People.of(pairs, source="clients")
+
+
+def test_another_unit_has_no_budget_of_its_own(ledger, tmp_path):
+    """Four releases about five speakers, each for a unit of another name."""
+    each = {"people": people_in(1, 1, 1, 1, 1), "max_epsilon": 1.05}
+    units = ("meeting", "call", "user", "utterance")
+    spendings = [dataclasses.replace(COUNTS, unit=unit, units=None) for unit in units]
+    enter(ledger, tmp_path / "0", spending=spendings[0], **each)
+    for number, spending in enumerate(spendings[1:], start=1):
+        refuse("for each person", ledger, tmp_path / str(number), spending=spending, **each)
+    assert spent(ledger) == 1
+    assert enter(ledger, tmp_path / "0", spending=spendings[0], **each).is_continued
+
+
+def test_a_mention_inside_a_document_has_no_budget_of_its_own(ledger, tmp_path):
+    event = events.randomized_response(0.5, 10)
+    epsilon = account(event, Relation.REPLACE_ONE, COUNTS.delta).value
+    names = dataclasses.replace(COUNTS, relation=Relation.REPLACE_ONE, event=event, units=None)
+    limit = {"people": people_in(1, 1), "max_epsilon": 1.1 * epsilon}
+    document, mention = (dataclasses.replace(names, unit=unit) for unit in ("document", "mention"))
+    enter(ledger, tmp_path / "one", spending=document, **limit)
+    refuse("1 before it", ledger, tmp_path / "two", spending=mention, **limit)
+
+
+def test_the_same_people_under_another_name_of_data(ledger, tmp_path):
+    """Devices dealt anew from the same utterances, a subset, a copy: related by their people."""
+    dealt = [dataclasses.replace(COUNTS, data=f"mini/adapt/devices_{n}") for n in (40, 41)]
+    enter(ledger, tmp_path / "40", spending=dealt[0], people=people_in(1, 1, 1), max_epsilon=1.5)
+    subset = {"people": people_in(1), "max_epsilon": 1.5}
+    refuse("1 before it", ledger, tmp_path / "41", spending=dealt[1], **subset)
+    others = {"people": people_in(1, names=FIVE[3:]), "max_epsilon": 1.5}
+    enter(ledger, tmp_path / "others", spending=dealt[0], **others)
+
+
+def test_a_person_on_several_devices(ledger, tmp_path):
+    devices = dataclasses.replace(COUNTS, unit="device")
+    refuse("4.00 at", ledger, tmp_path / "a", spending=devices, people=people_in(4), max_epsilon=3)
+    refuse("infinite", ledger, tmp_path / "a", spending=devices, max_epsilon=3)  # how many?
+    made = enter(ledger, tmp_path / "a", spending=devices, people=people_in(3), max_epsilon=4)
+    assert made.entry.spending.person_units == 4 and made.entry.people
+
+
+def test_people_that_are_gone_are_noticed(ledger, tmp_path):
+    made = enter(ledger, tmp_path / "one", people=people_in(1, 1), finish=True)
+    file = PeopleFile(ledger, made.entry.release)
+    assert "speaker" not in file.path.read_text()
+    file.path.unlink()
+    refuse("the people of a release", ledger, tmp_path / "two", max_epsilon=9)
+
+
+def test_an_entry_of_before_is_continued(ledger, tmp_path):
+    """Entries that do not say how many units a person is are those of the same release."""
+    devices = dataclasses.replace(COUNTS, unit="device")
+    first = enter(ledger, tmp_path / "one", spending=devices, finish=True)
+    again = enter(ledger, tmp_path / "one", spending=devices, people=people_in(4), max_epsilon=1)
+    assert again.is_finished and again.entry == first.entry
+
+
 def test_no_limit_allows_what_is_unprotected(ledger, tmp_path):
-    match = r"(?s)found infinite.*unprotected exceeds every limit"
+    match = r"(?s)found infinite.*unprotected text"
     refuse(match, ledger, tmp_path / "one", spending=BARE, max_epsilon=1e9)
     assert spent(ledger) == 0
     for _ in range(2):  # continued, not spent again
         enter(ledger, tmp_path / "one", spending=BARE, finish=True)
     assert spent(ledger) == 1
     # Other units of the same data are bare, too; other data are not.
-    match = r"(?s)each utterance.*infinite.*1 before it"
-    refuse(match, ledger, tmp_path / "two", spending=UTTERANCE, max_epsilon=5)
     devices = dataclasses.replace(COUNTS, data=f"{COUNTS.data}/devices")
-    match = r"(?s)infinite.*1 before it"
-    refuse(match, ledger, tmp_path / "three", spending=devices, max_epsilon=5)
+    for spending in (UTTERANCE, devices):
+        match = r"(?s)infinite.*1 before it"
+        refuse(match, ledger, tmp_path / "two", spending=spending, max_epsilon=5)
     other = dataclasses.replace(COUNTS, data="mini/other")
     enter(ledger, tmp_path / "three", spending=other, max_epsilon=5)
 
