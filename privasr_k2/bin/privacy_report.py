@@ -23,7 +23,7 @@ from privasr_k2.errors import ConfigError, PrivacyError
 from privasr_k2.fileio import write_text
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
 from privasr_k2.privacy.lineage import Lineage, lineage, work_dir_of
-from privasr_k2.privacy.release import seal_of
+from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.spending import Guarantee, guarantees_for
 from privasr_k2.report.tables import plain_table
 

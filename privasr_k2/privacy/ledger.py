@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,19 @@ class Entry:
         }
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What an owner has declared lost: releases that the ledger does not hold, and does not count.
+
+    Attributes:
+        releases: their names, as far as anything still tells them.
+    """
+
+    time: str
+    reason: str
+    releases: tuple[str, ...]
+
+
 class Ledger:
     """The ledger in one file.
 
@@ -81,10 +94,14 @@ class Ledger:
         Raises:
             PrivacyError: it was edited, cut off or damaged, naming the entry.
         """
+        return self.read()[0]
+
+    def read(self) -> tuple[tuple[Entry, ...], tuple[Declaration, ...]]:
+        """All entries and declarations; raises as :meth:`entries`."""
         try:
             document = read_json(self.path)
         except FileNotFoundError:
-            return ()
+            return (), ()
         except DataError as error:
             raise PrivacyError(error.place, "a whole ledger", error.found, _WAY_OUT) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -102,13 +119,17 @@ class Ledger:
         if document.get("head") != head:
             expected = f"{len(records)} entries that end in {document.get('head')}"
             raise PrivacyError(self.path, expected, head, _WAY_OUT)
+        declared = document.get("declared", [])
+        if not isinstance(declared, list):
+            found = type(declared).__name__
+            raise PrivacyError(self.path, "a list of declarations", found, _WAY_OUT)
         seal = str(document.get("seal")).encode()
-        if self._key is not None and not hmac.compare_digest(seal, self._seal(head).encode()):
+        if self._key is not None and not hmac.compare_digest(seal, self._seal(head, declared)):
             found = "another: entries are missing or were added"
             raise PrivacyError(self.path, "the seal of its last entry", found, _WAY_OUT)
         if len({entry.release for entry in entries}) != len(entries):
             raise PrivacyError(self.path, "every release once", "one twice", _WAY_OUT)
-        return tuple(entries)
+        return tuple(entries), tuple(_declaration(value, self.path) for value in declared)
 
     def append(self, entry: Entry) -> None:
         """Add an entry; the file is written anew, whole, and read again.
@@ -116,24 +137,29 @@ class Ledger:
         Raises:
             PrivacyError: the ledger is damaged, or another process wrote it without :func:`locked`.
         """
-        self._write((*self.entries(), entry))
+        entries, declared = self.read()
+        self.write((*entries, entry), declared)
 
-    def create(self) -> None:
-        """Write a ledger without entries: from now on its absence shows."""
-        self._write(())
+    def write(self, entries: tuple[Entry, ...], declared: tuple[Declaration, ...] = ()) -> None:
+        """Write the whole ledger; without entries, so that from now on its absence shows.
 
-    def _write(self, entries: tuple[Entry, ...]) -> None:
+        Raises:
+            PrivacyError: what is read back is another ledger.
+        """
         records, head = [], _START
         for entry in entries:
             record = entry.to_json() | {"previous": head}
             head = _hash(record)
             records.append(record | {"hash": head})
         document: dict[str, Any] = {"format": FORMAT, "entries": records, "head": head}
+        if declared:
+            document["declared"] = [asdict(value) | {"releases": [*value.releases]}
+                                    for value in declared]  # fmt: skip
         if self._key is not None:
-            document["seal"] = self._seal(head)
+            document["seal"] = self._seal(head, document.get("declared", [])).decode()
         write_json(self.path, document)
         _flush_folder(self.path.parent)
-        if self.entries() != entries:
+        if self.read() != (entries, declared):
             way_out = "let one process write at a time"
             raise PrivacyError(self.path, "the entry just written", "another ledger", way_out)
 
@@ -157,8 +183,16 @@ class Ledger:
             raise PrivacyError(place, f"a field {error}", "none", _WAY_OUT) from error
         return entry, record["hash"]
 
-    def _seal(self, head: str) -> str:
-        return hmac.new(self._key or b"", head.encode(), hashlib.sha256).hexdigest()
+    def _seal(self, head: str, declared: Any) -> bytes:
+        sealed = head if not declared else head + _hash({"declared": declared})
+        return hmac.new(self._key or b"", sealed.encode(), hashlib.sha256).hexdigest().encode()
+
+
+def _declaration(value: Any, path: Path) -> Declaration:
+    try:
+        return Declaration(**value | {"releases": tuple(value["releases"])})
+    except (KeyError, TypeError) as error:
+        raise PrivacyError(path, "declarations", repr(value)[:60], _WAY_OUT) from error
 
 
 def _flush_folder(folder: Path) -> None:

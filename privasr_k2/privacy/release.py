@@ -32,13 +32,14 @@ from pathlib import Path
 
 from privasr_k2.environment import code_version
 from privasr_k2.errors import DataError, PrivacyError
-from privasr_k2.fileio import atomic_path
 from privasr_k2.privacy import checks
+from privasr_k2.privacy.keys import Keys
 from privasr_k2.privacy.ledger import SCHEME, Entry, Ledger, copies_agree, locked
 from privasr_k2.privacy.people import People, PeopleFile, digests_of, hash_of
+from privasr_k2.privacy.safekeeping import Copies, lost
 from privasr_k2.privacy.spending import Spending, shown
 from privasr_k2.privacy.totals import Spent, totals
-from privasr_k2.randomness import NoiseStream, new_secret, noise_stream
+from privasr_k2.randomness import NoiseStream, noise_stream
 from privasr_k2.recipe.fingerprint import HashCache
 
 _MAX_SECONDS = 60.0
@@ -103,6 +104,7 @@ def begin(
     fingerprint: str,
     max_epsilon: float | None,
     people: People | None = None,
+    second: Path | None = None,
 ) -> Iterator[Release]:
     """Enter a release, or find the entry of the one that is continued.
 
@@ -115,6 +117,7 @@ def begin(
             ``None``: no limit.
         people: who stands behind the units; ``None``: not known. Then data of related names are
             taken for those of the same people, and a unit for any part of a person.
+        second: folder of the ledger's second copy (:mod:`privasr_k2.privacy.safekeeping`).
 
     Raises:
         PrivacyError: the budget does not allow it, a ledger cannot be trusted, another process
@@ -124,8 +127,11 @@ def begin(
     if max_epsilon is not None:
         checks.number("max_epsilon", max_epsilon, above=0)
     ledger = ledger.resolve()  # a link's target is locked, not the link
-    keys = _Keys(ledger)
+    keys = Keys(ledger)
     with locked(ledger, max_seconds=_MAX_SECONDS):
+        copies = Copies.of(ledger, beside, second)
+        if not ledger.exists() and (gone := copies.missing((), ())):
+            raise lost(ledger, gone)
         sealing = keys.seal()
         # A plain hash would let whoever sees the entry test guesses of the private inputs.
         fingerprint = hmac.new(sealing, fingerprint.encode(), hashlib.sha256).hexdigest()
@@ -134,20 +140,14 @@ def begin(
             spending = dataclasses.replace(spending, person_units=people.most_units)
         book = Ledger(ledger, sealing)
         copy = Ledger(beside)
-        entered, here = book.entries(), copy.entries()
+        (entered, declared), here = book.read(), copy.entries()
         known = (SCHEME + fingerprint, fingerprint)
         same = [e for e in here[-1:] if e.fingerprint in known and _agree(e.spending, spending)]
         _check_scheme(here[-1:], same, spending, beside)
-        for entry in copies_agree(entered, here):
-            entered_here = any(e.release == entry.release for e in entered)
-            if entered_here or not keys.of(entry.release).exists():
-                raise PrivacyError(
-                    beside,
-                    f"a release that the ledger {ledger} knows",
-                    f"release {entry.release}, which it lacks or has otherwise",
-                    "give the ledger it was entered in: --ledger FILE",
-                )
-            _check_budget(ledger, entered, _spent(ledger, entry), max_epsilon)
+        gone = [(beside, entry) for entry in copies_agree(entered, here)]
+        for _, entry in gone or copies.missing(entered, declared):
+            if entry.release in {e.release for e in entered} or not keys.of(entry.release).exists():
+                raise lost(ledger, gone or copies.missing(entered, declared))
             book.append(entry)  # killed between the two
             entered = (*entered, entry)
         if same:
@@ -167,6 +167,7 @@ def begin(
             keys.make(entry.release, beside)
             copy.append(entry)
             book.append(entry)
+        copies.update()
     key = keys.of(entry.release)
     with _alone(key, entry):
         yield Release(entry, bool(same), not key.exists(), key)
@@ -246,71 +247,6 @@ def _spent(ledger: Path, entry: Entry) -> Spent:
     if entry.people is not None:
         people = PeopleFile(ledger, entry.release).read(entry.people)
     return Spent(entry.spending, people)
-
-
-class _Keys:
-    """Secrets beside a ledger: one to seal it, one for each unfinished release.
-
-    A key's name tells the release and where it is made: the next one there destroys a stale key.
-    """
-
-    def __init__(self, ledger: Path) -> None:
-        self._ledger, self._folder = ledger, ledger.parent / f"{ledger.name}.keys"
-        self.sealing = self._folder / "seal"
-
-    def of(self, release: str) -> Path:
-        return next(self._folder.glob(f"{release}.*"), self._folder / release)
-
-    def make(self, release: str, beside: Path) -> None:
-        # Relative, so that the ledger and what was released may be moved together.
-        where = os.path.relpath(beside.resolve(), self._ledger.parent)
-        place = hashlib.sha256(where.encode()).hexdigest()[:16]
-        for given_up in self._folder.glob(f"*.{place}"):
-            given_up.unlink()
-        self._write(self._folder / f"{release}.{place}")
-
-    def seal(self) -> bytes:
-        ledger_exists = self._ledger.exists()
-        if not self.sealing.exists() and not ledger_exists:
-            self._write(self.sealing)
-            Ledger(self._ledger, self.sealing.read_bytes()).create()
-        elif self.sealing.exists() and not ledger_exists and self._nothing_begun():
-            Ledger(self._ledger, self.sealing.read_bytes()).create()  # killed between the two
-        elif self.sealing.exists() != ledger_exists:
-            found, lost = self._ledger, self.sealing
-            if not ledger_exists:
-                found, lost = lost, found
-            raise PrivacyError(
-                lost,
-                f"a file, as there is {found}",
-                "none: what was spent is not known",
-                "restore it; to begin again as if nothing was spent, move both away, and say so",
-            )
-        return self.sealing.read_bytes()
-
-    def _nothing_begun(self) -> bool:
-        return [path.name for path in self._folder.iterdir()] == ["seal"]
-
-    def _write(self, path: Path) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Whole or not there: a short key would be one that can be guessed.
-        with atomic_path(path) as temporary:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(new_secret())
-
-
-def seal_of(ledger: Path) -> bytes | None:
-    """The key that seals a ledger; ``None`` where it does not lie beside it, as with a copy.
-
-    Raises:
-        PrivacyError: there is a key and no ledger: what was spent is not known.
-    """
-    path = _Keys(ledger.resolve()).sealing
-    if path.exists() and not ledger.exists():
-        expected, found = f"a ledger, as there is {path}", "none: what was spent is not known"
-        raise PrivacyError(ledger, expected, found, "restore it")
-    return path.read_bytes() if path.exists() else None
 
 
 def fingerprint_of(config: object, inputs: Sequence[Path]) -> str:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from privasr_k2.privacy import events
 from privasr_k2.privacy.accounting import Relation
+from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Entry, Ledger, entries_beside
-from privasr_k2.privacy.release import begin, seal_of
+from privasr_k2.privacy.release import begin
 from privasr_k2.privacy.spending import Spending
 from tests.support.fuzz_tools import DAMAGE, check, damaged, few, is_refused, outcome
 
@@ -51,7 +52,7 @@ def book(entries: int, key: bytes | None) -> bytes:
     """The file of a ledger with so many entries."""
     with tempfile.TemporaryDirectory() as folder:
         made = Ledger(Path(folder) / "ledger.json", key)
-        made.create()
+        made.write(())
         for number in range(entries):
             made.append(entry(number))
         return made.path.read_bytes()

@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Entry, Ledger
-from privasr_k2.privacy.release import seal_of
 from tests.support.stage_tools import Tree
 
 #: Reads numbers of units (one a line), writes --out-dir with a file for each round; --set seconds=S

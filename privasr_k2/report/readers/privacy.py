@@ -10,7 +10,7 @@ from typing import Any
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.fileio import read_json
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, entries_beside
-from privasr_k2.privacy.release import seal_of
+from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.spending import Guarantee, guarantees, guarantees_for, is_related
 from privasr_k2.report.measures import Context, Measure, Reading
 

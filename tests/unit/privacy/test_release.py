@@ -12,6 +12,7 @@ import pytest
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.privacy import events, release
 from privasr_k2.privacy.accounting import Relation, account
+from privasr_k2.privacy.keys import seal_of
 from privasr_k2.privacy.ledger import Ledger
 from privasr_k2.privacy.people import People, PeopleFile
 from tests.support.made_spending import COUNTS
@@ -62,7 +63,7 @@ def noise(made):
 
 def spent(ledger):
     """Number of entries, with the seal checked."""
-    return len(Ledger(ledger, release.seal_of(ledger)).entries())
+    return len(Ledger(ledger, seal_of(ledger)).entries())
 
 
 def keys(ledger):
