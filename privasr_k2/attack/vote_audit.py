@@ -45,15 +45,7 @@ Answers = Callable[[np.ndarray, float], np.ndarray]
 
 @dataclass(frozen=True)
 class VoteClaim:
-    """The claim of a release of labels.
-
-    Attributes:
-        one: the event of one query, answered.
-        all: that of the whole release.
-        answers: given in it at most.
-        delta: of both claims.
-        relation: of the two data sets.
-    """
+    """The claim of a release of labels: events of one answer, and of all, ``answers`` at most."""
 
     one: Event
     all: Event
@@ -87,11 +79,7 @@ def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray,
 def audit_votes(
     answers: Answers, pair: tuple[np.ndarray, np.ndarray], claim: VoteClaim, config: VoteAuditConfig
 ) -> dict[str, Any]:
-    """Both audits on one pair of histograms, with their verdicts, as plain values.
-
-    Args:
-        pair: (C,) and (C,), as :func:`neighbours` gives them.
-    """
+    """Both audits on a pair of histograms of :func:`neighbours`, as plain values."""
     shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": 0.0}
     found = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
     one, all_of_it = ({name: both[n] for name, both in found.items()} for n in (0, 1))
@@ -133,11 +121,7 @@ def _bounds(
 def composed_bound(
     first: int, second: int, *, draws: int, answers: int, delta: float, confidence: float
 ) -> AuditBound:
-    """The bound of independent answers, from how often an event came in ``draws`` of each kind.
-
-    Args:
-        first: times it came on the first histogram.
-        second: times it came on the second.
+    """The bound of independent answers, from an event's counts in ``draws`` of each histogram.
 
     >>> bound = composed_bound(600, 400, draws=1000, answers=100, delta=1e-5, confidence=0.95)
     >>> 6 < bound.epsilon_lower < 100 * 0.41
@@ -158,10 +142,6 @@ def coins_epsilon(first: float, second: float, flips: int, delta: float) -> floa
 
     With P and Q the two binomials it is where the larger of sum(max(0, P - e^epsilon Q)) and the
     same of Q and P comes down to delta; 0 where the first chance is not above the second.
-
-    Args:
-        first, second: chances, inside (0, 1) unless they are equal.
-        delta: 0: the largest ratio of probabilities.
 
     >>> bool(round(coins_epsilon(0.75, 0.25, 2, 0.0), 6) == round(2 * np.log(3), 6))
     True

@@ -51,11 +51,11 @@ class ExampleGradients(GradSampleModule):
         return self._module(*inputs)
 
     def capture_backprops_hook(
-        self, module: nn.Module, _: object, forward_output: Sequence[Tensor], *options: Any
+        self, module: nn.Module, _: object, forward_output: Sequence[Tensor], **options: Any
     ) -> None:
         """Opacus's hook after a layer's backward."""
         if type(module) is not nn.Linear or not self.hooks_enabled:
-            super().capture_backprops_hook(module, _, forward_output, *options)
+            super().capture_backprops_hook(module, _, forward_output, **options)
             return
         [activation], backprop = module.activations.pop(), forward_output[0].detach()
         call = tuple(part.reshape(len(part), -1, part.size(-1)) for part in (activation, backprop))

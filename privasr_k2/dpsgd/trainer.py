@@ -92,9 +92,8 @@ class Trainer:
         self._device = model.mean.device
         self._task: AmTask = KINDS[model.spec.kind].task()
         self._augment = AmTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
-        plain = make_optimizer(
-            self.trained, kind=config.optimizer, lr=config.lr, momentum=config.momentum
-        )
+        rate = {"lr": config.lr, "momentum": config.momentum}
+        plain = make_optimizer(self.trained, kind=config.optimizer, **rate)
         expected = config.rate * max(1, len(data.units))
         self.optimizer = UnitOptimizer(
             plain, clip=config.clip, noise_multiplier=noise, expected=expected

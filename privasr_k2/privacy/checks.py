@@ -26,8 +26,6 @@ def number(
     Raises:
         PrivacyError: it is none, is not finite, or lies outside.
 
-    >>> number("rate", 0.1, above=0, at_most=1)
-    0.1
     >>> number("rate", 1.5, above=0, at_most=1)
     Traceback (most recent call last):
     privasr_k2.errors.PrivacyError: rate: expected a number above 0 and at most 1, found 1.5

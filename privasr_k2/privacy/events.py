@@ -72,9 +72,8 @@ def discrete_laplace(scale: float, sensitivity: int) -> Event:
 
 def _discrete_laplace(inverse_scale: float, sensitivity: int) -> Event:
     inverse_scale = _multiplier("inverse_scale", inverse_scale)
-    return dp.DiscreteLaplaceDpEvent(
-        inverse_scale, checks.whole("sensitivity", sensitivity, at_least=1)
-    )
+    sensitivity = checks.whole("sensitivity", sensitivity, at_least=1)
+    return dp.DiscreteLaplaceDpEvent(inverse_scale, sensitivity)
 
 
 def discrete_gaussian(sigma: float, sensitivity: int) -> Event:

@@ -84,9 +84,8 @@ class Ledger:
         except DataError as error:
             raise PrivacyError(error.place, "a whole ledger", error.found, _WAY_OUT) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            found = (
-                document.get("format") if isinstance(document, dict) else type(document).__name__
-            )
+            kind = type(document).__name__
+            found = document.get("format") if isinstance(document, dict) else kind
             raise PrivacyError(self.path, f"the format {FORMAT!r}", repr(found), _WAY_OUT)
         records = document.get("entries")
         if not isinstance(records, list):
@@ -207,9 +206,8 @@ def entries_beside(path: Path) -> tuple[Entry, ...]:
     """
     entries = Ledger(path).entries()
     if not entries:
-        raise PrivacyError(
-            path, "the ledger of a release", "no entry", "restore it, or correct the name"
-        )
+        way_out = "restore it, or correct the name"
+        raise PrivacyError(path, "the ledger of a release", "no entry", way_out)
     return entries
 
 

@@ -159,6 +159,5 @@ def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
         case PureDpEvent() | VectorLaplaceDpEvent():
             # The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step.
             return pld.from_discrete_laplace_mechanism(renyi.pure_epsilon(event), 1, **whole)
-    raise PrivacyError(
-        str(event), "an event with a privacy loss distribution", "none", "use RDP for it"
-    )
+    expected = "an event with a privacy loss distribution"
+    raise PrivacyError(str(event), expected, "none", "use RDP for it")

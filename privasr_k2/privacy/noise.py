@@ -192,10 +192,8 @@ def _checked(stream: NoiseStream) -> NoiseStream:
 def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> np.ndarray:
     made = np.asarray(vector)
     if made.dtype.kind != "f" or made.dtype.itemsize > 8:
-        found = f"an array of {made.dtype}"
-        raise PrivacyError(
-            "vector", "an array of floats", found, "whole numbers take discrete noise"
-        )
+        found, way_out = f"an array of {made.dtype}", "whole numbers take discrete noise"
+        raise PrivacyError("vector", "an array of floats", found, way_out)
     grid = _grid(scale)
     flat = made.reshape(-1).astype(np.float64)
     # The comparison is false for nan. No value is shown: they are private.

@@ -101,7 +101,7 @@ def one_run_bound(
         guesses: (M,) of :func:`guesses_from_scores`.
 
     Raises:
-        PrivacyError: no guess, other shapes or values, or a delta or confidence outside its range.
+        PrivacyError: no guess, other shapes, or values out of range.
 
     >>> coins = np.arange(1000) % 2 == 0
     >>> found = one_run_bound(coins, np.where(coins, 1, -1), delta=1e-5, confidence=0.95)
@@ -144,9 +144,7 @@ def bound_from_correct(
 
     def rejected(right: int) -> float:
         given = {"guesses": guesses, "canaries": canaries, "delta": delta}
-        return largest_rejected(
-            lambda epsilon: p_value(right, epsilon=epsilon, **given), error=error
-        )
+        return largest_rejected(lambda e: p_value(right, epsilon=e, **given), error=error)
 
     return AuditBound(rejected(correct), confidence, delta, rejected(guesses), canaries, "one run")
 

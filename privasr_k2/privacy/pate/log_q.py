@@ -35,7 +35,6 @@ def gnmax_log_q(votes: ArrayLike, *, sigma: float, discrete: bool) -> np.ndarray
 
     Args:
         votes: (Q, C) whole numbers.
-        sigma: standard deviation of the noise, in votes.
         discrete: whether the noise is discrete Gaussian; its sums stand in the place of erfc.
 
     Returns:
@@ -57,12 +56,8 @@ def lnmax_log_q(votes: ArrayLike, *, scale: float, discrete: bool) -> np.ndarray
         q = sum_{i != top} (2 + gap_i) / (4 exp(gap_i)),    gap_i = (n_top - n_i) / scale
 
     Args:
-        votes: (Q, C) whole numbers.
         scale: b of the density ``exp(-|x| / b) / (2 b)``, in votes (1/gamma of the paper).
-        discrete: whether the noise is discrete Laplace; its sums stand in the place of the formula.
-
-    Returns, raises:
-        as :func:`gnmax_log_q`.
+        votes, discrete: as of :func:`gnmax_log_q`.
 
     >>> lnmax_log_q([[10, 0, 0], [5, 5, 0]], scale=2.0, discrete=False).round(4)
     array([-3.7472, -0.5237])
@@ -82,8 +77,6 @@ def threshold_log_q(
 
     Args:
         largest: (Q,) the largest count of each query, whole numbers.
-        threshold, sigma: the check's, in votes.
-        discrete: whether the noise is discrete Gaussian.
 
     Returns:
         (Q,) natural logarithms, at most log 1/2.
