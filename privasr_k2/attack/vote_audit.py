@@ -81,8 +81,8 @@ def audit_votes(
 ) -> dict[str, Any]:
     """Both audits on a pair of histograms of :func:`neighbours`, as plain values."""
     shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": 0.0}
-    found = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
-    one, all_of_it = ({name: both[n] for name, both in found.items()} for n in (0, 1))
+    bounds = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
+    of_one, of_all = ({name: both[n] for name, both in bounds.items()} for n in (0, 1))
 
     def against(bounds: dict[str, AuditBound], event: Event) -> dict[str, Any]:
         epsilon = account(event, claim.relation, claim.delta).value
@@ -90,8 +90,8 @@ def audit_votes(
 
     return {
         "histograms": [pair[0].tolist(), pair[1].tolist()],
-        "one_answer": against(one, claim.one),
-        "whole_release": {"answers": claim.answers, **against(all_of_it, claim.all)},
+        "one_answer": against(of_one, claim.one),
+        "whole_release": {"answers": claim.answers, **against(of_all, claim.all)},
     }
 
 
@@ -111,11 +111,11 @@ def _bounds(
     half, given = config.draws // 2, {"delta": claim.delta, "confidence": config.confidence}
     first, second = (answers(np.tile(histogram, (config.draws, 1)), share) for histogram in pair)
     counts = event_counts(first, second, **given)
-    one = bound_from_counts(
+    of_one = bound_from_counts(
         true_positives=counts[0], positives=half, false_positives=counts[1], negatives=half,
         method="two histograms", **given,
     )  # fmt: skip
-    return one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
+    return of_one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
 
 
 def composed_bound(

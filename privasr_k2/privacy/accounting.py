@@ -70,9 +70,9 @@ def account(event: Event, relation: Relation, delta: float) -> Epsilon:
     by_rdp, order = renyi.epsilon(event, delta)
     by_pld = None
     if loss_distributions.is_supported(event) and delta >= loss_distributions.smallest_delta(event):
-        found = loss_distributions.epsilon(event, delta, guess=by_rdp)
+        by_distribution = loss_distributions.epsilon(event, delta, guess=by_rdp)
         # Beyond what its floats can hold dp-accounting gives infinity, which is no account.
-        by_pld = found if math.isfinite(found) else None
+        by_pld = by_distribution if math.isfinite(by_distribution) else None
     return Epsilon(delta, by_rdp, order, by_pld)
 
 

@@ -88,22 +88,22 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
     >>> clip_rows([[8.0, 0.0], [0.0, 1.0]], bound=2.0, norm="l2").clipped
     1
     """
-    made = _numbers("rows", rows)
+    array = _numbers("rows", rows)
     step = grid_step(bound)
     if norm not in ("l1", "l2"):
         raise PrivacyError("norm", "l1 or l2", repr(norm), "choose one of them")
-    if made.ndim != 2 or made.shape[0] > _MAX_UNITS or made.shape[1] > _MAX_SIZE:
+    if array.ndim != 2 or array.shape[0] > _MAX_UNITS or array.shape[1] > _MAX_SIZE:
         raise PrivacyError(
             "rows",
             f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values",
-            f"shape {made.shape}",
+            f"shape {array.shape}",
             "sum exactly, for example with integers, beyond that",
         )
-    values = np.empty(made.shape)
+    values = np.empty(array.shape)
     zeroed = clipped = 0
-    block = max(1, _BLOCK // max(1, made.shape[1]))
-    for start in range(0, len(made), block):
-        part = made[start : start + block].astype(np.float64)
+    block = max(1, _BLOCK // max(1, array.shape[1]))
+    for start in range(0, len(array), block):
+        part = array[start : start + block].astype(np.float64)
         finite = np.isfinite(part)
         zeroed += part.size - int(np.count_nonzero(finite))
         part[~finite] = 0.0
@@ -115,13 +115,13 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
 
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:
     try:
-        made = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:  # rows of different lengths
-        made = np.asarray(None)
-    if made.dtype.kind not in "iuf" and made.size:
-        found = f"an array of {made.dtype}"
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf" and array.size:
+        found = f"an array of {array.dtype}"
         raise PrivacyError(name, "an array of real numbers", found, "correct it")
-    return made
+    return array
 
 
 def _steps(

@@ -166,9 +166,9 @@ def terms(event: Event) -> dict[Event, int]:
     >>> terms(repeated(composed(step, step), 50)) == {step: 100}
     True
     """
-    found: dict[Event, int] = {}
-    _collect(event, 1, found)
-    return {leaf: count for leaf, count in found.items() if count}
+    counts: dict[Event, int] = {}
+    _collect(event, 1, counts)
+    return {leaf: count for leaf, count in counts.items() if count}
 
 
 def _collect(event: Event, count: int, found: dict[Event, int]) -> None:

@@ -125,8 +125,8 @@ def _distribution(event: Event, guess: float) -> pld.PrivacyLossDistribution:
     for leaf, count in counts.items():
         if isinstance(leaf, dp.GaussianDpEvent):
             sigma = leaf.noise_multiplier / math.sqrt(count)
-            one = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
-            total = total.compose(one)
+            gaussians = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
+            total = total.compose(gaussians)
         else:
             total = total.compose(_of(leaf, step).self_compose(count))
     return total

@@ -110,18 +110,20 @@ class Plan:
 
     def lines(self) -> list[str]:
         """For people: the setting, then epsilon by both accountants."""
-        asked, pld = self.request, self.epsilon.pld
+        request, pld = self.request, self.epsilon.pld
         order = f"{self.epsilon.order:.4g}"
-        followed = "noise" if asked.noise is None else "rounds" if asked.rounds is None else None
-        target = f"for epsilon {asked.epsilon:g}, {followed} " if followed else ""
+        followed = (
+            "noise" if request.noise is None else "rounds" if request.rounds is None else None
+        )
+        target = f"for epsilon {request.epsilon:g}, {followed} " if followed else ""
         value = f"{self.noise:.6g}" if followed == "noise" else f"{self.rounds:,}"
-        unit = f"unit {asked.unit}, {asked.units:,} units, neighbours: {asked.relation}"
+        unit = f"unit {request.unit}, {request.units:,} units, neighbours: {request.relation}"
         by_pld = "none for this" if pld is None else f"{shown(pld)} at the same delta"
         return [
             *([f"{target}{value}"] if followed else []),
-            f"kind {asked.kind}, {unit}",
+            f"kind {request.kind}, {unit}",
             f"noise {self.noise:.6g}, rounds {self.rounds:,}, {self.sampling}",
-            f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {asked.delta:g}, order {order}",
+            f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {request.delta:g}, order {order}",
             f"epsilon (PLD) {by_pld}",
         ]
 
@@ -159,15 +161,15 @@ def plan(request: PlanRequest) -> Plan:
     make, sampling = _EVENTS[request.kind](request, relation)
     noise, rounds = _resolved(request, make, relation)
     event = make(noise, rounds)
-    made = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
-    if request.max_epsilon is not None and made.epsilon.value > request.max_epsilon:
+    planned = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
+    if request.max_epsilon is not None and planned.epsilon.value > request.max_epsilon:
         raise PrivacyError(
             "the plan",
             f"epsilon {request.max_epsilon:g} at most (max_epsilon)",
-            f"{shown(made.epsilon.value)} at delta {request.delta:g}",
+            f"{shown(planned.epsilon.value)} at delta {request.delta:g}",
             "more noise, fewer rounds or queries, a smaller rate; or raise the limit",
         )
-    return made
+    return planned
 
 
 _Make: TypeAlias = Callable[[float, int], Event]

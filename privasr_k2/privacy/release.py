@@ -205,9 +205,9 @@ def _check_budget(
         if e.spending.covers == spending.covers
         or (is_related(e.spending.data, spending.data) and is_unprotected(e.spending.event))
     ]
-    [found] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
-    if found.epsilon.value > max_epsilon:
-        epsilon = f"{shown(found.epsilon.value)} at delta {found.epsilon.delta:g}"
+    [guarantee] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
+    if guarantee.epsilon.value > max_epsilon:
+        epsilon = f"{shown(guarantee.epsilon.value)} at delta {guarantee.epsilon.delta:g}"
         bare = any(is_unprotected(s.event) for s in (*before, spending))
         raise PrivacyError(
             f"the budget of {spending.data} for each {spending.unit}",
@@ -235,10 +235,10 @@ class _Keys:
     def make(self, release: str, beside: Path) -> None:
         # Relative, so that the ledger and what was released may be moved together.
         where = os.path.relpath(beside.resolve(), self._ledger.parent)
-        place = hashlib.sha256(where.encode()).hexdigest()[:16]
-        for given_up in self._folder.glob(f"*.{place}"):
+        hashed = hashlib.sha256(where.encode()).hexdigest()[:16]
+        for given_up in self._folder.glob(f"*.{hashed}"):
             given_up.unlink()
-        self._write(self._folder / f"{release}.{place}")
+        self._write(self._folder / f"{release}.{hashed}")
 
     def seal(self) -> bytes:
         ledger_exists = self._ledger.exists()

@@ -125,17 +125,17 @@ def _search(
     if not np.isfinite(values[best]) or at_end:
         way_out = "the noise is beyond what can be computed"
         raise PrivacyError(str(event), "an order that gives an epsilon", "none", way_out)
-    found, order = float(values[best]), float(_orders_at(exponents[best : best + 1])[0])
+    least, order = float(values[best]), float(_orders_at(exponents[best : best + 1])[0])
     low, high = exponents[max(best - 1, 0)], exponents[min(best + 1, len(values) - 1)]
     for _ in range(3):
         finer = np.linspace(low, high, 9)
         orders = _orders_at(finer)
         values = objective(orders)
         at = int(np.argmin(values))
-        if values[at] < found:
-            found, order = float(values[at]), float(orders[at])
+        if values[at] < least:
+            least, order = float(values[at]), float(orders[at])
         low, high = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
-    return found, order
+    return least, order
 
 
 def _orders_at(exponents: np.ndarray) -> np.ndarray:

@@ -80,13 +80,13 @@ def guesses_from_scores(scores: ArrayLike, *, guess_in: int, guess_out: int) -> 
     >>> guesses_from_scores([0.3, 2.0, -1.0, 0.9], guess_in=2, guess_out=1)
     array([ 0,  1, -1,  1], dtype=int8)
     """
-    made = inputs.scores("scores", scores)
-    checks.whole("guess_in", guess_in, at_least=0, at_most=made.size)
-    checks.whole("guess_out", guess_out, at_least=0, at_most=made.size - guess_in)
+    checked = inputs.scores("scores", scores)
+    checks.whole("guess_in", guess_in, at_least=0, at_most=checked.size)
+    checks.whole("guess_out", guess_out, at_least=0, at_most=checked.size - guess_in)
     checks.whole("guess_in + guess_out", guess_in + guess_out, at_least=1)
-    rising = np.argsort(made, kind="stable")
-    guesses = np.zeros(made.size, dtype=np.int8)
-    guesses[rising[made.size - guess_in :]] = 1
+    rising = np.argsort(checked, kind="stable")
+    guesses = np.zeros(checked.size, dtype=np.int8)
+    guesses[rising[checked.size - guess_in :]] = 1
     guesses[rising[:guess_out]] = -1
     return guesses
 
@@ -108,15 +108,17 @@ def one_run_bound(
     >>> round(found.epsilon_lower, 2), found.epsilon_lower == found.largest_possible
     (5.81, True)
     """
-    made = np.asarray(guesses)
-    if made.dtype.kind not in "iu" or made.ndim != 1 or not np.isin(made, (-1, 0, 1)).all():
-        raise PrivacyError("guesses", "1, 0 or -1 for each canary", f"{made!r:.60}", "correct them")
-    coins = inputs.flags("included", included, length=made.size)
-    correct = np.count_nonzero(made[coins] == 1) + np.count_nonzero(made[~coins] == -1)
+    signs = np.asarray(guesses)
+    if signs.dtype.kind not in "iu" or signs.ndim != 1 or not np.isin(signs, (-1, 0, 1)).all():
+        raise PrivacyError(
+            "guesses", "1, 0 or -1 for each canary", f"{signs!r:.60}", "correct them"
+        )
+    coins = inputs.flags("included", included, length=signs.size)
+    correct = np.count_nonzero(signs[coins] == 1) + np.count_nonzero(signs[~coins] == -1)
     return bound_from_correct(
         int(correct),
-        guesses=int(np.count_nonzero(made)),
-        canaries=made.size,
+        guesses=int(np.count_nonzero(signs)),
+        canaries=signs.size,
         delta=delta,
         confidence=confidence,
     )

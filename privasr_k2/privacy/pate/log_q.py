@@ -104,11 +104,11 @@ def checked_votes(votes: ArrayLike) -> np.ndarray:
     Raises:
         PrivacyError: as :func:`privasr_k2.privacy.checks.histograms`, and where there is no query.
     """
-    made = checks.histograms("votes", votes)
-    if len(made) == 0:
+    checked = checks.histograms("votes", votes)
+    if len(checked) == 0:
         way_out = "what was not asked has no cost to compute"
         raise PrivacyError("votes", "one query or more", "none", way_out)
-    return made
+    return checked
 
 
 def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
@@ -116,7 +116,7 @@ def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
     largest = np.int64(votes.max())
     table = log_tail(np.arange(largest + 1.0)) if largest <= _LARGEST_TABLE else None
     rows = max(1, _BLOCK // votes.shape[1])
-    found = np.empty(len(votes))
+    log_q = np.empty(len(votes))
     for start in range(0, len(votes), rows):
         block = votes[start : start + rows]
         at = np.arange(len(block)), block.argmax(axis=1)
@@ -124,8 +124,8 @@ def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
         wide = gaps.astype(np.float64)
         log_tails = log_tail(wide) if table is None else table.take(gaps, mode="clip")
         log_tails[at] = -np.inf
-        found[start : start + rows] = _log_sum(log_tails)
-    return np.minimum(found, np.log1p(-1.0 / votes.shape[1]))
+        log_q[start : start + rows] = _log_sum(log_tails)
+    return np.minimum(log_q, np.log1p(-1.0 / votes.shape[1]))
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:
