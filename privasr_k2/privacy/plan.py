@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
@@ -129,11 +129,8 @@ class Plan:
 
     def to_json(self) -> dict[str, object]:
         """A recipe's record of the plan, without the limit, which changes nothing."""
-        return {
-            "kind": self.request.kind,
-            "unit": self.request.unit,
-            "units": self.request.units,
-            "relation": self.request.relation,
+        names = ("kind", "unit", "units", "relation")
+        return {name: getattr(self.request, name) for name in names} | {
             "noise": self.noise,
             "rounds": self.rounds,
             "sampling": self.sampling,
@@ -177,7 +174,7 @@ _Make: TypeAlias = Callable[[float, int], Event]
 
 def _resolved(request: PlanRequest, make: _Make, relation: Relation) -> tuple[float, int]:
     """Noise and rounds: as given, or one of them as the target epsilon has it."""
-    target = {"delta": request.delta, "relation": relation}
+    target: dict[str, Any] = {"delta": request.delta, "relation": relation}
     match request.noise, request.rounds, request.epsilon:
         case float(noise), int(rounds), None:
             return noise, rounds

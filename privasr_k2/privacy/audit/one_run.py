@@ -36,6 +36,8 @@ the quotient h(j) / (j g(j)) is largest at j = v.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
@@ -145,7 +147,7 @@ def bound_from_correct(
     error = 1 - inputs.confidence(confidence)
 
     def rejected(right: int) -> float:
-        given = {"guesses": guesses, "canaries": canaries, "delta": delta}
+        given: dict[str, Any] = {"guesses": guesses, "canaries": canaries, "delta": delta}
         return largest_rejected(lambda e: p_value(right, epsilon=e, **given), error=error)
 
     return AuditBound(rejected(correct), confidence, delta, rejected(guesses), canaries, "one run")

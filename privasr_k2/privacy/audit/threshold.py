@@ -41,7 +41,8 @@ def split_bound(
     for name, scores in zip(named, both):
         if scores.size < 2:
             raise PrivacyError(name, "two scores or more, to be split", "1", "run more releases")
-    threshold = best_threshold(*(scores[: scores.size // 2] for scores in both), **setting)
+    first = [scores[: scores.size // 2] for scores in both]
+    threshold = best_threshold(first[0], first[1], **setting)
     with_unit, without = (scores[scores.size // 2 :] for scores in both)
     return bound_from_counts(
         true_positives=int(np.count_nonzero(with_unit >= threshold)),

@@ -149,8 +149,7 @@ def confident_gnmax_epsilon(
     log_q = gnmax_log_q(votes, sigma=sigma, discrete=discrete)
     answering = GaussianCosts(log_q, sigma=sigma, at_most=_cap(answers, len(log_q)))
     largest = np.asarray(votes).max(axis=1)
-    check = {"threshold": threshold, "sigma": threshold_sigma, "discrete": discrete}
-    log_q = threshold_log_q(largest, **check)
+    log_q = threshold_log_q(largest, threshold=threshold, sigma=threshold_sigma, discrete=discrete)
     checking = GaussianCosts(log_q, sigma=ROOT2 * threshold_sigma, at_most=len(log_q))
 
     def total(order: float) -> float:

@@ -34,13 +34,11 @@ def test_successes_and_failures_change_places() -> None:
     np.testing.assert_allclose(low, 1 - high, rtol=0, atol=1e-14)
 
 
-def test_a_table_of_clopper_and_pearson() -> None:
+def test_two_sided_intervals() -> None:
     # 10 of 100 at 95 %: (4.90 %, 17.62 %), as in any table of exact binomial limits.
     found = clopper_pearson(10, 100, confidence=0.95)
     assert (round(found.low, 4), round(found.high, 4)) == (0.049, 0.1762)
-
-
-def test_each_end_of_two_has_half_of_the_error() -> None:
+    # Each end has half of the error.
     found = clopper_pearson(3, 20, confidence=0.9)
     assert found.low == lower_end(3, 20, error=0.05)
     assert found.high == pytest.approx(float(upper_end(3, 20, error=0.05)), rel=1e-12)
