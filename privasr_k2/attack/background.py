@@ -20,8 +20,7 @@ class Background:
     """Public speech.
 
     Attributes:
-        mean: (F,) float32 of its frames.
-        deviation: (F,) float32, above 0.
+        mean, deviation: (F,) float32 of its frames.
         frame_shift: seconds.
         frames_per_token: median over utterances.
         frames: median frames of the utterances that say just this, by text.
@@ -56,18 +55,16 @@ def read_background(
         texts.append(" ".join((cut.supervisions[0].text or "").split()))
         shift = float(cut.frame_shift)
     if not parts:
-        raise DataError(
-            folder, f"utterances of {' '.join(roles)}", "none", "name roles that have some"
-        )
+        expected = f"utterances of {' '.join(roles)}"
+        raise DataError(folder, expected, "none", "name roles that have some")
     frames = np.array([len(part) for part in parts])
     every = np.concatenate(parts).astype(np.float64)
     deviation = every.std(axis=0)
     spelled = lang.first_pronunciations
     tokens = [sum(len(spelled.get(word, ())) for word in text.split()) for text in texts]
     rates = frames / np.maximum(1, tokens)
-    by_text = {
-        text: int(np.median(frames[[other == text for other in texts]])) for text in set(texts)
-    }
+    places = {text: [other == text for other in texts] for text in texts}
+    by_text = {text: int(np.median(frames[same])) for text, same in places.items()}
     return Background(
         every.mean(axis=0).astype(np.float32),
         np.where(deviation > 1e-8, deviation, 1.0).astype(np.float32),

@@ -1,18 +1,17 @@
 """Model inversion: features that a model takes for a given word [yang2022, section 4.3].
 
-    maximize  log P(word | x) - prior mean(z^2) - smoothness mean((z_t - z_(t-1))^2),   x = mean +
-    sd z,
+    maximize  log P(word | x) - prior mean(z^2) - smoothness mean((z_t - z_(t-1))^2),
+    x = mean + sd z,
 
-where mean and sd are those of public speech: the maximum a posteriori of an attacker who knows what
-speech is like on the average, and the model, but no private utterance [fredrikson2015]. The
-white-box attacker has the gradient; the black-box one only scores, at most so many of them, out of
-which it estimates the gradient by evolution strategies with mirrored samples [ilyas2018], in a
-space of slow cosines over time.
+where mean and sd are those of public speech: the maximum a posteriori of an attacker who has the
+model, but no private utterance [fredrikson2015]. The white-box attacker has the gradient. The
+black-box one has a limited number of scores, and estimates the gradient by evolution strategies
+with mirrored samples [ilyas2018], in a space of slow cosines over time.
 
-[fredrikson2015] M. Fredrikson, S. Jha and T. Ristenpart, Model inversion attacks that exploit
-confidence information and basic countermeasures, CCS 2015.
-[ilyas2018] A. Ilyas, L. Engstrom, A. Athalye and J. Lin, Black-box adversarial attacks with limited
-queries and information, ICML 2018.
+[fredrikson2015] M. Fredrikson et al., Model inversion attacks that exploit confidence information
+and basic countermeasures, CCS 2015.
+[ilyas2018] A. Ilyas et al., Black-box adversarial attacks with limited queries and information,
+ICML 2018.
 """
 
 from __future__ import annotations
@@ -59,9 +58,8 @@ def invert(
 ) -> Inverted:
     """Attack one word or phrase."""
     frames = max(background.frames_of(text, len(tokens)), target.fewest_frames(tokens))
-    mean, deviation = (
-        torch.from_numpy(v).to(device) for v in (background.mean, background.deviation)
-    )
+    public = (background.mean, background.deviation)
+    mean, deviation = (torch.from_numpy(values).to(device) for values in public)
     generator = stream(config.seed, "inversion", text)
 
     def score(z: Tensor) -> Tensor:
@@ -114,10 +112,8 @@ def _white_box(
 
     z = noise(config.start).requires_grad_()
     optimizer = torch.optim.Adam([z], lr=config.lr)
-    best, best_value = (
-        z.detach().clone(),
-        torch.full((config.restarts,), -math.inf, device=device).double(),
-    )
+    best = z.detach().clone()
+    best_value = torch.full((config.restarts,), -math.inf, device=device).double()
     likelihood = begun_at = best_value
     for step in range(config.steps + 1):
         report_progress(step, config.steps, "step")
@@ -129,10 +125,8 @@ def _white_box(
                 begun_at = scores
             better = values > best_value
             best = torch.where(better.view(-1, 1, 1), moved, best)
-            best_value, likelihood = (
-                torch.where(better, values, best_value),
-                torch.where(better, scores, likelihood),
-            )
+            best_value = torch.where(better, values, best_value)
+            likelihood = torch.where(better, scores, likelihood)
         if step < config.steps:
             [z.grad] = torch.autograd.grad(-values.sum(), z)
             optimizer.step()
@@ -149,10 +143,7 @@ def _black_box(
     generator: np.random.Generator,
     device: torch.device | str,
 ) -> _Found:
-    """Evolution strategies: scores at mirrored random points make a gradient; Adam follows it.
-
-    Of the ``queries`` one is for the start, and all others in steps of 2 ``population``.
-    """
+    """Evolution strategies: scores at mirrored random points make a gradient; Adam follows it."""
     basis = cosines(shape[0], number).to(device)
 
     def drawn(*size: int) -> Tensor:
@@ -167,13 +158,9 @@ def _black_box(
     center = (config.start * drawn(number, shape[1])).requires_grad_()
     optimizer = torch.optim.Adam([center], lr=config.lr)
     z, scores, values = scored(center.detach().unsqueeze(0))
-    best, best_value, likelihood, begun_at = (
-        z[0],
-        float(values[0]),
-        float(scores[0]),
-        float(scores[0]),
-    )
-    steps = (config.queries - 1) // (2 * config.population)
+    best, best_value, likelihood = z[0], float(values[0]), float(scores[0])
+    begun_at = likelihood
+    steps = (config.queries - 1) // (2 * config.population)  # one query is for the start
     for _ in range(steps):
         directions = drawn(config.population, number, shape[1])
         mirrored = torch.cat([directions, -directions])
@@ -181,8 +168,7 @@ def _black_box(
         first = int(values.argmax())
         if float(values[first]) > best_value:
             best, best_value, likelihood = z[first], float(values[first]), float(scores[first])
-        # Values that differ by orders of magnitude from step to step: only their order of size
-        # counts.
+        # Values differ by orders of magnitude from step to step.
         shaped = (values - values.mean()) / values.std().clamp(min=1e-12)
         center.grad = -torch.einsum("n,nkf->kf", shaped.float(), mirrored) / len(mirrored)
         optimizer.step()

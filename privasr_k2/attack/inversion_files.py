@@ -25,11 +25,9 @@ class Inversion:
 
     Attributes:
         name: of the file, without its suffix.
-        config: the attack's.
         models: how many were attacked together.
         deviation: (F,) of the public speech that the attacker knew.
         frame_shift: seconds.
-        words: the reconstructions by word.
     """
 
     name: str
@@ -53,17 +51,11 @@ def write_inversion(
     models: int,
 ) -> None:
     """Write the reconstructions of an attack."""
-    tensors = {
-        f"features/{word}": torch.from_numpy(best.features) for word, best in reconstructed.items()
-    }
-    scores = {
-        word: {
-            "log_likelihood": best.log_likelihood,
-            "begun_at": best.begun_at,
-            "queries": best.queries,
-        }
-        for word, best in reconstructed.items()
-    }
+    tensors, scores = {}, {}
+    for word, best in reconstructed.items():
+        tensors[f"features/{word}"] = torch.from_numpy(best.features)
+        names = ("log_likelihood", "begun_at", "queries")
+        scores[word] = {name: getattr(best, name) for name in names}
     header = {
         "format": _FORMAT,
         "config": asdict(config),
@@ -87,7 +79,5 @@ def read_inversion(path: Path) -> Inversion:
         word: Inverted(tensors[f"features/{word}"].numpy(), **scores)
         for word, scores in header["words"].items()
     }
-    return Inversion(
-        path.stem, header["config"], header["models"], tensors["deviation"].numpy(), header["frame_shift"],
-        words,
-    )  # fmt: skip
+    config, models, shift = header["config"], header["models"], header["frame_shift"]
+    return Inversion(path.stem, config, models, tensors["deviation"].numpy(), shift, words)

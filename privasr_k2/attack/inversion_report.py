@@ -1,11 +1,10 @@
-"""The report on inversions: whom they resemble, tested over speakers, and what a random model
-gives.
-"""
+"""The report on inversions: whom they resemble, and what a random model gives."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,20 +40,20 @@ class Result:
 
 def distances(inversion: Inversion, found: Occurrences, *, utterance_mean: bool) -> Distances:
     """Speaker -> word -> mean distance of the speaker's occurrences to the inverted word."""
-    told: dict[str, dict[str, float]] = {}
+    by_word: dict[str, dict[str, float]] = {}
+
+    def scaled(features: np.ndarray) -> np.ndarray:
+        return prepared(features, inversion.deviation, utterance_mean=utterance_mean)
+
     for word, speakers in by_speaker(found).items():
         if word not in inversion.words:
             continue
-        ours = prepared(
-            inversion.words[word].features, inversion.deviation, utterance_mean=utterance_mean
-        )
-        for speaker, said in speakers.items():
-            theirs = [
-                prepared(one.features, inversion.deviation, utterance_mean=utterance_mean)
-                for one in said
-            ]
-            told.setdefault(speaker, {})[word] = float(warped_distances(ours, theirs).mean())
-    return told
+        inverted = scaled(inversion.words[word].features)
+        for speaker, occurrences in speakers.items():
+            spoken = [scaled(occurrence.features) for occurrence in occurrences]
+            apart = warped_distances(inverted, spoken)
+            by_word.setdefault(speaker, {})[word] = float(apart.mean())
+    return by_word
 
 
 def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
@@ -63,18 +62,15 @@ def check_apart(members: Occurrences, others: Occurrences, name: str) -> None:
     Raises:
         DataError: a speaker of both.
     """
-    groups = [
-        {one.speaker for said in group.values() for one in said} for group in (members, others)
-    ]
-    both = sorted(groups[0] & groups[1])
+
+    def speakers(group: Occurrences) -> set[str]:
+        return {occurrence.speaker for occurrence in chain(*group.values())}
+
+    both = sorted(speakers(members) & speakers(others))
     if both:
+        place, expected = f"--in-others, for {name}", "speakers who are not in the training"
         found = f"{len(both)} speakers in both, {', '.join(both[:3])}"
-        raise DataError(
-            f"--in-others, for {name}",
-            "speakers who are not in the training",
-            found,
-            "name another folder",
-        )
+        raise DataError(place, expected, found, "name another folder")
 
 
 def examine(
@@ -86,8 +82,7 @@ def examine(
     """The advantages of all inversions.
 
     Args:
-        members: for each inversion, where those said the words who are in the attacked model's
-            training.
+        members: for each inversion, where members of the attacked model's training said the words.
         others: where speakers said them who are in no training.
 
     Raises:
@@ -98,10 +93,10 @@ def examine(
         check_apart(of_members, others, inversion.name)
 
         def measured(
-            one: Inversion, of_members: Occurrences = of_members
+            other: Inversion, of_members: Occurrences = of_members
         ) -> tuple[Distances, Distances]:
             mean = {"utterance_mean": config.utterance_mean}
-            return distances(one, of_members, **mean), distances(one, others, **mean)
+            return distances(other, of_members, **mean), distances(other, others, **mean)
 
         def tested(pair: tuple[Distances, Distances], *names: str) -> Advantage | None:
             return advantage(
@@ -109,14 +104,14 @@ def examine(
                 replicates=config.replicates, confidence=config.confidence,
             )  # fmt: skip
 
-        ours = measured(inversion)
-        control = next((one for one in inversions if _controls(one, inversion)), None)
+        measures = measured(inversion)
+        control = next((other for other in inversions if _controls(other, inversion)), None)
         less = None
         if control is not None:
-            pair = tuple(minus(a, b) for a, b in zip(ours, measured(control)))
+            pair = tuple(minus(a, b) for a, b in zip(measures, measured(control)))
             less = tested(pair, inversion.name, "less control")  # type: ignore[arg-type]
         words = tuple(sorted(w for w in inversion.words if of_members.get(w) and others.get(w)))
-        results.append(Result(inversion, words, tested(ours, inversion.name), less))
+        results.append(Result(inversion, words, tested(measures, inversion.name), less))
     return results
 
 
@@ -129,28 +124,23 @@ def panels(
 ) -> list[tuple[str, list[tuple[str, np.ndarray]]]]:
     """For each word a member's utterance and all inversions of it, as log-mel energies.
 
-    The utterance is the one that is closest to the first inversion: what the attack comes nearest
-    to.
+    The utterance is the one that is closest to the first inversion.
     """
-    rows = []
-    for word in inversions[0].words:
-        shown = [(one.name, one.words[word].features) for one in inversions if word in one.words]
-        said = members[0].get(word)
-        if said:
-            ours, *theirs = (
-                prepared(features, inversions[0].deviation, utterance_mean=config.utterance_mean)
-                for features in (
-                    inversions[0].words[word].features,
-                    *(one.features for one in said),
-                )
-            )
-            nearest = said[int(warped_distances(ours, theirs).argmin())]
+    first, rows = inversions[0], []
+
+    def scaled(features: np.ndarray) -> np.ndarray:
+        return prepared(features, first.deviation, utterance_mean=config.utterance_mean)
+
+    for word, inverted in first.words.items():
+        having = [each for each in inversions if word in each.words]
+        shown = [(each.name, each.words[word].features) for each in having]
+        if occurrences := members[0].get(word):
+            spoken = [scaled(each.features) for each in occurrences]
+            apart = warped_distances(scaled(inverted.features), spoken)
+            nearest = occurrences[int(apart.argmin())]
             shown.insert(0, (f"said by {nearest.speaker}", nearest.features))
-        mels = [
-            (name, mel_spectrogram(features, mel_bins=config.mel_bins, lifter=config.lifter))
-            for name, features in shown
-        ]
-        rows.append((word, mels))
+        mel = {"mel_bins": config.mel_bins, "lifter": config.lifter}
+        rows.append((word, [(name, mel_spectrogram(values, **mel)) for name, values in shown]))
     return rows
 
 
@@ -176,26 +166,24 @@ def report_values(results: Sequence[Result], config: InversionReportConfig) -> d
 def _test(test: Advantage | None, p: float | None) -> dict[str, Any] | None:
     if test is None:
         return None
-    told = {
-        name: getattr(test, name)
-        for name in ("members", "others", "member_distance", "other_distance")
-    }
+    names = ("members", "others", "member_distance", "other_distance")
+    values = {name: getattr(test, name) for name in names}
     interval = [test.low, test.high]
-    return {**told, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
+    return {**values, "advantage": test.value, "interval": interval, "p": test.p_value, "p_holm": p}
 
 
 def _scores(inversion: Inversion) -> dict[str, float]:
     """Means over its words, in nats, and the most queries."""
-    found = list(inversion.words.values())
+    inverted = list(inversion.words.values())
     return {
-        "log_likelihood": float(np.mean([one.log_likelihood for one in found])),
-        "begun_at": float(np.mean([one.begun_at for one in found])),
-        "queries": max(one.queries for one in found),
+        "log_likelihood": float(np.mean([word.log_likelihood for word in inverted])),
+        "begun_at": float(np.mean([word.begun_at for word in inverted])),
+        "queries": max(word.queries for word in inverted),
     }
 
 
 def _corrected(results: Sequence[Result]) -> list[tuple[float | None, float | None]]:
     """Holm's p-values of each result's two tests, over all of them."""
     tests = [test for result in results for test in (result.alone, result.less_control)]
-    found = holm([None if test is None else test.p_value for test in tests])
-    return list(zip(found[::2], found[1::2]))
+    corrected = holm([None if test is None else test.p_value for test in tests])
+    return list(zip(corrected[::2], corrected[1::2]))

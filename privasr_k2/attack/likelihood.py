@@ -17,8 +17,7 @@ from privasr_k2.am.sequence import SequenceModel
 from privasr_k2.data.batches import needed_frames
 from privasr_k2.errors import ConfigError
 
-#: Features, lengths, targets and their lengths to (I, N) losses in nats, with gradients by the
-#: features.
+#: Features, lengths, targets and their lengths to (I, N) losses in nats, differentiable.
 Losses = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -44,18 +43,15 @@ class Attacked:
             tokens: of one transcript, from 1.
 
         Returns:
-            (N,) with gradients by the features. Of hybrid models it is minus the loss that they
-            were trained with, which is a mean of two log-probabilities.
+            (N,) with gradients by the features. Of hybrid models it is minus their training loss,
+            a mean of two log-probabilities.
         """
         lengths = torch.full((len(features),), features.size(1), device=features.device)
         targets = torch.tensor([*tokens], device=features.device).expand(len(features), -1)
         target_lengths = torch.full_like(lengths, len(tokens))
         # cuDNN's recurrent layers have no gradients outside of training mode.
-        plain = (
-            torch.backends.cudnn.flags(enabled=False)
-            if features.is_cuda
-            else contextlib.nullcontext()
-        )
+        cudnn = torch.backends.cudnn.flags(enabled=False)
+        plain = cudnn if features.is_cuda else contextlib.nullcontext()
         with plain:
             losses = self.losses(features, lengths, targets, target_lengths)
         weights = self.log_weights.to(features.device).unsqueeze(1)
@@ -65,19 +61,14 @@ class Attacked:
         """Input frames below which no model has room for the tokens."""
         needed = needed_frames(tokens)
         frames = 1
-        while min(one.output_frames(frames) for one in self.models) < needed:
+        while min(model.output_frames(frames) for model in self.models) < needed:
             frames += 1
         return frames
 
 
-def _losses(
-    models: Sequence[Any],
-    features: Tensor,
-    lengths: Tensor,
-    targets: Tensor,
-    target_lengths: Tensor,
-) -> Tensor:
-    """Of one model after the other."""
+def _losses(models: Sequence[Any], *batch: Tensor) -> Tensor:
+    """Of one model after the other; ``batch`` as of :data:`Losses`."""
+    features, lengths, targets, target_lengths = batch
 
     def of_one(model: Any) -> Tensor:
         if isinstance(model, SequenceModel):
@@ -100,12 +91,8 @@ def attacked(
         ConfigError: another number of weights than of models.
     """
     if weights and len(weights) != len(models):
-        raise ConfigError(
-            "weights",
-            f"one for each of {len(models)} models",
-            str(len(weights)),
-            "give as many, or none",
-        )
+        expected, found = f"one for each of {len(models)} models", str(len(weights))
+        raise ConfigError("weights", expected, found, "give as many, or none")
     for model in models:
         model.eval().requires_grad_(False)
     given = torch.tensor([*weights] or [1 / len(models)] * len(models), dtype=torch.float64)
@@ -113,8 +100,7 @@ def attacked(
 
 
 def randomly_initialized(like: Any, mean: Tensor, deviation: Tensor, seed: int) -> Attacked:
-    """The control: a model of the same form that has seen no private data, not even in its
-    normalization.
+    """The control: a model of the same form that has seen no private data.
 
     Args:
         like: the model whose form it takes.

@@ -1,16 +1,13 @@
 """Membership inference on speakers: in a model's training, or in a teacher's shard.
 
-A unit's score in a model is what the model gains on its speech over what others make of it, in nats
-a token:
+A unit's score is what a model gains on its speech, in nats a token:
 
-- of teachers: loss in the other teachers, none of whom has seen the unit, minus the loss in this
-  one, each teacher's losses less their mean over units. The guess is the teacher with the highest
-  score.
-- of a model that was made of all shards: loss of a public reference model minus its own; members
-  are the private units, and others are units that no training has seen.
+- of teachers: loss in the other teachers, who have not seen the unit, minus the loss in this one,
+  each teacher's losses less their mean. The guess is the teacher with the highest score.
+- of a model that was made of all shards: loss of a public reference model minus its own; others are
+  units that no training has seen.
 
-The figures tell of these models and populations. No bound on epsilon follows from them
-(:mod:`privasr_k2.privacy.audit.membership`).
+No bound on epsilon follows from these figures (:mod:`privasr_k2.privacy.audit.membership`).
 """
 
 from __future__ import annotations
@@ -36,8 +33,7 @@ if TYPE_CHECKING:
     from lhotse.cut import Cut
 
 
-#: Features, lengths and hypotheses of each utterance to (I, N, hypotheses) log-probabilities of I
-#: models.
+#: Features, lengths and hypotheses of each utterance to (I, N, hypotheses) log-probabilities.
 Scores = Callable[[torch.Tensor, torch.Tensor, Sequence[Sequence[Sequence[int]]]], np.ndarray]
 
 
@@ -50,8 +46,7 @@ def unit_losses(
 ) -> dict[str, np.ndarray]:
     """Unit -> (I,) nats a token in each of I models, over all its speech.
 
-    Utterances with words that cannot be spelled are left out, and those that are too short for
-    their text in some model.
+    Utterances that cannot be spelled, or are too short for their text, are left out.
     """
     from lhotse import CutSet
 
@@ -59,12 +54,11 @@ def unit_losses(
     known, targets = spelled_targets(own, lang, role="membership")
     sums: dict[str, np.ndarray] = {}
     tokens: dict[str, int] = defaultdict(int)
-    for batch in batches(
-        sorted(known, key=lambda cut: (-cut.duration, cut.id)), config.max_duration
-    ):
+    ordered = sorted(known, key=lambda cut: (-cut.duration, cut.id))
+    for batch in batches(ordered, config.max_duration):
         features = [torch.from_numpy(load_features(cut)) for cut in batch]
         padded = torch.nn.utils.rnn.pad_sequence(features, batch_first=True).to(device)
-        lengths = torch.tensor([len(one) for one in features], device=device)
+        lengths = torch.tensor([len(values) for values in features], device=device)
         texts = [targets[cut.id] for cut in batch]
         losses = -scores_of(padded, lengths, [[text] for text in texts])[:, :, 0]
         for cut, text, loss in zip(batch, texts, losses.T):
@@ -92,15 +86,14 @@ def of_teachers(
     wrong = sorted({roster[unit] for unit in units} - set(range(1, number + 1)))
     if number < 2 or len(units) < 2 or wrong:
         found = f"{number} teachers, {len(units)} units" + (f", shards {wrong}" if wrong else "")
-        raise DataError(
-            "--in-shards", "the shards of the teachers of --in-models", found, "name all teachers"
-        )
-    made = np.stack([losses[unit] for unit in units])  # (N, I)
-    made = made - made.mean(axis=0)
+        expected, way_out = "the shards of the teachers of --in-models", "name all teachers"
+        raise DataError("--in-shards", expected, found, way_out)
+    centered = np.stack([losses[unit] for unit in units])  # (N, I)
+    centered = centered - centered.mean(axis=0)
     # Loss in the others minus loss in this one.
-    scores = (made.sum(axis=1, keepdims=True) - made) / (number - 1) - made
+    scores = (centered.sum(axis=1, keepdims=True) - centered) / (number - 1) - centered
     own = np.array([roster[unit] - 1 for unit in units])
-    inside = np.zeros(made.shape, dtype=bool)
+    inside = np.zeros(centered.shape, dtype=bool)
     inside[np.arange(len(units)), own] = True
     right = int(np.count_nonzero(scores.argmax(axis=1) == own))
     interval = clopper_pearson(right, len(units), confidence=config.confidence)
@@ -123,8 +116,7 @@ def of_model(
     """Whether a model tells its members from others.
 
     Args:
-        members: (M,) losses of private units in it.
-        others: (N,) losses of units that it has not seen.
+        members, others: (M,) and (N,) losses of private units, and of units it has not seen.
         references: losses of the same units in a public model.
     """
     before = references or (np.zeros(len(members)), np.zeros(len(others)))
@@ -154,17 +146,14 @@ def of_models(
     """
     both = sorted(set(members) & set(others))
     if both or not members or not others:
-        found = (
-            f"{len(members)} members, {len(others)} others, {len(both)} of them both"
-            f" {' '.join(both[:3])}"
-        )
-        raise DataError(
-            "--in-others", f"{config.unit}s who are not in the training", found, "name others"
-        )
-    ours, theirs = np.stack([*members.values()]), np.stack([*others.values()])
-    before = (ours[:, -1], theirs[:, -1]) if reference else None
+        found = f"{len(members)} members, {len(others)} others, {len(both)} of them both"
+        found += f" {' '.join(both[:3])}"
+        expected = f"{config.unit}s who are not in the training"
+        raise DataError("--in-others", expected, found, "name others")
+    inside, outside = np.stack([*members.values()]), np.stack([*others.values()])
+    before = (inside[:, -1], outside[:, -1]) if reference else None
     return {
-        name: of_model(ours[:, n], theirs[:, n], config, before) for n, name in enumerate(names)
+        name: of_model(inside[:, n], outside[:, n], config, before) for n, name in enumerate(names)
     }
 
 
@@ -175,9 +164,9 @@ def names_of(folders: Sequence[Path]) -> list[str]:
     ['a/am', 'b/am']
     """
     parts, length = [folder.resolve().parts for folder in folders], 1
-    while len({one[-length:] for one in parts}) < len(set(parts)):
+    while len({names[-length:] for names in parts}) < len(set(parts)):
         length += 1
-    return ["/".join(one[-length:]) for one in parts]
+    return ["/".join(names[-length:]) for names in parts]
 
 
 def _told(ours: np.ndarray, theirs: np.ndarray, config: MembershipConfig) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""Where a word was said: whole utterances that say it, and pieces of others that a CTC model
-aligns.
-"""
+"""Where a word was said: whole utterances, and pieces of others that a CTC model aligns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from lhotse.cut import Cut
 
 _NONE = -1e30
-#: Frames by which a piece may reach beyond its tokens: a CTC model has them at the middle of their
-#: sounds.
+#: Frames by which a piece may reach beyond its tokens, which stand amid their sounds.
 _REACH = 10
 
 
@@ -51,7 +49,7 @@ def find_occurrences(
     """Every place where one of the words (or phrases) was said, by word.
 
     Args:
-        aligner: a CTC model of the lang folder's tokens, which cuts words out of longer utterances;
+        aligner: a CTC model of the lang folder's tokens, to cut words out of longer utterances;
             None: whole utterances only.
     """
     found: dict[str, list[Occurrence]] = {word: [] for word in words}
@@ -59,25 +57,23 @@ def find_occurrences(
     for cut in cuts:
         if "original_id" in (cut.custom or {}):  # the same speech at another speed
             continue
-        said = (cut.supervisions[0].text or "").split()
+        spoken = (cut.supervisions[0].text or "").split()
         speaker = cut.supervisions[0].speaker or ""
-        hits = {word: _starts(said, of_word) for word, of_word in wanted.items()}
+        hits = {word: _starts(spoken, of_word) for word, of_word in wanted.items()}
         if not any(hits.values()):
             continue
         features = load_features(cut)
-        whole = [word for word, of_word in wanted.items() if of_word == said]
-        found.update(
-            {word: [*found[word], Occurrence(speaker, cut.id, features)] for word in whole}
-        )
+        whole = [word for word, of_word in wanted.items() if of_word == spoken]
+        for word in whole:
+            found[word].append(Occurrence(speaker, cut.id, features))
         if aligner is None or len(whole) == sum(map(bool, hits.values())):
             continue
-        spans = _aligned_words(aligner, features, said, lang)
+        spans = _aligned_words(aligner, features, spoken, lang)
         for word, starts in hits.items():
             for start in starts if word not in whole and spans is not None else ():
                 first, last = widened(spans, start, start + len(wanted[word]), len(features))
-                found[word].append(
-                    Occurrence(speaker, f"{cut.id} {first}-{last}", features[first:last])
-                )
+                place = f"{cut.id} {first}-{last}"
+                found[word].append(Occurrence(speaker, place, features[first:last]))
     return found
 
 
@@ -90,23 +86,21 @@ def cuts_of(folders: Iterable[Path], wanted: Sequence[str]) -> Iterator[Cut]:
     for folder in folders:
         there = [role for role in wanted if role in roles(folder)]
         if not there:
-            raise DataError(
-                folder, f"a role out of {' '.join(wanted)}", "none", "name another folder"
-            )
+            expected = f"a role out of {' '.join(wanted)}"
+            raise DataError(folder, expected, "none", "name another folder")
         for role in there:
             yield from load_cuts(folder, role)
 
 
 def by_speaker(found: Mapping[str, Sequence[Occurrence]]) -> dict[str, dict[str, list[Occurrence]]]:
     """Word -> speaker -> occurrences, speakers sorted."""
+    speaker_of = attrgetter("speaker")
     return {
         word: {
             speaker: [*of_one]
-            for speaker, of_one in groupby(
-                sorted(said, key=lambda one: one.speaker), lambda one: one.speaker
-            )
+            for speaker, of_one in groupby(sorted(occurrences, key=speaker_of), speaker_of)
         }
-        for word, said in found.items()
+        for word, occurrences in found.items()
     }
 
 
@@ -121,9 +115,8 @@ def _aligned_words(
     if any(word not in lang.first_pronunciations for word in said):
         return None
     tokens = lang.encode(" ".join(said))
-    log_probs, _ = aligner.log_probs(
-        torch.from_numpy(features).unsqueeze(0), torch.tensor([len(features)])
-    )
+    batch = torch.from_numpy(features).unsqueeze(0), torch.tensor([len(features)])
+    log_probs, _ = aligner.log_probs(*batch)
     if log_probs.size(1) < needed_frames(tokens):
         return None
     labels = best_path(log_probs[0], tokens)
@@ -135,8 +128,7 @@ def _aligned_words(
 def widened(
     spans: Sequence[tuple[int, int]], first: int, last: int, frames: int
 ) -> tuple[int, int]:
-    """Where words ``first`` to ``last`` - 1 stand, with half of the way to their neighbours, 0.1 s
-    at most.
+    """Words ``first`` to ``last`` - 1 with half the way to their neighbours, at most 0.1 s.
 
     >>> widened([(10, 12), (40, 50), (54, 60)], 1, 2, 70)
     (30, 52)
@@ -148,12 +140,11 @@ def widened(
 
 
 def best_path(log_probs: Tensor, tokens: Sequence[int]) -> list[int]:
-    """The most likely CTC path that spells ``tokens``: a token, or the blank 0, for each of T
-    frames.
+    """The most likely CTC path that spells ``tokens``: a token, or the blank 0, for each frame.
 
-    The score of the best path is a maximum of sums, so that its gradient by the log-probabilities
-    is 1 on
-    that path and 0 elsewhere: no path is traced back.
+    The best path's score is a maximum of sums: its gradient by the log-probabilities is 1 on that
+    path and 0 elsewhere.
+
 
     Args:
         log_probs: (T, C).
@@ -162,12 +153,8 @@ def best_path(log_probs: Tensor, tokens: Sequence[int]) -> list[int]:
     >>> best_path(torch.tensor([[0.1, 0.8, 0.1], [0.5, 0.4, 0.1], [0.1, 0.6, 0.3]]).log(), [1, 2])
     [1, 0, 2]
     """
-    states = [0] + [
-        state for token in tokens for state in (token, 0)
-    ]  # blanks between, before and behind
-    skips = torch.tensor(
-        [n > 1 and states[n] != 0 and states[n] != states[n - 2] for n in range(len(states))]
-    )
+    states = [0] + [state for token in tokens for state in (token, 0)]  # blanks all around
+    skips = torch.tensor([n > 1 and 0 != s != states[n - 2] for n, s in enumerate(states)])
     leaf = log_probs.detach().double().requires_grad_()
     with torch.enable_grad():
         emitted = leaf[:, states]  # (T, S)

@@ -14,12 +14,10 @@ _STYLE: Any = {"svg.hashsalt": "inversion", "svg.fonttype": "none", "font.size":
 
 
 def mel_spectrogram(features: np.ndarray, *, mel_bins: int, lifter: float) -> np.ndarray:
-    """Log-mel energies (T, B) of features (T, F): as they are, or of F cepstra, what those have
-    lost as 0.
+    """Log-mel energies (T, B) of features (T, F): as they are, or of F cepstra, the lost ones as 0.
 
     Kaldi's cepstra are c_k = (1 + lifter / 2 sin(pi k / lifter)) sum over b of D(k, b) log m_b,
-    with D the first F rows of the orthonormal cosine transform. (Where Kaldi has put the energy in
-    place of c_0, a frame is as loud as that says.)
+    with D the first F rows of the orthonormal cosine transform.
 
     Args:
         mel_bins: 0: the features are log-mel energies; else B, at least F.
@@ -53,17 +51,17 @@ def draw_side_by_side(
         figure = Figure(figsize=(1.9 * columns, 1.9 * len(rows)), layout="constrained")
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for axes, (word, panels) in zip(grid, rows):
-            for place, axis in enumerate(axes):
-                if place >= len(panels):
+            for column, axis in enumerate(axes):
+                if column >= len(panels):
                     axis.set_axis_off()
                     continue
-                title, values = panels[place]
+                title, values = panels[column]
                 # What is louder or softer as a whole is no difference of form.
                 shown = values - values.mean()
                 extent = (0.0, len(values) * frame_shift, 0.0, float(values.shape[1]))
                 axis.imshow(shown.T, origin="lower", aspect="auto", extent=extent, cmap="magma")
                 axis.set_title(title, fontsize=7)
-                if place == 0:
+                if column == 0:
                     axis.set_ylabel(f"{word}\nmel bin")
                 axis.set_xlabel("seconds")
         with atomic_path(path) as temporary:

@@ -21,15 +21,14 @@ from privasr_k2.constraints import (
 from privasr_k2.privacy.audit.canaries import CanaryConfig
 
 ATTACKS = ("white_box", "black_box")
+Phrase = Annotated[str, Matches(r".*\S.*", "a word or phrase")]
 
 
 @dataclass(frozen=True)
 class InversionConfig(Checked):
     """Section ``inversion``."""
 
-    words: Annotated[
-        list[Annotated[str, Matches(r".*\S.*", "a word or phrase")]], MinLen(1), Different()
-    ]
+    words: Annotated[list[Phrase], MinLen(1), Different()]
     attack: Annotated[str, one_of(*ATTACKS)]
     control: bool
     heads: Annotated[list[Count], Different()]
@@ -53,10 +52,9 @@ class InversionConfig(Checked):
         super().__post_init__()
         if self.weights and abs(sum(self.weights) - 1) > 1e-6:
             raise ValueError(f"weights must sum to 1, got {self.weights}")
-        if self.queries < 2 * self.population + 1:
-            raise ValueError(
-                f"queries must be at least {2 * self.population + 1}, got {self.queries}"
-            )
+        least = 2 * self.population + 1
+        if self.queries < least:
+            raise ValueError(f"queries must be at least {least}, got {self.queries}")
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,14 @@
 Two pieces of speech are compared by dynamic time warping with symmetric steps [sakoe1978]: with
 frames that are d(t, s) apart, the root mean square over features in deviations of public speech,
 
-    D(t, s) = min(D(t - 1, s) + d, D(t, s - 1) + d, D(t - 1, s - 1) + 2 d),    distance = D(T, S) /
-    (T + S).
+    D(t, s) = min(D(t - 1, s) + d, D(t, s - 1) + d, D(t - 1, s - 1) + 2 d),
+    distance = D(T, S) / (T + S).
 
-The distance of a speaker to a word is the mean over the word's occurrences, less the mean over all
-speakers of that word, and then over words. The *advantage* is the mean over other speakers minus
-the mean over members; above 0, members are closer. Speakers are the units: for the p-value it is
-permuted who is a member, for the interval speakers of both groups are drawn with replacement.
-
-A difference between the groups that has nothing to do with training (recording, accents) moves an
-attack on a
-randomly initialized model as well: its advantage is what to subtract.
+A speaker's distance to a word is the mean over the word's occurrences, less the mean over all
+speakers of that word; then the mean over words. The *advantage* is the mean over other speakers
+minus that over members. For the p-value members are permuted, for the interval speakers of both
+groups are drawn with replacement. What has nothing to do with training (recording, accents) shows
+in the advantage on a randomly initialized model as well, which is to be subtracted.
 
 [sakoe1978] H. Sakoe and S. Chiba, Dynamic programming algorithm optimization for spoken word
 recognition, IEEE Transactions on Acoustics, Speech, and Signal Processing 26 (1978).
@@ -47,11 +44,8 @@ def warped_distances(one: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarra
     for row, other in zip(padded, others):
         row[: len(other)] = other
     # (N, T, S) by |a - b|^2 = |a|^2 + |b|^2 - 2 a b, which needs no array of (N, T, S, F).
-    squares = (
-        (one**2).sum(1)[None, :, None]
-        + (padded**2).sum(2)[:, None, :]
-        - 2 * np.einsum("tf,nsf->nts", one, padded)
-    )
+    own, their = (one**2).sum(1)[None, :, None], (padded**2).sum(2)[:, None, :]
+    squares = own + their - 2 * np.einsum("tf,nsf->nts", one, padded)
     apart = np.sqrt(np.maximum(squares, 0.0) / one.shape[1])
     # Cell (t, s) of diagonal t + s stands at place t + 1; place 0 is outside.
     diagonals = len(one) + width - 1
@@ -102,14 +96,12 @@ class Advantage:
 
 
 def centered(members: Distances, others: Distances) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """(M,) and (N,) of the speakers in order, each word less its mean over all speakers; and the
-    words used.
+    """(M,) and (N,) of the speakers, each word less its mean over all of them; and the words used.
 
-    A word that one of the groups does not have is left out, and so are speakers without another
-    one.
+    A word that one of the groups lacks is left out, and so are speakers without another one.
 
-    >>> ours, theirs, words = centered({"a": {"x": 1.0}}, {"b": {"x": 3.0}, "c": {"x": 2.0, "y": 9.0}})
-    >>> ours, theirs, words
+    >>> others = {"b": {"x": 3.0}, "c": {"x": 2.0, "y": 9.0}}
+    >>> centered({"a": {"x": 1.0}}, others)
     (array([-1.]), array([1., 0.]), ['x'])
     """
     shared = sorted(set().union(*members.values()) & set().union(*others.values()))
@@ -138,22 +130,21 @@ def advantage(
     """The advantage with its interval and p-value; None where a group has fewer than two speakers.
 
     Args:
-        members: of speakers in the training, their distance for each word.
-        others: the same of speakers who are not.
+        members, others: of speakers in the training and of others, their distance for each word.
         permutations: for the p-value, which is at least 1 / (1 + permutations).
         replicates: draws of speakers for the interval.
     """
-    ours, theirs, shared = centered(members, others)
-    if min(len(ours), len(theirs)) < 2:
+    inside, outside, shared = centered(members, others)
+    if min(len(inside), len(outside)) < 2:
         return None
-    value = float(theirs.mean() - ours.mean())
-    every = np.concatenate([ours, theirs])
+    value = float(outside.mean() - inside.mean())
+    every = np.concatenate([inside, outside])
     order = rng.random((permutations, len(every))).argsort(axis=1)
     permuted = every[order]
-    found = permuted[:, len(ours) :].mean(1) - permuted[:, : len(ours)].mean(1)
+    differences = permuted[:, len(inside) :].mean(1) - permuted[:, : len(inside)].mean(1)
     # Sums in another order differ in their last bits: ties are ties all the same.
-    as_far = int(np.count_nonzero(np.abs(found) >= abs(value) * (1 - 1e-9)))
-    drawn = _replicate_means(theirs, rng, replicates) - _replicate_means(ours, rng, replicates)
+    as_far = int(np.count_nonzero(np.abs(differences) >= abs(value) * (1 - 1e-9)))
+    drawn = _replicate_means(outside, rng, replicates) - _replicate_means(inside, rng, replicates)
     tail = (1 - confidence) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     plain = [
@@ -161,15 +152,8 @@ def advantage(
                        if any(word in of for word in shared)]))
         for group in (members, others)
     ]  # fmt: skip
-    return Advantage(
-        value,
-        float(low),
-        float(high),
-        (1 + as_far) / (1 + permutations),
-        len(ours),
-        len(theirs),
-        *plain,
-    )
+    p_value = (1 + as_far) / (1 + permutations)
+    return Advantage(value, float(low), float(high), p_value, len(inside), len(outside), *plain)
 
 
 def _replicate_means(values: np.ndarray, rng: np.random.Generator, replicates: int) -> np.ndarray:

@@ -1,19 +1,16 @@
 """Does a teacher's vote show in the labels that were released? Lower bounds on epsilon.
 
-Two data sets that differ in one unit have teachers of which one votes otherwise, in every query.
-The attack knows the others' votes and makes the unit count most: the other votes are tied, or at
-the threshold below which nothing is answered. The code that is run is that of the release; a set of
-labels that speaks for the first histogram is chosen on half of the draws, and the other half tells
-how often it comes on each, between exact ends p_low and q_high
+The two data sets differ in one unit, for which one teacher votes otherwise in every query. The
+attack makes that vote count most: the other votes are tied, or at the threshold below which nothing
+is answered. The code that is run is that of the release. Labels that speak for the first histogram
+come at rates between exact ends p_low and q_high
 (:mod:`privasr_k2.privacy.audit.two_histograms`). Then
 
 - *one answer* has ln((p_low - delta) / q_high), and the same of the other labels;
-- *a whole release* of Q answers, whose noises are independent, has the epsilon at which Binomial(Q,
-  p_low) and Binomial(Q, q_high) are (epsilon, delta)-indistinguishable: the counts of such labels
-  are at least as far apart. (Coins of two chances between q and p come out of the answers' own
-  coins, p > q, by turning
-  some of them over again: p_low and q_high, inside, only make it less; and that holds for Q of
-      them.)
+- *a whole release* of Q answers, whose noises are independent, has the epsilon at which
+  Binomial(Q, p_low) and Binomial(Q, q_high) are (epsilon, delta)-indistinguishable: the counts of
+  such labels are at least as far apart. (Coins of two chances between q and p come out of the
+  answers' own coins, p > q, by turning some over again: p_low and q_high only make it less.)
 
 An audit counts only beside the same attack on the release with the noise divided, which must exceed
 the claim, and without noise (:mod:`privasr_k2.privacy.audit.bounds`).
@@ -37,7 +34,7 @@ from privasr_k2.privacy.accounting import Relation, account
 from privasr_k2.privacy.audit.bounds import AuditBound, judged
 from privasr_k2.privacy.audit.intervals import bound_from_counts, lower_end, upper_end
 from privasr_k2.privacy.audit.search import largest_rejected
-from privasr_k2.privacy.audit.two_histograms import choose_event
+from privasr_k2.privacy.audit.two_histograms import event_counts
 from privasr_k2.privacy.events import Event
 from privasr_k2.privacy.pate.mechanisms import TWO_HISTOGRAMS
 
@@ -48,15 +45,7 @@ Answers = Callable[[np.ndarray, float], np.ndarray]
 
 @dataclass(frozen=True)
 class VoteClaim:
-    """The claim of a release of labels.
-
-    Attributes:
-        one: the event of one query, answered.
-        all: that of the whole release.
-        answers: given in it at most.
-        delta: of both claims.
-        relation: of the two data sets.
-    """
+    """The claim of a release of labels: events of one answer, and of all, ``answers`` at most."""
 
     one: Event
     all: Event
@@ -66,12 +55,10 @@ class VoteClaim:
 
 
 def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two histograms (2,) of ``teachers`` votes for two classes, one vote moved from the first to
-    the second.
+    """Two histograms (2,) of two classes, one vote moved from the first to the second.
 
     Args:
-        threshold: the largest count is at it in the first and below it in the second; None: about
-            tied.
+        threshold: of the largest count, which falls below it in the second; None: about tied.
 
     Raises:
         PrivacyError: no teacher, or a threshold that no count can reach or that is always reached.
@@ -83,12 +70,8 @@ def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray,
     """
     checks.whole("teachers", teachers, at_least=1)
     if threshold is not None and not teachers / 2 + 1 <= threshold <= teachers:
-        raise PrivacyError(
-            "threshold",
-            f"between {teachers / 2 + 1:g} and {teachers}",
-            str(threshold),
-            "audit the tie",
-        )
+        expected = f"between {teachers / 2 + 1:g} and {teachers}"
+        raise PrivacyError("threshold", expected, str(threshold), "audit the tie")
     first = (teachers + 1) // 2 if threshold is None else threshold
     return np.array([first, teachers - first]), np.array([first - 1, teachers - first + 1])
 
@@ -96,14 +79,10 @@ def neighbours(teachers: int, threshold: int | None = None) -> tuple[np.ndarray,
 def audit_votes(
     answers: Answers, pair: tuple[np.ndarray, np.ndarray], claim: VoteClaim, config: VoteAuditConfig
 ) -> dict[str, Any]:
-    """Both audits on one pair of histograms, with their verdicts, as plain values.
-
-    Args:
-        pair: (C,) and (C,), as :func:`neighbours` gives them.
-    """
+    """Both audits on a pair of histograms of :func:`neighbours`, as plain values."""
     shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": 0.0}
-    found = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
-    one, all_of_it = ({name: both[n] for name, both in found.items()} for n in (0, 1))
+    bounds = {name: _bounds(answers, pair, share, claim, config) for name, share in shares.items()}
+    of_one, of_all = ({name: both[n] for name, both in bounds.items()} for n in (0, 1))
 
     def against(bounds: dict[str, AuditBound], event: Event) -> dict[str, Any]:
         epsilon = account(event, claim.relation, claim.delta).value
@@ -111,8 +90,8 @@ def audit_votes(
 
     return {
         "histograms": [pair[0].tolist(), pair[1].tolist()],
-        "one_answer": against(one, claim.one),
-        "whole_release": {"answers": claim.answers, **against(all_of_it, claim.all)},
+        "one_answer": against(of_one, claim.one),
+        "whole_release": {"answers": claim.answers, **against(of_all, claim.all)},
     }
 
 
@@ -131,29 +110,21 @@ def _bounds(
     """Of one answer, and of all."""
     half, given = config.draws // 2, {"delta": claim.delta, "confidence": config.confidence}
     first, second = (answers(np.tile(histogram, (config.draws, 1)), share) for histogram in pair)
-    event = choose_event(first[:half], second[:half], **given)
-    counts = [int(np.count_nonzero(np.isin(labels[half:], event))) for labels in (first, second)]
-    one = bound_from_counts(
+    counts = event_counts(first, second, **given)
+    of_one = bound_from_counts(
         true_positives=counts[0], positives=half, false_positives=counts[1], negatives=half,
         method="two histograms", **given,
     )  # fmt: skip
-    return one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
+    return of_one, composed_bound(*counts, draws=half, answers=claim.answers, **given)
 
 
 def composed_bound(
     first: int, second: int, *, draws: int, answers: int, delta: float, confidence: float
 ) -> AuditBound:
-    """The bound of ``answers`` independent answers, from how often an event came in ``draws`` of
-    each kind.
+    """The bound of independent answers, from an event's counts in ``draws`` of each histogram.
 
-    Args:
-        first: times it came on the first histogram.
-        second: times it came on the second.
-
-    >>> composed_bound(600, 400, draws=1000, answers=1, delta=0.0, confidence=0.95).epsilon_lower < 0.41
-    True
-    >>> found = composed_bound(600, 400, draws=1000, answers=100, delta=1e-5, confidence=0.95)
-    >>> 6 < found.epsilon_lower < 100 * 0.41
+    >>> bound = composed_bound(600, 400, draws=1000, answers=100, delta=1e-5, confidence=0.95)
+    >>> 6 < bound.epsilon_lower < 100 * 0.41
     True
     """
     error = (1 - confidence) / 2
@@ -162,26 +133,15 @@ def composed_bound(
         low, high = lower_end(true, draws, error=error), upper_end(false, draws, error=error)
         return coins_epsilon(float(low), float(high), answers, delta)
 
-    return AuditBound(
-        bound(first, second),
-        confidence,
-        delta,
-        bound(draws, 0),
-        2 * draws,
-        "two histograms, composed",
-    )
+    lower, method = bound(first, second), "two histograms, composed"
+    return AuditBound(lower, confidence, delta, bound(draws, 0), 2 * draws, method)
 
 
 def coins_epsilon(first: float, second: float, flips: int, delta: float) -> float:
-    """The smallest epsilon at which ``flips`` coins of two chances are (epsilon,
-    delta)-indistinguishable.
+    """The epsilon at which ``flips`` coins of two chances are (epsilon, delta)-indistinguishable.
 
     With P and Q the two binomials it is where the larger of sum(max(0, P - e^epsilon Q)) and the
     same of Q and P comes down to delta; 0 where the first chance is not above the second.
-
-    Args:
-        first, second: chances, inside (0, 1) unless they are equal.
-        delta: 0: the largest ratio of probabilities.
 
     >>> bool(round(coins_epsilon(0.75, 0.25, 2, 0.0), 6) == round(2 * np.log(3), 6))
     True
@@ -208,15 +168,16 @@ def _hockey_stick(log_p: np.ndarray, log_q: np.ndarray, epsilon: float) -> float
     return float(np.exp(logsumexp(log_p[kept], b=-np.expm1(log_q[kept] + epsilon - log_p[kept]))))
 
 
-def audit_lines(name: str, told: dict[str, Any]) -> list[str]:
+def audit_lines(name: str, audit: dict[str, Any]) -> list[str]:
     """For people: the claim, and under it the bounds and the verdict."""
-    lower = told["epsilon_lower"]
+    lower, trials = audit["epsilon_lower"], f"{audit['trials']:,} trials"
+    by_noise = (
+        f"at least {lower['sound']:.4g} as it is, {lower['broken']:.4g} with the noise divided,"
+        f" {lower['noise_free']:.4g} without"
+    )
+    possible = f"{trials} could have shown {audit['largest_possible']:.4g}"
     return [
-        f"{name}: claimed epsilon {told['claimed_epsilon']:.4g} at delta {told['delta']:g}",
-        (
-            f"  at least {lower['sound']:.4g} as it is, {lower['broken']:.4g} with the noise"
-            f" divided, {lower['noise_free']:.4g} without (confidence {told['confidence']:g};"
-            f" {told['trials']:,} trials could have shown {told['largest_possible']:.4g})"
-        ),
-        f"  the audit: {told['verdict']}",
+        f"{name}: claimed epsilon {audit['claimed_epsilon']:.4g} at delta {audit['delta']:g}",
+        f"  {by_noise} (confidence {audit['confidence']:g}; {possible})",
+        f"  the audit: {audit['verdict']}",
     ]

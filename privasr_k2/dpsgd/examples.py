@@ -1,14 +1,14 @@
-"""Gradients of each example of a batch by Opacus, and the proof that they are that.
+"""Gradients of each example of a batch by Opacus, and a check that they are that.
 
-Opacus takes for granted that the first dimension of what a layer reads is the batch, and that no
-layer mixes examples. Where that is wrong it clips something else, without an error.
-:func:`check_examples` tries it out, on examples that are made up.
+Opacus assumes that layers read the batch first and do not mix examples. Where that is wrong it
+clips something else, without an error.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from opacus.grad_sample import GradSampleModule
@@ -22,19 +22,16 @@ from privasr_k2.dpsgd.lstm import with_example_lstms
 from privasr_k2.errors import PrivacyError
 from privasr_k2.randomness import stream
 
-# Of the norm of a parameter's gradient: float32 sums in another order, through a network of some
-# layers.
+# Of the norm of a parameter's gradient: float32 sums in another order, through some layers.
 _TOLERANCE = 1e-3
 
 
 class ExampleGradients(GradSampleModule):
-    """A model whose parameters get ``grad_sample`` (N, ...) when a sum of N losses is
-    differentiated.
+    """A model whose parameters get ``grad_sample`` (N, ...) from a sum of N losses.
 
-    It shares its parameters with ``model``, has no dropout (a mask that depends on a place in the
-    batch would let one example change another's gradient), and Opacus's rules but for one: what a
-    linear layer is called with several times is joined before the product, as a speller calls its
-    layers for every token.
+    It shares its parameters with ``model``. It has no dropout, as a mask that depends on a place in
+    the batch lets one example change another's gradient. Unlike Opacus, it joins the inputs of a
+    linear layer that is called several times before the product.
 
     Args:
         model: an acoustic model; is not changed.
@@ -46,41 +43,27 @@ class ExampleGradients(GradSampleModule):
     def __init__(self, model: nn.Module) -> None:
         register()
         super().__init__(without_dropout(with_example_lstms(model)).train(), loss_reduction="sum")
-        self._waiting: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {}
+        self._waiting: dict[nn.Module, list[tuple[Tensor, ...]]] = {}
         self.trained = trained_parameters(model)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """As the model."""
+        """As ``model``."""
         return self._module(*inputs)
 
     def capture_backprops_hook(
-        self,
-        module: nn.Module,
-        _forward_input: object,
-        forward_output: Sequence[Tensor],
-        loss_reduction: str,
-        batch_first: bool,
+        self, module: nn.Module, _: object, forward_output: Sequence[Tensor], **options: Any
     ) -> None:
         """Opacus's hook after a layer's backward."""
         if type(module) is not nn.Linear or not self.hooks_enabled:
-            super().capture_backprops_hook(
-                module, _forward_input, forward_output, loss_reduction, batch_first
-            )
+            super().capture_backprops_hook(module, _, forward_output, **options)
             return
         [activation], backprop = module.activations.pop(), forward_output[0].detach()
-        num = len(activation)
-        calls = self._waiting.setdefault(module, [])
-        calls.append(
-            (
-                activation.reshape(num, -1, activation.size(-1)),
-                backprop.reshape(num, -1, backprop.size(-1)),
-            )
-        )
+        call = tuple(part.reshape(len(part), -1, part.size(-1)) for part in (activation, backprop))
+        self._waiting.setdefault(module, []).append(call)
         if module.activations:
             return
-        activations, backprops = (
-            torch.cat(part, dim=1) for part in zip(*self._waiting.pop(module))
-        )
+        calls = self._waiting.pop(module)
+        activations, backprops = (torch.cat(part, dim=1) for part in zip(*calls))
         if module.weight.requires_grad:
             module.weight.grad_sample = torch.bmm(backprops.transpose(1, 2), activations)
         if module.bias is not None and module.bias.requires_grad:
@@ -89,24 +72,22 @@ class ExampleGradients(GradSampleModule):
             parameter._forward_counter = 0
 
     def gradients(self, losses: Callable[[nn.Module], Tensor]) -> list[Tensor]:
-        """The gradients (N, ...) of every trained parameter for losses (N,) that are computed with
-        it.
+        """The gradients (N, ...) of every trained parameter for losses (N,) computed with it.
 
         Raises:
             PrivacyError: a parameter that has none, or not one for each example.
         """
         with warnings.catch_warnings():
-            # Opacus needs the gradients of outputs only, of which both kinds of hooks are sure.
+            # Opacus needs the gradients of outputs only, which both kinds of hooks have.
             warnings.filterwarnings("ignore", "(Using a non-full|Full) backward hook")
-            found = losses(self)
-            found.sum().backward()
+            values = losses(self)
+            values.sum().backward()
         for name, parameter in self.trained.items():
-            made = getattr(parameter, "grad_sample", None)
-            if not isinstance(made, Tensor) or made.shape != (len(found), *parameter.shape):
-                shape = tuple(made.shape) if isinstance(made, Tensor) else made
-                raise _mixed(
-                    name, f"{len(found)} gradients of shape {tuple(parameter.shape)}", str(shape)
-                )
+            rows = getattr(parameter, "grad_sample", None)
+            if not isinstance(rows, Tensor) or rows.shape != (len(values), *parameter.shape):
+                shape = tuple(rows.shape) if isinstance(rows, Tensor) else rows
+                expected = f"{len(values)} gradients of shape {tuple(parameter.shape)}"
+                raise _mixed(name, expected, str(shape))
         return [parameter.grad_sample for parameter in self.trained.values()]
 
     def clear(self) -> None:
@@ -117,7 +98,9 @@ class ExampleGradients(GradSampleModule):
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """A model's parameters that want gradients, by name."""
-    return {name: one for name, one in model.named_parameters() if one.requires_grad}
+    return {
+        name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+    }
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
@@ -134,10 +117,8 @@ def made_up(model: AcousticModel, seed: int) -> Batch:
     """Three utterances of noise, of different lengths, with two tokens each."""
     drawn = stream(seed, "made-up examples")
     lengths = [16 * model.subsampling + 3 * extra for extra in (0, 5, 2)]
-    features = [
-        torch.from_numpy(drawn.normal(size=(length, model.feature_dim))).float()
-        for length in lengths
-    ]
+    shapes = [(length, model.feature_dim) for length in lengths]
+    features = [torch.from_numpy(drawn.normal(size=shape)).float() for shape in shapes]
     tokens = drawn.integers(1, model.num_tokens, size=(3, 2)).tolist()
     return pad_batch(("0", "1", "2"), features, tokens)
 
@@ -145,14 +126,10 @@ def made_up(model: AcousticModel, seed: int) -> Batch:
 def check_examples(
     gradients: ExampleGradients, model: AcousticModel, losses: Callable[[nn.Module, Batch], Tensor]
 ) -> None:
-    """Make sure that each row of the gradients belongs to one example, and to no other.
+    """Check on noise that each row of the gradients belongs to one example, and to no other.
 
     Another second example must leave the gradients of the first and the third as they are, and the
     first's must be what the model itself has for it alone.
-
-    Args:
-        gradients: of ``model``.
-        losses: (N,) of a batch.
 
     Raises:
         PrivacyError: a layer that mixes examples, or does not have the batch first.
@@ -176,15 +153,10 @@ def check_examples(
         if any(float((old[row] - new[row]).norm()) > _TOLERANCE * scale for row in (0, 2)):
             raise _mixed(name, "gradients that do not depend on other examples", "that they do")
         if any(float((row - own).norm()) > _TOLERANCE * scale for row in (old[0], single[0])):
-            raise _mixed(
-                name, "the gradient of an example in a batch to be that of it alone", "another"
-            )
+            raise _mixed(name, "an example's gradient in a batch to be that of it alone", "another")
     gradients.clear()
 
 
 def _mixed(name: str, expected: str, found: str) -> PrivacyError:
-    way_out = (
-        "replace that layer by one that keeps examples apart, with the batch first; or set"
-        " isolate_units=true"
-    )
+    way_out = "replace that layer by one that keeps examples apart, or set isolate_units=true"
     return PrivacyError(f"parameter {name}", expected, found, way_out)

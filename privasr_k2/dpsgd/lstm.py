@@ -1,18 +1,13 @@
-"""An LSTM of linear layers that Opacus knows, which reads no faster or slower than torch's own by
-much.
+"""An LSTM of two linear layers that Opacus knows, about as fast as torch's own.
 
-Opacus's ``DPLSTM`` calls its linear layers once for every frame, and makes the gradients of all
-weights for every example there each time. Here the recurrence is one function, and the weights are
-two linear layers that
-are called once for all frames:
+Opacus's ``DPLSTM`` calls its linear layers, and makes gradients of all weights, for every frame.
+Here they are called once for all frames:
 
     gates(t) = W x(t) + R h(t - 1)
 
 First h is computed without a graph; then both products for all frames at once, with h as a
-constant; then the function gives h again and, on the way back, the gradient of the gates through
-time. That is all that the
-two layers need: the gradients of W and R are sums over t of gates' gradient times x(t) and h(t -
-    1).
+constant; then one function gives h again and, on the way back, the gates' gradient through time.
+The gradients of W and R are sums over t of that gradient times x(t) and h(t - 1).
 """
 
 from __future__ import annotations
@@ -29,10 +24,10 @@ State = tuple[Tensor, Tensor]
 def forward_steps(
     gates: Tensor, recurrent: Tensor, hidden_0: Tensor, cell_0: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Read all frames, changing ``gates`` into how they act.
+    """Read all frames, changing ``gates`` in place into their activations.
 
     Args:
-        gates: (T, N, 4 D) what the inputs give: enter, keep, new and leave.
+        gates: (T, N, 4 D) W x(t) of the input, forget, cell and output gates.
         recurrent: (4 D, D) weights R.
         hidden_0, cell_0: (N, D) before the first frame.
 
@@ -74,13 +69,9 @@ class Recurrence(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Backpropagation through time; nothing for the weights, which are those of linear
-        layers.
-        """
-        (d_out, d_last_hidden, d_last_cell), (acting, cells, recurrent) = (
-            gradients,
-            ctx.saved_tensors,
-        )
+        """Backpropagation through time; nothing for the weights, which linear layers have."""
+        d_out, d_last_hidden, d_last_cell = gradients
+        acting, cells, recurrent = ctx.saved_tensors
         enter, keep, new, leave = acting.chunk(4, dim=2)
         bent = cells[1:].tanh()
         into_cell = leave * (1 - bent * bent)
@@ -98,20 +89,15 @@ class Recurrence(torch.autograd.Function):
             d_hidden = d_hidden + d_out[time]
             d_cell = torch.addcmul(d_cell, d_hidden, into_cell[time])
             own = d_gates[time]
-            torch.mul(
-                by_cell[time].view(num, 3, dim),
-                d_cell.unsqueeze(1),
-                out=own[:, : 3 * dim].view(num, 3, dim),
-            )
+            three = own[:, : 3 * dim].view(num, 3, dim)
+            torch.mul(by_cell[time].view(num, 3, dim), d_cell.unsqueeze(1), out=three)
             torch.mul(by_output[time], d_hidden, out=own[:, 3 * dim :])
             d_hidden, d_cell = own @ recurrent, d_cell * keep[time]
         return d_gates.transpose(0, 1), d_hidden, d_cell, None, None
 
 
 class Layer(nn.Module):
-    """One layer of an ``nn.LSTM``, with the same parameters: ``ih`` for its inputs, ``hh`` for
-    itself.
-    """
+    """One layer of an ``nn.LSTM``, with the same parameters: ``ih`` and ``hh``."""
 
     def __init__(self, lstm: nn.LSTM, number: int) -> None:
         super().__init__()
@@ -146,9 +132,8 @@ class ExampleLstm(nn.Module):
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
         if lstm.bidirectional or lstm.proj_size or lstm.dropout or not lstm.bias:
-            raise ValueError(
-                f"an LSTM in one direction, without projection or dropout, expected: {lstm}"
-            )
+            expected = "an LSTM in one direction, without projection or dropout"
+            raise ValueError(f"{expected}, expected: {lstm}")
         self.input_size, self.hidden_size = lstm.input_size, lstm.hidden_size
         self.num_layers, self.batch_first = lstm.num_layers, lstm.batch_first
         self.layers = nn.ModuleList(Layer(lstm, number) for number in range(lstm.num_layers))
@@ -168,16 +153,13 @@ class ExampleLstm(nn.Module):
 
 
 def with_example_lstms(model: nn.Module) -> nn.Module:
-    """A copy of a model's modules around the same parameters, with an :class:`ExampleLstm` for each
-    LSTM.
-    """
+    """A copy of a model's modules, its parameters shared, with an :class:`ExampleLstm` per LSTM."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return _replaced(copy.deepcopy(model, shared))
 
 
 def _replaced(module: nn.Module) -> nn.Module:
     for name, child in module.named_children():
-        setattr(
-            module, name, ExampleLstm(child) if isinstance(child, nn.LSTM) else _replaced(child)
-        )
+        known = ExampleLstm(child) if isinstance(child, nn.LSTM) else _replaced(child)
+        setattr(module, name, known)
     return module

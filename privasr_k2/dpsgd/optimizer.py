@@ -21,8 +21,7 @@ from privasr_k2.training.unit_sum import UnitSum
 
 
 class UnitOptimizer(DPOptimizer):
-    """Accumulates a Poisson batch in parts, one a ``step()``, and updates the weights with the last
-    part.
+    """Accumulates a Poisson batch in parts, one a ``step()``, and updates weights with the last.
 
     As in Opacus, ``signal_skip_step`` says whether more parts follow. Rows of ``grad_sample`` of
     one unit are summed before the clip, also across parts.
@@ -31,7 +30,7 @@ class UnitOptimizer(DPOptimizer):
         optimizer: updates the weights by the noisy gradient.
         clip: the largest L2 norm of a unit's gradient; None = no limit, without noise only.
         noise_multiplier: standard deviation of the noise by the clip; 0 = none.
-        expected: mean number of units in a batch; the noisy sum is divided by it.
+        expected: mean number of units in a batch, the divisor of the noisy sum.
 
     Attributes:
         owners: for :meth:`step`, the unit (from 0) of each row in the part.
@@ -57,11 +56,9 @@ class UnitOptimizer(DPOptimizer):
             max_grad_norm=float("inf") if clip is None else clip,
             expected_batch_size=expected,  # type: ignore[arg-type]
         )
-        self.noise = (
-            GaussianNoise(noise_multiplier=noise_multiplier, l2_sensitivity=clip)
-            if noise_multiplier and clip is not None
-            else None
-        )
+        self.noise: GaussianNoise | None = None
+        if noise_multiplier and clip is not None:
+            self.noise = GaussianNoise(noise_multiplier=noise_multiplier, l2_sensitivity=clip)
         self.owners: Sequence[int] = ()
         self.ends = True
         self.stream: NoiseStream | None = None
@@ -81,9 +78,8 @@ class UnitOptimizer(DPOptimizer):
         if len(self.owners) > 1 + max(self.owners):
             owners = torch.tensor(self.owners, device=rows[0].device)
             num = 1 + max(self.owners)
-            rows = [
-                part.new_zeros(num, *part.shape[1:]).index_add_(0, owners, part) for part in rows
-            ]
+            zeros = (part.new_zeros(num, *part.shape[1:]) for part in rows)
+            rows = [zero.index_add_(0, owners, part) for zero, part in zip(zeros, rows)]
         if self._open:
             rows = [part + before for part, before in zip(rows, self._open)]
         self._open = [] if self.ends else rows

@@ -1,9 +1,7 @@
 """Train a public model further on private speech by DP-SGD, and write its folder.
 
-``checkpoints/latest.safetensors`` has the weights after some steps and the state for the next ones.
-An interrupted training continues from it: later steps are repeated with the same batches and the
-same noise, which come from the key of the release. Dev is scored with weights that are in that
-file.
+An interrupted training continues from ``checkpoints/latest.safetensors``. Later steps are repeated
+with the same batches and noise, which come from the key of the release.
 """
 
 from __future__ import annotations
@@ -54,12 +52,7 @@ _AVERAGE = "average/"
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a training.
-
-    Attributes:
-        model: with its initial weights; tokens: names of its outputs.
-        data: the private part; dev: public.
-    """
+    """The inputs of a training: ``model`` with its initial weights, ``dev`` of public speech."""
 
     model: AcousticModel
     tokens: Sequence[str]
@@ -73,8 +66,7 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
     Args:
         private: features folder with ``cuts_train.jsonl.gz``.
         public: features folder with ``cuts_dev.jsonl.gz``, of public speech.
-        init: a model that train_am wrote: its form and normalization are kept, and with
-            ``init=pretrained`` its weights.
+        init: a model that train_am wrote, for form, normalization and, if pretrained, weights.
 
     Raises:
         DataError: no model to begin with, or another's features, tokens or no usable utterance.
@@ -83,26 +75,20 @@ def read_inputs(private: Path, public: Path, lang: Lang, init: Path, config: DpS
         raise DataError(init / SPEC, "an acoustic model", "no such file", "train it with train_am")
     spec = read_spec(init / SPEC)
     if isinstance(spec, ExportedSpec):
-        raise DataError(
-            init, "a model that train_am wrote", "an exported one", "train one with train_am"
-        )
+        expected = "a model that train_am wrote"
+        raise DataError(init, expected, "an exported one", "train one with train_am")
     model = continue_model(init, spec, lang.tokens)
     if config.init == "scratch":
         fresh = new_model(spec, config.seed)
         fresh.mean, fresh.deviation = model.mean, model.deviation
         model = fresh
     cuts = {"train": load_cuts(private, "train"), "dev": load_cuts(public, "dev")}
-    targets = {}
-    usable = {}
+    targets, usable = {}, {}
     for role, folder in (("train", private), ("dev", public)):
         dim = cuts[role][0].num_features if len(cuts[role]) else None
         if dim != model.feature_dim:
-            raise DataError(
-                folder,
-                f"utterances of {model.feature_dim} features",
-                f"{dim}",
-                "compute the model's features",
-            )
+            expected = f"utterances of {model.feature_dim} features"
+            raise DataError(folder, expected, f"{dim}", "compute the model's features")
         spelled, targets[role] = spelled_targets(cuts[role], lang, role=role)
         shortest = 1.0 - config.time_stretch if role == "train" else 1.0
         usable[role] = spelled
@@ -124,20 +110,17 @@ def fingerprint_of(inputs: Inputs, config: DpSgdConfig) -> str:
     """A hash of everything that the trained weights depend on."""
     units = [(unit.name, unit.copies) for unit in inputs.data.units]
     content = inputs.data.speech.content()
-    return training_fingerprint(
-        config, inputs.model.spec, inputs.tokens, units, content, inputs.model
-    )
+    model = inputs.model
+    return training_fingerprint(config, model.spec, inputs.tokens, units, content, model)
 
 
 def train_dpsgd(
     trainer: Trainer, inputs: Inputs, folder: Path, fingerprint: str, release: Release | None
 ) -> None:
-    """Train; write the model, ``train_log.jsonl``, ``tensorboard/``, ``checkpoints/`` and
-    ``dpsgd.json``.
+    """Train; write the model, its logs, ``checkpoints/`` and ``dpsgd.json``.
 
     Args:
         trainer: of the model and the data of ``inputs``.
-        fingerprint: that of :func:`fingerprint_of`.
         release: where the configuration claims a guarantee; it is finished in the end.
 
     Raises:
@@ -149,8 +132,7 @@ def train_dpsgd(
     if not (name and about.exists() and read_json(about)["release"] == name):
         secrets = release if release is not None else Drawn("batches", config.seed)
         configuration.save(config, folder / "config.yaml")
-        # A release has one configuration and one data set; a hash of them in a file would tell of
-        # the data.
+        # A release has one configuration and data set; a hash of them would tell of the data.
         files = StepFiles(folder / "checkpoints", name or fingerprint)
         average = files.resume(trainer)
         _follow(trainer, average, inputs.dev, folder, secrets, files)
@@ -161,11 +143,7 @@ def train_dpsgd(
 
 
 class Average:
-    """The mean of the weights after several steps; of the last step alone, where there are none.
-
-    Attributes:
-        count: number of weights averaged. step: number of steps so far.
-    """
+    """The mean of the weights after ``count`` steps, the last of them ``step``."""
 
     def __init__(self, step: int, count: int, means: dict[str, Tensor]) -> None:
         self.step, self.count, self.means = step, count, means
@@ -184,12 +162,7 @@ class Average:
 
 
 class StepFiles:
-    """Writes and reads ``latest.safetensors``.
-
-    Args:
-        folder: ``checkpoints/``.
-        fingerprint: of all that the weights depend on; what another wrote is removed.
-    """
+    """Writes and reads ``latest.safetensors``; what another fingerprint wrote is removed."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self._folder, self._fingerprint = folder, fingerprint
@@ -200,9 +173,8 @@ class StepFiles:
         header = read_header(latest) if latest.is_file() else None
         if header is None or header["fingerprint"] != self._fingerprint:
             if self._folder.is_dir():
-                log.warning(
-                    "%s: of other data or another configuration; training anew", self._folder
-                )
+                reason = "of other data or another configuration"
+                log.warning("%s: %s; training anew", self._folder, reason)
                 remove_tree(self._folder)
             return Average(0, 0, {})
         others = restore_training(latest, trainer.model, trainer.optimizer.original_optimizer)
@@ -247,9 +219,7 @@ def _follow(
 
 
 def _about(trainer: Trainer, units: int, release: str) -> dict[str, Any]:
-    """Metadata of the model; under a claim it depends on the private data by the number of units
-    only.
-    """
+    """Metadata of the model; of the private data only the number of units."""
     config = trainer.config
     return {
         "release": release or None,

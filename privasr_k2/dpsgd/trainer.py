@@ -1,8 +1,7 @@
 """DP-SGD step by step: who is drawn, their gradients in parts, clip, noise, and the step.
 
-What a unit adds to the sum depends on that unit, the weights and the step alone, never on who else
-was drawn: there is no dropout, and what is masked or stretched in an utterance is drawn for that
-    utterance and step.
+A unit's part of the sum depends on that unit, the weights and the step alone: there is no dropout,
+and masks and stretching are drawn for each utterance and step.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class PrivateData:
     Attributes:
         units: sorted by name: a batch is drawn by their places.
         speech: their utterances.
-        replaced: a unit's name -> the gradient (P,) that it adds whatever it is asked, for audits.
+        replaced: a unit's name -> the gradient (P,) that it adds, for audits.
     """
 
     units: Sequence[Unit]
@@ -64,9 +63,8 @@ class Step:
     Attributes:
         number: from 0.
         gradient: (P,) what the optimizer stepped with, noise included.
-        lr: its learning rate.
-        units: that took part; left_out: those whose gradient was not finite, besides. Private where
-            a guarantee is claimed.
+        units, left_out: units that took part, and those whose gradient was not finite; private
+            where a guarantee is claimed.
     """
 
     number: int
@@ -77,16 +75,7 @@ class Step:
 
 
 class Trainer:
-    """Holds the model in training.
-
-    Args:
-        model: on its device; its parameters are trained in place.
-        config: ``trained`` says which.
-        noise: multiplier; 0 = none.
-
-    Attributes:
-        trained: parameters by name.
-        optimizer: of them.
+    """Trains a model in place, on its device, with the noise multiplier ``noise``; 0 = none.
 
     Raises:
         ConfigError: ``trained`` names none of the parameters.
@@ -99,13 +88,12 @@ class Trainer:
         choose_trained(model, config.trained)
         self.model, self._data, self.config = model, data, config
         self.trained = trained_parameters(model)
-        self._size = sum(one.numel() for one in self.trained.values())
+        self._size = sum(parameter.numel() for parameter in self.trained.values())
         self._device = model.mean.device
         self._task: AmTask = KINDS[model.spec.kind].task()
         self._augment = AmTask(SpecAugment(config.spec_augment), time_stretch=config.time_stretch)
-        plain = make_optimizer(
-            self.trained, kind=config.optimizer, lr=config.lr, momentum=config.momentum
-        )
+        rate = {"lr": config.lr, "momentum": config.momentum}
+        plain = make_optimizer(self.trained, kind=config.optimizer, **rate)
         expected = config.rate * max(1, len(data.units))
         self.optimizer = UnitOptimizer(
             plain, clip=config.clip, noise_multiplier=noise, expected=expected
@@ -124,7 +112,7 @@ class Trainer:
             report_progress(number, config.steps, "step")
             drawn = config.sampling.cohort(number, len(self._data.units), secrets.stream)
             noise = secrets.noise(number, "gradient") if self.optimizer.noise is not None else None
-            yield self.step(number, [self._data.units[place] for place in drawn.tolist()], noise)
+            yield self.step(number, [self._data.units[index] for index in drawn.tolist()], noise)
 
     def step(self, number: int, units: Sequence[Unit], noise: NoiseStream | None) -> Step:
         """One step with these units, who may be none."""
@@ -133,16 +121,11 @@ class Trainer:
             if unit.name in self._data.replaced:
                 self.optimizer.add_given(self._data.replaced[unit.name].to(self._device))
         real = [unit for unit in units if unit.name not in self._data.replaced]
-        weights = [
-            unit.weights(config.within, config.most_utterances, config.seed, number)
-            for unit in real
-        ]
+        drawing = config.within, config.most_utterances, config.seed, number
+        weights = [unit.weights(*drawing) for unit in real]
         frames = {name: self._data.speech.frames(name) for unit in weights for name in unit}
-        limits = {
-            "most_frames": int(config.max_duration * _FRAMES_PER_SECOND),
-            "most_rows": self._rows(),
-        }
-        for part in parts(weights, frames, **limits):
+        most_frames = int(config.max_duration * _FRAMES_PER_SECOND)
+        for part in parts(weights, frames, most_frames=most_frames, most_rows=self._rows()):
             self._add(part, number)
         lr = learning_rate(config, number, number / config.steps)  # type: ignore[arg-type]
         # Opacus's optimizer still has the old groups when a state was loaded.
@@ -154,9 +137,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         left_out = self.optimizer.left_out
         if left_out:
-            log.warning(
-                "step %d: %d units left out, whose gradients are not finite", number + 1, left_out
-            )
+            reason = "whose gradients are not finite"
+            log.warning("step %d: %d units left out, %s", number + 1, left_out, reason)
         return Step(number, self.optimizer.gradient, lr, self.optimizer.count, left_out)
 
     def _rows(self) -> int:
@@ -185,17 +167,13 @@ class Trainer:
                 self._forget()
                 continue
             if len(part.names) == 1:
-                way_out = (
-                    "leave it out, choose a larger subsampling, or take a machine with more memory"
-                )
+                way_out = "leave it out, or take a larger subsampling or more memory"
                 raise PrivasrError(part.names[0], "memory for one utterance", reason, way_out)
             log.warning("out of memory (%s): %d utterances in two parts", reason, len(part.names))
             todo.extendleft(reversed(halves(part)))
 
     def _gradients(self, part: Part, number: int) -> None:
-        """Put gradients into ``grad_sample``: a row an utterance, or one of all where units are
-        alone.
-        """
+        """Put gradients into ``grad_sample``: a row an utterance, or a unit where it is alone."""
         batch = self._batch(part.names, number)
         weights = torch.tensor(part.weights, device=self._device)
         if isinstance(self._twin, ExampleGradients):
@@ -214,11 +192,10 @@ class Trainer:
     def _batch(self, names: Sequence[str], number: int) -> Batch:
         speech, features = self._data.speech, []
         for name in names:
-            one = pad_batch([name], [speech.features(name)], [speech.targets[name]])
-            generator = torch.Generator().manual_seed(
-                derive_seed(self.config.seed, "masks", name, number)
-            )
-            features.append(self._augment.augmented(one, generator)[0][0])
+            alone = pad_batch([name], [speech.features(name)], [speech.targets[name]])
+            seed = derive_seed(self.config.seed, "masks", name, number)
+            generator = torch.Generator().manual_seed(seed)
+            features.append(self._augment.augmented(alone, generator)[0][0])
         return pad_batch(names, features, [speech.targets[name] for name in names]).to(self._device)
 
     def _losses(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -238,9 +215,8 @@ def choose_trained(model: nn.Module, prefixes: Sequence[str]) -> None:
     for prefix in prefixes:
         if not any(_begins(name, prefix) for name in names):
             tops = " ".join(dict.fromkeys(name.split(".")[0] for name in names))
-            raise ConfigError(
-                "trained", f"beginnings of parameters' names: {tops}", repr(prefix), "correct it"
-            )
+            expected = f"beginnings of parameters' names: {tops}"
+            raise ConfigError("trained", expected, repr(prefix), "correct it")
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not prefixes or any(_begins(name, prefix) for prefix in prefixes))
 
@@ -261,12 +237,12 @@ def halves(part: Part) -> list[Part]:
     while several and part.owners[middle] == part.owners[middle - 1]:
         # Whole units stay together.
         middle = middle - 1 if middle > 1 else part.owners.index(part.owners[0] + 1)
-    found = []
+    both = []
     for rows in (slice(0, middle), slice(middle, None)):
         owners = part.owners[rows]
         moved = tuple(owner - owners[0] for owner in owners)
         names, weights = part.names[rows], part.weights[rows]
-        found.append(dataclasses.replace(part, names=names, weights=weights, owners=moved))
+        both.append(dataclasses.replace(part, names=names, weights=weights, owners=moved))
     if not several:
-        found[0] = dataclasses.replace(found[0], ends=False)
-    return found
+        both[0] = dataclasses.replace(both[0], ends=False)
+    return both

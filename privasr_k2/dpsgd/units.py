@@ -25,8 +25,7 @@ class Unit:
 
     Attributes:
         name: an utterance's or a speaker's.
-        copies: for each of its utterances, the names of that at all speeds that there are; may be
-            empty.
+        copies: for each of its utterances, the names of that at all speeds; may be empty.
     """
 
     name: str
@@ -44,8 +43,8 @@ class Unit:
         """
         chosen: Sequence[tuple[str, ...]] = self.copies
         if 0 < most < len(chosen):
-            places = stream(seed, "utterances", self.name, step).permutation(len(chosen))[:most]
-            chosen = [self.copies[place] for place in sorted(places.tolist())]
+            indices = stream(seed, "utterances", self.name, step).permutation(len(chosen))[:most]
+            chosen = [self.copies[index] for index in sorted(indices.tolist())]
         share = 1.0 / len(chosen) if chosen and within == "mean" else 1.0
         return {name: share / len(copies) for copies in chosen for name in copies}
 
@@ -65,20 +64,17 @@ def units_of(cuts: Iterable[Cut], kind: str, usable: Iterable[str]) -> list[Unit
         original = (cut.custom or {}).get("original_id", cut.id)
         speaker = cut.supervisions[0].speaker if cut.supervisions else None
         if kind == "speaker" and not speaker:
-            raise DataError(
-                cut.id, "a speaker", "none", "take utterances as units, or name the speakers"
-            )
-        copies = by_unit.setdefault(speaker if kind == "speaker" else original, {}).setdefault(
-            original, []
-        )
+            way_out = "take utterances as units, or name the speakers"
+            raise DataError(cut.id, "a speaker", "none", way_out)
+        originals = by_unit.setdefault(speaker if kind == "speaker" else original, {})
+        copies = originals.setdefault(original, [])
         if cut.id in kept:
             copies.append(cut.id)
-    return [
-        Unit(
-            name, tuple(tuple(sorted(copies)) for _, copies in sorted(originals.items()) if copies)
-        )
-        for name, originals in sorted(by_unit.items())
-    ]
+
+    def all_copies(originals: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(sorted(copies)) for _, copies in sorted(originals.items()) if copies)
+
+    return [Unit(name, all_copies(originals)) for name, originals in sorted(by_unit.items())]
 
 
 class Speech:
@@ -125,9 +121,7 @@ class Part:
     """Utterances that are computed together.
 
     Attributes:
-        names: of the utterances.
-        weights: what each of them counts.
-        owners: the unit of each, from 0 within the part.
+        owners: the unit of each utterance, from 0 within the part.
         ends: whether its units are complete; a unit that needs several parts has them to itself.
     """
 
@@ -147,10 +141,9 @@ def parts(
     """A batch of units in parts that fit into memory, units of like length together.
 
     Args:
-        weights: for each unit, its utterances and what they count.
-        frames: of each utterance.
+        weights: for each unit, its utterances and their weights.
         most_frames: of a part, padding included; a longer utterance is by itself.
-        most_rows: utterances of a part; 1 unit a part where it is 0.
+        most_rows: utterances of a part; 0: one unit a part.
 
     >>> units = [{"a": 1.0}, {"b": 0.5, "c": 0.5}]
     >>> [one.names for one in parts(units, {"a": 9, "b": 5, "c": 6}, most_frames=20, most_rows=9)]
@@ -161,7 +154,7 @@ def parts(
 
     def made(units: Sequence[Sequence[str]], *, ends: bool = True) -> Part:
         names = tuple(name for unit in units for name in unit)
-        owners = tuple(place for place, unit in enumerate(units) for _ in unit)
+        owners = tuple(number for number, unit in enumerate(units) for _ in unit)
         return Part(names, tuple(counts[name] for name in names), owners, ends)
 
     together: list[list[str]] = []
@@ -169,19 +162,16 @@ def parts(
     for unit in sorted(ordered, key=lambda names: (-frames[names[0]], names[0])):
         # Longest first, so that what is there already sets the padding.
         longest = longest if together else frames[unit[0]]
-        if together and (
-            rows + len(unit) > most_rows or (rows + len(unit)) * longest > most_frames
-        ):
+        more = rows + len(unit)
+        if together and (more > most_rows or more * longest > most_frames):
             yield made(together)
             together, rows, longest = [], 0, frames[unit[0]]
         if len(unit) * longest <= most_frames and len(unit) <= max(1, most_rows):
             together.append(unit)
             rows += len(unit)
         else:
-            yield from (
-                made([names], ends=last)
-                for names, last in _pieces(unit, frames, most_frames, most_rows)
-            )
+            for names, last in _pieces(unit, frames, most_frames, most_rows):
+                yield made([names], ends=last)
     if together:
         yield made(together)
 
@@ -189,9 +179,7 @@ def parts(
 def _pieces(
     unit: Sequence[str], frames: Mapping[str, int], most_frames: int, most_rows: int
 ) -> Iterator[tuple[Sequence[str], bool]]:
-    """One unit's utterances, longest first, as many at a time as fit; and whether it is the last
-    time.
-    """
+    """One unit's utterances, longest first, as many at a time as fit; and whether it ends."""
     start = 0
     while start < len(unit):
         width = max(1, min(most_rows or len(unit), most_frames // max(1, frames[unit[start]])))

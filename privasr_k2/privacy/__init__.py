@@ -1,3 +1,1 @@
-"""Every epsilon of the project: mechanisms, accounting, ledger, plan, audits. Recipes compute
-none.
-"""
+"""Mechanisms, accounting, ledger, plan and audits: every epsilon of the project."""

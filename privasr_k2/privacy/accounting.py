@@ -1,8 +1,6 @@
-"""From an event to epsilon: by Rényi DP, as in the papers, and by privacy loss distributions, the
-tight way.
+"""From an event to epsilon: by Rényi DP, and more tightly by privacy loss distributions.
 
-Both are upper bounds for the same mechanism, so the smaller one holds as well. A smaller epsilon is
-the stronger guarantee.
+Both are upper bounds for the same mechanism, so the smaller one holds as well.
 """
 
 from __future__ import annotations
@@ -30,11 +28,10 @@ class Epsilon:
     """Cost of an event.
 
     Attributes:
-        delta: the delta that both epsilons are for.
+        delta: of both epsilons.
         rdp: epsilon by Rényi DP.
         order: the order that gives it; infinity where pure epsilons were added up.
-        pld: epsilon by privacy loss distributions; ``None`` where there is none that can be
-            computed.
+        pld: epsilon by privacy loss distributions; ``None`` where none can be computed.
     """
 
     delta: float
@@ -52,10 +49,8 @@ def account(event: Event, relation: Relation, delta: float) -> Epsilon:
     """The epsilons of ``event`` at ``delta``.
 
     Args:
-        event: with noise relative to what *adding or removing* one unit changes, whatever the
-            relation.
+        event: with noise relative to what *adding or removing* one unit changes.
         relation: for ``REPLACE_ONE`` the sensitivities are doubled here.
-        delta: above 0 and below 1.
 
     Raises:
         PrivacyError: a value out of range, or an event that has no bound for this relation.
@@ -75,9 +70,9 @@ def account(event: Event, relation: Relation, delta: float) -> Epsilon:
     by_rdp, order = renyi.epsilon(event, delta)
     by_pld = None
     if loss_distributions.is_supported(event) and delta >= loss_distributions.smallest_delta(event):
-        found = loss_distributions.epsilon(event, delta, guess=by_rdp)
+        by_distribution = loss_distributions.epsilon(event, delta, guess=by_rdp)
         # Beyond what its floats can hold dp-accounting gives infinity, which is no account.
-        by_pld = found if math.isfinite(found) else None
+        by_pld = by_distribution if math.isfinite(by_distribution) else None
     return Epsilon(delta, by_rdp, order, by_pld)
 
 

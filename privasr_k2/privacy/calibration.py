@@ -1,9 +1,7 @@
-"""The inverse of accounting: how much noise a target epsilon asks for, and how many rounds it
-allows.
+"""The inverse of accounting: the noise, or the number of rounds, for a target epsilon.
 
-Only data-independent events can be calibrated. A bound that depends on the votes of private
-teachers becomes smallest without any noise, and choosing noise by it would itself be a look at
-private data.
+Only data-independent events can be calibrated. A bound that depends on private votes becomes
+smallest without any noise, and choosing noise by it would itself be a look at private data.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from collections.abc import Callable
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, renyi
-from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
+from privasr_k2.privacy.accounting import Relation, account, under
 from privasr_k2.privacy.events import Event
 
 _LEAST_NOISE, _MOST_NOISE = 1e-3, 1e6
@@ -22,21 +20,11 @@ _STEP = 1.25
 
 
 def noise_for(
-    make_event: Callable[[float], Event],
-    *,
-    epsilon: float,
-    delta: float,
-    relation: Relation,
-    by_rdp: bool = False,
+    make_event: Callable[[float], Event], *, epsilon: float, delta: float, relation: Relation
 ) -> float:
     """The least noise with which ``make_event(noise)`` stays within ``epsilon`` at ``delta``.
 
-    Args:
-        make_event: gives the event for a noise; its epsilon must fall as the noise grows.
-        by_rdp: within the epsilon by RDP instead of the tighter of both.
-
-    Returns:
-        the noise, rounded up by at most 0.01 %.
+    Its epsilon must fall as the noise grows. The noise is rounded up by at most 0.01 %.
 
     Raises:
         PrivacyError: no noise between 0.001 and 1,000,000 does.
@@ -49,11 +37,11 @@ def noise_for(
     _check_target(epsilon, delta)
 
     def is_within(noise: float) -> bool:
-        return _value(account(make_event(noise), relation, delta), by_rdp) <= epsilon
+        return account(make_event(noise), relation, delta).value <= epsilon
 
     high = _enough_by_rdp(make_event, epsilon, delta, relation)
     low = high / _STEP
-    while is_within(low):  # where not by_rdp, less may do; never the other way round
+    while is_within(low):  # by privacy loss distributions less may do; never the other way round
         low, high = low / _STEP, low
         if low < _LEAST_NOISE:
             return high
@@ -75,30 +63,19 @@ def _enough_by_rdp(
     while not is_within(noise):
         noise *= _STEP
         if noise > _MOST_NOISE:
-            raise PrivacyError(
-                f"epsilon {epsilon:g} at delta {delta:g}",
-                f"a noise of at most {_MOST_NOISE:g} that reaches it",
-                "none",
-                "ask for fewer rounds or queries, or a larger epsilon",
-            )
+            at = f"epsilon {epsilon:g} at delta {delta:g}"
+            expected = f"a noise of at most {_MOST_NOISE:g}"
+            way_out = "ask for fewer rounds or queries, or a larger epsilon"
+            raise PrivacyError(at, expected, "none", way_out)
     while noise > _LEAST_NOISE and is_within(noise / _STEP):
         noise /= _STEP
     return noise
 
 
 def count_for(
-    make_event: Callable[[int], Event],
-    *,
-    epsilon: float,
-    delta: float,
-    relation: Relation,
-    by_rdp: bool = False,
+    make_event: Callable[[int], Event], *, epsilon: float, delta: float, relation: Relation
 ) -> int:
-    """The most rounds or queries with which ``make_event(count)`` stays within ``epsilon`` at
-    ``delta``.
-
-    Returns:
-        0 where not even one does.
+    """The most rounds with which ``make_event(count)`` stays within ``epsilon``; 0 for none.
 
     >>> from privasr_k2.privacy.events import gaussian, repeated
     >>> target = dict(epsilon=1.0, delta=1e-5, relation=Relation.ADD_OR_REMOVE_ONE)
@@ -108,7 +85,7 @@ def count_for(
     _check_target(epsilon, delta)
 
     def is_within(count: int) -> bool:
-        return _value(account(make_event(count), relation, delta), by_rdp) <= epsilon
+        return account(make_event(count), relation, delta).value <= epsilon
 
     if not is_within(1):
         return 0
@@ -116,12 +93,9 @@ def count_for(
     while is_within(high):
         low, high = high, 2 * high
         if high > _MOST_COUNT:
-            raise PrivacyError(
-                f"epsilon {epsilon:g} at delta {delta:g}",
-                "a count that reaches it",
-                f"none up to {_MOST_COUNT:,}",
-                "there is far more noise than this target needs: take less",
-            )
+            at, found = f"epsilon {epsilon:g} at delta {delta:g}", f"none up to {_MOST_COUNT:,}"
+            way_out = "far more noise than needed: take less"
+            raise PrivacyError(at, "a count that reaches it", found, way_out)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_within(middle) else (low, middle)
@@ -131,7 +105,3 @@ def count_for(
 def _check_target(epsilon: float, delta: float) -> None:
     checks.number("epsilon", epsilon, above=0)
     checks.number("delta", delta, above=0, below=1)
-
-
-def _value(found: Epsilon, by_rdp: bool) -> float:
-    return found.rdp if by_rdp else found.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,39 +26,30 @@ def number(
     Raises:
         PrivacyError: it is none, is not finite, or lies outside.
 
-    >>> number("rate", 0.1, above=0, at_most=1)
-    0.1
     >>> number("rate", 1.5, above=0, at_most=1)
     Traceback (most recent call last):
     privasr_k2.errors.PrivacyError: rate: expected a number above 0 and at most 1, found 1.5
       way out: correct the value
     """
     bounds = [
-        f"{words} {bound:g}"
-        for words, bound in (
-            ("above", above),
-            ("at least", at_least),
-            ("below", below),
-            ("at most", at_most),
+        (words, bound, holds)
+        for words, bound, holds in (
+            ("above", above, operator.gt),
+            ("at least", at_least, operator.ge),
+            ("below", below, operator.lt),
+            ("at most", at_most, operator.le),
         )
         if bound is not None
     ]
-    expected = "a number" + (" " + " and ".join(bounds) if bounds else "")
-    if isinstance(value, (bool, np.bool_)) or not isinstance(
-        value, (int, float, np.integer, np.floating)
-    ):
+    expected = " and ".join(f"{words} {bound:g}" for words, bound, _ in bounds)
+    expected = f"a number {expected}" if bounds else "a number"
+    real_types = (int, float, np.integer, np.floating)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, real_types):
         raise PrivacyError(name, expected, repr(value), "correct the value")
-    made = float(value)
-    inside = (
-        math.isfinite(made)
-        and (above is None or made > above)
-        and (at_least is None or made >= at_least)
-        and (below is None or made < below)
-        and (at_most is None or made <= at_most)
-    )
-    if not inside:
-        raise PrivacyError(name, expected, f"{made:g}", "correct the value")
-    return made
+    real = float(value)
+    if not math.isfinite(real) or not all(holds(real, bound) for _, bound, holds in bounds):
+        raise PrivacyError(name, expected, f"{real:g}", "correct the value")
+    return real
 
 
 def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
@@ -88,20 +80,13 @@ def delta(value: float, *, units: int | None = None) -> float:
 
     >>> delta(1e-5, units=74)
     1e-05
-    >>> delta(0.05, units=74)
-    Traceback (most recent call last):
-    privasr_k2.errors.PrivacyError: delta: expected a number below 1/units = 0.0135135, found 0.05
-      way out: choose one far below it, for example 1e-05
     """
-    made = number("delta", value, above=0, below=1)
-    if units is not None and made >= 1 / whole("units", units, at_least=1):
-        raise PrivacyError(
-            "delta",
-            f"a number below 1/units = {1 / units:.6g}",
-            f"{made:g}",
-            f"choose one far below it, for example {_below(1 / units):g}",
-        )
-    return made
+    checked = number("delta", value, above=0, below=1)
+    if units is not None and checked >= 1 / whole("units", units, at_least=1):
+        expected = f"a number below 1/units = {1 / units:.6g}"
+        way_out = f"choose one far below it, for example {_below(1 / units):g}"
+        raise PrivacyError("delta", expected, f"{checked:g}", way_out)
+    return checked
 
 
 def _below(bound: float) -> float:
@@ -119,63 +104,50 @@ def orders(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray:
     >>> orders("orders", [1.5, 2.0])
     array([1.5, 2. ])
     """
-    made = np.asarray(values)
-    if made.dtype.kind != "f":
-        raise PrivacyError(
-            name,
-            "orders as floats",
-            f"an array of {made.dtype}",
-            "write 2.0 for 2, or use .astype(float)",
-        )
-    if made.ndim != 1 or made.size == 0:
-        raise PrivacyError(
-            name, "one dimension of at least one order", f"shape {made.shape}", "correct it"
-        )
-    wrong = ~(np.isfinite(made) & (made > 1))
+    array = np.asarray(values)
+    if array.dtype.kind != "f":
+        found, way_out = f"an array of {array.dtype}", "write 2.0 for 2, or use .astype(float)"
+        raise PrivacyError(name, "orders as floats", found, way_out)
+    if array.ndim != 1 or array.size == 0:
+        expected = "one dimension of at least one order"
+        raise PrivacyError(name, expected, f"shape {array.shape}", "correct it")
+    wrong = ~(np.isfinite(array) & (array > 1))
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        raise PrivacyError(
-            f"{name}[{at}]", "a finite order above 1", f"{made[at]:g}", "correct the value"
-        )
-    return made.astype(np.float64)
+        found = f"{array[at]:g}"
+        raise PrivacyError(f"{name}[{at}]", "a finite order above 1", found, "correct the value")
+    return array.astype(np.float64)
 
 
 def histograms(name: str, votes: ArrayLike) -> np.ndarray:
     """Vote counts as integers of shape (Q, C): Q queries, C classes.
 
     Returns:
-        the counts as they are where they are integers, else as ``int64``.
+        integers as they are, else ``int64``.
 
     Raises:
-        PrivacyError: fewer than two classes, a query without a vote, a negative count or a
-            fraction.
+        PrivacyError: fewer than two classes, a query without a vote, a negative count, a fraction.
 
     >>> histograms("votes", [[3, 2], [5, 0]])
     array([[3, 2],
            [5, 0]])
     """
-    made = np.asarray(votes)
-    if made.ndim != 2 or made.shape[1] < 2:
-        raise PrivacyError(
-            name,
-            "shape (queries, classes) with two or more classes",
-            f"shape {made.shape}",
-            "correct it",
-        )
-    if made.dtype.kind not in "iuf":
-        raise PrivacyError(
-            name, "whole numbers of votes", f"an array of {made.dtype}", "correct it"
-        )
-    if made.dtype.kind == "f":
-        whole_numbers = (
-            made.astype(np.int64) if np.isfinite(made).all() else np.full(made.shape, -1)
-        )
-        wrong = (whole_numbers != made).any(axis=1)
-        _refuse_rows(name, made, wrong, "whole numbers of votes")
-        made = whole_numbers
-    _refuse_rows(name, made, (made < 0).any(axis=1), "counts of 0 or more")
-    _refuse_rows(name, made, made.sum(axis=1) == 0, "at least one vote")
-    return made
+    array = np.asarray(votes)
+    if array.ndim != 2 or array.shape[1] < 2:
+        expected = "shape (queries, classes) with two or more classes"
+        raise PrivacyError(name, expected, f"shape {array.shape}", "correct it")
+    if array.dtype.kind not in "iuf":
+        found = f"an array of {array.dtype}"
+        raise PrivacyError(name, "whole numbers of votes", found, "correct it")
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array).all()
+        whole_numbers = array.astype(np.int64) if finite else np.full(array.shape, -1)
+        wrong = (whole_numbers != array).any(axis=1)
+        _refuse_rows(name, array, wrong, "whole numbers of votes")
+        array = whole_numbers
+    _refuse_rows(name, array, (array < 0).any(axis=1), "counts of 0 or more")
+    _refuse_rows(name, array, array.sum(axis=1) == 0, "at least one vote")
+    return array
 
 
 def _refuse_rows(name: str, votes: np.ndarray, wrong: np.ndarray, expected: str) -> None:

@@ -7,28 +7,26 @@ the product can exceed the bound by rounding, and the rounding of a long sum dep
 terms, so that one unit moves it by more than its own norm [casacuberta2022]. Therefore every
 clipped value is a multiple of a step,
 
-    step = 2^(floor(log2(bound)) - 32),    clipped = step * trunc(v * min(1, bound / norm(v)) /
-    step),
+    step = 2^(floor(log2(bound)) - 32),
+    clipped = step * trunc(v * min(1, bound / norm(v)) / step),
 
 taken towards zero, so that no norm grows by it. The norm is then compared with the bound in whole
 numbers, without rounding, and float64 adds up to 2^20 such units exactly, in any order. What is
 lost is less than ``step`` a value, 2^-32 of the bound.
 
-What was clipped is private, as are the norms before clipping: the norms are not kept, and no result
-shows its contents in its ``repr``. The counts are for the operator's eyes; no guarantee covers
-their release.
+What was clipped is private: norms are not kept, and a result shows nothing in its ``repr``. No
+guarantee covers a release of the counts.
 
-[casacuberta2022] S. Casacuberta, M. Shoate, S. Vadhan, C. Wagaman, Widespread underestimation of
-sensitivity in differentially private libraries and how to fix it, CCS 2022.
+[casacuberta2022] S. Casacuberta et al., Widespread underestimation of sensitivity in differentially
+private libraries and how to fix it, CCS 2022.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +35,6 @@ from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks
 
 Norm: TypeAlias = Literal["l1", "l2"]
-Values = TypeVar("Values")
-
 # 2^33 steps in a value at most, 2^53 in a sum that float64 holds exactly.
 _STEPS_IN_BOUND_LOG2 = 32
 _MAX_UNITS = 2**20
@@ -51,23 +47,22 @@ _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
-class Clipped(Generic[Values]):
+class Clipped:
     """Clipped values of one or more units, and the amount of the change.
 
     Attributes:
-        values: float64, in the shapes that were given; every unit's norm is at most the bound,
-            exactly.
-        zeroed: how many values were not finite, and are 0 now. Private.
-        clipped: how many units were longer than the bound. Private.
+        values: float64, in the shape given; every unit's norm is at most the bound, exactly.
+        zeroed: number of values that were not finite, and are 0 now. Private.
+        clipped: number of units that were longer than the bound. Private.
     """
 
-    values: Values = field(repr=False)
+    values: np.ndarray = field(repr=False)
     zeroed: int = field(repr=False)
     clipped: int = field(repr=False)
 
 
 def grid_step(bound: float) -> float:
-    """Return the grid step of clipped values: 2^(floor(log2(bound)) - 32).
+    """The grid step of clipped values: 2^(floor(log2(bound)) - 32).
 
     >>> grid_step(1.0) == 2.0**-32
     True
@@ -77,56 +72,38 @@ def grid_step(bound: float) -> float:
     return math.ldexp(1.0, exponent - 1 - _STEPS_IN_BOUND_LOG2)
 
 
-def clip_vector(vector: ArrayLike, *, bound: float, norm: Norm) -> Clipped[np.ndarray]:
-    """One unit's vector, scaled down to ``norm`` <= ``bound`` where it is longer.
-
-    Args:
-        vector: real numbers of any shape; values that are not finite count as 0.
-        bound: between 1e-250 and 1e250.
-        norm: "l1" or "l2".
-
-    Raises:
-        PrivacyError: no numbers, another norm, or a bound out of range.
-
-    >>> clip_vector([3.0, -4.0], bound=2.5, norm="l2").values.round(6)
-    array([ 1.5, -2. ])
-    >>> clip_vector([0.5, float("nan")], bound=2.5, norm="l1").values
-    array([0.5, 0. ])
-    """
-    made = _numbers("vector", vector)
-    found = clip_rows(made.reshape(1, -1), bound=bound, norm=norm)
-    return Clipped(found.values.reshape(made.shape), found.zeroed, found.clipped)
-
-
-def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped[np.ndarray]:
-    """A unit in each row: (K, D), where K may be 0.
+def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped:
+    """A unit in each row: (K, D) real numbers, where K may be 0; those not finite count as 0.
 
     ``values.sum(axis=0)`` is exact: adding or removing any row moves it by at most ``bound``,
     whatever the row holds, and replacing one by at most twice ``bound``.
 
+    Args:
+        bound: between 1e-250 and 1e250.
+
     Raises:
-        PrivacyError: as :func:`clip_vector`; not two dimensions; more than 2^20 units or 2^28
-            values in one.
+        PrivacyError: no numbers, another norm, a bound out of range, not two dimensions, or more
+            than 2^20 units or 2^28 values in one.
 
     >>> clip_rows([[8.0, 0.0], [0.0, 1.0]], bound=2.0, norm="l2").clipped
     1
     """
-    made = _numbers("rows", rows)
+    array = _numbers("rows", rows)
     step = grid_step(bound)
     if norm not in ("l1", "l2"):
         raise PrivacyError("norm", "l1 or l2", repr(norm), "choose one of them")
-    if made.ndim != 2 or made.shape[0] > _MAX_UNITS or made.shape[1] > _MAX_SIZE:
+    if array.ndim != 2 or array.shape[0] > _MAX_UNITS or array.shape[1] > _MAX_SIZE:
         raise PrivacyError(
             "rows",
             f"shape (K, D) with at most {_MAX_UNITS} units of at most {_MAX_SIZE} values",
-            f"shape {made.shape}",
+            f"shape {array.shape}",
             "sum exactly, for example with integers, beyond that",
         )
-    values = np.empty(made.shape)
+    values = np.empty(array.shape)
     zeroed = clipped = 0
-    block = max(1, _BLOCK // max(1, made.shape[1]))
-    for start in range(0, len(made), block):
-        part = made[start : start + block].astype(np.float64)
+    block = max(1, _BLOCK // max(1, array.shape[1]))
+    for start in range(0, len(array), block):
+        part = array[start : start + block].astype(np.float64)
         finite = np.isfinite(part)
         zeroed += part.size - int(np.count_nonzero(finite))
         part[~finite] = 0.0
@@ -136,56 +113,21 @@ def clip_rows(rows: ArrayLike, *, bound: float, norm: Norm) -> Clipped[np.ndarra
     return Clipped(values, zeroed, clipped)
 
 
-def clip_tensors(
-    tensors: Mapping[str, ArrayLike] | Sequence[ArrayLike], *, bound: float, norm: Norm
-) -> Clipped[dict[str, np.ndarray]] | Clipped[list[np.ndarray]]:
-    """One unit that is many arrays, as a model update is, with one norm over all of their values.
-
-    Args:
-        tensors: by name, or in order; any shapes.
-
-    Returns:
-        a dict for a mapping, a list for a sequence, in the same order.
-
-    Raises:
-        PrivacyError: as :func:`clip_vector`.
-
-    >>> update = {"weight": [[3.0]], "bias": [4.0]}
-    >>> clip_tensors(update, bound=0.5, norm="l2").values["weight"].round(6)
-    array([[0.3]])
-    """
-    named = dict(tensors) if isinstance(tensors, Mapping) else dict(enumerate(tensors))
-    arrays = {key: _numbers(f"tensors[{key!r}]", value) for key, value in named.items()}
-    joined = np.concatenate(
-        [np.empty(0), *(a.reshape(-1).astype(np.float64) for a in arrays.values())]
-    )
-    found = clip_vector(joined, bound=bound, norm=norm)
-    ends = np.cumsum([a.size for a in arrays.values()])
-    pieces = np.split(found.values, ends[:-1]) if arrays else []
-    shaped = [piece.reshape(a.shape) for piece, a in zip(pieces, arrays.values(), strict=True)]
-    if isinstance(tensors, Mapping):
-        return Clipped(dict(zip(tensors, shaped, strict=True)), found.zeroed, found.clipped)
-    return Clipped(shaped, found.zeroed, found.clipped)
-
-
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:
     try:
-        made = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:  # rows of different lengths
-        made = np.asarray(None)
-    if made.dtype.kind not in "iuf" and made.size:
-        raise PrivacyError(
-            name, "an array of real numbers", f"an array of {made.dtype}", "correct it"
-        )
-    return made
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf" and array.size:
+        found = f"an array of {array.dtype}"
+        raise PrivacyError(name, "an array of real numbers", found, "correct it")
+    return array
 
 
 def _steps(
     rows: np.ndarray, bound: float, step: float, norm: Norm
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The clipped rows in whole steps (K, D), and which rows were too long (K,). ``rows`` are
-    finite.
-    """
+    """Clipped finite rows in whole steps (K, D), and which rows were too long (K,)."""
     size = rows.shape[1]
     # The largest value is taken out first: squares neither overflow nor vanish.
     peak = np.abs(rows).max(axis=1, initial=0.0)
@@ -197,8 +139,7 @@ def _steps(
         norms = peak * scaled_norm
     too_long = norms > bound
     steps = np.trunc(np.where(too_long[:, None], 0.0, rows) / step).astype(np.int64)
-    # More than any order of summation can be off, relatively: what is as near to the bound is
-    # counted.
+    # Above the relative error of any order of summation; nearer norms are compared exactly.
     margin = (size + 16) * 2.0**-52
     near = np.flatnonzero(~too_long & (norms > bound * (1 - 2 * margin)))
     too_long[near] = _exceeds(steps[near], Fraction(bound) / Fraction(step), norm)

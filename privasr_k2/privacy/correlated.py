@@ -1,10 +1,8 @@
-"""Gaussian noise on one sum a round that is correlated over rounds, for cohorts that cannot be
-sampled.
+"""Gaussian noise on one sum a round, correlated over rounds: for cohorts that cannot be sampled.
 
-Rounds give sums x (T, P) one after the other; what a round does may depend on all that was released
-before. A strategy C (:mod:`privasr_k2.privacy.strategies`) measures y = C x + sigma z, z
-independent standard normal, and round t releases x_t + sigma w_t, where w = D z with D C = I, D[t]
-using only what is measured by
+Rounds give sums x (T, P); what a round does may depend on all that was released before. A strategy
+C (:mod:`privasr_k2.privacy.strategies`) measures y = C x + sigma z, z independent standard normal.
+Round t releases x_t + sigma w_t, where w = D z with D C = I, D[t] using only what is measured by
 round t: that is D y, post-processing of y, and no x of earlier rounds needs to be kept. In running
 sums, which a server adds up, most of w cancels. This is DP-FTRL [kairouz2021] with a tree, and
 matrix factorization [denisov2022] with banded square roots [kalinin2024].
@@ -21,9 +19,8 @@ characteristic function of a normal of variance (Delta / sigma)^2: the loss has 
 that it has in a single Gaussian mechanism with that sensitivity, and so has the loss under x'. No
 cohort needs to be drawn at random; none is amplified.
 
-Several vectors with noise of one strategy are one vector: their parts are scaled so that the noise
-is alike. So is a bound that changes from round to round by what was released: x is then counted in
-bounds.
+Several vectors with noise of one strategy are one vector, scaled so that the noise is alike. A
+bound may change from round to round by what was released: x is then counted in bounds.
 
 For floats the argument is that of :mod:`privasr_k2.privacy.noise`: what is released is rounded to
 the same grid. Errors of z enter w times the sum of abs(D[t]) at most, and so grow what is stated
@@ -53,18 +50,16 @@ from privasr_k2.privacy.noise import GaussianNoise, standard_normal_vector
 from privasr_k2.privacy.sampling import Streams
 from privasr_k2.privacy.strategies import Strategy, Turns
 
-# Standard normal values (P,) for the measurement of a level that ends in this round; level 0 is
-# always there.
+# Standard normal values (P,) for the measurement of a level that ends in this round, from 0.
 _Draw: TypeAlias = Callable[[int], np.ndarray]
 
 
 def correlated_event(noise_multiplier: float, strategy: Strategy, turns: Turns) -> events.Event:
-    """Return the event of all rounds together.
+    """The event of all rounds together.
 
     Args:
         noise_multiplier: standard deviation of the noise on every measurement, by the most that one
             unit adds to one round's sum in L2.
-        turns: in which rounds a unit can be.
 
     Raises:
         ValueError: turns that the strategy has no exact sensitivity for.
@@ -83,25 +78,23 @@ class _Rows(Protocol):
 
 
 class _ToeplitzRows:
-    """c_0 w_t = z_t - sum over d >= 1 of c_d w_(t - d): as many rows are kept as there are bands
-    but one.
-    """
+    """c_0 w_t = z_t - sum over d >= 1 of c_d w_(t - d); it keeps as many rows as bands but one."""
 
     def __init__(self, coefficients: np.ndarray) -> None:
         self._first, self._others = float(coefficients[0]), coefficients[1:].tolist()
         self._past: deque[np.ndarray] = deque(maxlen=len(self._others))
 
     def row(self, draw: _Draw) -> np.ndarray:
-        made = draw(0)
+        drawn = draw(0)
         for coefficient, past in zip(self._others, reversed(self._past)):
-            made -= coefficient * past
-        made /= self._first
-        self._past.append(made)
-        return made
+            drawn -= coefficient * past
+        drawn /= self._first
+        self._past.append(drawn)
+        return drawn
 
 
 class _TreeRows:
-    """Differences of running sums, each of them the sum of the whole blocks that it consists of.
+    """Differences of running sums, which are sums of whole blocks.
 
     A block's estimate is its own measurement and the sum of its halves', weighted by their
     precisions: of the variance v of an estimate one level below, 1 and 1 / (2 v).
@@ -116,13 +109,13 @@ class _TreeRows:
         self._variances = variances
 
     def row(self, draw: _Draw) -> np.ndarray:
-        level, made = 0, draw(0)
+        level, drawn = 0, draw(0)
         while self._blocks and self._blocks[-1][0] == level:
-            halves = self._blocks.pop()[1] + made
+            halves = self._blocks.pop()[1] + drawn
             level += 1
             own = self._variances[level]
-            made = own * draw(level) + (1 - own) * halves
-        self._blocks.append((level, made))
+            drawn = own * draw(level) + (1 - own) * halves
+        self._blocks.append((level, drawn))
         total = sum((estimate for _, estimate in self._blocks[1:]), self._blocks[0][1])
         row, self._before = total - self._before, total
         return row
@@ -131,15 +124,13 @@ class _TreeRows:
 class RoundNoise:
     """The noise of a strategy on the vectors of one name, a vector a round.
 
-    What earlier rounds drew is part of later noise and is never written: after a kill it is drawn
-    again, from the release's key, up to the round that is asked for.
+    After a kill, what earlier rounds drew is drawn again from the release's key.
 
     Args:
-        strategy: with ``increments`` every round has noise of its own, and no other's is drawn.
+        strategy: with ``increments`` no other round's noise is drawn.
         noise_multiplier: as of :func:`correlated_event`, the same in all rounds.
         name: of the vectors.
-        streams: ``Release.noise``, asked once for each measurement: (round, name, level of a tree's
-            block).
+        streams: ``Release.noise``, asked once for each measurement: (round, name, level).
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
     >>> secret = new_secret()
@@ -170,16 +161,12 @@ class RoundNoise:
             bound: the most that one unit adds to it in L2; what was released before may set it.
 
         Raises:
-            PrivacyError: a round that is past or beyond the strategy's, or what ``GaussianNoise``
-                refuses.
+            PrivacyError: a round out of order or range, or what ``GaussianNoise`` refuses.
         """
         if not self._next <= number < self._strategy.rounds:
-            raise PrivacyError(
-                f"noise for round {number}",
-                f"a round from {self._next} to {self._strategy.rounds - 1}",
-                str(number),
-                "add noise to each round once, in their order",
-            )
+            expected = f"a round from {self._next} to {self._strategy.rounds - 1}"
+            way_out = "add noise to each round once, in their order"
+            raise PrivacyError(f"noise for round {number}", expected, str(number), way_out)
         if self._strategy.name == "increments":
             self._next = number
         noise = GaussianNoise(noise_multiplier=self._multiplier, l2_sensitivity=bound)

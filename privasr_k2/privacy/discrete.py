@@ -1,6 +1,6 @@
 """Exact noise on whole numbers (counts, votes), and the grid that makes whole numbers of real ones.
 
-The samplers are OpenDP's: exact in rational arithmetic, so that nothing has to be said of low bits
+The samplers are OpenDP's: exact in rational arithmetic, so that low bits tell nothing
 [canonne2020].
 
     discrete Laplace:   P(k) = (1 - q) / (1 + q) q^abs(k),  q = exp(-1 / scale)
@@ -11,21 +11,17 @@ Their randomness is the operating system's and cannot be seeded: **a draw is nev
 same data is another release, with another entry in the ledger.
 
 Real numbers, such as weighted votes, go through a :class:`FixedPointGrid` *unit by unit, before
-they are
-summed*: the rounding is then part of what a unit contributes, is towards zero, and so makes no norm
-    larger.
-
+they are summed*: the rounding is then part of what a unit contributes, and makes no norm larger.
 The time that a draw takes depends on the noise; who can measure it is not covered.
 
-[canonne2020] C. Canonne, G. Kamath, T. Steinke, The discrete Gaussian for differential privacy,
-NeurIPS 2020.
+[canonne2020] C. Canonne et al., The discrete Gaussian for differential privacy, NeurIPS 2020.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,11 +42,11 @@ class FixedPointGrid:
     """Multiples of ``step``: what one unit contributes, as whole numbers.
 
     Args:
-        step: a power of two, chosen without looking at the data; what is lost is below it a value
-            and unit.
+        step: a power of two between 2^-900 and 2^900, chosen without looking at the data; less
+            than it is lost a value and unit.
 
     Raises:
-        PrivacyError: no power of two, or none between 2^-900 and 2^900.
+        PrivacyError: no such power of two.
 
     >>> grid = FixedPointGrid(0.25)
     >>> grid.steps([[0.6, -0.6], [1.0, 0.0]]).sum(axis=0)
@@ -64,59 +60,41 @@ class FixedPointGrid:
     def __post_init__(self) -> None:
         step = checks.number("step", self.step, at_least=2.0**-900, at_most=2.0**900)
         if math.frexp(step)[0] != 0.5:
-            raise PrivacyError(
-                "step",
-                "a power of two",
-                f"{step:g}",
-                f"choose {2.0 ** math.floor(math.log2(step)):g}",
-            )
+            way_out = f"choose {2.0 ** math.floor(math.log2(step)):g}"
+            raise PrivacyError("step", "a power of two", f"{step:g}", way_out)
 
     def steps(self, contributions: ArrayLike) -> np.ndarray:
-        """trunc(contributions / step), as ``int64``: exact, and of no larger L1 or L2 norm than
-        before.
+        """trunc(contributions / step) as ``int64``: exact, and of no larger L1 or L2 norm.
 
-        Sums of these over up to 4 million units are exact, and one unit moves them by no more than
-        its own
-        norm: a sensitivity c of the contributions is c / step (:meth:`in_steps`) for the sums. A
-        sum of *reals* must not be rounded instead: that can move every value by a whole step more.
+        Sums of these over up to 4 million units are exact. A sensitivity c of the contributions is
+        c / step (:meth:`in_steps`) for the sums. A sum of *reals* must not be rounded instead: that
+        can move every value by a whole step more.
 
         Args:
             contributions: real numbers of any shape, below 2^40 steps in size.
 
         Raises:
-            PrivacyError: values that are not finite or larger; no value is shown, since they are
-                private.
+            PrivacyError: values that are not finite or larger; none is shown, as they are private.
         """
-        made = np.asarray(contributions)
-        if made.dtype.kind not in "iuf":
-            raise PrivacyError(
-                "contributions",
-                "an array of real numbers",
-                f"an array of {made.dtype}",
-                "correct it",
-            )
+        reals = np.asarray(contributions)
+        if reals.dtype.kind not in "iuf":
+            expected, found = "an array of real numbers", f"an array of {reals.dtype}"
+            raise PrivacyError("contributions", expected, found, "correct it")
         # A division by a power of two is exact, or vanishes and is 0 steps either way.
         with np.errstate(over="ignore"):
-            steps = made.astype(np.float64) / self.step
+            steps = reals.astype(np.float64) / self.step
         if not (np.abs(steps) <= _MOST_STEPS).all():  # false for nan
-            raise PrivacyError(
-                "contributions",
-                f"finite values of at most 2^40 steps, {_MOST_STEPS * self.step:g}",
-                "others",
-                "clip every unit before (privasr_k2.privacy.clipping), or choose a larger step",
-            )
+            expected = f"finite values of at most 2^40 steps, {_MOST_STEPS * self.step:g}"
+            way_out = "clip every unit (privasr_k2.privacy.clipping), or choose a larger step"
+            raise PrivacyError("contributions", expected, "others", way_out)
         return steps.astype(np.int64)  # towards zero
 
     def values(self, steps: ArrayLike) -> np.ndarray:
         """step * steps as float64; exact below 2^53 steps."""
-        return (
-            np.asarray(_whole_numbers("steps", steps, largest=2**63), dtype=np.float64) * self.step
-        )
+        return _whole_numbers("steps", steps, largest=2**63).astype(np.float64) * self.step
 
     def in_steps(self, sensitivity: float) -> float:
-        """The L1 or L2 sensitivity of sums of :meth:`steps`, for contributions of this norm or
-        less.
-        """
+        """The L1 or L2 sensitivity of sums of :meth:`steps`, for contributions of this norm."""
         return checks.number("sensitivity", sensitivity, above=0) / self.step
 
 
@@ -125,8 +103,7 @@ class DiscreteLaplaceNoise:
     """P(k) ~ exp(-abs(k) / scale) on every whole number, exact.
 
     Args:
-        scale: above 0 and at most 2^50, in whole numbers (in steps, where the values come from a
-            grid).
+        scale: above 0 and at most 2^50, in whole numbers or steps of a grid.
 
     >>> DiscreteLaplaceNoise(2.0).vector_event(l1_sensitivity=1.0)
     VectorLaplaceDpEvent(noise_multiplier=2.0)
@@ -143,9 +120,8 @@ class DiscreteLaplaceNoise:
 
     def vector_event(self, *, l1_sensitivity: float) -> events.Event:
         """For all numbers together, whose L1 norm one unit moves by at most ``l1_sensitivity``."""
-        return events.laplace_vector(
-            self.scale / checks.number("l1_sensitivity", l1_sensitivity, above=0)
-        )
+        norm = checks.number("l1_sensitivity", l1_sensitivity, above=0)
+        return events.laplace_vector(self.scale / norm)
 
     def add(self, counts: ArrayLike) -> np.ndarray:
         """``counts`` with noise: fresh at every call, never to be replayed.
@@ -154,12 +130,10 @@ class DiscreteLaplaceNoise:
             counts: whole numbers of an integer type, any shape, between -2^62 and 2^62.
 
         Returns:
-            ``int64`` of the same shape. A result beyond int64 stays at its end, which is
-            post-processing.
+            ``int64`` of the same shape. A result beyond int64 stays at its end: post-processing.
 
         Raises:
-            PrivacyError: floats, even whole ones (see :class:`FixedPointGrid`), or numbers too
-                large.
+            PrivacyError: floats (see :class:`FixedPointGrid`), or numbers too large.
 
         >>> DiscreteLaplaceNoise(2.0).add([[3, 0], [12, 7]]).shape
         (2, 2)
@@ -172,8 +146,7 @@ class DiscreteGaussianNoise:
     """P(k) ~ exp(-k^2 / (2 sigma^2)) on every whole number, exact.
 
     Args:
-        sigma: above 0 and at most 2^50, in whole numbers (in steps, where the values come from a
-            grid).
+        sigma: above 0 and at most 2^50, in whole numbers or steps of a grid.
 
     >>> DiscreteGaussianNoise(5.0).event(2)
     DiscreteGaussianDpEvent(sigma=5.0, sensitivity=2)
@@ -201,41 +174,36 @@ class DiscreteGaussianNoise:
         return _add(counts, "make_gaussian", self.sigma)
 
 
-def _add(
-    counts: ArrayLike, make: Literal["make_laplace", "make_gaussian"], scale: float
-) -> np.ndarray:
-    made = _whole_numbers("counts", counts, largest=_LARGEST)
-    noisy = _sampler(make, scale)(made.reshape(-1).tolist())
-    return np.array(noisy, dtype=np.int64).reshape(made.shape)
+_Sampler: TypeAlias = Literal["make_laplace", "make_gaussian"]
 
 
-def _sampler(make: Literal["make_laplace", "make_gaussian"], scale: float) -> Any:
+def _add(counts: ArrayLike, make: _Sampler, scale: float) -> np.ndarray:
+    numbers = _whole_numbers("counts", counts, largest=_LARGEST)
+    noisy = _sampler(make, scale)(numbers.reshape(-1).tolist())
+    return np.array(noisy, dtype=np.int64).reshape(numbers.shape)
+
+
+def _sampler(make: _Sampler, scale: float) -> Any:
     """OpenDP's measurement on a list of 64-bit integers."""
     # Here, because it takes a second.
     import opendp.prelude as opendp
 
     # For the whole process; it only lets these constructors be called.
     opendp.enable_features("contrib")
-    distance = (
-        opendp.l1_distance(T="i64") if make == "make_laplace" else opendp.l2_distance(T="f64")
-    )
+    l1, l2 = opendp.l1_distance(T="i64"), opendp.l2_distance(T="f64")
+    distance = l1 if make == "make_laplace" else l2
     domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
     return getattr(opendp.m, make)(domain, distance, scale=float(scale))
 
 
 def _whole_numbers(name: str, values: ArrayLike, *, largest: int) -> np.ndarray:
-    made = np.asarray(values)
-    if made.size == 0 and made.dtype.kind == "f":  # an empty list
-        made = made.astype(np.int64)
-    if made.dtype.kind not in "iu":
-        raise PrivacyError(
-            name,
-            "an array of integers",
-            f"an array of {made.dtype}",
-            "give integers; reals become some by a FixedPointGrid",
-        )
-    if made.size and (int(made.max()) > largest or int(made.min()) < -largest):
-        raise PrivacyError(
-            name, f"at most {largest} in size", "others", "clip every unit before the sum"
-        )
-    return made
+    array = np.asarray(values)
+    if array.size == 0 and array.dtype.kind == "f":  # an empty list
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        found, way_out = f"an array of {array.dtype}", "give integers, or use a FixedPointGrid"
+        raise PrivacyError(name, "an array of integers", found, way_out)
+    if array.size and (int(array.max()) > largest or int(array.min()) < -largest):
+        way_out = "clip every unit before the sum"
+        raise PrivacyError(name, f"at most {largest} in size", "others", way_out)
+    return array

@@ -1,10 +1,7 @@
 """Mechanisms on private data as ``dp_accounting`` events, for ledger, plan and accountants.
 
-An event tells the mechanism and how its noise compares with what one unit can change, never an
-epsilon. Its noise always refers to *adding or removing* one unit; where a guarantee is for
-replacing one, the accountants double the sensitivity themselves (:func:`for_replacing`). Three are
-added to those of dp-accounting: :class:`DiscreteGaussianDpEvent`, :class:`VectorLaplaceDpEvent` and
-    :class:`PureDpEvent`.
+An event tells the mechanism and its noise relative to what *adding or removing* one unit changes,
+never an epsilon. For replacing one unit, accountants double the sensitivity: :func:`for_replacing`.
 """
 
 from __future__ import annotations
@@ -33,37 +30,30 @@ class DiscreteGaussianDpEvent(dp.DpEvent):  # type: ignore[misc]
 
 @attrs.frozen
 class PureDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Any mechanism that is (``epsilon``, 0)-private: its ratio of densities never exceeds
-    e^epsilon.
-    """
+    """Any (``epsilon``, 0)-private mechanism: its densities' ratio never exceeds e^epsilon."""
 
     epsilon: float
 
 
 @attrs.frozen
 class VectorLaplaceDpEvent(dp.DpEvent):  # type: ignore[misc]
-    """Laplace noise, discrete or not, on every number of a vector; its scale by the L1
-    sensitivity.
-    """
+    """Laplace noise, discrete or not, on a vector; its scale by the L1 sensitivity."""
 
     noise_multiplier: float
 
 
 def gaussian(noise_multiplier: float) -> Event:
-    """Gaussian noise on a vector; ``noise_multiplier`` is its standard deviation by the L2
-    sensitivity.
-    """
+    """Gaussian noise on a vector; its standard deviation by the L2 sensitivity."""
     return dp.GaussianDpEvent(_multiplier("noise_multiplier", noise_multiplier))
 
 
 def laplace(noise_multiplier: float) -> Event:
-    """Laplace noise on *one number*; ``noise_multiplier`` is its scale by the sensitivity."""
+    """Laplace noise on *one number*; its scale by the sensitivity."""
     return dp.LaplaceDpEvent(_multiplier("noise_multiplier", noise_multiplier))
 
 
 def laplace_vector(noise_multiplier: float) -> Event:
-    """Laplace or discrete Laplace noise on a vector; ``noise_multiplier`` is its scale by the L1
-    sensitivity.
+    """Laplace or discrete Laplace noise on a vector; its scale by the L1 sensitivity.
 
     It is (1 / noise_multiplier, 0)-private, however the change spreads over the vector.
     """
@@ -76,33 +66,27 @@ def _multiplier(name: str, value: float) -> float:
 
 
 def discrete_laplace(scale: float, sensitivity: int) -> Event:
-    """Noise on *one* integer that one unit changes by ``sensitivity``: ``P(x) ~ exp(-|x| /
-    scale)``.
-    """
+    """P(x) ~ exp(-abs(x) / scale) on *one* integer that one unit changes by ``sensitivity``."""
     return _discrete_laplace(1 / _multiplier("scale", scale), sensitivity)
 
 
 def _discrete_laplace(inverse_scale: float, sensitivity: int) -> Event:
     inverse_scale = _multiplier("inverse_scale", inverse_scale)
-    return dp.DiscreteLaplaceDpEvent(
-        inverse_scale, checks.whole("sensitivity", sensitivity, at_least=1)
-    )
+    sensitivity = checks.whole("sensitivity", sensitivity, at_least=1)
+    return dp.DiscreteLaplaceDpEvent(inverse_scale, sensitivity)
 
 
 def discrete_gaussian(sigma: float, sensitivity: int) -> Event:
-    """Noise on *one* integer that one unit changes by ``sensitivity``: P(x) ~ exp(-x^2 / (2
-    sigma^2)).
-    """
+    """P(x) ~ exp(-x^2 / (2 sigma^2)) on *one* integer that one unit changes by ``sensitivity``."""
     sigma = _multiplier("sigma", sigma)
     return DiscreteGaussianDpEvent(sigma, checks.whole("sensitivity", sensitivity, at_least=1))
 
 
 def discrete_gaussian_vector(sigma: float, l2_sensitivity: float) -> Event:
-    """Discrete Gaussian noise on every integer of a vector that one unit moves by at most
-    ``l2_sensitivity``.
+    """Discrete Gaussian noise on a vector of integers that one unit moves by ``l2_sensitivity``.
 
-    It is rho-zCDP with rho = l2_sensitivity^2 / (2 sigma^2) [canonne2020, theorem 14]; there is no
-    privacy loss distribution for it, since that depends on how the change spreads over the vector.
+    It is rho-zCDP with rho = l2_sensitivity^2 / (2 sigma^2) [canonne2020, theorem 14]. It has no
+    privacy loss distribution, since that depends on how the change spreads over the vector.
     """
     sensitivity = checks.number("l2_sensitivity", l2_sensitivity, above=0)
     return concentrated(1 / _multiplier("sigma / l2_sensitivity", sigma / sensitivity) ** 2 / 2)
@@ -114,29 +98,21 @@ def concentrated(rho: float) -> Event:
 
 
 def pure(epsilon: float) -> Event:
-    """Any mechanism that is (epsilon, 0)-private *under the relation of the guarantee that it is
-    part of*.
-
-    For Laplace noise on a vector use :func:`laplace_vector`, whose sensitivity is doubled where
-    that is due.
-    """
+    """Any (epsilon, 0)-private mechanism, *under the relation of the guarantee it is part of*."""
     return PureDpEvent(checks.number("epsilon", epsilon, at_least=_LEAST, at_most=_MOST))
 
 
 def randomized_response(noise: float, categories: int) -> Event:
-    """One of ``categories`` values, replaced with probability ``noise`` by a uniform draw over all
-    of them.
+    """One of ``categories`` values, replaced with probability ``noise`` by a uniform draw of all.
 
-    The unit is always there and its value is what may change: a guarantee for replacing one unit.
+    A unit's value is what may change: this is for replacing one unit.
     """
     noise = checks.number("noise", noise, above=0, at_most=1)
     return dp.RandomizedResponseDpEvent(noise, checks.whole("categories", categories, at_least=2))
 
 
 def poisson_sampled(rate: float, event: Event) -> Event:
-    """``event`` (Gaussian or Laplace) on a sample that each unit enters by itself with chance
-    ``rate``.
-    """
+    """``event`` (Gaussian or Laplace) on a sample that each unit enters with chance ``rate``."""
     _check_sampled(event, dp.GaussianDpEvent, dp.LaplaceDpEvent)
     return dp.PoissonSampledDpEvent(checks.number("rate", rate, at_least=_LEAST, at_most=1), event)
 
@@ -152,12 +128,8 @@ def fixed_size_sampled(size: int, population: int, event: Event) -> Event:
 def _check_sampled(event: Event, *kinds: type[Event]) -> None:
     if not isinstance(event, kinds):
         known = " or ".join(name for name, form in _FORMS.items() if form.kind in kinds)
-        raise PrivacyError(
-            "a sampled event",
-            known,
-            type(event).__name__,
-            "no amplification is proven for it: do not claim any",
-        )
+        way_out = "no amplification is proven for it: do not claim any"
+        raise PrivacyError("a sampled event", known, type(event).__name__, way_out)
 
 
 def unprotected() -> Event:
@@ -175,9 +147,7 @@ def is_unprotected(event: Event) -> bool:
 
 
 def repeated(event: Event, count: int) -> Event:
-    """``event`` ``count`` times, each with noise of its own; later ones may depend on earlier
-    results.
-    """
+    """``count`` times ``event`` with independent noise; one may depend on earlier results."""
     return dp.SelfComposedDpEvent(event, checks.whole("count", count, at_least=0))
 
 
@@ -196,9 +166,9 @@ def terms(event: Event) -> dict[Event, int]:
     >>> terms(repeated(composed(step, step), 50)) == {step: 100}
     True
     """
-    found: dict[Event, int] = {}
-    _collect(event, 1, found)
-    return {leaf: count for leaf, count in found.items() if count}
+    counts: dict[Event, int] = {}
+    _collect(event, 1, counts)
+    return {leaf: count for leaf, count in counts.items() if count}
 
 
 def _collect(event: Event, count: int, found: dict[Event, int]) -> None:
@@ -215,11 +185,9 @@ def _collect(event: Event, count: int, found: dict[Event, int]) -> None:
 
 
 def for_replacing(event: Event) -> Event:
-    """The event of replacing one unit: as removing one and adding another, with the sensitivity
-    doubled.
+    """The event of replacing one unit: one removed and another added, the sensitivity doubled.
 
-    Events that are about replacing from the start (randomized response) and those that hold for
-    whatever relation they are stated for (:func:`pure`) stay as they are.
+    Randomized response and :func:`pure`, which are for a relation of their own, stay as they are.
 
     Raises:
         PrivacyError: Poisson sampling, for which doubling is not proven.
@@ -250,17 +218,13 @@ def _doubled(event: Event) -> Event:
         case VectorLaplaceDpEvent():
             return laplace_vector(event.noise_multiplier / 2)
         case dp.SampledWithoutReplacementDpEvent():
-            return fixed_size_sampled(
-                event.sample_size, event.source_dataset_size, _doubled(event.event)
-            )
+            doubled = _doubled(event.event)
+            return fixed_size_sampled(event.sample_size, event.source_dataset_size, doubled)
         case dp.RandomizedResponseDpEvent() | PureDpEvent() | dp.NonPrivateDpEvent():
             return event
-    raise PrivacyError(
-        str(event),
-        "an event whose cost for replacing one unit is known",
-        _name(event),
-        "state the guarantee for adding or removing one unit",
-    )
+    expected = "an event whose cost for replacing one unit is known"
+    way_out = "state the guarantee for adding or removing one unit"
+    raise PrivacyError(str(event), expected, _name(event), way_out)
 
 
 @dataclass(frozen=True)
@@ -327,7 +291,7 @@ def to_json(event: Event) -> dict[str, Any]:
     """
     name = _name(event)
     return {"mechanism": name} | {
-        key: _map(to_json, getattr(event, field), _is_event)
+        key: _map(to_json, getattr(event, field), dp.DpEvent)
         for key, field in _FORMS[name].fields.items()
     }
 
@@ -339,63 +303,46 @@ def from_json(value: Any, place: str) -> Event:
         place: what to name in an error, for example the ledger and its entry.
 
     Raises:
-        PrivacyError: a mechanism that is not known, other fields than it has, or values it cannot
-            have.
+        PrivacyError: an unknown mechanism, other fields than it has, or values out of range.
 
     >>> from_json(to_json(gaussian(1.0)), "here") == gaussian(1.0)
     True
     """
     name = value.get("mechanism") if isinstance(value, Mapping) else None
     if name not in _FORMS:
-        raise PrivacyError(
-            place, f"a mechanism out of {', '.join(_FORMS)}", repr(value), "use a newer version"
-        )
+        expected = f"a mechanism out of {', '.join(_FORMS)}"
+        raise PrivacyError(place, expected, repr(value), "use a newer version")
     form = _FORMS[name]
     if set(value) != {"mechanism", *form.fields}:
         expected = f"{name} with {', '.join(form.fields)}"
         raise PrivacyError(place, expected, ", ".join(value), "do not edit a ledger")
     inner = {
-        key: _map(lambda item: from_json(item, place), value[key], _is_mapping)
-        for key in form.fields
+        key: _map(lambda item: from_json(item, place), value[key], Mapping) for key in form.fields
     }
     try:
         return form.build(**inner)
     except PrivacyError as error:
-        raise PrivacyError(
-            f"{place}: {error.place}", error.expected, error.found, error.way_out
-        ) from error
+        at = f"{place}: {error.place}"
+        raise PrivacyError(at, error.expected, error.found, error.way_out) from error
 
 
-def _map(convert: Callable[[Any], Any], value: Any, applies: Callable[[Any], bool]) -> Any:
+def _map(convert: Callable[[Any], Any], value: Any, kind: type) -> Any:
     if isinstance(value, list):
         return [convert(inner) for inner in value]
-    return convert(value) if applies(value) else value
-
-
-def _is_event(value: Any) -> bool:
-    return isinstance(value, dp.DpEvent)
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping)
+    return convert(value) if isinstance(value, kind) else value
 
 
 def _name(event: Event) -> str:
     for name, form in _FORMS.items():
         if type(event) is form.kind:
             return name
-    raise PrivacyError(
-        "event",
-        f"a mechanism out of {', '.join(_FORMS)}",
-        type(event).__name__,
-        "describe it by one of these",
-    )
+    expected = f"a mechanism out of {', '.join(_FORMS)}"
+    raise PrivacyError("event", expected, type(event).__name__, "describe it by one of these")
 
 
 def _checked(event: Event) -> None:
     """Refuse what was made without the functions above and has values that they do not allow."""
     form = _FORMS[_name(event)]
     if form.build(**{key: getattr(event, field) for key, field in form.fields.items()}) != event:
-        raise PrivacyError(
-            str(event), f"an event with {', '.join(form.fields)} alone", "more", "correct it"
-        )
+        expected = f"an event with {', '.join(form.fields)} alone"
+        raise PrivacyError(str(event), expected, "more", "correct it")

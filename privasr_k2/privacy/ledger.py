@@ -1,9 +1,8 @@
 """An append-only ledger of releases: ``privacy.json``.
 
 Each entry holds the hash of the one before, so that an edited, moved or removed entry shows.
-Cutting off the end shows where the ledger is sealed (an HMAC with a key that lies beside it), and
-where a release names an entry that the ledger lacks. Somebody who has the key can still forge it:
-it protects against accidents and careless hands, not against the owner of the data. The format
+The seal, an HMAC with a key that lies beside the ledger, shows that the end was cut off. Whoever
+has the key can forge it: it guards against accidents, not against the owner of the data. The format
 stands in ``docs/formats.md``.
 """
 
@@ -26,8 +25,7 @@ from privasr_k2.fileio import read_json, write_json
 from privasr_k2.privacy.spending import Spending
 
 FORMAT = "privasr_k2 ledger 1"
-#: Marks the fingerprints of entries that were made since all trainings have theirs from one
-#: function.
+#: Marks the fingerprints of entries since all trainings have theirs from one function.
 SCHEME = "2-"
 _WAY_OUT = "restore it from a backup; nothing is spent while it cannot be trusted"
 _START = "0" * 64
@@ -38,12 +36,10 @@ class Entry:
     """One release.
 
     Attributes:
-        release: its name, 32 hexadecimal digits drawn at random.
-        fingerprint: of the configuration and inputs, under the ledger's key: another one is another
-            release. It begins with :data:`SCHEME`; in entries of before with nothing, and then
-            another fingerprint may be that of the same configuration and inputs.
-        spending: what it does to private data.
-        code: version of the code that did it.
+        release: 32 hexadecimal digits drawn at random.
+        fingerprint: of configuration and inputs, under the ledger's key; it begins with
+            :data:`SCHEME`, or in earlier entries with nothing.
+        code: version of the code.
         time: when it began, UTC.
     """
 
@@ -88,9 +84,8 @@ class Ledger:
         except DataError as error:
             raise PrivacyError(error.place, "a whole ledger", error.found, _WAY_OUT) from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            found = (
-                document.get("format") if isinstance(document, dict) else type(document).__name__
-            )
+            kind = type(document).__name__
+            found = document.get("format") if isinstance(document, dict) else kind
             raise PrivacyError(self.path, f"the format {FORMAT!r}", repr(found), _WAY_OUT)
         records = document.get("entries")
         if not isinstance(records, list):
@@ -100,21 +95,12 @@ class Ledger:
             entry, head = self._checked(record, head, f"{self.path}: entry {number}")
             entries.append(entry)
         if document.get("head") != head:
-            raise PrivacyError(
-                self.path,
-                f"{len(records)} entries that end in {document.get('head')}",
-                head,
-                _WAY_OUT,
-            )
-        if self._key is not None and not hmac.compare_digest(
-            str(document.get("seal")).encode(), self._seal(head).encode()
-        ):
-            raise PrivacyError(
-                self.path,
-                "the seal of its last entry",
-                "another: entries are missing or were added",
-                _WAY_OUT,
-            )
+            expected = f"{len(records)} entries that end in {document.get('head')}"
+            raise PrivacyError(self.path, expected, head, _WAY_OUT)
+        seal = str(document.get("seal")).encode()
+        if self._key is not None and not hmac.compare_digest(seal, self._seal(head).encode()):
+            found = "another: entries are missing or were added"
+            raise PrivacyError(self.path, "the seal of its last entry", found, _WAY_OUT)
         if len({entry.release for entry in entries}) != len(entries):
             raise PrivacyError(self.path, "every release once", "one twice", _WAY_OUT)
         return tuple(entries)
@@ -123,8 +109,7 @@ class Ledger:
         """Add an entry; the file is written anew, whole, and read again.
 
         Raises:
-            PrivacyError: the ledger is damaged, or another process that does not keep to
-                :func:`locked` wrote it in the meantime.
+            PrivacyError: the ledger is damaged, or another process wrote it without :func:`locked`.
         """
         self._write((*self.entries(), entry))
 
@@ -134,8 +119,8 @@ class Ledger:
 
     def _write(self, entries: tuple[Entry, ...]) -> None:
         records, head = [], _START
-        for one in entries:
-            record = one.to_json() | {"previous": head}
+        for entry in entries:
+            record = entry.to_json() | {"previous": head}
             head = _hash(record)
             records.append(record | {"hash": head})
         document: dict[str, Any] = {"format": FORMAT, "entries": records, "head": head}
@@ -144,21 +129,16 @@ class Ledger:
         write_json(self.path, document)
         _flush_folder(self.path.parent)
         if self.entries() != entries:
-            raise PrivacyError(
-                self.path,
-                "the entry just written",
-                "another ledger",
-                "let one process write at a time",
-            )
+            way_out = "let one process write at a time"
+            raise PrivacyError(self.path, "the entry just written", "another ledger", way_out)
 
     def _checked(self, record: Any, previous: str, place: str) -> tuple[Entry, str]:
         if not isinstance(record, dict):
             raise PrivacyError(place, "a record", type(record).__name__, _WAY_OUT)
         body = {key: value for key, value in record.items() if key != "hash"}
         if record.get("previous") != previous or record.get("hash") != _hash(body):
-            raise PrivacyError(
-                place, "the entry that was written", "one that was changed or moved", _WAY_OUT
-            )
+            found = "one that was changed or moved"
+            raise PrivacyError(place, "the entry that was written", found, _WAY_OUT)
         try:
             entry = Entry(
                 release=record["release"],
@@ -173,23 +153,6 @@ class Ledger:
 
     def _seal(self, head: str) -> str:
         return hmac.new(self._key or b"", head.encode(), hashlib.sha256).hexdigest()
-
-
-def only_entry(path: Path) -> Entry:
-    """The one entry of the ledger that stands beside a release, ``privacy.json``.
-
-    Raises:
-        PrivacyError: it has none or several, or one that was changed.
-    """
-    entries = Ledger(path).entries()
-    if len(entries) != 1:
-        raise PrivacyError(
-            path,
-            "the ledger of one release",
-            f"{len(entries)} entries",
-            "restore it, or correct the name",
-        )
-    return entries[0]
 
 
 def _flush_folder(folder: Path) -> None:
@@ -243,9 +206,8 @@ def entries_beside(path: Path) -> tuple[Entry, ...]:
     """
     entries = Ledger(path).entries()
     if not entries:
-        raise PrivacyError(
-            path, "the ledger of a release", "no entry", "restore it, or correct the name"
-        )
+        way_out = "restore it, or correct the name"
+        raise PrivacyError(path, "the ledger of a release", "no entry", way_out)
     return entries
 
 

@@ -1,10 +1,9 @@
 """Lineage of a file: the stages that spent, and the stages that processed releases.
 
-Read from the stamps that the stage runner leaves. The flags of a stage say what to follow:
-``--in-private-*`` and ``--raw-private-*`` are what the stage's own release covers,
-``--in-public-*`` and ``--raw-public-*`` what it takes from public parts, and any other ``--in-*``
-is followed to where it was made. Where a way leads to the corpus without a release, to a file of
-unknown origin, or to one that was changed after its stage had ended, no guarantee holds.
+Read from the stamps that the stage runner leaves. A stage's own release covers ``--in-private-*``
+and ``--raw-private-*``; ``--in-public-*`` and ``--raw-public-*`` are public; any other ``--in-*``
+is followed to where it was made. No guarantee holds where a way leads to the corpus without a
+release, to a file of unknown origin, or to one that was changed after its stage.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ class Lineage:
 
     Attributes:
         spent: stages with a release, with its ``privacy.json``.
-        covered: inputs whose units these releases protect, as (stage, path); they are not followed
-            further.
+        covered: inputs whose units these releases protect, as (stage, path); not followed further.
         post_processing: stages between the file and those releases.
         public: inputs that a stage declares public, as (stage, path).
         unprotected: stages that read the corpus, with no release between them and the file.
@@ -81,12 +79,8 @@ def work_dir_of(path: Path) -> Path:
     for folder in (absolute, *absolute.parents):
         if (folder / ".stages" / "lock").exists():
             return folder
-    raise DataError(
-        path,
-        "a file that a recipe has made",
-        "no .stages/lock above it",
-        "name a file below data/ or exp/",
-    )
+    expected, found = "a file that a recipe has made", "no .stages/lock above it"
+    raise DataError(path, expected, found, "name a file below data/ or exp/")
 
 
 def lineage(path: Path, work_dir: Path) -> Lineage:
@@ -97,12 +91,11 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
     """
     stamps = stamps_below(work_dir)
     start = normal_path(str(path.absolute()), str(work_dir.absolute()))
-    found, seen = Lineage(), set[str]()
+    behind, seen = Lineage(), set[str]()
     todo = writers_of(start, stamps)
     if not todo:
-        raise DataError(
-            path, "an output of a stage", "one without a stamp", "name what a recipe has made"
-        )
+        way_out = "name what a recipe has made"
+        raise DataError(path, "an output of a stage", "one without a stamp", way_out)
     cache = HashCache(work_dir / ".stages" / "hashes.json", work_dir)
     while todo:
         stamp = todo.pop(0)
@@ -113,9 +106,9 @@ def lineage(path: Path, work_dir: Path) -> Lineage:
         seen.add(key)
         for output, digest in stamp["outputs"].items():
             if cache.digest(output) != digest:
-                _add(found.changed, (label, output))
-        todo += _follow(stamp, label, stamps, found)
-    return found
+                _add(behind.changed, (label, output))
+        todo += _follow(stamp, label, stamps, behind)
+    return behind
 
 
 def _follow(

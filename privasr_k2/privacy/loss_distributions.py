@@ -1,10 +1,8 @@
-"""Privacy loss distributions of events: the tight account, where dp-accounting has a distribution
-for each.
+"""Privacy loss distributions of events: the tight account, by dp-accounting's distributions.
 
-The distributions of dp-accounting 0.6.0 are composed here directly, event by event, because its
-``PLDAccountant`` forgets how often a randomized response was given. Losses are rounded up, so that
-an epsilon may be slightly too large; the rounding of Fourier transforms goes either way, and no
-epsilon is given where it would show (:func:`smallest_delta`).
+They are composed here event by event, because dp-accounting 0.6.0's ``PLDAccountant`` forgets how
+often a randomized response was given. Losses are rounded up, so that an epsilon may be slightly too
+large. The rounding of Fourier transforms goes either way: see :func:`smallest_delta`.
 
 [balle2018gaussian] B. Balle and Y.-X. Wang, Improving the Gaussian mechanism for differential
 privacy, ICML 2018.
@@ -30,15 +28,12 @@ from privasr_k2.privacy.events import (
     terms,
 )
 
-# The rounding of the Fourier transforms inside dp-accounting grows with the number of compositions:
-# delta must be above it by far. At 1e6 compositions and delta 1e-11 an epsilon came out 1 % too
-# small.
+# The rounding of Fourier transforms grows with the number of compositions; delta must be far above.
+# At 1e6 compositions and delta 1e-11 an epsilon came out 1 % too small.
 _SMALLEST_DELTA, _SMALLEST_DELTA_EACH = 1e-10, 1e-14
-# The distribution of discrete Gaussian noise is tabulated: a table of more than this times 20 takes
-# too long.
+# Larger discrete Gaussian noise would take too long to tabulate.
 _LARGEST_SIGMA = 1e5
-# Beyond this many compositions (of anything but Gaussian noise) steps of the loss are too coarse or
-# too many.
+# Beyond so many compositions (but of Gaussian noise) steps of the loss are too coarse or too many.
 MOST_COMPOSED = 1_000_000
 # Where no delta is given, the epsilon at this one tells how large losses are.
 _USUAL_DELTA = 1e-6
@@ -61,9 +56,7 @@ def is_supported(event: Event) -> bool:
 
 
 def smallest_delta(event: Event) -> float:
-    """Below this delta no epsilon is given, as rounding would be seen; 0 where all noise is
-    Gaussian.
-    """
+    """Below this delta no epsilon is given, as rounding would show; 0 for Gaussian noise."""
     if gaussian_alone(event) is not None:
         return 0.0
     return max(_SMALLEST_DELTA, _SMALLEST_DELTA_EACH * _composed(terms(event)))
@@ -75,13 +68,12 @@ def _composed(counts: Mapping[Event, int]) -> int:
 
 
 def epsilon(event: Event, delta: float, *, guess: float) -> float:
-    """The smallest epsilon at ``delta``; exact where all noise is Gaussian [balle2018gaussian,
-    theorem 8].
+    """The smallest epsilon at ``delta``; exact for Gaussian noise [balle2018gaussian, theorem 8].
 
     Args:
         event: a supported one.
         delta: at least :func:`smallest_delta`.
-        guess: about what is to be expected, for example by RDP: the resolution follows from it.
+        guess: of the result, for example by RDP: the resolution follows from it.
 
     >>> from privasr_k2.privacy.events import gaussian
     >>> round(epsilon(gaussian(2.0), 1e-5, guess=2.1), 4)
@@ -113,9 +105,7 @@ def delta(event: Event, epsilon: float) -> float:
 
 
 def gaussian_alone(event: Event) -> float | None:
-    """The noise multiplier of the one Gaussian that equals ``event``, where all its terms are
-    Gaussian.
-
+    """The noise multiplier of the one Gaussian that equals ``event``, if all terms are Gaussian.
     >>> from privasr_k2.privacy.events import composed, gaussian, repeated
     >>> gaussian_alone(repeated(gaussian(2.0), 4))
     1.0
@@ -135,9 +125,8 @@ def _distribution(event: Event, guess: float) -> pld.PrivacyLossDistribution:
     for leaf, count in counts.items():
         if isinstance(leaf, dp.GaussianDpEvent):
             sigma = leaf.noise_multiplier / math.sqrt(count)
-            total = total.compose(
-                pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
-            )
+            gaussians = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
+            total = total.compose(gaussians)
         else:
             total = total.compose(_of(leaf, step).self_compose(count))
     return total
@@ -152,33 +141,23 @@ def _step(guess: float, count: int) -> float:
 
 def _of(event: Event, step: float) -> pld.PrivacyLossDistribution:
     options = {"value_discretization_interval": step}
+    whole = {"use_connect_dots": True, **options}
     match event:
         case dp.LaplaceDpEvent():
             return pld.from_laplace_mechanism(event.noise_multiplier, **options)
         case dp.DiscreteLaplaceDpEvent():
-            return pld.from_discrete_laplace_mechanism(
-                event.noise_parameter, event.sensitivity, use_connect_dots=True, **options
-            )
+            parameter = event.noise_parameter
+            return pld.from_discrete_laplace_mechanism(parameter, event.sensitivity, **whole)
         case DiscreteGaussianDpEvent():
-            return pld.from_discrete_gaussian_mechanism(
-                event.sigma, event.sensitivity, use_connect_dots=True, **options
-            )
-        case dp.PoissonSampledDpEvent(event=dp.GaussianDpEvent() as inner):
-            return pld.from_gaussian_mechanism(
-                inner.noise_multiplier, sampling_prob=event.sampling_probability, **options
-            )
-        case dp.PoissonSampledDpEvent(event=dp.LaplaceDpEvent() as inner):
-            return pld.from_laplace_mechanism(
-                inner.noise_multiplier, sampling_prob=event.sampling_probability, **options
-            )
+            return pld.from_discrete_gaussian_mechanism(event.sigma, event.sensitivity, **whole)
+        case dp.PoissonSampledDpEvent(sampling_probability=rate, event=dp.GaussianDpEvent() as own):
+            return pld.from_gaussian_mechanism(own.noise_multiplier, sampling_prob=rate, **options)
+        case dp.PoissonSampledDpEvent(sampling_probability=rate, event=dp.LaplaceDpEvent() as own):
+            return pld.from_laplace_mechanism(own.noise_multiplier, sampling_prob=rate, **options)
         case dp.RandomizedResponseDpEvent():
             return pld.from_randomized_response(event.noise_parameter, event.num_buckets, **options)
         case PureDpEvent() | VectorLaplaceDpEvent():
-            # The biased coin of renyi._pure_rdp: its loss is that of discrete Laplace noise on one
-            # step.
-            return pld.from_discrete_laplace_mechanism(
-                renyi.pure_epsilon(event), 1, use_connect_dots=True, **options
-            )
-    raise PrivacyError(
-        str(event), "an event with a privacy loss distribution", "none", "use RDP for it"
-    )
+            # The biased coin of renyi._pure_rdp has the loss of discrete Laplace noise on one step.
+            return pld.from_discrete_laplace_mechanism(renyi.pure_epsilon(event), 1, **whole)
+    expected = "an event with a privacy loss distribution"
+    raise PrivacyError(str(event), expected, "none", "use RDP for it")

@@ -27,16 +27,16 @@ post-processing. For floats:
 - Every multiple of the grid up to there is reached from x, each by more than 2^36 pairs of
   uniforms.
 
-What is not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic),
-that ChaCha20 cannot be told from randomness, and anything about the time that a call takes. The
-differences above are not part of the event. For D values, those of all rounds together, they add D
-* 2^-31 to epsilon at worst (0.0005 for a million) and D * 2^-105 to delta; by advanced composition
+Not proven: the errors of numpy's functions (tests compare them with 50-digit arithmetic), that
+ChaCha20 cannot be told from randomness, and anything about the time that a call takes. The event
+does not include the differences above. For D values of all rounds together, they add D * 2^-31 to
+epsilon at worst (0.0005 for a million) and D * 2^-105 to delta; by advanced composition
 [dwork2010, Theorem III.3], for 1e-10 of delta, no more than 2^-31 (sqrt(46.1 D) + D * 2^-31):
 0.0005 for 20 million values in each of 1,000 rounds.
 
-The sum must be computed so that one unit moves it by no more than the sensitivity in floating point
-too: see :mod:`privasr_k2.privacy.clipping`. The stream's secret and name must belong to these
-inputs alone: the same noise on two sums cancels in their difference.
+One unit must move the sum by no more than the sensitivity in floating point too: see
+:mod:`privasr_k2.privacy.clipping`. The stream's secret and name must belong to these inputs alone:
+the same noise on two sums cancels in their difference.
 
 [dwork2010] C. Dwork, G. Rothblum, S. Vadhan, Boosting and differential privacy, FOCS 2010.
 [mironov2012] I. Mironov, On significance of the least significant bits for differential privacy,
@@ -69,11 +69,10 @@ class GaussianNoise:
     """Noise with standard deviation ``noise_multiplier`` * ``l2_sensitivity`` on every value.
 
     Args:
-        noise_multiplier: above 0.
-        l2_sensitivity: the L2 norm by which adding or removing one unit can move the sum; above 0.
+        l2_sensitivity: the L2 norm by which adding or removing one unit can move the sum.
 
     Raises:
-        PrivacyError: a multiplier of 0 (which is no noise), or values out of range.
+        PrivacyError: values of 0 or below, or out of range.
 
     >>> noise = GaussianNoise(noise_multiplier=1.5, l2_sensitivity=2.0)
     >>> noise.sigma, noise.grid
@@ -108,8 +107,8 @@ class GaussianNoise:
         """``vector`` with noise, rounded to :attr:`grid`.
 
         Args:
-            vector: floats of any shape, computed with as float64; below 2^50 grids.
-            stream: as :func:`privasr_k2.randomness.noise_stream` makes it; is moved on.
+            vector: float16 to float64 of any shape; below 2^50 grids.
+            stream: of :func:`privasr_k2.randomness.noise_stream`; is moved on.
 
         Returns:
             float64 of the same shape.
@@ -130,9 +129,8 @@ class GaussianNoise:
         """As :meth:`add` with normal values that are drawn already.
 
         Args:
-            normal: one for each value of ``vector``, from :func:`standard_normal_vector`:
-                independent, or correlated as :mod:`privasr_k2.privacy.correlated` has it, whose
-                event then holds.
+            normal: one for each value of ``vector``, from :func:`standard_normal_vector`, or
+                correlated as :mod:`privasr_k2.privacy.correlated` has it, whose event then holds.
 
         >>> noise = GaussianNoise(noise_multiplier=1.5, l2_sensitivity=2.0)
         >>> noise.add_drawn(np.zeros(2), np.array([1.0, -0.5]))
@@ -147,11 +145,11 @@ class LaplaceNoise:
     """Noise with density exp(-abs(x) / scale) / (2 scale) on every value.
 
     Args:
-        scale: above 0; the standard deviation is sqrt(2) times that.
-        l1_sensitivity: the L1 norm by which adding or removing one unit can move the sum; above 0.
+        scale: the standard deviation is sqrt(2) times that.
+        l1_sensitivity: the L1 norm by which adding or removing one unit can move the sum.
 
     Raises:
-        PrivacyError: a scale of 0 (which is no noise), or values out of range.
+        PrivacyError: values of 0 or below, or out of range.
 
     >>> LaplaceNoise(scale=4.0, l1_sensitivity=2.0).event()
     VectorLaplaceDpEvent(noise_multiplier=2.0)
@@ -161,7 +159,6 @@ class LaplaceNoise:
     l1_sensitivity: float
 
     def __post_init__(self) -> None:
-        checks.number("scale", self.scale, above=0)
         checks.number("scale", self.scale, at_least=_LEAST_SCALE, at_most=_LARGEST_SCALE)
         checks.number("l1_sensitivity", self.l1_sensitivity, above=0)
 
@@ -187,34 +184,23 @@ def _grid(scale: float) -> float:
 
 def _checked(stream: NoiseStream) -> NoiseStream:
     if not isinstance(stream, NoiseStream):
-        raise PrivacyError(
-            "stream",
-            "a NoiseStream",
-            type(stream).__name__,
-            "make one by privasr_k2.randomness.noise_stream: other generators can be guessed",
-        )
+        way_out = "make one by privasr_k2.randomness.noise_stream: other generators can be guessed"
+        raise PrivacyError("stream", "a NoiseStream", type(stream).__name__, way_out)
     return stream
 
 
 def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> np.ndarray:
-    made = np.asarray(vector)
-    if made.dtype.kind != "f" or made.dtype.itemsize > 8:
-        raise PrivacyError(
-            "vector",
-            "an array of floats",
-            f"an array of {made.dtype}",
-            "whole numbers take discrete noise",
-        )
+    array = np.asarray(vector)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        found, way_out = f"an array of {array.dtype}", "whole numbers take discrete noise"
+        raise PrivacyError("vector", "an array of floats", found, way_out)
     grid = _grid(scale)
-    flat = made.reshape(-1).astype(np.float64)
+    flat = array.reshape(-1).astype(np.float64)
     # The comparison is false for nan. No value is shown: they are private.
     if not (np.abs(flat) <= _LARGEST * grid).all():
-        raise PrivacyError(
-            "vector",
-            f"finite values of at most {_LARGEST * grid:g}",
-            "others",
-            "clip every unit before the sum (privasr_k2.privacy.clipping)",
-        )
+        expected = f"finite values of at most {_LARGEST * grid:g}"
+        way_out = "clip every unit before the sum (privasr_k2.privacy.clipping)"
+        raise PrivacyError("vector", expected, "others", way_out)
     noisy = np.empty_like(flat)
     for start in range(0, len(flat), _BLOCK):
         steps = flat[start : start + _BLOCK] / grid
@@ -222,20 +208,15 @@ def _add(vector: ArrayLike, draw: Callable[[int], np.ndarray], scale: float) -> 
         moved = whole + np.rint(steps - whole + draw(len(steps)) * (scale / grid))
         # A zero has no sign: -0.0 would tell that the sum was negative.
         noisy[start : start + _BLOCK] = (moved + 0.0) * grid
-    return noisy.reshape(made.shape)
+    return noisy.reshape(array.shape)
 
 
 def standard_normal_vector(stream: NoiseStream, size: int) -> np.ndarray:
-    """The normal values that :meth:`GaussianNoise.add` draws for ``size`` values, for its
-    ``add_drawn``.
-
-    Raises:
-        PrivacyError: a generator whose numbers can be guessed.
-    """
-    made, checked = np.empty(size), _checked(stream)
+    """The normal values of :meth:`GaussianNoise.add` for ``size`` values, for ``add_drawn``."""
+    values, checked = np.empty(size), _checked(stream)
     for start in range(0, size, _BLOCK):
-        made[start : start + _BLOCK] = standard_normal(checked, min(_BLOCK, size - start))
-    return made
+        values[start : start + _BLOCK] = standard_normal(checked, min(_BLOCK, size - start))
+    return values
 
 
 def standard_normal(stream: NoiseStream, count: int) -> np.ndarray:
@@ -256,8 +237,6 @@ def _standard_laplace(stream: NoiseStream, count: int) -> np.ndarray:
 
 
 def _positive_uniform(stream: NoiseStream, count: int) -> np.ndarray:
-    """Floats in (0, 1] from 159 random bits each: small ones are as fine, relatively, as large
-    ones.
-    """
+    """Floats in (0, 1] of 159 random bits each: small ones have as high a relative resolution."""
     high, middle, low = stream.uniform((3, count))
     return high + (middle + (1.0 - low) * 2.0**-53) * 2.0**-53

@@ -1,12 +1,10 @@
-"""The budget before anything is trained: what a setting costs, and which setting a target epsilon
-allows.
-"""
+"""The budget before anything is trained: the cost of a setting, or the setting of a cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import checks, events
@@ -38,21 +36,19 @@ class PlanRequest:
     """Request of a plan; ``None`` means not given. Two of noise, rounds and epsilon are given.
 
     Attributes:
-        kind: ``updates`` (noisy sums of what each unit contributes: federated rounds, DP-SGD
-            steps), ``votes`` (noisy majorities of teachers) or ``counts`` (noisy counts).
+        kind: ``updates`` (noisy sums: federated rounds, DP-SGD steps), ``votes`` (noisy majorities
+            of teachers) or ``counts`` (noisy counts).
         unit: whose presence is to be hidden, one of :data:`privasr_k2.privacy.spending.UNITS`.
         units: how many there are.
         relation: ``add or remove one`` or ``replace one``.
         delta: below 1/units.
         rounds: rounds, steps, answered queries or releases of counts.
-        noise: updates: standard deviation by clip norm; votes: standard deviation (GNMax) or scale
-            (LNMax) in votes; counts: scale (discrete Laplace) or sigma (discrete Gaussian) in
-            counts.
+        noise: updates: standard deviation by clip norm; votes and counts: standard deviation
+            (Gaussian) or scale (Laplace).
         epsilon: a target, from which noise (or rounds, where noise is given) follows.
         max_epsilon: the plan fails where it costs more.
         rate, cohort, batches: updates: Poisson rate, or size of a fixed cohort, or batches of an
-            epoch; none
-            of them: all units in every round.
+            epoch; none of them: all units in every round.
         strategy: updates: ``square_root`` or ``tree``: noise is correlated over rounds, which are
             given; batches then come in the same order in every epoch.
         bands: updates: of ``square_root``; without it the batches of an epoch.
@@ -83,15 +79,10 @@ class PlanRequest:
     sensitivity: float | None
 
     def __post_init__(self) -> None:
-        if self.kind not in _EVENTS:
-            raise PrivacyError(
-                "kind", f"one of {', '.join(_EVENTS)}", repr(self.kind), "correct it"
-            )
-        if self.unit not in UNITS:
-            raise PrivacyError("unit", f"one of {', '.join(UNITS)}", repr(self.unit), "correct it")
-        if self.relation not in [r.value for r in Relation]:
-            known = " or ".join(repr(r.value) for r in Relation)
-            raise PrivacyError("relation", known, repr(self.relation), "correct it")
+        relations = [relation.value for relation in Relation]
+        for name, known in (("kind", _EVENTS), ("unit", UNITS), ("relation", relations)):
+            if (value := getattr(self, name)) not in known:
+                raise PrivacyError(name, f"one of {', '.join(known)}", repr(value), "correct it")
         checks.delta(self.delta, units=self.units)
         for name in ("noise", "epsilon", "max_epsilon", "threshold_noise", "sensitivity"):
             if getattr(self, name) is not None:
@@ -102,22 +93,13 @@ class PlanRequest:
         allowed = _ALLOWED[self.kind]
         for name in set().union(*_ALLOWED.values()) - allowed:
             if getattr(self, name) is not None:
-                raise PrivacyError(
-                    name, f"no such value for {self.kind}", "one", f"leave out {name}"
-                )
+                expected = f"no such value for {self.kind}"
+                raise PrivacyError(name, expected, "one", f"leave out {name}")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A setting and what it costs.
-
-    Attributes:
-        request: what was asked for.
-        noise, rounds: as given or as they follow from the target.
-        event: what will be done.
-        sampling: who takes part.
-        epsilon: the cost.
-    """
+    """A setting and its cost."""
 
     request: PlanRequest
     noise: float
@@ -128,30 +110,27 @@ class Plan:
 
     def lines(self) -> list[str]:
         """For people: the setting, then epsilon by both accountants."""
-        asked, pld = self.request, self.epsilon.pld
+        request, pld = self.request, self.epsilon.pld
         order = f"{self.epsilon.order:.4g}"
-        followed = "noise" if asked.noise is None else "rounds" if asked.rounds is None else None
-        target = f"for epsilon {asked.epsilon:g}, {followed} " if followed else ""
-        found = f"{self.noise:.6g}" if followed == "noise" else f"{self.rounds:,}"
+        followed = (
+            "noise" if request.noise is None else "rounds" if request.rounds is None else None
+        )
+        target = f"for epsilon {request.epsilon:g}, {followed} " if followed else ""
+        value = f"{self.noise:.6g}" if followed == "noise" else f"{self.rounds:,}"
+        unit = f"unit {request.unit}, {request.units:,} units, neighbours: {request.relation}"
+        by_pld = "none for this" if pld is None else f"{shown(pld)} at the same delta"
         return [
-            *([f"{target}{found}"] if followed else []),
-            (
-                f"kind {asked.kind}, unit {asked.unit}, {asked.units:,} units, neighbours:"
-                f" {asked.relation}"
-            ),
+            *([f"{target}{value}"] if followed else []),
+            f"kind {request.kind}, {unit}",
             f"noise {self.noise:.6g}, rounds {self.rounds:,}, {self.sampling}",
-            f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {asked.delta:g}, order {order}",
-            "epsilon (PLD) "
-            + ("none for this" if pld is None else f"{shown(pld)} at the same delta"),
+            f"epsilon (RDP) {shown(self.epsilon.rdp)} at delta {request.delta:g}, order {order}",
+            f"epsilon (PLD) {by_pld}",
         ]
 
     def to_json(self) -> dict[str, object]:
-        """Return a recipe's record of the plan, without the limit, which changes nothing."""
-        return {
-            "kind": self.request.kind,
-            "unit": self.request.unit,
-            "units": self.request.units,
-            "relation": self.request.relation,
+        """A recipe's record of the plan, without the limit, which changes nothing."""
+        names = ("kind", "unit", "units", "relation")
+        return {name: getattr(self.request, name) for name in names} | {
             "noise": self.noise,
             "rounds": self.rounds,
             "sampling": self.sampling,
@@ -164,31 +143,30 @@ class Plan:
 
 
 def plan(request: PlanRequest) -> Plan:
-    """Cost of a setting; where a target epsilon is given, the noise or the rounds that it allows
-    first.
+    """Cost of a setting, whose noise or rounds follow first where a target epsilon is given.
 
     Raises:
         PrivacyError: a target that nothing reaches, or a cost above ``max_epsilon``.
 
-    >>> nothing = dict.fromkeys(PlanRequest.__dataclass_fields__)
-    >>> found = plan(PlanRequest(**{**nothing, "kind": "updates", "unit": "speaker", "units": 74,
-    ...     "relation": "add or remove one", "delta": 1e-5, "rate": 0.1, "rounds": 100, "noise": 1.0}))
-    >>> f"{found.epsilon.rdp:.2f} {found.epsilon.pld:.2f}"
+    >>> given = {"kind": "updates", "unit": "speaker", "units": 74, "relation": "add or remove one",
+    ...     "delta": 1e-5, "rate": 0.1, "rounds": 100, "noise": 1.0}
+    >>> made = plan(PlanRequest(**dict.fromkeys(PlanRequest.__dataclass_fields__) | given))
+    >>> f"{made.epsilon.rdp:.2f} {made.epsilon.pld:.2f}"
     '7.90 7.05'
     """
     relation = Relation(request.relation)
     make, sampling = _EVENTS[request.kind](request, relation)
     noise, rounds = _resolved(request, make, relation)
     event = make(noise, rounds)
-    found = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
-    if request.max_epsilon is not None and found.epsilon.value > request.max_epsilon:
+    planned = Plan(request, noise, rounds, event, sampling, account(event, relation, request.delta))
+    if request.max_epsilon is not None and planned.epsilon.value > request.max_epsilon:
         raise PrivacyError(
             "the plan",
             f"epsilon {request.max_epsilon:g} at most (max_epsilon)",
-            f"{shown(found.epsilon.value)} at delta {request.delta:g}",
+            f"{shown(planned.epsilon.value)} at delta {request.delta:g}",
             "more noise, fewer rounds or queries, a smaller rate; or raise the limit",
         )
-    return found
+    return planned
 
 
 _Make: TypeAlias = Callable[[float, int], Event]
@@ -196,36 +174,22 @@ _Make: TypeAlias = Callable[[float, int], Event]
 
 def _resolved(request: PlanRequest, make: _Make, relation: Relation) -> tuple[float, int]:
     """Noise and rounds: as given, or one of them as the target epsilon has it."""
+    target: dict[str, Any] = {"delta": request.delta, "relation": relation}
     match request.noise, request.rounds, request.epsilon:
         case float(noise), int(rounds), None:
             return noise, rounds
         case None, int(rounds), float(epsilon):
-            noise = noise_for(
-                lambda value: make(value, rounds),
-                epsilon=epsilon,
-                delta=request.delta,
-                relation=relation,
-            )
-            return noise, rounds
+            return noise_for(lambda value: make(value, rounds), epsilon=epsilon, **target), rounds
         case float(noise), None, float(epsilon):
-            rounds = count_for(
-                lambda value: make(noise, value),
-                epsilon=epsilon,
-                delta=request.delta,
-                relation=relation,
-            )
+            rounds = count_for(lambda value: make(noise, value), epsilon=epsilon, **target)
             if rounds > 0:
                 return noise, rounds
-            raise PrivacyError(
-                f"epsilon {epsilon:g}", "one round at least", "none", "take more noise"
-            )
-    given = [name for name in ("noise", "rounds", "epsilon") if getattr(request, name) is not None]
-    raise PrivacyError(
-        "the plan",
-        "two of noise, rounds and epsilon: the third follows",
-        " and ".join(given) or "none",
-        "give what is missing, or leave one out",
-    )
+            at, way_out = f"epsilon {epsilon:g}", "take more noise"
+            raise PrivacyError(at, "one round at least", "none", way_out)
+    names = [name for name in ("noise", "rounds", "epsilon") if getattr(request, name) is not None]
+    expected = "two of noise, rounds and epsilon: the third follows"
+    way_out = "give what is missing, or leave one out"
+    raise PrivacyError("the plan", expected, " and ".join(names) or "none", way_out)
 
 
 def _updates(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
@@ -239,9 +203,8 @@ def _updates(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     }
     given = [name for name in schemes if getattr(request, name) is not None]
     if len(given) > 1:
-        raise PrivacyError(
-            "sampling", "one of rate, cohort, batches", " and ".join(given), "choose one"
-        )
+        expected = "one of rate, cohort, batches"
+        raise PrivacyError("sampling", expected, " and ".join(given), "choose one")
     sampling = schemes[given[0]]() if given else AllUnits()
     if request.strategy is not None or request.bands is not None:
         return _correlated(request, sampling)
@@ -261,9 +224,8 @@ def _correlated(request: PlanRequest, sampling: Sampling) -> tuple[_Make, str]:
     try:
         strategy = Strategy(request.strategy or "", rounds, bands=bands)
     except ValueError as error:
-        raise PrivacyError(
-            "strategy and bands", "a strategy over rounds", str(error), "correct it"
-        ) from error
+        at, expected = "strategy and bands", "a strategy over rounds"
+        raise PrivacyError(at, expected, str(error), "correct it") from error
     how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
     return lambda noise, _: correlated_event(noise, strategy, turns), how
 
@@ -292,9 +254,8 @@ def _votes(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
 def _counts(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
     sensitivity = request.sensitivity
     if sensitivity is None:
-        raise PrivacyError(
-            "sensitivity", "how much one unit can change the counts", "none", "give it"
-        )
+        expected = "how much one unit can change the counts"
+        raise PrivacyError("sensitivity", expected, "none", "give it")
 
     def laplace(noise: float, rounds: int) -> Event:
         return events.repeated(events.laplace_vector(noise / sensitivity), rounds)
@@ -303,15 +264,10 @@ def _counts(request: PlanRequest, relation: Relation) -> tuple[_Make, str]:
         return events.repeated(events.discrete_gaussian_vector(noise, sensitivity), rounds)
 
     mechanisms = {"discrete_laplace": laplace, "discrete_gaussian": gaussian}
-    return _choice(request, mechanisms), AllUnits().describe()
-
-
-def _choice(request: PlanRequest, mechanisms: Mapping[str, _Make]) -> _Make:
-    if request.mechanism is None or request.mechanism not in mechanisms:
-        raise PrivacyError(
-            "mechanism", " or ".join(mechanisms), repr(request.mechanism), "name one"
-        )
-    return mechanisms[request.mechanism]
+    if request.mechanism not in mechanisms:
+        known = " or ".join(mechanisms)
+        raise PrivacyError("mechanism", known, repr(request.mechanism), "name one")
+    return mechanisms[request.mechanism], AllUnits().describe()
 
 
 _EVENTS: dict[str, Callable[[PlanRequest, Relation], tuple[_Make, str]]] = {

@@ -1,5 +1,4 @@
-"""One release from beginning to end: spend first, draw noise under a secret key, destroy the key at
-the end.
+"""One release from beginning to end: spend first, draw noise under a secret key, destroy the key.
 
     with begin(ledger, beside=out / "privacy.json", spending=spending, ...) as release:
         for number in range(rounds):
@@ -9,11 +8,10 @@ the end.
         release.finish()
 
 The order makes every kill harmless. The entry stands in both ledgers before the first noise is
-drawn. A run that is continued finds its key and draws the same noise again where it had not been
-written yet, so that it spends nothing more. (Exact discrete noise has no key: what it was added to
-is written whole, or not seen.) Once a release is finished its key is gone, and nobody can draw its
-noise again to take it off. ``--force``, other data or another configuration find no release of
-theirs in place: fresh noise, and an entry more.
+drawn. A continued run finds its key and draws the same noise again, which spends nothing more.
+Exact discrete noise has no key: what it was added to is written whole, or not seen. Without its key
+nobody can draw a finished release's noise again. ``--force``, other data or another configuration
+take fresh noise and another entry.
 """
 
 from __future__ import annotations
@@ -49,7 +47,6 @@ class Release:
     """A release that was entered in its ledgers.
 
     Attributes:
-        entry: what stands there.
         is_continued: an earlier run began it: what it has written is to be read back.
         is_finished: its key is gone: everything that it draws has been written.
     """
@@ -81,16 +78,12 @@ class Release:
         """The secret stream for the noise of one value: ``release.noise(round_number, "counts")``.
 
         Raises:
-            PrivacyError: the release is finished, or noise of this name was drawn already: on two
+            PrivacyError: the release is finished, or noise of this name was drawn before: on two
                 values it would cancel in their difference.
         """
         if names in self._drawn:
-            raise PrivacyError(
-                f"release {self.entry.release}",
-                f"noise {names} once",
-                "a second time",
-                "give each its own name",
-            )
+            at, found = f"release {self.entry.release}", "a second time"
+            raise PrivacyError(at, f"noise {names} once", found, "give each its own name")
         self._drawn.add(names)
         return self.stream("noise", *names)
 
@@ -106,27 +99,24 @@ def begin(
     """Enter a release, or find the entry of the one that is continued.
 
     Args:
-        ledger: of the corpus's private data; keys lie in ``keys/`` beside it. Both may not exist
-            yet.
+        ledger: of the corpus's private data, with its keys beside it; may not exist yet.
         beside: ``privacy.json`` beside what is released.
-        spending: what the release does.
         fingerprint: of configuration and inputs; it is written under the ledger's key.
-        max_epsilon: the most that all releases of the same data, unit and relation may come to,
-            this one included; ``None``: no limit.
+        max_epsilon: limit of all releases of the same data, unit and relation, this one included;
+            ``None``: no limit.
 
     Raises:
         PrivacyError: the budget does not allow it, a ledger cannot be trusted, another process
-            makes this release, or an earlier version of the code made one here that may be the
-            same. Nothing was spent then.
+            makes this release, or earlier code made one here that may be the same. Nothing was
+            spent then.
     """
     if max_epsilon is not None:
         checks.number("max_epsilon", max_epsilon, above=0)
-    ledger = ledger.resolve()  # of a link the file itself is meant, and locked
+    ledger = ledger.resolve()  # a link's target is locked, not the link
     keys = _Keys(ledger)
     with locked(ledger, max_seconds=_MAX_SECONDS):
         sealing = keys.seal()
-        # Whoever sees the entry and guesses the private inputs could test the guess by their plain
-        # hash.
+        # A plain hash would let whoever sees the entry test guesses of the private inputs.
         fingerprint = hmac.new(sealing, fingerprint.encode(), hashlib.sha256).hexdigest()
         book = Ledger(ledger, sealing)
         copy = Ledger(beside)
@@ -135,10 +125,8 @@ def begin(
         same = [e for e in here[-1:] if e.fingerprint in known and e.spending == spending]
         _check_scheme(here[-1:], same, spending, beside)
         for entry in copies_agree(entered, here):
-            if (
-                any(e.release == entry.release for e in entered)
-                or not keys.of(entry.release).exists()
-            ):
+            entered_here = any(e.release == entry.release for e in entered)
+            if entered_here or not keys.of(entry.release).exists():
                 raise PrivacyError(
                     beside,
                     f"a release that the ledger {ledger} knows",
@@ -169,12 +157,7 @@ def begin(
 
 @contextmanager
 def _alone(key: Path, entry: Entry) -> Iterator[None]:
-    """Hold the key of an unfinished release: two processes would draw discrete noise twice for one
-    entry.
-
-    Raises:
-        PrivacyError: another process holds it.
-    """
+    """Hold the key of an unfinished release, as two processes would draw discrete noise twice."""
     try:
         descriptor = os.open(key, os.O_RDONLY)
     except FileNotFoundError:
@@ -222,28 +205,24 @@ def _check_budget(
         if e.spending.covers == spending.covers
         or (is_related(e.spending.data, spending.data) and is_unprotected(e.spending.event))
     ]
-    [found] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
-    if found.epsilon.value > max_epsilon:
+    [guarantee] = (g for g in guarantees([*before, spending]) if g.covers == spending.covers)
+    if guarantee.epsilon.value > max_epsilon:
+        epsilon = f"{shown(guarantee.epsilon.value)} at delta {guarantee.epsilon.delta:g}"
         bare = any(is_unprotected(s.event) for s in (*before, spending))
         raise PrivacyError(
             f"the budget of {spending.data} for each {spending.unit}",
             f"epsilon {max_epsilon:g} at most (--max-epsilon)",
-            f"{shown(found.epsilon.value)} at delta {found.epsilon.delta:g} with this release and "
-            f"{len(before)} before it",
-            (
-                "text that is used unprotected exceeds every limit: leave it out, or set no limit"
-                if bare
-                else "spend less (more noise, fewer rounds or queries), or raise the limit"
-            ),
+            f"{epsilon} with this release and {len(before)} before it",
+            "text that is used unprotected exceeds every limit: leave it out, or set no limit"
+            if bare
+            else "spend less (more noise, fewer rounds or queries), or raise the limit",
         )
 
 
 class _Keys:
-    """Secrets beside a ledger, for its owner alone: one to seal it, one for each unfinished
-    release.
+    """Secrets beside a ledger: one to seal it, one for each unfinished release.
 
-    A release's key is called after it and after where it is made, so that the next release in that
-    place destroys the key of one that was given up.
+    A key's name tells the release and where it is made: the next one there destroys a stale key.
     """
 
     def __init__(self, ledger: Path) -> None:
@@ -256,10 +235,10 @@ class _Keys:
     def make(self, release: str, beside: Path) -> None:
         # Relative, so that the ledger and what was released may be moved together.
         where = os.path.relpath(beside.resolve(), self._ledger.parent)
-        place = hashlib.sha256(where.encode()).hexdigest()[:16]
-        for given_up in self._folder.glob(f"*.{place}"):
+        hashed = hashlib.sha256(where.encode()).hexdigest()[:16]
+        for given_up in self._folder.glob(f"*.{hashed}"):
             given_up.unlink()
-        self._write(self._folder / f"{release}.{place}")
+        self._write(self._folder / f"{release}.{hashed}")
 
     def seal(self) -> bytes:
         ledger_exists = self._ledger.exists()
@@ -269,9 +248,9 @@ class _Keys:
         elif self.sealing.exists() and not ledger_exists and self._nothing_begun():
             Ledger(self._ledger, self.sealing.read_bytes()).create()  # killed between the two
         elif self.sealing.exists() != ledger_exists:
-            found, lost = (
-                (self._ledger, self.sealing) if ledger_exists else (self.sealing, self._ledger)
-            )
+            found, lost = self._ledger, self.sealing
+            if not ledger_exists:
+                found, lost = lost, found
             raise PrivacyError(
                 lost,
                 f"a file, as there is {found}",
@@ -293,29 +272,22 @@ class _Keys:
 
 
 def seal_of(ledger: Path) -> bytes | None:
-    """The key that seals a ledger; ``None`` where it does not lie beside it, as with a copy
-    elsewhere.
+    """The key that seals a ledger; ``None`` where it does not lie beside it, as with a copy.
 
     Raises:
         PrivacyError: there is a key and no ledger: what was spent is not known.
     """
     path = _Keys(ledger.resolve()).sealing
     if path.exists() and not ledger.exists():
-        raise PrivacyError(
-            ledger,
-            f"a ledger, as there is {path}",
-            "none: what was spent is not known",
-            "restore it",
-        )
+        expected, found = f"a ledger, as there is {path}", "none: what was spent is not known"
+        raise PrivacyError(ledger, expected, found, "restore it")
     return path.read_bytes() if path.exists() else None
 
 
 def fingerprint_of(config: object, inputs: Sequence[Path]) -> str:
-    """A hash of a configuration (a dataclass) and of the content of inputs, whatever they are
-    called.
+    """A hash of a configuration (a dataclass) and of the content of inputs, not of their names.
 
     Args:
-        config: a dataclass of plain values.
         inputs: files and folders; of a folder names that begin with a dot do not count.
 
     Raises:

@@ -1,20 +1,17 @@
-"""Rényi differential privacy of events: divergence at an order, and the (epsilon, delta) that
-follows.
+"""Rényi differential privacy of events: divergence at an order, and the (epsilon, delta) of it.
 
 An event costs ``rdp(order)``, an upper bound on the Rényi divergence between its outputs with and
-without one unit, both ways round; costs add up over a composition [mironov2017, proposition 1].
-Every order gives a valid (epsilon, delta); the smallest is searched for, so that the best order
-never is the edge of a grid.
+without one unit, both ways round. Costs add up over a composition [mironov2017, proposition 1].
+Every order gives a valid (epsilon, delta); the smallest is searched for.
 
 [mironov2017] I. Mironov, Rényi differential privacy, CSF 2017.
-[canonne2020] C. Canonne, G. Kamath and T. Steinke, The discrete Gaussian for differential privacy,
-NeurIPS 2020.
-[kairouz2015] P. Kairouz, S. Oh and P. Viswanath, The composition theorem for differential privacy,
-ICML 2015. [mironov2019] I. Mironov, K. Talwar and L. Zhang, Rényi differential privacy of the
-sampled Gaussian mechanism, arXiv 1908.10530.
-[balle2018] B. Balle, G. Barthe and M. Gaboardi, Privacy amplification by subsampling, NeurIPS 2018.
-[wang2019] Y. Wang, B. Balle and S. Kasiviswanathan, Subsampled Rényi differential privacy and
-analytical moments accountant, AISTATS 2019.
+[canonne2020] C. Canonne et al., The discrete Gaussian for differential privacy, NeurIPS 2020.
+[kairouz2015] P. Kairouz et al., The composition theorem for differential privacy, ICML 2015.
+[mironov2019] I. Mironov et al., Rényi differential privacy of the sampled Gaussian mechanism,
+arXiv 1908.10530.
+[balle2018] B. Balle et al., Privacy amplification by subsampling, NeurIPS 2018.
+[wang2019] Y. Wang et al., Subsampled Rényi differential privacy and analytical moments accountant,
+AISTATS 2019.
 """
 
 from __future__ import annotations
@@ -38,8 +35,7 @@ from privasr_k2.privacy.events import (
     terms,
 )
 
-# Orders are 1 + 10^x; the search begins with these x and goes on to either side as far as the
-# limits.
+# Orders are 1 + 10^x: the x where the search begins, and its limits.
 _FIRST, _LAST, _LOWEST, _HIGHEST = -1.0, 2.0, -9.0, 7.0
 _PER_DECADE = 8
 # Above this, orders are rounded to whole numbers: the series for whole orders is finite.
@@ -53,18 +49,14 @@ _MOST_STEPS = 1_000_000
 
 
 def rdp(event: Event, orders: np.ndarray) -> np.ndarray:
-    """Upper bounds on the Rényi divergence of ``event`` at each of ``orders``.
+    """Upper bounds (A,) on the Rényi divergence of ``event`` at each of ``orders``, in nats.
 
     Args:
-        event: what was done; noise relative to what one unit changes under the relation in
-            question.
+        event: with noise relative to what one unit changes under the relation in question.
         orders: (A,) floats above 1.
 
-    Returns:
-        (A,) divergences, 0 or more, in nats.
-
     Raises:
-        PrivacyError: orders that cannot be, or an event without a bound.
+        PrivacyError: orders out of range, or an event without a bound.
 
     >>> from privasr_k2.privacy.events import gaussian, repeated
     >>> rdp(repeated(gaussian(2.0), 10), np.array([2.0, 8.0]))
@@ -75,12 +67,8 @@ def rdp(event: Event, orders: np.ndarray) -> np.ndarray:
     for leaf, count in terms(event).items():
         values = _leaf_rdp(leaf, orders)
         if np.isnan(values).any() or (values < 0).any():
-            raise PrivacyError(
-                str(leaf),
-                "a Rényi divergence of 0 or more",
-                f"{values.min():g}",
-                "these values are beyond what can be computed: report them",
-            )
+            least, way_out = f"{values.min():g}", "these values cannot be computed: report them"
+            raise PrivacyError(str(leaf), "a Rényi divergence of 0 or more", least, way_out)
         total += count * values
     return total
 
@@ -91,24 +79,11 @@ def epsilon_from_rdp(orders: np.ndarray, values: np.ndarray, delta: float) -> np
         epsilon = rdp + ln(1 - 1 / order) - (ln delta + ln order) / (order - 1),
 
     and 0 where already the total variation distance, sqrt(1 - exp(-rdp)) at most, is below delta.
-
-    Returns:
-        (A,) values, 0 or more; each of them is valid.
     """
     log_delta = math.log(checks.number("delta", delta, above=0, below=1))
     epsilon = values + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
     within_delta = -np.expm1(-values) < delta**2
     return np.where(within_delta, 0.0, np.maximum(epsilon, 0.0))
-
-
-def log_delta_from_rdp(orders: np.ndarray, values: np.ndarray, epsilon: float) -> np.ndarray:
-    """The logarithm of delta at ``epsilon`` that each order gives: :func:`epsilon_from_rdp` turned
-    round.
-    """
-    by_order = (orders - 1) * (values - epsilon + np.log1p(-1 / orders)) - np.log(orders)
-    with np.errstate(divide="ignore"):
-        by_distance = 0.5 * np.log(-np.expm1(-values))
-    return np.minimum(np.minimum(by_order, by_distance), 0.0)
 
 
 def epsilon(event: Event, delta: float) -> tuple[float, float]:
@@ -129,29 +104,10 @@ def epsilon(event: Event, delta: float) -> tuple[float, float]:
     return (limit, math.inf) if limit <= best else (best, order)
 
 
-def delta(event: Event, epsilon: float) -> tuple[float, float]:
-    """The smallest delta at ``epsilon`` over all orders, and the order that gives it.
-
-    >>> from privasr_k2.privacy.events import gaussian
-    >>> f"{delta(gaussian(2.0), 2.1657)[0]:.2g}"
-    '1e-05'
-    """
-    checks.number("epsilon", epsilon, at_least=0)
-    limit = _sum_of_pure_epsilons(event)
-    if limit <= epsilon:
-        return 0.0, math.inf
-    best, order = _search(
-        lambda orders: log_delta_from_rdp(orders, rdp(event, orders), epsilon), event, limit
-    )
-    return math.exp(best), order
-
-
 def _search(
     objective: Callable[[np.ndarray], np.ndarray], event: Event, limit: float
 ) -> tuple[float, float]:
-    """Minimum over orders: blocks of a decade until the best lies within, then finer steps around
-    it.
-    """
+    """Minimum over orders: by decades until the best lies within, then finer steps around it."""
     exponents = np.linspace(_FIRST, _LAST, round((_LAST - _FIRST) * _PER_DECADE) + 1)
     values = objective(_orders_at(exponents))
     while True:
@@ -165,26 +121,21 @@ def _search(
             exponents, values = np.r_[exponents, more], np.r_[values, objective(_orders_at(more))]
         else:
             break
-    if not np.isfinite(values[best]) or (
-        best == len(values) - 1 and math.isinf(limit) and values[best] > 0
-    ):
-        raise PrivacyError(
-            str(event),
-            "an order that gives an epsilon",
-            "none",
-            "the noise is beyond what can be computed",
-        )
-    found, order = float(values[best]), float(_orders_at(exponents[best : best + 1])[0])
+    at_end = best == len(values) - 1 and math.isinf(limit) and values[best] > 0
+    if not np.isfinite(values[best]) or at_end:
+        way_out = "the noise is beyond what can be computed"
+        raise PrivacyError(str(event), "an order that gives an epsilon", "none", way_out)
+    least, order = float(values[best]), float(_orders_at(exponents[best : best + 1])[0])
     low, high = exponents[max(best - 1, 0)], exponents[min(best + 1, len(values) - 1)]
     for _ in range(3):
         finer = np.linspace(low, high, 9)
         orders = _orders_at(finer)
         values = objective(orders)
         at = int(np.argmin(values))
-        if values[at] < found:
-            found, order = float(values[at]), float(orders[at])
+        if values[at] < least:
+            least, order = float(values[at]), float(orders[at])
         low, high = finer[max(at - 1, 0)], finer[min(at + 1, 8)]
-    return found, order
+    return least, order
 
 
 def _orders_at(exponents: np.ndarray) -> np.ndarray:
@@ -212,30 +163,25 @@ def _leaf_rdp(event: Event, orders: np.ndarray) -> np.ndarray:
             return _symmetric_rdp(np.array([pure_epsilon(event)]), np.array([log_kept]), orders)
         case dp.SampledWithoutReplacementDpEvent():
             # A sample of fixed size, by [wang2019, theorem 27].
-            return np.asarray(
-                RdpAccountant(orders, NeighboringRelation.REPLACE_ONE).compose(event).rdp
-            )
+            accountant = RdpAccountant(orders, NeighboringRelation.REPLACE_ONE)
+            return np.asarray(accountant.compose(event).rdp)
         case dp.PoissonSampledDpEvent():
-            return sampled_gaussian_rdp(
-                orders, rate=event.sampling_probability, sigma=event.event.noise_multiplier
-            )
+            rate, sigma = event.sampling_probability, event.event.noise_multiplier
+            return sampled_gaussian_rdp(orders, rate=rate, sigma=sigma)
         case dp.LaplaceDpEvent():
             return _laplace_rdp(1 / event.noise_multiplier, orders)
-    raise PrivacyError(
-        str(event), "an event with a bound on its Rényi divergence", "none", "use another"
-    )
+    expected = "an event with a bound on its Rényi divergence"
+    raise PrivacyError(str(event), expected, "none", "use another")
 
 
 def _laplace_rdp(epsilon: float, orders: np.ndarray) -> np.ndarray:
-    """Exactly: the loss is epsilon with probability 1/2; other positive losses have density
-    exp((loss - epsilon) / 2) / 4, which is smooth: the integral is a sum by Gauss and Legendre.
+    """Exactly: the loss is epsilon with probability 1/2; other positive losses have the smooth
+    density exp((loss - epsilon) / 2) / 4, which Gauss and Legendre's rule integrates.
     """
     nodes, weights = roots_legendre(_NODES)
     losses = epsilon * (nodes + 1) / 2
     log_probs = np.log(weights * epsilon / 2 / 4) + (losses - epsilon) / 2
-    steep = (
-        orders * epsilon > _NODES / 4
-    )  # too steep for so many nodes: in closed form, where nothing cancels
+    steep = orders * epsilon > _NODES / 4  # for so many nodes: in closed form, without cancellation
     values = np.empty(len(orders))
     values[~steep] = _symmetric_rdp(
         np.append(epsilon, losses), np.append(-math.log(2.0), log_probs), orders[~steep]
@@ -250,24 +196,21 @@ def _laplace_rdp(epsilon: float, orders: np.ndarray) -> np.ndarray:
 
 
 def sampled_gaussian_rdp(orders: np.ndarray, *, rate: float, sigma: float) -> np.ndarray:
-    """Poisson-sampled Gaussian noise at any order, by the trapezoidal rule [mironov2019, section
-    3.3]:
+    """Poisson-sampled Gaussian noise, by the trapezoidal rule [mironov2019, section 3.3]:
 
-        A = E_{z ~ N(0, sigma^2)} [ratio(z)^order],  ratio(z) = 1 - rate + rate exp((2 z - 1) / (2
-        sigma^2)), rdp = ln(A) / (order - 1).
+        A = E_{z ~ N(0, sigma^2)} [ratio(z)^order],    rdp = ln(A) / (order - 1),
+        ratio(z) = 1 - rate + rate exp((2 z - 1) / (2 sigma^2)).
 
-    dp-accounting's series for fractional orders is too large by up to some per cent, does not
-    always converge at low orders, which small noise needs, and takes long at high ones. The
-    integrand is smooth and falls like a Gaussian around 0 and ``order``: there the rule converges
-    faster than any power of the step.
+    dp-accounting's series for fractional orders is too large by some per cent, and does not always
+    converge at low orders. The integrand is smooth and falls like a Gaussian around 0 and
+    ``order``: the rule converges faster than any power of the step.
 
     Returns:
         (A,) values; the divergence the other way round is never larger [mironov2019, theorem 5].
-        Infinity where so high an order and so little noise meet that no epsilon comes from it
-        anyway.
+        Infinite where so high an order and so little noise give no epsilon anyway.
 
     >>> found = sampled_gaussian_rdp(np.array([2.0]), rate=0.01, sigma=1.5)[0]
-    >>> bool(np.isclose(found, np.log1p(0.01**2 * np.expm1(1 / 1.5**2)), rtol=1e-8))  # order 2 in closed form
+    >>> bool(np.isclose(found, np.log1p(0.01**2 * np.expm1(1 / 1.5**2)), rtol=1e-8))
     True
     """
     values = np.empty(len(orders))
@@ -279,9 +222,8 @@ def sampled_gaussian_rdp(orders: np.ndarray, *, rate: float, sigma: float) -> np
             continue
         z = np.linspace(low, high, num_points)
         log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + (2 * z - 1) / (2 * sigma**2))
-        log_weight = -(z**2) / (2 * sigma**2) + math.log(
-            (z[1] - z[0]) / (sigma * math.sqrt(2 * math.pi))
-        )
+        log_scale = math.log((z[1] - z[0]) / (sigma * math.sqrt(2 * math.pi)))
+        log_weight = -(z**2) / (2 * sigma**2) + log_scale
         if order * log_ratio[-1] < _LARGEST_LOG:
             excess = rate * np.expm1((2 * z - 1) / (2 * sigma**2))  # ratio - 1, of mean 0
             moment = np.sum(np.exp(log_weight) * _power_excess(excess, order))
@@ -292,9 +234,7 @@ def sampled_gaussian_rdp(orders: np.ndarray, *, rate: float, sigma: float) -> np
 
 
 def _power_excess(excess: np.ndarray, order: float) -> np.ndarray:
-    """(1 + excess)^order - 1 - order excess, 0 or more; by its series where the difference would
-    cancel.
-    """
+    """(1 + excess)^order - 1 - order excess, 0 or more; by its series where that would cancel."""
     small = order * np.abs(excess) < 1e-3
     little, large = np.where(small, excess, 0.0), np.where(small, 0.0, excess)
     series = 1 + (order - 2) / 3 * little * (1 + (order - 3) / 4 * little)
@@ -305,18 +245,15 @@ def _power_excess(excess: np.ndarray, order: float) -> np.ndarray:
 def _pure_rdp(epsilon: float, orders: np.ndarray) -> np.ndarray:
     """No (epsilon, 0)-private mechanism costs more than a biased coin [kairouz2015].
 
-    The coin shows heads with probability e^epsilon / (1 + e^epsilon) with the unit, and tails
-    without.
+    It shows heads with probability e^epsilon / (1 + e^epsilon) with the unit, and tails without.
     """
     return _symmetric_rdp(np.array([epsilon]), np.array([-math.log1p(math.exp(-epsilon))]), orders)
 
 
 def _discrete_laplace_rdp(parameter: float, sensitivity: int, orders: np.ndarray) -> np.ndarray:
-    """Exactly: with P(x) = tanh(a / 2) exp(-a |x|) and s the sensitivity the loss is a s for x <=
-    0, of probability 1 / (1 + exp(-a)), and a (s - 2 x) for 0 < x < s; negative losses mirror the
-    positive ones.
-
-    Where s is so large that it would take long: as for any mechanism of epsilon = a s.
+    """Exactly: with P(x) = tanh(a / 2) exp(-a |x|) and s the sensitivity the loss is a s for
+    x <= 0, of probability 1 / (1 + exp(-a)), and a (s - 2 x) for 0 < x < s; negative losses mirror
+    the positive ones. A large s would take long: there as for any mechanism of epsilon = a s.
     """
     a, s = parameter, sensitivity
     if s > _MOST_STEPS:
@@ -330,8 +267,7 @@ def _discrete_laplace_rdp(parameter: float, sensitivity: int, orders: np.ndarray
 def _symmetric_rdp(losses: np.ndarray, log_probs: np.ndarray, orders: np.ndarray) -> np.ndarray:
     """The divergence of a mechanism whose loss is l > 0 with probability p, and -l with e^-l p.
 
-    That is the mirror that every mechanism has which costs the same both ways round. With m = order
-    - 1,
+    Mechanisms that cost the same both ways round have this mirror. With m = order - 1,
 
         sum over l of p (e^(m l) - 1) + e^-l p (e^(-m l) - 1)
             = sum over l of p (e^(m l) - 1) (1 - e^(-order l)),
@@ -364,15 +300,11 @@ def pure_epsilon(event: Event) -> float:
         case dp.DiscreteLaplaceDpEvent():
             return event.noise_parameter * event.sensitivity
         case dp.RandomizedResponseDpEvent():
-            return math.log1p(
-                event.num_buckets * (1 - event.noise_parameter) / event.noise_parameter
-            )
-        case dp.PoissonSampledDpEvent():
-            # [balle2018, theorem 8] for adding or removing one unit
-            inner = pure_epsilon(event.event)
-            return (
-                inner if math.isinf(inner) else _log_of_sampled(inner, event.sampling_probability)
-            )
+            kept = (1 - event.noise_parameter) / event.noise_parameter
+            return math.log1p(event.num_buckets * kept)
+        case dp.PoissonSampledDpEvent():  # [balle2018, theorem 8], for adding or removing one unit
+            inner, rate = pure_epsilon(event.event), event.sampling_probability
+            return inner if math.isinf(inner) else _log_of_sampled(inner, rate)
     return math.inf
 
 

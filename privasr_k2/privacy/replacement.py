@@ -2,9 +2,8 @@
 
 Word-by-word replacement of the same class [adelani2020; turan2022, section 2.1]: each word of each
 tagged mention is kept with probability p and else replaced by a draw from a *public* list of n
-different names of its class; the draw may be the same word again. The relation is replacing a word
-by any other, all else
-being equal:
+different names of its class, which may be the same word again. The relation is replacing a word by
+any other, all else being equal:
 
     P(out = j | word i) = p [i = j] + (1 - p) / n
 
@@ -19,18 +18,16 @@ i: no convex divergence (Rényi's, the hockey-stick) exceeds the largest between
 list. With "kept" there is no guarantee, and none is made.
 
 **Users.** All utterances of one user together are covered only where a public number of them may
-keep words (``utterances_per_user``) and the words of all others are always replaced. Then the unit
-is the user, with so many times the draws of an utterance. Without such a number nothing is claimed
-for users.
+keep words (``utterances_per_user``) and the words of all others are always replaced: so many times
+the draws of an utterance.
 
-**Consistent replacement** (the same name has the same replacement throughout a document) draws once
-for each different name instead of once for each mention, and reveals which mentions are of the same
-name.
+**Consistent replacement** draws once for each different name of a document, and reveals which
+mentions are of the same name.
 
-[adelani2020] D. I. Adelani, A. Davody, T. Kleinbauer, D. Klakow, Privacy guarantees for
-de-identifying text transformations, Interspeech 2020.
-[turan2022] M. A. T. Turan, D. Klakow, E. Vincent, D. Jouvet, Adapting language models when training
-on privacy-transformed data, LREC 2022.
+[adelani2020] D. I. Adelani et al., Privacy guarantees for de-identifying text transformations,
+Interspeech 2020.
+[turan2022] M. A. T. Turan et al., Adapting language models when training on privacy-transformed
+data, LREC 2022.
 """
 
 from __future__ import annotations
@@ -55,18 +52,13 @@ class ReplacementGuarantee:
 
     Attributes:
         epsilon_per_word: for one draw; 0 where no word is ever kept.
-        epsilon_per_mention: for a mention of at most ``words_per_mention`` words.
-        epsilon_per_utterance: for all of at most ``mentions`` mentions together.
-        words_per_mention: the most words (draws) of one mention.
         epsilon_per_user: for all utterances of a user together; ``None``: nothing is claimed.
+        words_per_mention: the most words (draws) of one mention.
         mentions: the most mentions of an utterance; with consistent replacement, the most different
             names of a document.
         utterances_per_user: the most utterances of a user that keep words; ``None``: any number.
-        event: all draws of one unit; ``None`` where the output does not depend on the words
-            (nothing is kept, or there are no mentions): nothing is spent then.
+        event: all draws of one unit; ``None`` where the output does not depend on the words.
         relation: ``REPLACE_ONE``: every mention of one unit takes another name of as many words.
-        unit: "utterance"; with ``utterances_per_user`` "user"; with consistent replacement
-            "document".
         does_not_cover: sentences, to be shown wherever epsilon is.
     """
 
@@ -99,22 +91,18 @@ def uniform_replacement(
 
     Args:
         keep_probability: p, 0 or more and below 1.
-        num_names: how many *different* words are on the public list, 2 or more.
-        mentions: the most tagged mentions of an utterance (different names of a document), 0 or
-            more.
+        num_names: number of *different* words on the public list, 2 or more.
+        mentions: the most tagged mentions of an utterance, or different names of a document.
         words_per_mention: the most words of a mention, 1 or more.
-        off_list: what is done with a word that is not on the list.
-        consistency: whether every mention is drawn for itself, or every different name of a
-            document once.
-        utterances_per_user: the most utterances of a user in which a word may be kept, 1 or more, a
-            public number; ``None``: no claim for users. By mention only.
+        consistency: whether every mention is drawn for itself, or every name of a document once.
+        utterances_per_user: the most utterances of a user in which a word may be kept, a public
+            number; ``None``: no claim for users. By mention only.
 
     Raises:
-        PrivacyError: p = 1 or words off the list that are kept (nothing is guaranteed), or bad
-            numbers.
+        PrivacyError: p = 1, kept words off the list, or numbers out of range.
 
-    >>> made = uniform_replacement(keep_probability=0.1, num_names=1000, mentions=3, words_per_mention=1,
-    ...                            off_list="replaced", consistency="mention")
+    >>> options = {"words_per_mention": 1, "off_list": "replaced", "consistency": "mention"}
+    >>> made = uniform_replacement(keep_probability=0.1, num_names=1000, mentions=3, **options)
     >>> round(made.epsilon_per_mention, 4), round(made.epsilon_per_utterance, 4)
     (4.7195, 14.1585)
     """
@@ -124,22 +112,16 @@ def uniform_replacement(
     mentions = checks.whole("mentions", mentions, at_least=0)
     words_per_mention = checks.whole("words_per_mention", words_per_mention, at_least=1)
     if off_list != "replaced":
-        raise PrivacyError(
-            "off_list",
-            "replaced",
-            repr(off_list),
-            "a word off the public list that is kept betrays itself: always replace it",
-        )
+        way_out = "a word off the public list that is kept betrays itself: always replace it"
+        raise PrivacyError("off_list", "replaced", repr(off_list), way_out)
     if consistency not in ("mention", "document"):
-        raise PrivacyError(
-            "consistency", "mention or document", repr(consistency), "choose one of them"
-        )
+        expected = "mention or document"
+        raise PrivacyError("consistency", expected, repr(consistency), "choose one of them")
     if utterances_per_user is not None:
         utterances_per_user = checks.whole("utterances_per_user", utterances_per_user, at_least=1)
         if consistency != "mention":
-            raise PrivacyError(
-                "utterances_per_user", "consistency mention", repr(consistency), "set it to null"
-            )
+            expected, found = "consistency mention", repr(consistency)
+            raise PrivacyError("utterances_per_user", expected, found, "set it to null")
     of_utterance = mentions * words_per_mention
     draws = of_utterance * (utterances_per_user or 1)
     by_document = consistency == "document"
@@ -161,7 +143,7 @@ def uniform_replacement(
 def _of_many(
     by_document: bool, utterances_per_user: int | None, of_utterance: int
 ) -> tuple[str, ...]:
-    """State the limits for a name, or a user, in several units."""
+    """The limits for a name, or a user, in several units."""
     if utterances_per_user is not None:
         most = utterances_per_user * of_utterance
         return (
@@ -190,17 +172,11 @@ def _epsilon(keep_probability: float, num_names: int) -> float:
     """ln(1 + n p / (1 - p))."""
     p = checks.number("keep_probability", keep_probability, at_least=0, at_most=1)
     if p == 1:
-        raise PrivacyError(
-            "keep_probability",
-            "a number below 1",
-            "1",
-            "replace some names: no guarantee where all are kept",
-        )
-    return (
-        float(np.logaddexp(0.0, math.log(p) - math.log1p(-p) + math.log(num_names)))
-        if p > 0
-        else 0.0
-    )
+        way_out = "replace some names: no guarantee where all are kept"
+        raise PrivacyError("keep_probability", "a number below 1", "1", way_out)
+    if p == 0:
+        return 0.0
+    return float(np.logaddexp(0.0, math.log(p) - math.log1p(-p) + math.log(num_names)))
 
 
 _NOT_COVERED = (

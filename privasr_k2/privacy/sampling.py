@@ -1,12 +1,11 @@
-"""Sampling contracts: the object that draws a cohort is the one that tells the accountant what it
-may claim.
+"""Sampling contracts: what draws a cohort also tells the accountant what it may claim.
 
 So a cohort of fixed size never gets the epsilon of Poisson sampling. All draws come from secret
-streams, as amplification by sampling holds only against somebody who does not know who was drawn;
-they are functions of the round, so that a killed round draws its cohort again.
+streams, as amplification holds only against somebody who does not know who was drawn. They are
+functions of the round, so that a killed round draws its cohort again.
 
-[wang2019] Y. Wang, B. Balle and S. Kasiviswanathan, Subsampled Rényi differential privacy and
-analytical moments accountant, AISTATS 2019.
+[wang2019] Y. Wang et al., Subsampled Rényi differential privacy and analytical moments accountant,
+AISTATS 2019.
 """
 
 from __future__ import annotations
@@ -42,15 +41,13 @@ class Sampling(Protocol):
         """Indices of the units in round ``round_number`` (from 0): (K,) integers, ascending."""
 
     def event(self, step: Event, rounds: int, relation: Relation) -> Event:
-        """Return the event of ``rounds`` rounds; ``step`` is one round's event on its
-        participants.
-        """
+        """The event of ``rounds`` rounds; ``step`` is one round's event on its participants."""
 
     def turns(self, rounds: int) -> Turns:
-        """In which of so many rounds one unit can be, for noise that is correlated over rounds.
+        """In which rounds one unit can be, for noise that is correlated over rounds.
 
         Raises:
-            PrivacyError: cohorts are drawn anew for every round: a unit has no rounds of its own.
+            PrivacyError: cohorts are drawn anew for every round.
         """
 
     def describe(self) -> str:
@@ -108,12 +105,8 @@ class PoissonSampling:
             PrivacyError: for replacing one unit, where no bound is used here.
         """
         if relation is not Relation.ADD_OR_REMOVE_ONE:
-            raise PrivacyError(
-                self.describe(),
-                "a guarantee for adding or removing one unit",
-                f"one for '{relation.value}'",
-                "state it for adding or removing one unit",
-            )
+            expected, way_out = "add or remove one", "state it for adding or removing one unit"
+            raise PrivacyError(self.describe(), expected, f"'{relation.value}'", way_out)
         return repeated(poisson_sampled(self.rate, step), rounds)
 
     def turns(self, rounds: int) -> Turns:
@@ -129,10 +122,9 @@ class PoissonSampling:
 class FixedCohort:
     """``size`` different units out of ``population``, drawn uniformly for every round.
 
-    For adding or removing one unit no amplification is claimed, as a unit may be in every round,
-    and the
-    sensitivity is doubled: whoever is drawn displaces another. For replacing one unit the bound of
-    [wang2019, theorem 27] is used, with the sensitivity doubled.
+    For adding or removing one unit no amplification is claimed, and the sensitivity is doubled, as
+    whoever is drawn displaces another. For replacing one unit the bound of [wang2019, theorem 27]
+    is used, with the sensitivity doubled.
     """
 
     size: int
@@ -149,12 +141,8 @@ class FixedCohort:
             PrivacyError: there are not as many units as the contract says.
         """
         if num_units != self.population:
-            raise PrivacyError(
-                self.describe(),
-                f"{self.population:,} units",
-                f"{num_units:,}",
-                "draw from all of them",
-            )
+            expected, found = f"{self.population:,} units", f"{num_units:,}"
+            raise PrivacyError(self.describe(), expected, found, "draw from all of them")
         places = np.argsort(_uniform(streams, round_number, num_units), kind="stable")
         return np.sort(places[: self.size])
 
@@ -178,17 +166,15 @@ class FixedCohort:
 
 @dataclass(frozen=True)
 class PartitionedEpochs:
-    """Every epoch has ``batches`` rounds, and every unit takes part in one of them, drawn by
-    itself.
+    """Every unit takes part in one of the ``batches`` rounds of each epoch, drawn by itself.
 
-    As each unit has a draw of its own, adding or removing one changes one batch of an epoch and no
-    other: an epoch costs one step. Nothing is claimed for the secrecy of the order. Batches differ
-        in size.
+    As each unit has a draw of its own, adding or removing one changes one batch of an epoch: an
+    epoch costs one step. Nothing is claimed for the secrecy of the order. Batches differ in size.
 
     Args:
         batches: rounds of an epoch.
-        same_order: one draw serves all epochs, so that a unit's rounds are exactly ``batches``
-            apart: what noise that is correlated over rounds is best with.
+        same_order: one draw serves all epochs, so that a unit's rounds are ``batches`` apart, which
+            is best for noise that is correlated over rounds.
     """
 
     batches: int
@@ -208,9 +194,7 @@ class PartitionedEpochs:
         return repeated(step, self._epochs(rounds))
 
     def turns(self, rounds: int) -> Turns:
-        """One an epoch; where orders differ, the last of one may be next to the first of the
-        following.
-        """
+        """One an epoch; where orders differ, those of two epochs may follow each other."""
         return Turns(most=self._epochs(rounds), apart=self.batches if self.same_order else 1)
 
     def _epochs(self, rounds: int) -> int:
@@ -233,12 +217,9 @@ def _drawn_anew(sampling: Sampling) -> PrivacyError:
 
 def _uniform(streams: Streams, round_number: int, num_units: int) -> np.ndarray:
     checks.whole("num_units", num_units, at_least=0)
-    made = streams("cohort", checks.whole("round_number", round_number, at_least=0))
-    if not isinstance(made, NoiseStream):
-        raise PrivacyError(
-            "streams",
-            "a secret cryptographic stream (privasr_k2.randomness.noise_stream)",
-            type(made).__name__,
-            "draw cohorts from the release's own streams: Release.stream",
-        )
-    return made.uniform(num_units)
+    stream = streams("cohort", checks.whole("round_number", round_number, at_least=0))
+    if not isinstance(stream, NoiseStream):
+        expected = "a secret cryptographic stream (privasr_k2.randomness.noise_stream)"
+        way_out = "draw cohorts from the release's own streams: Release.stream"
+        raise PrivacyError("streams", expected, type(stream).__name__, way_out)
+    return stream.uniform(num_units)

@@ -15,19 +15,9 @@ from privasr_k2.privacy.accounting import Epsilon, Relation, account, under
 
 _MOST_DIGITS = 12
 UNITS = (
-    "mention",
-    "utterance",
-    "call",
-    "document",
-    "meeting",
-    "device",
-    "speaker",
-    "user",
-    "shard",
-)
-"""What a guarantee hides the presence of: one spelling each, as releases of other units are not
-summed.
-"""
+    "mention", "utterance", "call", "document", "meeting", "device", "speaker", "user", "shard",
+)  # fmt: skip
+"""Units of guarantees, one spelling each, as releases of other units are not summed."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +26,18 @@ class Spending:
 
     Attributes:
         data: which private data, as a corpus and its part: ``mini/train``. Releases with the same
-            name are summed; give names that are not related (:func:`is_related`) only to parts that
-            share no unit.
+            name are summed; names that are not related (:func:`is_related`) share no unit.
         released: what leaves, in words.
         unit: one of :data:`UNITS`.
-        units: how many there are, a public number; ``None`` where it is not public.
-        relation: which data sets are made alike.
+        units: their public number; ``None`` where it is not public.
         event: everything that is done, all rounds together, with noise relative to what adding or
             removing one unit changes.
-        sampling: who takes part, as :meth:`privasr_k2.privacy.sampling.Sampling.describe` says it.
-        delta: the delta that the release was planned with.
+        sampling: of :meth:`privasr_k2.privacy.sampling.Sampling.describe`.
+        delta: that of the plan.
         does_not_cover: what somebody may still learn, in sentences.
 
-    >>> Spending(data="mini/train", released="word counts", unit="user", units=48,
-    ...     relation=Relation.ADD_OR_REMOVE_ONE, event=events.pure(1.0), sampling="all units in every round",
-    ...     delta=1e-5, does_not_cover=()).unit
+    >>> Spending("mini/train", "word counts", "user", 48, Relation.ADD_OR_REMOVE_ONE,
+    ...     events.pure(1.0), "all units in every round", 1e-5, ()).unit
     'user'
     """
 
@@ -66,16 +53,13 @@ class Spending:
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
-            raise PrivacyError(
-                "unit", f"one of {', '.join(UNITS)}", repr(self.unit), "name the unit so"
-            )
+            known = f"one of {', '.join(UNITS)}"
+            raise PrivacyError("unit", known, repr(self.unit), "name the unit so")
         checks.delta(self.delta, units=self.units)
         under(self.event, self.relation)
         if not isinstance(self.does_not_cover, tuple):
-            found = type(self.does_not_cover).__name__
-            raise PrivacyError(
-                "does_not_cover", "a tuple of sentences", found, "write (sentence, ...)"
-            )
+            expected, found = "a tuple of sentences", type(self.does_not_cover).__name__
+            raise PrivacyError("does_not_cover", expected, found, "write (sentence, ...)")
         for name in ("data", "released", "sampling"):
             if not getattr(self, name):
                 raise PrivacyError(name, "some words", "none", "say it: a guarantee shows it")
@@ -86,7 +70,7 @@ class Spending:
         return self.data, self.unit, self.relation
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values, for a ledger."""
+        """Plain values, for a ledger."""
         return dataclasses.asdict(self) | {
             "relation": self.relation.value,
             "event": events.to_json(self.event),
@@ -102,10 +86,8 @@ class Spending:
         """
         expected = {field.name for field in dataclasses.fields(cls)}
         if set(value) != expected:
-            found = ", ".join(sorted(set(value) ^ expected))
-            raise PrivacyError(
-                place, ", ".join(sorted(expected)), f"missing or unknown: {found}", "restore it"
-            )
+            fields, wrong = ", ".join(sorted(expected)), ", ".join(sorted(set(value) ^ expected))
+            raise PrivacyError(place, fields, f"missing or unknown: {wrong}", "restore it")
         try:
             relation = Relation(value["relation"])
         except ValueError:
@@ -124,11 +106,10 @@ class Guarantee:
     """Guarantee for one kind of unit in one part of the private data after several releases.
 
     Attributes:
-        data, unit, relation: as in :class:`Spending`, the same for all releases.
         units: the smallest number of units that a release has named; ``None`` where none has.
         epsilon: that of all releases together.
-        released, sampling, does_not_cover: of all releases, each said once.
-        releases: how many there were.
+        released, sampling, does_not_cover: of all releases, each once.
+        releases: number of releases.
     """
 
     data: str
@@ -175,8 +156,7 @@ class Guarantee:
 
 
 def shown(epsilon: float) -> str:
-    """``epsilon`` with three significant digits or more, rounded up: what is shown is never below
-    what holds.
+    """``epsilon`` with three significant digits or more, rounded up so that it still holds.
 
     >>> shown(0.91757), shown(228.7437), shown(2.5), shown(0.0)
     ('0.918', '228.8', '2.50', '0')
@@ -190,19 +170,16 @@ def shown(epsilon: float) -> str:
 def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> list[Guarantee]:
     """The composition of releases, one guarantee for each private data, unit and relation.
 
-    Releases of different units or relations are never summed: each guarantee leaves the others out,
-    and only what its own releases cover is covered. One without any protection bares every unit: it
-    counts in all guarantees for its data, whose epsilons are then infinite.
+    Releases of different units or relations are never summed: each guarantee covers its own
+    releases only. One without any protection counts in all guarantees for its data, whose epsilons
+    are then infinite.
 
     Args:
-        delta: that of every guarantee; ``None``: the smallest that one of its releases was planned
-            with.
+        delta: of every guarantee; ``None``: the smallest of its releases'.
 
-    >>> release = Spending(data="mini/train", released="word counts", unit="user", units=48,
-    ...     relation=Relation.ADD_OR_REMOVE_ONE, event=events.pure(1.0), sampling="all units in every round",
-    ...     delta=1e-5, does_not_cover=())
-    >>> both = guarantees([release, release])
-    >>> [(g.releases, round(g.epsilon.value, 4)) for g in both]
+    >>> release = Spending("mini/train", "word counts", "user", 48, Relation.ADD_OR_REMOVE_ONE,
+    ...     events.pure(1.0), "all units in every round", 1e-5, ())
+    >>> [(g.releases, round(g.epsilon.value, 4)) for g in guarantees([release, release])]
     [(2, 2.0)]
     """
     groups: dict[tuple[str, str, Relation], list[Spending]] = {}
@@ -220,31 +197,28 @@ def guarantees(spendings: Iterable[Spending], *, delta: float | None = None) -> 
 def guarantees_for(
     data: Collection[str], spendings: Iterable[Spending], *, delta: float | None = None
 ) -> list[Guarantee]:
-    """The guarantees for some private data, with all that was spent on them, or on their people
-    elsewhere.
+    """The guarantees for some private data, with all that was spent on related data.
 
     Args:
         data: names of data, each of one of ``spendings``.
         spendings, delta: as of :func:`guarantees`; all that a ledger holds.
 
-    >>> words = Spending(data="mini/train", released="word counts", unit="user", units=48,
-    ...     relation=Relation.ADD_OR_REMOVE_ONE, event=events.pure(1.0), sampling="all units in every round",
-    ...     delta=1e-5, does_not_cover=())
-    >>> text = dataclasses.replace(words, data="mini/train and mini/dev", event=events.unprotected())
-    >>> [g.epsilon.value for g in guarantees_for({"mini/train"}, [words, text])]
+    >>> words = Spending("mini/train", "word counts", "user", 48, Relation.ADD_OR_REMOVE_ONE,
+    ...     events.pure(1.0), "all units in every round", 1e-5, ())
+    >>> bare = dataclasses.replace(words, data="mini/train and mini/a", event=events.unprotected())
+    >>> [g.epsilon.value for g in guarantees_for({"mini/train"}, [words, bare])]
     [inf]
     """
     concerned = [s for s in spendings if any(is_related(s.data, name) for name in data)]
-    return [found for found in guarantees(concerned, delta=delta) if found.data in data]
+    return [guarantee for guarantee in guarantees(concerned, delta=delta) if guarantee.data in data]
 
 
 def is_related(one: str, other: str) -> bool:
-    """Whether two names of data may tell of the same people: one names, or holds, what the other
-    does.
+    """Whether two names of data may tell of the same people: one names, or holds, the other's.
 
     Names nest at slashes, as those of folders do, and ``and`` joins several.
 
-    >>> is_related("ami/train", "ami/train/calls"), is_related("ami/train and ami/adapt", "ami/adapt/devices")
+    >>> is_related("ami/train", "ami/train/calls"), is_related("ami/train and ami/dev", "ami/dev/a")
     (True, True)
     >>> is_related("ami/train", "ami/train_clean"), is_related("ami/train", "ami/test")
     (False, False)
@@ -254,36 +228,26 @@ def is_related(one: str, other: str) -> bool:
 
 
 def _bared(key: tuple[str, str, Relation], bare: Iterable[Spending]) -> list[Spending]:
-    """State unprotected releases about these people under another unit, relation or name."""
-    return [
-        spending
-        for spending in bare
-        if is_related(spending.data, key[0]) and spending.covers != key
-    ]
+    """Unprotected releases about these people under another unit, relation or name."""
+    return [s for s in bare if is_related(s.data, key[0]) and s.covers != key]
 
 
 def _others(
     key: tuple[str, str, Relation], groups: Mapping[tuple[str, str, Relation], Sequence[Spending]]
 ) -> tuple[str, ...]:
-    """State releases about these people outside a guarantee, which does not cover who sees them
-    too.
-    """
-    return tuple(
-        (
-            "releases of the same data for another unit or relation, "
-            if data == key[0]
-            else f"releases of {data}, which may be of the same people, for each "
-        )
-        + f"{unit} ({relation.value}): "
-        + ", ".join(_once(spending.released for spending in protected))
-        for (data, unit, relation), group in groups.items()
-        if is_related(data, key[0]) and (data, unit, relation) != key
-        if (
-            protected := [
-                spending for spending in group if not events.is_unprotected(spending.event)
-            ]
-        )
-    )
+    """Sentences on releases about these people outside a guarantee, which does not cover them."""
+    sentences = []
+    for covered, group in groups.items():
+        data, unit, relation = covered
+        protected = [s for s in group if not events.is_unprotected(s.event)]
+        if covered == key or not is_related(data, key[0]) or not protected:
+            continue
+        start = "releases of the same data for another unit or relation, "
+        if data != key[0]:
+            start = f"releases of {data}, which may be of the same people, for each "
+        released = ", ".join(_once(s.released for s in protected))
+        sentences.append(f"{start}{unit} ({relation.value}): {released}")
+    return tuple(sentences)
 
 
 def _together(group: Sequence[Spending], delta: float | None, others: tuple[str, ...]) -> Guarantee:

@@ -1,28 +1,22 @@
 """Strategies of correlated noise for the running sums of T rounds, and their sensitivities.
 
 Values x (T, V) come round by round; wanted are the running sums A x with A[t, s] = decay^(t - s)
-for s <= t. A strategy measures C x + z, z independent noise, and everything else follows from that:
-the sums are B (C x + z) with B C = A. C consists of whole numbers (by a scale), so that what one
-unit moves it by is known exactly.
+for s <= t. A strategy measures C x + z, z independent noise; the sums are B (C x + z) with B C = A.
+C consists of whole numbers (by a scale), so that what one unit moves it by is known exactly.
 
     increments    C = I: each round by itself, with noise of its own; the errors add up.
-    square_root   C = A^(1/2), lower triangular Toeplitz with the coefficients of (1 - decay
-                  x)^(-1/2), cut off to multiples of 2^-16 [henzinger2023], of which the first
-                  ``bands`` are kept
-                  [kalinin2024]: for Gaussian noise.
-    tree          C = the sums of aligned blocks of 1, 2, 4, ... rounds [dwork2010]: for T above
-    about 50.
+    square_root   C = A^(1/2), lower triangular Toeplitz with the coefficients of
+                  (1 - decay x)^(-1/2), cut off to multiples of 2^-16 [henzinger2023], of which the
+                  first ``bands`` are kept [kalinin2024]: for Gaussian noise.
+    tree          C = the sums of aligned blocks of 1, 2, 4, ... rounds [dwork2010]: for T above 50.
 
-B[t] is the least-squares estimate from what was measured by round t: a row is measured in its last
-round.
+B[t] is the least-squares estimate from the rows measured by round t, the last of each.
 
-Sensitivity. A unit takes part in the rounds of a set S and adds to each a vector of norm 1 at most,
-whichever it likes. As C >= 0, the triangle inequality in each row of C x (a vector) says that the
-row moves by no more than the sum of C[row, s] over S, and a unit that sends one and the same vector
-reaches that. So the norm of C 1_S is exact for S, and no smaller for a larger S (who stays away in
-some rounds moves less);
-only the worst S is to be found: of at most ``most`` rounds, any two at least ``apart`` = b rounds
-from each other.
+Sensitivity. A unit takes part in the rounds of a set S and adds to each a vector of norm 1 at most.
+As C >= 0, the triangle inequality in each row of C x says that the row moves by no more than the
+sum of C[row, s] over S, and a unit that sends one and the same vector reaches that. So the norm of
+C 1_S is exact for S, and no smaller for a larger S. Only the worst S is to be found: of at most
+``most`` rounds, any two at least ``apart`` = b rounds from each other.
 
 - Toeplitz, coefficients c_0 >= c_1 >= ... >= 0. S* = {0, b, 2b, ...} is the worst. The inner
   product of columns s < t is the sum over n < T - t of c_n c_(n + t - s): it falls with t and with
@@ -38,16 +32,14 @@ from each other.
   that a level's sum of squares grows with the number in whole blocks alone: S* has the most. Fewer
   of them are refused.
 
-A unit in all T rounds is no case for square roots: its columns add up, and the error is as with
-increments. With at most ``apart`` bands the columns of one unit do not meet: k rounds cost at most
-the root of k times one.
+A unit in all T rounds is no case for square roots: the error is as with increments. With at most
+``apart`` bands the columns of one unit do not meet: k rounds cost at most the root of k times one.
 
-[henzinger2023] M. Henzinger, J. Upadhyay and S. Upadhyay, Almost tight error bounds on
-differentially private continual counting, SODA 2023.
+[henzinger2023] M. Henzinger et al., Almost tight error bounds on differentially private continual
+counting, SODA 2023.
 [kalinin2024] N. Kalinin and C. Lampert, Banded square root matrix factorization for differentially
 private model training, NeurIPS 2024.
-[dwork2010] C. Dwork, M. Naor, T. Pitassi and G. Rothblum, Differential privacy under continual
-observation, STOC 2010.
+[dwork2010] C. Dwork et al., Differential privacy under continual observation, STOC 2010.
 """
 
 from __future__ import annotations
@@ -69,12 +61,10 @@ _BITS = 40
 
 @dataclass(frozen=True)
 class Turns:
-    """In which rounds one unit can be: any ``most`` of them, two of which are ``apart`` rounds
-    apart or more.
+    """In which rounds one unit can be: any ``most``, of which any two are ``apart`` apart or more.
 
-    >>> Turns(most=0, apart=1)
-    Traceback (most recent call last):
-    ValueError: most and apart must be at least 1, got 0 and 1
+    Raises:
+        ValueError: ``most`` or ``apart`` below 1.
     """
 
     most: int
@@ -117,13 +107,10 @@ class Strategy:
             raise ValueError(
                 f"rounds must be 1 or more and decay in (0, 1], got {self.rounds} and {self.decay}"
             )
-        if self.bands is not None and (
-            self.name != "square_root" or not 1 <= self.bands <= self.rounds
-        ):
-            raise ValueError(
-                f"bands are of square_root, and 1 to {self.rounds} rounds, got {self.bands} for"
-                f" {self.name}"
-            )
+        banded = self.name == "square_root" and 1 <= (self.bands or 0) <= self.rounds
+        if self.bands is not None and not banded:
+            allowed = f"bands are of square_root, and 1 to {self.rounds} rounds"
+            raise ValueError(f"{allowed}, got {self.bands} for {self.name}")
 
     def describe(self) -> str:
         """For ledger and tables.
@@ -141,8 +128,7 @@ class Strategy:
 
     @cached_property
     def column(self) -> np.ndarray:
-        """(bands,) int64: the coefficients of a Toeplitz C times :attr:`scale`; they fall, and are
-        0 after.
+        """(bands,) int64: the falling coefficients of a Toeplitz C times :attr:`scale`; 0 after.
 
         Raises:
             ValueError: a tree is not Toeplitz.
@@ -165,9 +151,7 @@ class Strategy:
 
     @cached_property
     def decode(self) -> np.ndarray:
-        """(T, M) B / :attr:`scale`: each round's least-squares weights of what was measured by
-        then.
-        """
+        """(T, M) B / :attr:`scale`: each round's least-squares weights of what was measured."""
         sums = _toeplitz(self.decay ** np.arange(self.rounds))
         if self.name == "tree":
             return _tree_decode(sums)
@@ -189,9 +173,7 @@ class Strategy:
         """
         apart, is_dyadic = turns.apart, turns.apart & (turns.apart - 1) == 0
         if self.name == "tree" and not is_dyadic and turns.most * apart < self.rounds:
-            raise ValueError(
-                f"a tree needs turns a power of two apart, or all of them, got {turns}"
-            )
+            raise ValueError(f"a tree needs turns a power of two apart, or all, got {turns}")
         moved = self._moved(np.arange(0, self.rounds, apart)[: turns.most]).tolist()
         if norm == "l1":
             return float(bound * sum(moved))
@@ -223,23 +205,21 @@ def _toeplitz(column: np.ndarray) -> np.ndarray:
 
 def _blocks(rounds: int) -> np.ndarray:
     """(M, T) aligned blocks of 1, 2, 4, ... rounds that end within T."""
-    found = []
+    blocks = []
     for size in (2**level for level in range(rounds.bit_length())):
         rows = np.zeros((rounds // size, rounds), dtype=np.int64)
         rows[np.repeat(np.arange(len(rows)), size), np.arange(len(rows) * size)] = 1
-        found.append(rows)
-    return np.concatenate(found)
+        blocks.append(rows)
+    return np.concatenate(blocks)
 
 
 def _tree_decode(sums: np.ndarray) -> np.ndarray:
-    """(T, M): by round t the blocks fall apart into separate trees, one for each 1 in the bits of t
-    + 1.
-    """
+    """(T, M): by round t the blocks are separate trees, one for each 1 in the bits of t + 1."""
     rounds = len(sums)
     levels = range(rounds.bit_length())
     begins = np.concatenate([[0], np.cumsum([rounds >> level for level in levels])])
     inverses = [np.linalg.pinv(_blocks(1 << level).astype(np.float64)) for level in levels]
-    found = np.zeros((rounds, int(begins[-1])))
+    decode = np.zeros((rounds, int(begins[-1])))
     for number in range(rounds):
         start = 0
         for level in (level for level in reversed(levels) if (number + 1) >> level & 1):
@@ -248,6 +228,6 @@ def _tree_decode(sums: np.ndarray) -> np.ndarray:
                 np.arange(begins[below] + (start >> below), begins[below] + (end >> below))
                 for below in range(level + 1)
             ]
-            found[number, np.concatenate(rows)] = sums[number, start:end] @ inverses[level]
+            decode[number, np.concatenate(rows)] = sums[number, start:end] @ inverses[level]
             start = end
-    return found
+    return decode

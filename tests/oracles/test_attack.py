@@ -1,6 +1,4 @@
-"""Attacks against slow, obvious twins: enumeration, closed forms, Kaldi's own features, many
-repetitions.
-"""
+"""Attacks against enumeration, closed forms, Kaldi's own features, and many repetitions."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ def test_epsilon_of_coins_is_that_of_all_outcomes(pair: tuple[float, float], del
 
 
 def test_coins_are_randomized_response() -> None:
-    """An answer that is drawn anew, by a fair coin, with probability 0.6: a coin of 0.7 against
-    0.3.
-    """
+    """An answer that a fair coin replaces with probability 0.6: a coin of 0.7 against 0.3."""
     event = events.repeated(events.randomized_response(0.6, 2), 30)
     told = account(event, Relation.REPLACE_ONE, 1e-4)
     assert told.pld is not None
@@ -54,10 +50,9 @@ def test_coins_are_randomized_response() -> None:
 def test_the_composed_bound_errs_as_rarely_as_it_says() -> None:
     rng, true = stream(1, "coverage"), coins_epsilon(0.55, 0.45, 50, 1e-5)
     first, second = rng.binomial(2000, [[0.55], [0.45]], size=(2, 100))
-    bounds = [
-        composed_bound(a, b, draws=2000, answers=50, delta=1e-5, confidence=0.9).epsilon_lower
-        for a, b in zip(first.tolist(), second.tolist())
-    ]
+    given = {"draws": 2000, "answers": 50, "delta": 1e-5, "confidence": 0.9}
+    counts = zip(first.tolist(), second.tolist())
+    bounds = [composed_bound(*pair, **given).epsilon_lower for pair in counts]
     wrong = np.mean(np.array(bounds) > true)
     assert wrong <= 0.1 + 3 * (0.09 / 100) ** 0.5  # and it is not idle:
     assert np.mean(bounds) > true / 2
@@ -84,10 +79,11 @@ class Bowl:
 def test_the_maximum_a_posteriori_is_found(attack: str) -> None:
     """With z standard normal a priori it is peak weight / (weight + prior), everywhere."""
     peak = np.outer(np.cos(np.linspace(0, 3, 12)), [1.0, -2.0, 0.5])
-    config = loaded(
-        InversionConfig, "inversion", f"attack={attack}", "prior=2.0", "smoothness=0.0", "jitter=0.0",
-        "lr=0.02", "steps=800", "queries=40001", "population=20", "spread=0.05", "components_per_second=100",
-    )  # fmt: skip
+    settings = (
+        "prior=2.0 smoothness=0.0 jitter=0.0 lr=0.02 steps=800 queries=40001 population=20"
+        " spread=0.05 components_per_second=100"
+    )
+    config = loaded(InversionConfig, "inversion", f"attack={attack}", *settings.split())
     found = invert(Bowl(peak, 6.0), "x", [1], background(3, x=12), config, "cpu")  # type: ignore[arg-type]
     assert np.abs(found.features - 0.75 * peak).max() < (0.01 if attack == "white_box" else 0.2)
     exact = -6.0 * np.square(0.25 * peak).mean()

@@ -1,6 +1,4 @@
-"""Correlated noise against all turns one by one, against the definition of least squares, and
-attacked.
-"""
+"""Correlated noise against all turns one by one, against least squares, and attacked."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ def test_trees_over_all_sets_of_rounds_exactly_apart(rounds: int) -> None:
 
 
 def test_trees_and_other_distances_need_their_order() -> None:
-    """Why a distance of 7 is for units that keep it: with a longer break now and then one moves
-    more.
-    """
+    """Why a distance of 7 is for units that keep it: with a longer break one moves more."""
     tree, broken = Strategy("tree", 32), [0, 7, 14, 24, 31]
     moved = length(tree.encode[:, broken].sum(axis=1), "l2")
     assert moved > 1.01 * tree.sensitivity(1, Turns(5, 7), "l2")
@@ -102,12 +98,10 @@ def test_decoding_is_least_squares_of_what_is_there(rounds: int, decay: float) -
             there = [row for row, end in enumerate(last) if end <= number]
             wanted = decay ** np.arange(number, -1, -1.0)
             expected = np.zeros(len(last))
-            expected[there] = wanted @ np.linalg.pinv(
-                strategy.encode[there, : number + 1].astype(float)
-            )
-            np.testing.assert_allclose(
-                strategy.decode[number] * strategy.scale, expected * strategy.scale, atol=1e-9
-            )
+            measured = strategy.encode[there, : number + 1].astype(float) / strategy.scale
+            expected[there] = wanted @ np.linalg.pinv(measured)
+            found = strategy.decode[number] * strategy.scale
+            np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "bands"), [("square_root", 4), ("tree", None)])
@@ -126,19 +120,14 @@ def test_the_privacy_loss_of_an_adaptive_unit(name: str, bands: int | None) -> N
     sent, released = np.zeros((rounds, games)), np.zeros((rounds, games))
     for number in range(rounds):
         if number % 4 == 0:  # its turn: the sign follows what it sees
-            sent[number] = (
-                np.where(released[:number].sum(axis=0) >= 0, 1.0, -1.0) if number else 1.0
-            )
+            sent[number] = np.where(released[:number].sum(axis=0) >= 0, 1.0, -1.0)
         released[number] = ours.add(number, sent[number], bound=1.0)
     # What was measured, as a tree's blocks give it: its sum of rounds would not tell all.
     if name == "tree":
-        rows = [
-            noise_stream(secret, int(t), "sum", int(np.log2(row.sum())))
-            for t, row in zip(last, matrix)
-        ]
-        measured = matrix @ sent + sigma * np.array(
-            [standard_normal_vector(one, games) for one in rows]
-        )
+        levels = np.log2(matrix.sum(axis=1)).astype(int)
+        rows = [noise_stream(secret, int(t), "sum", int(n)) for t, n in zip(last, levels)]
+        normal = np.array([standard_normal_vector(row, games) for row in rows])
+        measured = matrix @ sent + sigma * normal
     else:
         measured = matrix @ released
     loss = (measured**2 - (measured - matrix @ sent) ** 2).sum(axis=0) / (2 * sigma**2)
@@ -155,9 +144,7 @@ def test_the_privacy_loss_of_an_adaptive_unit(name: str, bands: int | None) -> N
     ("name", "bands"), [("increments", None), ("square_root", 5), ("tree", None)]
 )
 def test_the_best_attack_sees_what_is_claimed(name: str, bands: int | None) -> None:
-    """Released sums, whitened again, along the unit's direction: noise by what it moves is the
-    multiplier.
-    """
+    """Released sums, whitened, along the unit's direction: noise by motion is the multiplier."""
     rounds, values, turns = 20, 4000, Turns(4, 5)
     strategy = Strategy(name, rounds, bands=bands)
     secret = new_secret()
@@ -165,8 +152,7 @@ def test_the_best_attack_sees_what_is_claimed(name: str, bands: int | None) -> N
     noise = np.array([ours.add(number, np.zeros(values), bound=1.0) for number in range(rounds)])
     unit = np.zeros(rounds)
     unit[::5] = 1.0
-    # The covariance of all rounds, as the matrices have it; the best linear statistic for this
-    # direction.
+    # The covariance of all rounds, and the best linear statistic for this direction.
     spread = np.diff(strategy.decode * strategy.scale, axis=0, prepend=0.0)
     weights = np.linalg.solve(spread @ spread.T, unit)
     seen = (weights @ noise).std() / (weights @ unit)

@@ -49,14 +49,10 @@ def compare_with_one_at_a_time(made: nn.Module, kind: str) -> None:
     for row, one in enumerate(batch.split(3)):
         made.train().zero_grad(set_to_none=True)
         losses(made, one, kind).sum().backward()
-        for name, gradient, parameter in zip(
-            dict(made.named_parameters()), found, made.parameters()
-        ):
+        for (name, parameter), gradient in zip(made.named_parameters(), found):
             # Of the largest value: some are sums of some hundred terms of its size.
-            scale = max(1.0, float(parameter.grad.abs().max()))
-            torch.testing.assert_close(
-                gradient[row], parameter.grad, atol=1e-5 * scale, rtol=1e-5, msg=name
-            )
+            near = {"atol": 1e-5 * max(1.0, float(parameter.grad.abs().max())), "rtol": 1e-5}
+            torch.testing.assert_close(gradient[row], parameter.grad, **near, msg=name)
 
 
 @pytest.mark.parametrize("kind", ["rnnt", "las"])
@@ -64,15 +60,10 @@ def test_our_lstm_has_the_gradients_of_opacus(kind: str) -> None:
     grad_sample = pytest.importorskip("opacus.grad_sample")
     register()
     made, batch = model(kind, "blstm").train(), made_batch()
-    ours = dict(
-        zip(
-            dict(made.named_parameters()),
-            ExampleGradients(made).gradients(lambda twin: losses(twin, batch, kind)),
-        )
-    )
-    wrapped = grad_sample.GradSampleModule(
-        with_replaceable_layers(copy.deepcopy(made)), loss_reduction="sum"
-    )
+    gradients = ExampleGradients(made).gradients(lambda twin: losses(twin, batch, kind))
+    ours = dict(zip(dict(made.named_parameters()), gradients))
+    replaced = with_replaceable_layers(copy.deepcopy(made))
+    wrapped = grad_sample.GradSampleModule(replaced, loss_reduction="sum")
     losses(wrapped, batch, kind).sum().backward()
     theirs = {renamed(name): one.grad_sample for name, one in wrapped.named_parameters()}
     assert sum("weight_hh" in name for name in theirs) > 1
@@ -82,10 +73,10 @@ def test_our_lstm_has_the_gradients_of_opacus(kind: str) -> None:
 
 def test_the_lstm_passes_numerical_differentiation() -> None:
     lstm = ExampleLstm(nn.LSTM(2, 3, 2).double())
-    given = [
-        torch.randn(*shape, dtype=torch.float64) for shape in ((4, 2, 2), (2, 2, 3), (2, 2, 3))
-    ]
-    given = [one.requires_grad_() for one in given]
-    assert torch.autograd.gradcheck(
-        lambda x, hidden, cell: lstm(x, (hidden, cell))[0], given, eps=1e-6, atol=1e-6
-    )
+    shapes = ((4, 2, 2), (2, 2, 3), (2, 2, 3))
+    given = [torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in shapes]
+
+    def hidden_values(x: Tensor, *state: Tensor) -> Tensor:
+        return lstm(x, state)[0]
+
+    assert torch.autograd.gradcheck(hidden_values, given, eps=1e-6, atol=1e-6)

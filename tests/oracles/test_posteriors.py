@@ -48,13 +48,9 @@ def random_lattice(
 
 
 def made_lattice(
-    final: int,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    labels: np.ndarray,
-    scores: np.ndarray,
+    final: int, sources: np.ndarray, targets: np.ndarray, labels: np.ndarray, scores: np.ndarray,
     said: list,
-) -> WordLattice:
+) -> WordLattice:  # fmt: skip
     """A lattice with the costs that its scores give."""
     come, go = np.full(final + 1, -np.inf), np.full(final + 1, -np.inf)
     come[0], go[final] = 0.0, 0.0
@@ -69,18 +65,8 @@ def made_lattice(
     # Words of other lattices stand before and behind.
     splits = 3 + np.concatenate([[0], np.cumsum([len(words) for words in said])])
     values = np.array([9, 9, 9, *(w for words in said for w in words), 9])
-    return WordLattice(
-        final,
-        sources,
-        targets,
-        labels,
-        splits,
-        values,
-        scores,
-        np.zeros(len(scores)),
-        costs,
-        excess,
-    )
+    arcs = final, sources, targets, labels, splits, values
+    return WordLattice(*arcs, scores, np.zeros(len(scores)), costs, excess)
 
 
 def paths(lattice: WordLattice) -> Iterator[tuple[float, list[int]]]:
@@ -103,9 +89,7 @@ def words_of(lattice: WordLattice, arc: int) -> list[int]:
 
 
 def under_way(lattice: WordLattice, arcs: list[int]) -> list[int]:
-    """For each arc of a path the place of its word in the path: its last one, or else the next to
-    come.
-    """
+    """For each arc of a path the place of its word: its last one, or else the next to come."""
     places, total = [], sum(len(words_of(lattice, arc)) for arc in arcs)
     said = 0
     for arc in arcs:
@@ -125,9 +109,8 @@ def slow_frames(lattice: WordLattice, scale: float) -> list[dict[int, float]]:
     for score, arcs in every:
         words = [word for arc in arcs for word in words_of(lattice, arc)]
         for frame, place in zip(frames, under_way(lattice, arcs)):
-            frame[NONE if place == NONE else words[place]] += (
-                math.exp(scale * (score - most)) / total
-            )
+            word = NONE if place == NONE else words[place]
+            frame[word] += math.exp(scale * (score - most)) / total
     return frames
 
 
@@ -176,12 +159,10 @@ def test_words_of_every_path(seed: int) -> None:
             if spans:
                 assert posteriors[place] == pytest.approx(max(spans), abs=1e-10)
             else:
-                [at] = [
-                    n for n, arc in enumerate(arcs) if place in range(*span_of(lattice, arcs, arc))
-                ]
-                assert posteriors[place] == pytest.approx(
-                    carrying(lattice, 0.7, at, word), abs=1e-10
-                )
+                ranges = [range(*span_of(lattice, arcs, arc)) for arc in arcs]
+                [at] = [n for n, here in enumerate(ranges) if place in here]
+                expected = carrying(lattice, 0.7, at, word)
+                assert posteriors[place] == pytest.approx(expected, abs=1e-10)
 
 
 def test_a_word_without_a_frame_has_the_probability_of_the_arcs_that_carry_it() -> None:
@@ -190,20 +171,16 @@ def test_a_word_without_a_frame_has_the_probability_of_the_arcs_that_carry_it() 
     lattice = made_lattice(2, sources, targets, np.array([1, 2, -1]), scores, [[1, 2], [3], [-1]])
     posteriors, depths = word_posteriors(lattice, 1.0).of_path(np.array([0, 2]))
     assert posteriors == pytest.approx([0.75, 0.75])
-    assert depths == pytest.approx(
-        np.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25)) * np.ones(2)
-    )
+    depth = np.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    assert depths == pytest.approx([depth, depth])
 
 
 def test_homophones_at_the_end_share_their_frames() -> None:
-    """Both words stand on arcs into the final state; without the words to come they would have no
-    frame.
-    """
+    """Both words stand on arcs into the final state, which have no frame of their own."""
     sources, targets = np.array([0, 1, 1]), np.array([1, 2, 2])
     scores = np.log(np.array([1.0, 0.6, 0.4]))
-    lattice = made_lattice(
-        2, sources, targets, np.array([1, -1, -1]), scores, [[], [1, -1], [2, -1]]
-    )
+    words = [[], [1, -1], [2, -1]]
+    lattice = made_lattice(2, sources, targets, np.array([1, -1, -1]), scores, words)
     found = word_posteriors(lattice, 1.0)
     assert found.frames[0] == pytest.approx([0.6, 0.4, 0.0])
     assert found.of_path(np.array([0, 2]))[0] == pytest.approx([0.4])
@@ -212,9 +189,8 @@ def test_homophones_at_the_end_share_their_frames() -> None:
 def test_many_paths_of_one_cost_do_not_overflow() -> None:
     lattice = random_lattice(1, levels=900, width=8, spread=0.0, dead=False)
     found = word_posteriors(lattice, 1.0)
-    assert np.isfinite(found.frames).all() and found.frames.sum(axis=1) == pytest.approx(
-        np.ones(900)
-    )
+    assert np.isfinite(found.frames).all()
+    assert found.frames.sum(axis=1) == pytest.approx(np.ones(900))
 
 
 def test_a_cheap_path_of_many_is_certain() -> None:

@@ -22,6 +22,11 @@ from privasr_k2.privacy.sampling import FixedCohort, PoissonSampling
 AOR, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 
 
+def rdp_at(event, order):
+    """The divergence of an event at one order."""
+    return renyi.rdp(event, np.array([order]))[0]
+
+
 def renyi_by_quadrature(p, q, order, points):
     """Divergence of two densities in 30 digits."""
     with mp.workdps(30):
@@ -44,11 +49,10 @@ def test_poisson_sampled_gaussian_is_the_larger_of_both_directions(rate, sigma, 
         return (1 - mp.mpf(rate)) * mp.npdf(x, 0, sigma_) + mp.mpf(rate) * mp.npdf(x, 1, sigma_)
 
     ends = [-14 * sigma, 0, 0.5, 1, order / 2, order, order + 14 * sigma]
-    points = sorted(
-        {float(x) for x in ends} | {order + 5 * sigma, order - 5 * sigma, 5 * sigma, -5 * sigma}
-    )
+    inner = (order + 5 * sigma, order - 5 * sigma, 5 * sigma, -5 * sigma)
+    points = sorted({float(x) for x in (*ends, *inner)})
     forward = renyi_by_quadrature(with_unit, without, mp.mpf(order), points)
-    found = renyi.rdp(events.poisson_sampled(rate, events.gaussian(sigma)), np.array([order]))[0]
+    found = rdp_at(events.poisson_sampled(rate, events.gaussian(sigma)), order)
     assert found == pytest.approx(forward, rel=1e-6, abs=1e-12)
     if order < 10:
         backward = renyi_by_quadrature(without, with_unit, mp.mpf(order), points)
@@ -62,15 +66,12 @@ def test_whole_orders_agree_with_dp_accounting(rate, sigma):
     """For whole orders its sum is finite and exact."""
     orders = np.array([2.0, 3.0, 10.0, 64.0, 500.0])
     step = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(sigma))
-    assert renyi.rdp(step, orders) == pytest.approx(
-        RdpAccountant(orders).compose(step).rdp, rel=1e-6
-    )
+    theirs = RdpAccountant(orders).compose(step).rdp
+    assert renyi.rdp(step, orders) == pytest.approx(theirs, rel=1e-6)
 
 
 def test_dp_accounting_is_off_at_fractional_orders():
-    """Why :func:`renyi.sampled_gaussian_rdp` exists: the library's series gives up, or is too
-    large.
-    """
+    """Why we have ``renyi.sampled_gaussian_rdp``: their series gives up, or is too large."""
     step = dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(1.0))
     orders = np.array([1.5, 3.5])
     theirs = RdpAccountant(orders).compose(step).rdp
@@ -87,8 +88,7 @@ def test_laplace_against_quadrature(scale, order):
 
     points = [-80 * scale, 0, 1, 1 + 80 * scale]
     expected = renyi_by_quadrature(density(0), density(1), mp.mpf(order), points)
-    found = renyi.rdp(events.laplace(scale), np.array([order]))[0]
-    assert found == pytest.approx(expected, rel=1e-9)
+    assert rdp_at(events.laplace(scale), order) == pytest.approx(expected, rel=1e-9)
 
 
 def pmf(weight, support):
@@ -107,15 +107,28 @@ def shifted_sum(distribution, shift, term):
         return mp.fsum(term(distribution[x], distribution.get(x - shift, zero)) for x in xs)
 
 
+def laplace_pmf(scale, support):
+    """Discrete Laplace noise."""
+    return pmf(lambda x: mp.exp(-abs(mp.mpf(x)) / scale), support)
+
+
+def gaussian_pmf(sigma, support):
+    """Discrete Gaussian noise."""
+    return pmf(lambda x: mp.exp(-(mp.mpf(x) ** 2) / (2 * mp.mpf(sigma) ** 2)), support)
+
+
+def renyi_by_sum(noise, shift, order):
+    """Divergence of a distribution and its shift."""
+    zero = mp.mpf(0)
+    moment = shifted_sum(noise, shift, lambda p, q: p**order * q ** (1 - order) if q else zero)
+    return float(mp.log(moment) / (order - 1))
+
+
 @pytest.mark.parametrize("order", [1.05, 2.0, 9.5])
 @pytest.mark.parametrize(("scale", "sensitivity"), [(0.7, 1), (3.0, 1), (3.0, 4), (10.0, 7)])
 def test_discrete_laplace_rdp_against_the_sum(scale, sensitivity, order):
-    noise = pmf(lambda x: mp.exp(-abs(mp.mpf(x)) / scale), 2500)
-    moment = shifted_sum(
-        noise, sensitivity, lambda p, q: p**order * q ** (1 - order) if q else mp.mpf(0)
-    )
-    expected = float(mp.log(moment) / (order - 1))
-    found = renyi.rdp(events.discrete_laplace(scale, sensitivity), np.array([order]))[0]
+    expected = renyi_by_sum(laplace_pmf(scale, 2500), sensitivity, order)
+    found = rdp_at(events.discrete_laplace(scale, sensitivity), order)
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -124,12 +137,8 @@ def test_discrete_laplace_rdp_against_the_sum(scale, sensitivity, order):
 def test_discrete_gaussian_rdp_is_an_upper_bound_and_equal_for_whole_orders(
     sigma, sensitivity, order
 ):
-    noise = pmf(lambda x: mp.exp(-(mp.mpf(x) ** 2) / (2 * mp.mpf(sigma) ** 2)), 600)
-    moment = shifted_sum(
-        noise, sensitivity, lambda p, q: p**order * q ** (1 - order) if q else mp.mpf(0)
-    )
-    exact = float(mp.log(moment) / (order - 1))
-    found = renyi.rdp(events.discrete_gaussian(sigma, sensitivity), np.array([order]))[0]
+    exact = renyi_by_sum(gaussian_pmf(sigma, 600), sensitivity, order)
+    found = rdp_at(events.discrete_gaussian(sigma, sensitivity), order)
     assert found >= exact - 1e-12
     if order == round(order):
         assert found == pytest.approx(exact, rel=1e-9)
@@ -143,28 +152,24 @@ def delta_of(noise, sensitivity, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.2])
 @pytest.mark.parametrize(
-    "make",
-    [lambda: (events.discrete_laplace(3.0, 2), 2), lambda: (events.discrete_gaussian(2.5, 2), 2)],
+    ("event", "noise"),
+    [
+        (events.discrete_laplace(3.0, 2), lambda: laplace_pmf(3, 400)),
+        (events.discrete_gaussian(2.5, 2), lambda: gaussian_pmf(2.5, 200)),
+    ],
 )
-def test_discrete_loss_distributions_against_the_sum(make, epsilon):
-    event, sensitivity = make()
-    if isinstance(event, dp.DiscreteLaplaceDpEvent):
-        noise = pmf(lambda x: mp.exp(-abs(mp.mpf(x)) / 3), 400)
-    else:
-        noise = pmf(lambda x: mp.exp(-(mp.mpf(x) ** 2) / (2 * mp.mpf("2.5") ** 2)), 200)
-    exact = delta_of(noise, sensitivity, epsilon)
+def test_discrete_loss_distributions_against_the_sum(event, noise, epsilon):
+    exact = delta_of(noise(), 2, epsilon)
     found = loss_distributions.delta(event, epsilon)
-    assert found >= exact * (1 - 1e-9) - 1e-14
-    assert found == pytest.approx(exact, rel=2e-3, abs=1e-12)
+    assert exact * (1 - 1e-9) - 1e-14 <= found == pytest.approx(exact, rel=2e-3, abs=1e-12)
 
 
 def test_composition_of_two_discrete_laplaces_against_enumeration():
-    noise = pmf(lambda x: mp.exp(-abs(mp.mpf(x)) / 2), 60)
+    noise = laplace_pmf(2, 60)
     pairs = {(x, y): float(noise[x] * noise[y]) for x, y in itertools.product(noise, noise)}
     epsilon, factor = 0.7, math.exp(0.7)
-    exact = sum(
-        max(p - factor * pairs.get((x - 1, y - 1), 0.0), 0.0) for (x, y), p in pairs.items()
-    )
+    shifted = {(x, y): pairs.get((x - 1, y - 1), 0.0) for x, y in pairs}
+    exact = sum(max(p - factor * shifted[pair], 0.0) for pair, p in pairs.items())
     found = loss_distributions.delta(events.repeated(events.discrete_laplace(2.0, 1), 2), epsilon)
     assert exact * (1 - 1e-9) <= found <= exact * 1.001
 
@@ -173,9 +178,7 @@ def test_composition_of_two_discrete_laplaces_against_enumeration():
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("sigma", [0.4, 0.8, 3.0])
 def test_subsampled_gaussian_delta_in_closed_form(rate, epsilon, sigma):
-    """The ratio of densities grows with x: each hockey-stick divergence is a difference of two
-    tails.
-    """
+    """The ratio of densities grows with x: hockey-stick divergences are differences of tails."""
     with mp.workdps(40):
         sigma_, rate_, factor = mp.mpf(sigma), mp.mpf(rate), mp.exp(mp.mpf(epsilon))
 
@@ -193,8 +196,7 @@ def test_subsampled_gaussian_delta_in_closed_form(rate, epsilon, sigma):
             exact = max(exact, without - factor * with_unit)
         exact = float(exact)
     found = loss_distributions.delta(events.poisson_sampled(rate, events.gaussian(sigma)), epsilon)
-    assert exact * (1 - 1e-9) - 1e-15 <= found
-    assert found == pytest.approx(exact, rel=1e-3, abs=1e-9)
+    assert exact * (1 - 1e-9) - 1e-15 <= found == pytest.approx(exact, rel=1e-3, abs=1e-9)
 
 
 @pytest.mark.parametrize(("noise", "categories"), [(0.5, 4), (0.9, 50), (0.2, 1000)])
@@ -207,16 +209,14 @@ def test_randomized_response_against_enumeration(noise, categories):
     assert renyi.pure_epsilon(event) == pytest.approx(np.log(p / q).max(), rel=1e-12)
     for order in (1.5, 2.0, 11.0):
         expected = np.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
-        assert renyi.rdp(event, np.array([order]))[0] == pytest.approx(expected, rel=1e-9)
+        assert rdp_at(event, order) == pytest.approx(expected, rel=1e-9)
     epsilon = 0.4 * renyi.pure_epsilon(event)
     exact = np.maximum(p - math.exp(epsilon) * q, 0).sum()
     assert loss_distributions.delta(event, epsilon) == pytest.approx(exact, rel=1e-3, abs=1e-9)
 
 
 def test_randomized_response_repeated_against_enumeration():
-    """PLDAccountant of dp-accounting 0.6.0 forgets the count of a randomized response; ours does
-    not.
-    """
+    """PLDAccountant of dp-accounting 0.6.0 forgets the count of a randomized response."""
     event = events.repeated(events.randomized_response(0.6, 3), 3)
     p = np.array([0.6, 0.2, 0.2])
     q = np.array([0.2, 0.6, 0.2])
@@ -226,21 +226,14 @@ def test_randomized_response_repeated_against_enumeration():
     exact = np.maximum(three_p - math.exp(epsilon) * three_q, 0).sum()
     assert loss_distributions.delta(event, epsilon) == pytest.approx(exact, rel=1e-3)
 
-    once = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(
-        events.randomized_response(0.6, 3)
-    )
-    thrice = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(
-        events.randomized_response(0.6, 3), 3
-    )
-    assert thrice.get_delta(0.5) == once.get_delta(0.5), (
-        "dp-accounting was mended: the way round can go"
-    )
+    once, thrice = (PLDAccountant(NeighboringRelation.REPLACE_ONE) for _ in range(2))
+    once.compose(events.randomized_response(0.6, 3))
+    thrice.compose(events.randomized_response(0.6, 3), 3)
+    assert thrice.get_delta(0.5) == once.get_delta(0.5), "dp-accounting was mended"
 
 
 def test_dp_accounting_replace_one_gaussian_is_not_used():
-    """Its REPLACE_ONE epsilon by RDP is that of a sensitivity of one, half of what replacing can
-    do.
-    """
+    """Its REPLACE_ONE epsilon by RDP is for a sensitivity of one, half of what replacing can do."""
     sigma, delta = 2.0, 1e-5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -258,10 +251,9 @@ def gaussian_epsilon(shift, delta):
     low, high = 0.0, 1000.0
     for _ in range(200):
         middle = (low + high) / 2
-        found = norm.cdf(shift / 2 - middle / shift) - math.exp(middle) * norm.cdf(
-            -shift / 2 - middle / shift
-        )
-        low, high = (middle, high) if found > delta else (low, middle)
+        with_unit, without = (norm.cdf(half - middle / shift) for half in (shift / 2, -shift / 2))
+        above = with_unit - math.exp(middle) * without > delta
+        low, high = (middle, high) if above else (low, middle)
     return high
 
 
@@ -323,9 +315,7 @@ def test_check_values(noise, rdp, pld):
 
 @pytest.mark.parametrize(("noise", "published"), [(0.2, 248.6), (0.5, 14.2), (1.5, 0.9)])
 def test_liu2021_comes_out_of_other_numbers_than_it_states(noise, published):
-    """[liu2021, table 5]: 12,358 devices and 1,240 rounds give it; the stated 10,000 and 1,000 do
-    not.
-    """
+    """[liu2021, table 5] has 12,358 devices and 1,240 rounds, and not 10,000 and 1,000."""
 
     def by_rdp(devices, rounds):
         step = events.poisson_sampled(100 / devices, events.gaussian(noise))
@@ -337,11 +327,9 @@ def test_liu2021_comes_out_of_other_numbers_than_it_states(noise, published):
 
 @pytest.mark.parametrize(("size", "population"), [(100, 10_000), (99, 100), (5, 10), (1, 2)])
 def test_a_fixed_cohort_costs_more_than_poisson_sampling_says(size, population):
-    """All others hold -1 and one holds 1: whoever is drawn displaces a -1, so that the sum moves by
-    2.
+    """All others hold -1 and one holds 1: whoever is drawn displaces a -1, so the sum moves by 2.
 
-    That pair of data sets is a Poisson-sampled Gaussian of half the noise, a lower bound for the
-    cohort.
+    That pair of data sets is a Poisson-sampled Gaussian of half the noise, a lower bound.
     """
     step, rounds, rate = events.gaussian(1.5), 1000 if population > 100 else 1, size / population
     poisson = account(PoissonSampling(rate).event(step, rounds, AOR), AOR, 1e-5).value
@@ -350,17 +338,14 @@ def test_a_fixed_cohort_costs_more_than_poisson_sampling_says(size, population):
     cohort = FixedCohort(size, population)
     assert poisson < lower
     for relation in (AOR, REPLACE):
-        assert account(cohort.event(step, rounds, relation), relation, 1e-5).value >= lower * (
-            1 - 1e-3
-        )
+        found = account(cohort.event(step, rounds, relation), relation, 1e-5)
+        assert found.value >= lower * (1 - 1e-3)
 
 
 @pytest.mark.parametrize(("sigma", "count"), [(1000.0, 10**6), (500.0, 2 * 10**5), (100.0, 10**4)])
 @pytest.mark.parametrize("delta", [1e-5, 1e-8, 1e-10, 3e-11, 1e-11])
 def test_no_epsilon_where_the_rounding_of_transforms_shows(sigma, count, delta):
-    """At rate 1 - 1e-12 the numerical way is taken, and the exact epsilon is that of one
-    Gaussian.
-    """
+    """At rate 1 - 1e-12 the way is numerical, and the exact epsilon that of one Gaussian."""
     event = events.repeated(events.poisson_sampled(1 - 1e-12, events.gaussian(sigma)), count)
     exact = gaussian_epsilon(math.sqrt(count) / sigma, delta)
     found = account(event, AOR, delta)
@@ -385,27 +370,26 @@ def test_small_costs_do_not_round_to_nothing(kind, epsilon, order):
             event = events.discrete_laplace(5 / epsilon, 5)
             t = mp.exp(-mp.mpf(event.noise_parameter))
             loss = mp.mpf(event.noise_parameter)
-            moment = mp.exp((a - 1) * 5 * loss) / (1 + t) + mp.exp(-(a - 1) * 5 * loss) * t**5 / (
-                1 + t
-            )
+            ends = mp.exp((a - 1) * 5 * loss) + mp.exp(-(a - 1) * 5 * loss) * t**5
+            moment = ends / (1 + t)
             for x in range(1, 5):
                 moment += (1 - t) / (1 + t) * t**x * mp.exp((a - 1) * loss * (5 - 2 * x))
         else:
-            event = (
-                events.pure(epsilon) if kind == "pure" else events.discrete_laplace(1 / epsilon, 1)
-            )
-            loss = e if kind == "pure" else mp.mpf(event.noise_parameter)
+            event, loss = events.pure(epsilon), e
+            if kind != "pure":
+                event = events.discrete_laplace(1 / epsilon, 1)
+                loss = mp.mpf(event.noise_parameter)
             heads = 1 / (1 + mp.exp(-loss))
             moment = heads * mp.exp((a - 1) * loss) + (1 - heads) * mp.exp(-(a - 1) * loss)
         exact = float(mp.log(moment) / (a - 1))
-    assert renyi.rdp(event, np.array([order]))[0] == pytest.approx(exact, rel=1e-9)
+    assert rdp_at(event, order) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize(("rate", "sigma"), [(1e-6, 1e4), (1e-8, 100.0), (0.01, 1e5)])
 def test_tiny_costs_of_sampled_gaussians(rate, sigma):
     """At order 2 in closed form: ln(1 + rate^2 (e^(1 / sigma^2) - 1))."""
     exact = float(mp.log1p(mp.mpf(rate) ** 2 * mp.expm1(1 / mp.mpf(sigma) ** 2)))
-    found = renyi.rdp(events.poisson_sampled(rate, events.gaussian(sigma)), np.array([2.0]))[0]
+    found = rdp_at(events.poisson_sampled(rate, events.gaussian(sigma)), 2.0)
     assert found == pytest.approx(exact, rel=1e-6)
 
 

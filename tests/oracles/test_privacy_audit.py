@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import mpmath
 import numpy as np
@@ -13,22 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import gammaln
-from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from privasr_k2.privacy.audit.intervals import epsilon_lower, lower_end, upper_end
-from privasr_k2.privacy.audit.likelihood_ratio import offline_scores, online_scores
+from privasr_k2.privacy.audit.intervals import (
+    bound_from_counts,
+    epsilon_lower,
+    lower_end,
+    upper_end,
+)
 from privasr_k2.privacy.audit.membership import at_low_fpr, roc
-from privasr_k2.privacy.audit.two_histograms import two_histograms_bound
+from privasr_k2.privacy.audit.two_histograms import event_counts
 
 
 def _binomial(n: int, p: float) -> np.ndarray:
     """P[k successes], k = 0 ... n, term by term."""
     return np.array([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
-
-
-# --- Intervals
-# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -40,9 +39,7 @@ def test_ends_of_intervals_are_where_the_binomial_tail_is_the_error(
 ) -> None:
     def chance(successes: np.ndarray, p: float) -> float:
         ways = gammaln(n + 1) - gammaln(successes + 1) - gammaln(n - successes + 1)
-        return float(
-            np.exp(ways + successes * math.log(p) + (n - successes) * math.log1p(-p)).sum()
-        )
+        return np.exp(ways + successes * math.log(p) + (n - successes) * math.log1p(-p)).sum()
 
     low, high = float(lower_end(k, n, error=error)), float(upper_end(k, n, error=error))
     assert chance(np.arange(k, n + 1), low) == pytest.approx(error, rel=1e-5)
@@ -69,14 +66,8 @@ def test_two_counts_overstate_epsilon_no_more_often_than_they_may(
     assert 0.01 < max(overstated) <= 1 - confidence
 
 
-# --- Noisy max
-# ---------------------------------------------------------------------------------------------
-
-
 def _probabilities(votes: Sequence[int], noise: str, scale: float) -> np.ndarray:
-    """P[label] of noisy max: over the winner's noisy count x, the integral of P[all others are
-    below x].
-    """
+    """P[label] of noisy max: the integral over the winner's x of P[all others are below x]."""
 
     def density(x: mpmath.mpf) -> mpmath.mpf:
         return mpmath.npdf(x) if noise == "normal" else mpmath.exp(-abs(x)) / 2
@@ -133,17 +124,16 @@ def test_noisy_max_bound_below_the_exact_epsilon_below_the_claim(
         return np.argmax(votes + scale * getattr(rng, noise)(size=(draws, votes.size)), axis=1)
 
     shares = np.bincount(mechanism(np.array(first), 400_000), minlength=len(first)) / 400_000
-    np.testing.assert_allclose(
-        shares, exact_first, atol=5e-3
-    )  # the quadrature is of this mechanism
-    found = two_histograms_bound(
-        mechanism, first, second, draws=800_000, delta=delta, confidence=1 - 1e-7
-    )
+    np.testing.assert_allclose(shares, exact_first, atol=5e-3)  # quadrature of this mechanism
+    given = {"delta": delta, "confidence": 1 - 1e-7}
+    labels = (mechanism(np.array(votes), 800_000) for votes in (first, second))
+    true, false = event_counts(*labels, **given)
+    found = bound_from_counts(
+        true_positives=true, positives=400_000, false_positives=false, negatives=400_000,
+        method="two histograms", **given,
+    )  # fmt: skip
     assert 0.9 * exact - 0.02 < found.epsilon_lower < exact < claim
 
-
-# --- Membership
-# --------------------------------------------------------------------------------------------
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
 
@@ -187,31 +177,3 @@ def test_the_upper_end_of_a_chosen_false_positive_rate_holds_as_often_as_it_says
         missed += 1 - point.threshold > point.fpr_high
     # 400 are expected, with a standard deviation of 19.
     assert abs(missed - 400) < 6 * 19
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_likelihood_ratios_example_by_example(pooled: bool) -> None:
-    rng = np.random.default_rng(5)
-    observed, reference = rng.normal(size=6), rng.normal(size=(6, 12))
-    included = np.tile([True, False], (6, 6))
-    included[2] = [True] * 9 + [False] * 3
-
-    def spread(kind: Callable[[int], np.ndarray], n: int) -> float:
-        if not pooled:
-            return kind(n).std(ddof=1)
-        squares = sum(((kind(i) - kind(i).mean()) ** 2).sum() for i in range(6))
-        return math.sqrt(squares / sum(kind(i).size - 1 for i in range(6)))
-
-    online = online_scores(observed, reference, included, pooled=pooled)
-    offline = offline_scores(observed, reference, included, pooled=pooled)
-    for n in range(6):
-        inside = norm(
-            reference[n][included[n]].mean(), spread(lambda i: reference[i][included[i]], n)
-        )
-        outside = norm(
-            reference[n][~included[n]].mean(), spread(lambda i: reference[i][~included[i]], n)
-        )
-        assert online[n] == pytest.approx(
-            math.log(inside.pdf(observed[n]) / outside.pdf(observed[n]))
-        )
-        assert offline[n] == pytest.approx(-math.log(outside.cdf(observed[n])))

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.optimize import brentq, linprog
 from scipy.stats import binom
 
-from privasr_k2.privacy.audit.exposure import bound_in_one_run, bound_over_runs
+from privasr_k2.privacy.audit.exposure import bound_in_one_run
 from privasr_k2.privacy.audit.one_run import bound_from_correct, p_value
 
 
@@ -31,11 +31,9 @@ def _worst(
     epsilon: float,
     delta: float,
 ) -> float:
-    """The largest sum of gain[x, y] P[y | x] over all mechanisms P that are (epsilon,
-    delta)-private.
+    """The largest sum of gain[x, y] P[y | x] over all (epsilon, delta)-private mechanisms P.
 
-    A linear program: t[(x, x'), y] >= P[y | x] - e^epsilon P[y | x'], t >= 0, sum over y of t <=
-        delta.
+    A linear program: t[(x, x'), y] >= P[y | x] - e^epsilon P[y | x'], t >= 0, sum_y t <= delta.
     """
     num_outputs = gain.shape[1]
     ordered = [pair for a, b in neighbours for pair in ((a, b), (b, a))]
@@ -44,26 +42,18 @@ def _worst(
     at = np.arange(num_slacks)
     x, other = (np.repeat([pair[i] for pair in ordered], num_outputs) for i in (0, 1))
     y = np.tile(np.arange(num_outputs), len(ordered))
-    above = sparse.coo_array(
-        (
-            np.concatenate(
-                [np.ones(num_slacks), np.full(num_slacks, -math.exp(epsilon)), -np.ones(num_slacks)]
-            ),
-            (
-                np.tile(at, 3),
-                np.concatenate([x * num_outputs + y, other * num_outputs + y, size + at]),
-            ),
-        ),
-        shape=(num_slacks, size + num_slacks),
+
+    def matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> sparse.coo_array:
+        shape = (int(rows.max()) + 1, size + num_slacks)
+        return sparse.coo_array((values, (rows, columns)), shape=shape)
+
+    ones = np.ones(num_slacks)
+    columns = np.concatenate([x * num_outputs + y, other * num_outputs + y, size + at])
+    above = matrix(
+        np.concatenate([ones, -math.exp(epsilon) * ones, -ones]), np.tile(at, 3), columns
     )
-    mass = sparse.coo_array(
-        (np.ones(num_slacks), (at // num_outputs, size + at)),
-        shape=(len(ordered), size + num_slacks),
-    )
-    sums = sparse.coo_array(
-        (np.ones(size), (np.arange(size) // num_outputs, np.arange(size))),
-        shape=(num_inputs, size + num_slacks),
-    )
+    mass = matrix(ones, at // num_outputs, size + at)
+    sums = matrix(np.ones(size), np.arange(size) // num_outputs, np.arange(size))
     solved = linprog(
         -np.concatenate([gain.ravel(), np.zeros(num_slacks)]),
         A_ub=sparse.vstack([above, mass]).tocsr(),
@@ -79,29 +69,20 @@ def _worst(
 def _worst_guesser(
     canaries: int, guesses: int, correct: int, *, epsilon: float, delta: float
 ) -> float:
-    """P[at least ``correct`` right] of the worst private mechanism that gives ``guesses``
-    guesses.
-    """
+    """P[at least ``correct`` right] of the worst private mechanism with ``guesses`` guesses."""
     coins = list(itertools.product((-1, 1), repeat=canaries))
     answers = [
         a for a in itertools.product((-1, 0, 1), repeat=canaries) if sum(map(abs, a)) == guesses
     ]
-    gain = np.array(
-        [
-            [sum(s == g for s, g in zip(c, a, strict=True)) >= correct for a in answers]
-            for c in coins
-        ]
-    )
-    pairs = _one_apart(coins)
-    return _worst(len(coins), pairs, gain / len(coins), epsilon=epsilon, delta=delta)
+    right = (np.array(coins)[:, None] == np.array(answers)[None]).sum(axis=2)
+    gain = (right >= correct) / len(coins)
+    return _worst(len(coins), _one_apart(coins), gain, epsilon=epsilon, delta=delta)
 
 
 def _one_apart(
     states: Sequence[tuple[int, ...]], absent: int | None = None
 ) -> list[tuple[int, int]]:
-    """Pairs of states that differ at one place, where one of the two is ``absent`` if that is
-    given.
-    """
+    """Pairs of states that differ at one place; one of the two is ``absent`` if that is given."""
     found = []
     for (i, a), (j, b) in itertools.combinations(enumerate(states), 2):
         places = [(u, v) for u, v in zip(a, b, strict=True) if u != v]
@@ -174,9 +155,7 @@ def test_bounds_printed_in_the_paper_are_reached_and_exceeded_a_little(
 def test_a_private_release_beats_the_published_theorem_where_nearly_all_do_as_well() -> None:
     delta = 0.01
     coins = list(itertools.product((-1, 1), repeat=3))
-    wrong = np.array(
-        [[all(s != y for s, y in zip(c, a, strict=True)) for a in coins] for c in coins]
-    )
+    wrong = (np.array(coins)[:, None] != np.array(coins)[None]).all(axis=2)
     release = np.where(wrong, 1 / 8 - 7 / 8 * delta, 1 / 8 + delta / 8)  # (coins, answers)
     np.testing.assert_allclose(release.sum(axis=1), 1)
     for i, j in _one_apart(coins):
@@ -189,18 +168,12 @@ def test_a_private_release_beats_the_published_theorem_where_nearly_all_do_as_we
 @pytest.mark.parametrize("delta", [0.0, 1e-4, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
 def test_one_run_overstates_epsilon_no_more_often_than_it_may(epsilon: float, delta: float) -> None:
-    # Randomized response that with chance canaries x delta / told gives ``told`` canaries away
-    # beside.
+    # Randomized response that with chance canaries x delta / told gives ``told`` canaries away.
     canaries, confidence = 60, 0.9
     rate = math.exp(epsilon) / (1 + math.exp(epsilon))
-    bounds = np.array(
-        [
-            bound_from_correct(
-                v, guesses=canaries, canaries=canaries, delta=delta, confidence=confidence
-            ).epsilon_lower
-            for v in range(canaries + 1)
-        ]
-    )
+    given = {"guesses": canaries, "canaries": canaries, "delta": delta, "confidence": confidence}
+    found = [bound_from_correct(v, **given).epsilon_lower for v in range(canaries + 1)]
+    bounds = np.array(found)
     for told in (1, 2, 5, 10, 30):
         caught = canaries * delta / told
         blatant = np.concatenate([np.zeros(told), _binomial(canaries - told, rate)])
@@ -208,36 +181,6 @@ def test_one_run_overstates_epsilon_no_more_often_than_it_may(epsilon: float, de
         overstated = chances[bounds > epsilon].sum()
         assert overstated <= 1 - confidence
         assert delta > 0 or overstated > 0.02
-
-
-# --- Exposure
-# ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize(("space", "top"), [(2, 1), (20, 1), (20, 15)])
-def test_exposure_over_runs_overstates_epsilon_no_more_often_than_it_may(
-    epsilon: float, delta: float, space: int, top: int
-) -> None:
-    runs, confidence, chance = 50, 0.9, top / space
-    # The worst rate of success that adding one unit can give.
-    rate = min(
-        math.exp(epsilon) * chance + delta, 1 - math.exp(-epsilon) * (1 - chance - delta), 1.0
-    )
-    bounds = np.array(
-        [
-            bound_over_runs(
-                [1] * v + [space] * (runs - v),
-                space=space,
-                top=top,
-                delta=delta,
-                confidence=confidence,
-            ).epsilon_lower
-            for v in range(runs + 1)
-        ]
-    )
-    assert _binomial(runs, rate)[bounds > epsilon + 1e-12].sum() <= 1 - confidence
 
 
 @pytest.mark.parametrize(("space", "top"), [(2, 1), (3, 1), (3, 2)])

@@ -1,6 +1,4 @@
-"""Noise against exact distributions, exact privacy losses, 60-digit arithmetic, and an attack on
-low bits.
-"""
+"""Noise against exact distributions and losses, 60-digit arithmetic, an attack on low bits."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ DISCRETE = pytest.mark.parametrize("kind", list(PMFS))
 
 
 def _alarm(observed: np.ndarray, expected: np.ndarray) -> float:
-    """The chi-square test's probability of counts as far off as these, cells of few being
-    joined.
-    """
+    """The chi-square test's probability of counts as far off, with cells of few joined."""
     order = np.argsort(-expected)
     observed, expected = observed[order], expected[order]
     few = expected < 30
@@ -80,12 +76,11 @@ def test_discrete_draws_of_one_call_are_independent(kind: type) -> None:
 
 def _mp_pmf(kind: type, scale: float, reach: int) -> dict[int, mpmath.mpf]:
     support = range(-reach, reach + 1)
-    exponent: Callable[[int], mpmath.mpf] = (
-        (lambda k: -abs(k) / mpmath.mpf(scale))
-        if kind is DiscreteLaplaceNoise
-        else (lambda k: -(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(scale) ** 2))
-    )
-    weights = {k: mpmath.exp(exponent(k)) for k in support}
+    exact = mpmath.mpf(scale)
+    if kind is DiscreteLaplaceNoise:
+        weights = {k: mpmath.exp(-abs(k) / exact) for k in support}
+    else:
+        weights = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * exact**2)) for k in support}
     total = mpmath.fsum(weights.values())
     return {k: w / total for k, w in weights.items()}
 
@@ -96,9 +91,7 @@ def test_the_largest_ratio_of_discrete_laplace_is_what_its_event_claims(
 ) -> None:
     with mpmath.workdps(40):
         pmf = _mp_pmf(DiscreteLaplaceNoise, scale, 200)
-        ratio = max(
-            pmf[k] / pmf[k - sensitivity] for k in range(-190, 190) if k - sensitivity in pmf
-        )
+        ratio = max(pmf[k] / pmf[k - sensitivity] for k in range(-190, 190))
         exact = float(mpmath.log(ratio))
     vector = DiscreteLaplaceNoise(scale).vector_event(l1_sensitivity=sensitivity)
     assert renyi.pure_epsilon(vector) == pytest.approx(exact)
@@ -117,9 +110,8 @@ def test_the_largest_ratio_of_discrete_laplace_is_what_its_event_claims(
 def _hockey_stick(pmf: dict[int, mpmath.mpf], shift: int, epsilon: float) -> float:
     with mpmath.workdps(40):
         factor = mpmath.exp(epsilon)
-        return float(
-            mpmath.fsum(max(p - factor * pmf.get(k - shift, 0), 0) for k, p in pmf.items())
-        )
+        excess = (max(p - factor * pmf.get(k - shift, 0), 0) for k, p in pmf.items())
+        return float(mpmath.fsum(excess))
 
 
 @pytest.mark.parametrize(("sigma", "sensitivity"), [(0.6, 1), (2.0, 1), (3.0, 2), (8.0, 3)])
@@ -150,28 +142,26 @@ def test_the_events_of_vectors_bound_their_renyi_divergence(
         for kind in PMFS:
             pmf = _mp_pmf(kind, sigma, reach + 4)
             if len(shift) <= 2:
-                total = mpmath.fsum(
-                    mpmath.fprod(pmf[k] for k in cell) ** alpha
-                    * mpmath.fprod(pmf[k - s] for k, s in zip(cell, shift, strict=True))
-                    ** (1 - alpha)
-                    for cell in product(range(-reach, reach + 1), repeat=len(shift))
-                )
+                total = mpmath.mpf(0)
+                for cell in product(range(-reach, reach + 1), repeat=len(shift)):
+                    p = mpmath.fprod(pmf[k] for k in cell)
+                    q = mpmath.fprod(pmf[k - s] for k, s in zip(cell, shift, strict=True))
+                    total += p**alpha * q ** (1 - alpha)
             else:
-                total = mpmath.fprod(
-                    mpmath.fsum(
+                total = mpmath.mpf(1)
+                for s in shift:
+                    terms = (
                         pmf[k] ** alpha * pmf[k - s] ** (1 - alpha)
                         for k in range(-reach, reach + 1)
                     )
-                    for s in shift
-                )
+                    total *= mpmath.fsum(terms)
             divergence = float(mpmath.log(total) / (alpha - 1))
             if kind is DiscreteLaplaceNoise:
                 made = DiscreteLaplaceNoise(sigma).vector_event(l1_sensitivity=sum(map(abs, shift)))
                 assert 0 < divergence <= renyi.pure_epsilon(made) * (1 + 1e-9)
             else:
                 made = DiscreteGaussianNoise(sigma).vector_event(l2_sensitivity=math.hypot(*shift))
-                # Shifts by whole numbers reach it at whole orders; the cut of the tails leaves
-                # less.
+                # Shifts by whole numbers reach it at whole orders, less the tails cut off.
                 assert divergence <= made.rho * alpha * (1 + 1e-9)
                 assert divergence == pytest.approx(made.rho * alpha, rel=1e-3) or alpha % 1
 
@@ -206,10 +196,8 @@ def test_float_noise_has_its_distribution_on_the_grid(
     for lag in (1, n // 2):
         pairs = stats.norm.ppf(np.clip(law.cdf(noisy - at), 1e-9, 1 - 1e-9))
         assert abs(np.mean(pairs[lag:] * pairs[:-lag])) < 5.5 / math.sqrt(n - lag)
-        assert (
-            abs(np.mean(pairs[lag:] ** 2 * pairs[:-lag] ** 2) - 1)
-            < 5.5 * 3 / math.sqrt(n - lag) * 2
-        )
+        squares = abs(np.mean(pairs[lag:] ** 2 * pairs[:-lag] ** 2) - 1)
+        assert squares < 5.5 * 3 / math.sqrt(n - lag) * 2
 
 
 class _Scripted(NoiseStream):
@@ -226,9 +214,8 @@ def _extreme_uniforms(count: int, seed: int) -> np.ndarray:
     """Multiples of 2^-53 in [0, 1): ordinary ones, and ones near both ends."""
     rng = np.random.default_rng(seed)
     small = np.floor(2.0 ** rng.uniform(0, 53, count)) * 2.0**-53
-    made = np.stack(
-        [rng.random(count), np.minimum(small, 1 - 2.0**-53), 1 - np.maximum(small, 2.0**-53)]
-    )
+    ends = np.minimum(small, 1 - 2.0**-53), 1 - np.maximum(small, 2.0**-53)
+    made = np.stack([rng.random(count), *ends])
     return made[rng.integers(0, 3, count), np.arange(count)]
 
 
@@ -279,15 +266,12 @@ def _textbook_laplace(x: np.ndarray, sign: np.ndarray, u: np.ndarray) -> np.ndar
 
 
 def _ours(mechanism: Mechanism) -> Forward:
-    """Our mechanism with the uniforms that the attacker supposes; u is a multiple of 2^-53 in (0,
-    1].
-    """
+    """Our mechanism with the attacker's uniforms; u is a multiple of 2^-53 in (0, 1]."""
 
     def forward(x: np.ndarray, sign: np.ndarray, u: np.ndarray) -> np.ndarray:
         x, sign, u = (a.ravel() for a in np.broadcast_arrays(x, sign, u))
-        parts = np.stack(
-            [u - 2.0**-53, np.full(u.shape, 1 - 2.0**-53), np.zeros(u.shape)]
-        )  # add up to u
+        add_up_to_u = u - 2.0**-53, np.full(u.shape, 1 - 2.0**-53), np.zeros(u.shape)
+        parts = np.stack(add_up_to_u)
         if isinstance(mechanism, LaplaceNoise):
             # size = -ln(u): a sign of -1 here is the larger value, as in the textbook's.
             return mechanism.add(x, _Scripted(parts, np.where(sign < 0, 0.75, 0.25)))
@@ -301,9 +285,7 @@ def _ours(mechanism: Mechanism) -> Forward:
 def _possible(
     noisy: np.ndarray, candidate: float, forward: Forward, gaussian_scale: float | None
 ) -> np.ndarray:
-    """Whether some random number of the generator leads from ``candidate`` to exactly ``noisy``;
-    (n,).
-    """
+    """(n,) Whether some random number of the generator leads from ``candidate`` to ``noisy``."""
     distance = noisy - candidate
     sign = np.where(distance < 0, 1.0, -1.0)[:, None]
     if gaussian_scale is None:
@@ -311,11 +293,8 @@ def _possible(
     else:
         guess = np.exp(-((distance / gaussian_scale) ** 2) / 2)
     k = np.clip(np.rint(guess * 2.0**53)[:, None] + WINDOW, 1, 2.0**53)  # (n, window)
-    shape = k.shape
-    tried = forward(np.full(shape, candidate), np.broadcast_to(sign, shape), k * 2.0**-53).reshape(
-        shape
-    )
-    return (tried == noisy[:, None]).any(axis=1)
+    tried = forward(np.full(k.shape, candidate), np.broadcast_to(sign, k.shape), k * 2.0**-53)
+    return (tried.reshape(k.shape) == noisy[:, None]).any(axis=1)
 
 
 def _verdicts(

@@ -23,9 +23,7 @@ def keys(tree: Tree) -> list[str]:
 
 
 def drawn_anew(before: dict[str, float], now: dict[str, float]) -> bool:
-    """Whether the noise is another: on a grid one value may well come twice, but not most of
-    them.
-    """
+    """Whether the noise is another: on a grid one value may come twice, but not most of them."""
     return before.keys() == now.keys() and sum(before[name] != now[name] for name in before) > 3
 
 
@@ -41,9 +39,7 @@ def test_killed_and_continued_spends_once_and_keeps_what_was_released(tmp_path: 
         kill(process)
         time.sleep(0.2)  # what the runner started ends with it
         now = sums(tree)
-        assert {name: now[name] for name in seen} == seen, (
-            "a value that was released was drawn again"
-        )
+        assert {name: now[name] for name in seen} == seen, "a released value was drawn again"
         seen = now
     tree.run()
     assert killed_on_the_way >= 2
@@ -104,13 +100,9 @@ def test_the_budget_stops_a_stage_and_loses_nothing(tmp_path: Path) -> None:
 
 def report(tree: Tree, *arguments: str, code: int = 0) -> str:
     """What privacy_report prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "privasr_k2.bin.privacy_report", *arguments],
-        cwd=tree.path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "privasr_k2.bin.privacy_report", *arguments]
+    options = {"cwd": tree.path, "env": environment()}
+    done = subprocess.run(command, capture_output=True, text=True, **options)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
 
@@ -151,9 +143,8 @@ def test_report_shows_no_epsilon_where_a_ledger_cannot_be_trusted(tmp_path: Path
     tree = private_recipe(tmp_path / "tree")
     tree.run()
     ledger = tree.path / "privacy" / "ledger.json"
-    ledger.write_text(
-        ledger.read_text().replace('"noise_multiplier": 2.0', '"noise_multiplier": 20.0')
-    )
+    cheaper = ('"noise_multiplier": 2.0', '"noise_multiplier": 20.0')
+    ledger.write_text(ledger.read_text().replace(*cheaper))
     text = report(tree, "--in-path", "exp/mean.txt", code=2)
     assert "entry 1" in text and " epsilon " not in text
     ledger.unlink()
@@ -180,16 +171,8 @@ def changed_by_hand(tree: Tree) -> None:
 def unknown_origin(tree: Tree) -> None:
     """A stage reads what somebody has put there."""
     tree.write("exp/brought.txt", "something\n")
-    tree.stage(
-        5,
-        "late",
-        "--in-mean",
-        "exp/mean.txt",
-        "--in-more",
-        "exp/brought.txt",
-        "--out-late",
-        "exp/late.txt",
-    )
+    flags = "--in-mean exp/mean.txt --in-more exp/brought.txt --out-late exp/late.txt"
+    tree.stage(5, "late", *flags.split())
     tree.run()
 
 
@@ -197,9 +180,8 @@ def raw_in_the_private_stage(tree: Tree) -> None:
     """The private stage reads the corpus besides what its release covers."""
     tree.write("more.txt", "more of the corpus\n")
     tree.stages[2] += ["--raw-corpus", "more.txt"]
-    (tree.path / "noisy_sums").write_text(
-        VERB.replace('"in-private-data",', '"in-private-data", "raw-corpus",')
-    )
+    verb = VERB.replace('"in-private-data",', '"in-private-data", "raw-corpus",')
+    (tree.path / "noisy_sums").write_text(verb)
     tree.run("--force", "true")
 
 
@@ -207,11 +189,7 @@ def raw_in_the_private_stage(tree: Tree) -> None:
     ("change", "path", "reason"),
     [
         (changed_by_hand, "exp/mean.txt", "exp/mean.txt was changed after stage 3 (mean)"),
-        (
-            unknown_origin,
-            "exp/late.txt",
-            "exp/brought.txt, read by stage 5 (late), is of unknown origin",
-        ),
+        (unknown_origin, "exp/late.txt", "exp/brought.txt, read by stage 5 (late), is of unknown"),
         (raw_in_the_private_stage, "exp/mean.txt", "stage 2 (noisy sums) reads the corpus"),
     ],
 )

@@ -1,6 +1,4 @@
-"""Small things for the tests of attacks: models of one kind, speakers who differ, corpora of single
-words.
-"""
+"""Small things for the tests of attacks: speakers who differ, corpora of single words."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ def background(dim: int = 5, **frames: int) -> Background:
 def inversion(name: str, words: dict[str, np.ndarray], **config: Any) -> Inversion:
     """What an attack is said to have found."""
     dim = next(iter(words.values())).shape[1]
-    found = {
-        word: Inverted(values.astype(np.float32), -1.0, -5.0, 10) for word, values in words.items()
-    }
+    found = {w: Inverted(x.astype(np.float32), -1.0, -5.0, 10) for w, x in words.items()}
     given = {"attack": "white_box", "control": False, **config}
     return Inversion(name, given, 1, np.ones(dim, dtype=np.float32), 0.01, found)
 
@@ -56,14 +52,14 @@ def write_cuts(feats: Path, role: str, spoken: list[tuple[str, str, np.ndarray]]
             name = f"{role}-{speaker}-{index}"
             shared: dict[str, Any] = dict(start=0, duration=len(values) / 100, recording_id=name)
             manifest = Features(
-                type="given", num_frames=len(values), num_features=values.shape[1], frame_shift=0.01,
-                sampling_rate=16000, storage_type=writer.name, storage_path=str(writer.storage_path),
-                channels=0, storage_key=writer.write(name, values.astype(np.float32)), **shared,
+                type="given", num_frames=len(values), num_features=values.shape[1],
+                frame_shift=0.01, sampling_rate=16000, storage_type=writer.name,
+                storage_path=str(writer.storage_path), channels=0,
+                storage_key=writer.write(name, values.astype(np.float32)), **shared,
             )  # fmt: skip
-            about = SupervisionSegment(id=name, text=text, speaker=speaker, **shared)
-            cuts.append(
-                MonoCut(name, 0, shared["duration"], 0, supervisions=[about], features=manifest)
-            )
+            about = [SupervisionSegment(id=name, text=text, speaker=speaker, **shared)]
+            duration = shared["duration"]
+            cuts.append(MonoCut(name, 0, duration, 0, supervisions=about, features=manifest))
     save_cuts(CutSet.from_cuts(cuts), feats, role)
 
 
@@ -72,9 +68,7 @@ SPELLED = {"AB": (0, 1), "C": (2,), "CA": (2, 0)}
 
 
 def speak(text: str, rng: np.random.Generator, *, voice: float = 0.0) -> np.ndarray:
-    """Features (T, 5) of a text: a token is a direction, held for 8 frames; a voice moves the last
-    two.
-    """
+    """Features (T, 5): a token is a direction, held for 8 frames; a voice moves the last two."""
     held = [np.zeros((4, 5))]
     for token in (token for word in text.split() for token in SPELLED[word]):
         held += [np.tile(2.0 * np.eye(3, 5)[token], (8, 1)), np.zeros((3, 5))]

@@ -69,9 +69,7 @@ if __name__ == "__main__":
 
 
 def private_recipe(path: Path, *, seconds: float = 0.0) -> Tree:
-    """Stages: data -> noisy sums (private) -> mean; with a lexicon that comes from the corpus
-    unprotected.
-    """
+    """Stages: data -> noisy sums (private) -> mean; and an unprotected lexicon of the corpus."""
     tree = Tree(path)
     tree.write("corpus.txt", "".join(f"{n % 2}\n" for n in range(40)))
     tree.write("words.txt", "public words\n")
@@ -79,39 +77,16 @@ def private_recipe(path: Path, *, seconds: float = 0.0) -> Tree:
     (path / "noisy_sums").chmod(0o755)
     tree.stage(0, "data", "--raw-corpus", "corpus.txt", "--out-data", "data/d.txt")
     tree.stage(1, "lang", "--in-data", "data/d.txt", "--out-lang", "data/lang.txt")
-    # ./copy writes what it was told below what it reads, which are no numbers: the sums read the
-    # corpus.
-    tree.stage(
-        *(
-            2,
-            "noisy sums",
-            "./noisy_sums",
-            "--in-private-data",
-            "corpus.txt",
-            "--in-public-words",
-            "words.txt",
-        ),
-        *(
-            "--out-dir",
-            "exp/sums",
-            "--out-privacy",
-            "exp/privacy.json",
-            "--ledger",
-            "privacy/ledger.json",
-        ),
-        *("--set", "rounds=6", "noise=2.0", "rate=0.5", f"seconds={seconds}"),
+    # What ./copy writes are no numbers: the sums read the corpus.
+    flags = (
+        "--in-private-data corpus.txt --in-public-words words.txt --out-dir exp/sums"
+        " --out-privacy exp/privacy.json --ledger privacy/ledger.json"
+        f" --set rounds=6 noise=2.0 rate=0.5 seconds={seconds}"
     )
+    tree.stage(2, "noisy sums", "./noisy_sums", *flags.split())
     tree.stage(3, "mean", "--in-sums", "exp/sums", "--out-mean", "exp/mean.txt")
-    tree.stage(
-        4,
-        "mixed",
-        "--in-mean",
-        "exp/mean.txt",
-        "--in-lang",
-        "data/lang.txt",
-        "--out-mixed",
-        "exp/mixed.txt",
-    )
+    flags = "--in-mean exp/mean.txt --in-lang data/lang.txt --out-mixed exp/mixed.txt"
+    tree.stage(4, "mixed", *flags.split())
     return tree
 
 
@@ -123,7 +98,5 @@ def entries(tree: Tree) -> tuple[Entry, ...]:
 
 def sums(tree: Tree) -> dict[str, float]:
     """What has been released so far, by round; also what a killed attempt has left."""
-    return {
-        file.stem: json.loads(file.read_text())
-        for file in (tree.path / "exp" / "sums").glob("[0-9]*.json")
-    }
+    files = (tree.path / "exp" / "sums").glob("[0-9]*.json")
+    return {file.stem: json.loads(file.read_text()) for file in files}

@@ -1,3 +1,1 @@
-"""Attacks on our own releases: each gives a lower bound on epsilon, to be held against the
-claim.
-"""
+"""Attacks on our own releases: each gives a lower bound on epsilon, to compare with the claim."""

@@ -3,11 +3,9 @@
 A canary is a unit whose contribution is one coordinate, as long as the clip allows. A coin decides
 whether it is inserted. The attack scores it by what the steps or rounds released at its coordinate
 (:mod:`privasr_k2.privacy.audit.one_run`). The audit also runs with the noise divided and with
-almost
-none: a bound below the claim counts only where the same attack finds those leaks.
+almost none: a bound below the claim counts only where the same attack finds those leaks.
 
-[steinke2023] T. Steinke, M. Nasr, M. Jagielski, Privacy auditing with one (1) training run, NeurIPS
-2023.
+[steinke2023] T. Steinke et al., Privacy auditing with one (1) training run, NeurIPS 2023.
 """
 
 from __future__ import annotations
@@ -38,10 +36,9 @@ class CanaryConfig(Checked):
     """Settings of an audit by canaries.
 
     Attributes:
-        marks: number of canaries, each inserted with probability 1/2; 2 or more.
-        guesses: share of the canaries that the attack guesses to be inserted, in (0, 1].
-        broken: above 1: the noise is divided by it where more than the claim has to be found.
-        confidence: of the bounds, in (0, 1).
+        marks: number of canaries, each inserted with probability 1/2.
+        guesses: share of the canaries that the attack guesses to be inserted.
+        broken: divisor of the noise where more than the claim has to be found.
     """
 
     marks: Annotated[int, Ge(2)]
@@ -67,16 +64,15 @@ def audit_canaries(
         size: coordinates of a gradient or an update.
         claimed_epsilon: for adding or removing one unit, at ``delta``.
         seed: of the coordinates; the coins are nobody's to know.
-        agree: where several processes share the run, gives each the leader's (K,) numbers of the
-            inserted canaries. The result is valid in the leader only.
+        agree: gives each of several processes the leader's (K,) numbers of the inserted canaries.
+            The result is valid in the leader only.
 
     Raises:
         DataError: fewer coordinates than canaries.
     """
     if size < config.marks:
-        raise DataError(
-            "marks", f"at most {size}, a coordinate each", str(config.marks), "take fewer"
-        )
+        expected = f"at most {size}, a coordinate each"
+        raise DataError("marks", expected, str(config.marks), "take fewer")
     coordinates = stream(seed, "marks").choice(size, size=config.marks, replace=False)
 
     def bound(share: float) -> AuditBound:
@@ -88,5 +84,5 @@ def audit_canaries(
         return one_run_bound(coins, guesses, delta=delta, confidence=config.confidence)
 
     shares = {"sound": 1.0, "broken": 1 / config.broken, "noise_free": _HARDLY_ANY}
-    found = {name: bound(share) for name, share in shares.items()}
-    return judged(found, claimed_epsilon=claimed_epsilon, claimed_delta=delta)
+    bounds = {name: bound(share) for name, share in shares.items()}
+    return judged(bounds, claimed_epsilon=claimed_epsilon, claimed_delta=delta)

@@ -10,26 +10,17 @@ from privasr_k2.privacy import checks
 
 
 def confidence(value: float) -> float:
-    """A confidence strictly between 0 and 1.
-
-    Raises:
-        PrivacyError: it lies outside.
-    """
+    """A confidence strictly between 0 and 1, else a PrivacyError."""
     return checks.number("confidence", value, above=0, below=1)
 
 
 def delta(value: float) -> float:
-    """The delta of the claim; 0 for a claim of pure privacy.
-
-    Raises:
-        PrivacyError: it is below 0, or 1 or more.
-    """
+    """The delta of the claim, at least 0 and below 1, else a PrivacyError."""
     return checks.number("delta", value, at_least=0, below=1)
 
 
 def scores(name: str, values: ArrayLike) -> np.ndarray:
-    """Scores or losses as floats of shape (N,), N at least 1. Infinite ones have a rank, NaN has
-    none.
+    """Scores or losses as floats of shape (N,), N at least 1; they may be infinite.
 
     Raises:
         PrivacyError: another shape, no value, no numbers, or a NaN.
@@ -37,61 +28,27 @@ def scores(name: str, values: ArrayLike) -> np.ndarray:
     >>> scores("losses", [2, 1.5])
     array([2. , 1.5])
     """
-    made = np.asarray(values)
-    if made.dtype.kind not in "iuf":
-        raise PrivacyError(name, "numbers", f"an array of {made.dtype}", "correct it")
-    if made.ndim != 1 or made.size == 0:
-        raise PrivacyError(
-            name, "one dimension of at least one value", f"shape {made.shape}", "correct it"
-        )
-    return without_nan(name, made.astype(np.float64))
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf":
+        raise PrivacyError(name, "numbers", f"an array of {array.dtype}", "correct it")
+    if array.ndim != 1 or array.size == 0:
+        raise PrivacyError(name, "one value or more", f"shape {array.shape}", "correct it")
+    return without_nan(name, array.astype(np.float64))
 
 
 def without_nan(name: str, values: np.ndarray) -> np.ndarray:
-    """``values`` as they are.
-
-    Raises:
-        PrivacyError: one is NaN; its index is named.
-    """
-    wrong = np.argwhere(np.isnan(values))
-    if len(wrong):
-        at = ", ".join(map(str, wrong[0]))
-        raise PrivacyError(
-            f"{name}[{at}]",
-            "a number",
-            "nan",
-            "find out why it has no loss; do not leave it out of the audit",
-        )
-    return values
-
-
-def finite(name: str, values: np.ndarray) -> np.ndarray:
-    """``values`` as they are.
-
-    Raises:
-        PrivacyError: one is NaN or infinite; its index is named.
-    """
-    wrong = np.argwhere(~np.isfinite(without_nan(name, values)))
-    if len(wrong):
-        at = ", ".join(map(str, wrong[0]))
-        raise PrivacyError(
-            f"{name}[{at}]", "a finite number", "an infinite one", "bound the losses"
-        )
+    """``values`` as they are; a PrivacyError names the index of a NaN."""
+    for index in np.argwhere(np.isnan(values)):
+        at = ", ".join(map(str, index))
+        way_out = "find out why it has no loss; do not leave it out of the audit"
+        raise PrivacyError(f"{name}[{at}]", "a number", "nan", way_out)
     return values
 
 
 def flags(name: str, values: ArrayLike, *, length: int) -> np.ndarray:
-    """Booleans of shape (length,).
-
-    Raises:
-        PrivacyError: another shape or type.
-    """
-    made = np.asarray(values)
-    if made.dtype != np.bool_ or made.shape != (length,):
-        raise PrivacyError(
-            name,
-            f"{length} booleans",
-            f"an array of {made.dtype} of shape {made.shape}",
-            "correct it",
-        )
-    return made
+    """Booleans of shape (length,), else a PrivacyError."""
+    array = np.asarray(values)
+    if array.dtype != np.bool_ or array.shape != (length,):
+        actual = f"an array of {array.dtype} of shape {array.shape}"
+        raise PrivacyError(name, f"{length} booleans", actual, "correct it")
+    return array

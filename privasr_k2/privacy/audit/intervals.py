@@ -1,10 +1,8 @@
-"""Exact intervals for a rate, and the bound on epsilon that two counts of one fixed decision rule
-give.
+"""Exact intervals for a rate, and the bound on epsilon of one decision rule's two counts.
 
 [clopper1934] C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated
 in the case of the binomial, Biometrika 26 (1934).
-[kairouz2015] P. Kairouz, S. Oh and P. Viswanath, The composition theorem for differential privacy,
-ICML 2015.
+[kairouz2015] P. Kairouz et al., The composition theorem for differential privacy, ICML 2015.
 """
 
 from __future__ import annotations
@@ -21,13 +19,7 @@ from privasr_k2.privacy.audit.bounds import AuditBound
 
 @dataclass(frozen=True)
 class Interval:
-    """Interval that holds a rate with at least ``confidence``.
-
-    Attributes:
-        low: lower end, 0 or more.
-        high: upper end, 1 or less.
-        confidence: between 0 and 1.
-    """
+    """Interval that holds a rate with at least ``confidence``."""
 
     low: float
     high: float
@@ -35,10 +27,7 @@ class Interval:
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float) -> Interval:
-    """The two-sided interval of a rate after ``successes`` in ``trials`` independent trials
-    [clopper1934].
-
-    Each end errs with probability at most (1 - confidence) / 2.
+    """The two-sided interval of a rate [clopper1934]; each end errs with (1 - confidence) / 2.
 
     Raises:
         PrivacyError: no trials, more successes than trials, or a confidence outside (0, 1).
@@ -56,15 +45,9 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float) -> Interv
 def lower_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: float) -> np.ndarray:
     """The rate at which ``successes`` or more have probability ``error``: a one-sided lower end.
 
-    lower_end is the ``error`` quantile of Beta(successes, trials - successes + 1), and 0 without a
-    success.
+    It is the ``error`` quantile of Beta(successes, trials - successes + 1); 0 without a success.
 
-    Args:
-        successes: integers of any shape, between 0 and ``trials``.
-        trials: integers, 1 or more, that broadcast with them.
-        error: chance that the true rate lies below, between 0 and 1.
-
-    >>> float(lower_end(1, 1, error=0.05))  # one success in one trial has the probability of a success
+    >>> float(lower_end(1, 1, error=0.05))
     0.05
     """
     k, n = np.asarray(successes), np.asarray(trials)
@@ -74,8 +57,7 @@ def lower_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: f
 def upper_end(successes: np.ndarray | int, trials: np.ndarray | int, *, error: float) -> np.ndarray:
     """The rate at which ``successes`` or fewer have probability ``error``: a one-sided upper end.
 
-    upper_end is the 1 - ``error`` quantile of Beta(successes + 1, trials - successes), and 1
-    without a failure.
+    It is the 1 - ``error`` quantile of Beta(successes + 1, trials - successes); 1 without failure.
 
     >>> float(upper_end(0, 1, error=0.05))
     0.95
@@ -93,24 +75,23 @@ def epsilon_lower(
     delta: float,
     confidence: float,
 ) -> np.ndarray:
-    """The bound on epsilon of one decision rule, for many pairs of counts at once, each by itself.
+    """The bound on epsilon of one decision rule, for each of many pairs of counts.
 
     An (epsilon, delta)-private release gives every rule tpr <= e^epsilon fpr + delta, and for the
     opposite answer 1 - fpr <= e^epsilon (1 - tpr) + delta [kairouz2015, section 2]. So
 
-        epsilon_lower = max(0, ln((tpr_low - delta) / fpr_high), ln((1 - fpr_high - delta) / (1 -
-        tpr_low)))
+        epsilon_lower = max(0, ln((tpr_low - delta) / fpr_high),
+                            ln((1 - fpr_high - delta) / (1 - tpr_low)))
 
     where tpr_low and fpr_high each err with probability at most (1 - confidence) / 2. Both
-    inequalities use the same two ends, so that no further split of the confidence is needed.
+    inequalities use the same two ends.
 
     Args:
         true_positives: how often the rule said "there" where the unit was, of ``positives`` trials.
         false_positives: how often it said so where the unit was not, of ``negatives`` trials.
 
     Returns:
-        bounds in the shape of the counts. The largest of several is no bound at this confidence:
-        the rule has to be chosen on other trials (:mod:`privasr_k2.privacy.audit.threshold`).
+        bounds in the shape of the counts. The largest of several is no bound at this confidence.
     """
     error = (1 - confidence) / 2
     tpr_low = lower_end(true_positives, positives, error=error)
@@ -133,27 +114,25 @@ def bound_from_counts(
 ) -> AuditBound:
     """The bound of one rule that was fixed before its trials were seen; see :func:`epsilon_lower`.
 
-    The trials must be independent runs of the release, about half with the unit and half without.
-    Scores of many examples of *one* model are not: for those,
-    :mod:`privasr_k2.privacy.audit.one_run`.
+    The trials must be independent runs of the release, with and without the unit. Scores of many
+    examples of *one* model are not independent: use :mod:`privasr_k2.privacy.audit.one_run`.
 
     Args:
-        method: what to call the audit in the result.
+        method: name of the audit in the result.
 
     Raises:
-        PrivacyError: no trials, more positives than trials, or a delta or confidence outside its
-            range.
+        PrivacyError: no trials, more positives than trials, or delta or confidence out of range.
 
-    >>> found = bound_from_counts(true_positives=900, positives=1000, false_positives=100, negatives=1000,
-    ...                           delta=0.0, confidence=0.95, method="fixed rule")
-    >>> round(found.epsilon_lower, 2), round(found.largest_possible, 2)
+    >>> counts = dict(true_positives=900, positives=1000, false_positives=100, negatives=1000)
+    >>> bound = bound_from_counts(**counts, delta=0.0, confidence=0.95, method="fixed rule")
+    >>> round(bound.epsilon_lower, 2), round(bound.largest_possible, 2)
     (1.99, 5.6)
     """
     _check_counts("true_positives", true_positives, "positives", positives)
     _check_counts("false_positives", false_positives, "negatives", negatives)
     inputs.delta(delta)
     inputs.confidence(confidence)
-    found, perfect = epsilon_lower(
+    lower, perfect = epsilon_lower(
         np.array([true_positives, positives]),
         np.array([false_positives, 0]),
         positives=positives,
@@ -161,9 +140,8 @@ def bound_from_counts(
         delta=delta,
         confidence=confidence,
     )
-    return AuditBound(
-        float(found), confidence, delta, float(perfect), positives + negatives, method
-    )
+    trials = positives + negatives
+    return AuditBound(float(lower), confidence, delta, float(perfect), trials, method)
 
 
 def _check_counts(name: str, successes: int, of: str, trials: int) -> None:

@@ -1,16 +1,11 @@
 """Membership inference against one model: ROC, area, and true positives where false ones are rare.
 
-Scores are larger where an example seems to have been trained on. The figures describe *this* model
-on the populations that members and non-members were drawn from; their intervals take examples of
-each as independent draws; the points at low false-positive rates are what to look at [carlini2022].
-No bound on epsilon follows
-from them: members of one model are not independent of each other given the training's randomness.
-For a bound, either every score comes from a run of its own
-(:mod:`privasr_k2.privacy.audit.threshold`), or coins decide who is a member
-(:mod:`privasr_k2.privacy.audit.one_run`).
+Scores are larger where an example seems to be a member. The figures describe *this* model on two
+populations, whose examples count as independent draws [carlini2022]. No bound on epsilon follows,
+as members of one model are not independent: see :mod:`privasr_k2.privacy.audit.threshold` and
+:mod:`privasr_k2.privacy.audit.one_run`.
 
-[carlini2022] N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis and F. Tramèr, Membership inference
-attacks from first principles, IEEE S&P 2022.
+[carlini2022] N. Carlini et al., Membership inference attacks from first principles, IEEE S&P 2022.
 [hoeffding1963] W. Hoeffding, Probability inequalities for sums of bounded random variables, JASA 58
 (1963).
 """
@@ -33,8 +28,7 @@ class Roc:
     """Counts for every threshold, from "nobody is a member" to "everybody is".
 
     Attributes:
-        thresholds: (K,) falling, the first infinite; an example is called a member from the
-            threshold up.
+        thresholds: (K,) falling, the first infinite; members are those at or above it.
         true_positives: (K,) of ``members``.
         false_positives: (K,) of ``non_members``.
     """
@@ -65,12 +59,8 @@ class Roc:
 def roc(member_scores: ArrayLike, non_member_scores: ArrayLike) -> Roc:
     """The receiver operating characteristic over all distinct scores.
 
-    Args:
-        member_scores: (M,) of examples that were trained on, M at least 1.
-        non_member_scores: (N,) of examples that were not, N at least 1.
-
     Raises:
-        PrivacyError: no scores, or NaN.
+        PrivacyError: no scores of a kind, or NaN.
 
     >>> curve = roc([3, 2, 2], [2, 1])
     >>> curve.thresholds, curve.true_positives, curve.false_positives
@@ -94,14 +84,11 @@ def roc(member_scores: ArrayLike, non_member_scores: ArrayLike) -> Roc:
 
 
 def auc_interval(curve: Roc, *, confidence: float) -> Interval:
-    """Return an interval of the populations' area, by Hoeffding's inequality [hoeffding1963,
-    section 5b].
+    """An interval of the populations' area, by Hoeffding's inequality [hoeffding1963, section 5b].
 
     The area is a mean over pairs, of which min(M, N) are disjoint:
 
-        half width = sqrt(ln(2 / (1 - confidence)) / (2 min(M, N))),
-
-    valid for any sizes, also where every member was told from every non-member.
+        half width = sqrt(ln(2 / (1 - confidence)) / (2 min(M, N))).
 
     >>> auc_interval(roc(range(50, 150), range(100)), confidence=0.95).low < 0.8
     True
@@ -117,9 +104,9 @@ class LowFprPoint:
 
     Attributes:
         threshold: examples with a score *above* it are called members.
-        tpr: interval of the true-positive rate at this threshold.
-        fpr_high: upper end of the false-positive rate of the population at this threshold, which
-            errs with probability at most 1 - confidence.
+        tpr: interval of the true-positive rate.
+        fpr_high: upper end of the population's false-positive rate; it errs with probability at
+            most 1 - confidence.
     """
 
     threshold: float
@@ -136,27 +123,20 @@ def at_low_fpr(
 ) -> LowFprPoint | None:
     """The true positives at the lowest threshold that at most ``fpr`` of the non-members exceed.
 
-    The threshold is the (floor(fpr N) + 1)th largest score of a non-member, so that members have no
-    part in its choice, and Clopper and Pearson's intervals hold for them as they are. That they
-    also hold for the non-members, among whom it was chosen, is a property of order statistics: the
-    population's rate above the (b + 1)th largest of N is Beta(b + 1, N - b), or less where scores
-    are tied.
-
-    Args:
-        fpr: above 0 and below 1, for example 0.001.
+    The threshold is the (floor(fpr N) + 1)th largest score of a non-member. Members have no part in
+    its choice, so that Clopper and Pearson's interval holds for them. It holds for the non-members
+    too, by order statistics: the population's rate above the (b + 1)th largest of N is
+    Beta(b + 1, N - b), or less where scores are tied.
 
     Returns:
-        ``None`` where not even one false positive would be rare enough (N fpr < 1): so few
-        non-members cannot show a rate that low.
+        ``None`` where N fpr < 1: so few non-members cannot show a rate that low.
 
     Raises:
-        PrivacyError: no scores, NaN, or a rate or confidence outside its range.
+        PrivacyError: no scores, NaN, or ``fpr`` or ``confidence`` not inside (0, 1).
 
     >>> point = at_low_fpr(range(1, 201), range(100), fpr=0.01, confidence=0.95)
     >>> point.threshold, point.true_positives, point.false_positives, round(point.fpr_high, 3)
     (98.0, 102, 1, 0.047)
-    >>> at_low_fpr(range(1, 201), range(100), fpr=0.001, confidence=0.95) is None
-    True
     """
     members, others = _both(member_scores, non_member_scores)
     checks.number("fpr", fpr, above=0, below=1)
@@ -177,26 +157,6 @@ def at_low_fpr(
     )
 
 
-def balanced_accuracy(
-    member_scores: ArrayLike, non_member_scores: ArrayLike, *, threshold: float
-) -> float:
-    """(tpr + 1 - fpr) / 2 of the rule "a member from the threshold up"; 1/2 is guessing.
-
-    Args:
-        threshold: chosen on other examples; on the same ones the accuracy would be too large.
-
-    Raises:
-        PrivacyError: no scores, or NaN.
-
-    >>> balanced_accuracy([3, 2, 2, 0], [2, 1], threshold=2)
-    0.625
-    """
-    members, others = _both(member_scores, non_member_scores)
-    checks.number("threshold", threshold)
-    return float(np.mean(members >= threshold) + np.mean(others < threshold)) / 2
-
-
 def _both(member_scores: ArrayLike, non_member_scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    return inputs.scores("member_scores", member_scores), inputs.scores(
-        "non_member_scores", non_member_scores
-    )
+    others = inputs.scores("non_member_scores", non_member_scores)
+    return inputs.scores("member_scores", member_scores), others

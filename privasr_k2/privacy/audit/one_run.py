@@ -1,13 +1,10 @@
-"""Auditing with one training run: many canaries, each put in or left out by a coin of its own
-[steinke2023].
+"""Auditing with one training run, by canaries that coins put in or leave out [steinke2023].
 
-Each of ``canaries`` units (users, utterances, shards: units of the guarantee, one canary each)
-enters the private data with probability 1/2, by independent coins (:func:`inclusion_coins`) that
-the attack does not see, and that the training sees only by what is in its data. The attack looks at
-the release and guesses for ``guesses`` of them whether they are in; for the others it abstains. The
-coins are the only randomness that
-is needed: the training may be run once, and the canaries may interact in it. If the release is
-(epsilon, delta)-private for adding or removing one unit, the number of correct guesses W has
+Each of ``canaries`` units of the guarantee enters the private data with probability 1/2, by
+independent coins (:func:`inclusion_coins`) that the attack does not see. The attack looks at the
+release and guesses for ``guesses`` of them whether they are in. Only the coins need be random: the
+training may run once, and canaries may interact in it. If the release is (epsilon, delta)-private
+for adding or removing one unit, the number of correct guesses W has
 
     P[W >= v] <= f(v) + canaries delta f(v) (1 - f(v)) / (v g(v)),
 
@@ -19,26 +16,27 @@ is uniform over the eight answers, but for 7/8 delta that it moves from the answ
 throughout to the seven others, is (0, delta)-private. It has W >= 1 with probability 7/8 + 7/8
 delta, where the theorem allows 7/8 + 6/8 delta.)
 
-Proof, for r = guesses and m = canaries. Let a(w) be the probability of one pattern of w right and r
-- w wrong guesses, averaged over such patterns, and x(j) = max(0, a(j) - e^epsilon a(j - 1)).
+Proof, for r = guesses and m = canaries. Let a(w) be the probability of one pattern of w right and
+r - w wrong guesses, averaged over such patterns, and x(j) = max(0, a(j) - e^epsilon a(j - 1)).
 Flipping a coin turns a right guess into a wrong one; privacy, summed over all coins, leaves
 
     r (sum over j of binom(r - 1, j - 1) x(j)) <= m delta.
 
-a(w) <= e^epsilon a(w - 1) + x(w), unrolled from v - 1 upwards, bounds P[W >= v] from above by a(v -
-1) and the x(j); unrolled downwards, it bounds 1 - P[W >= v] from below. Of the two, a(v - 1)
-   eliminated,
+a(w) <= e^epsilon a(w - 1) + x(w), unrolled from v - 1 upwards, bounds P[W >= v] from above by
+a(v - 1) and the x(j); unrolled downwards, it bounds 1 - P[W >= v] from below. Of the two,
+a(v - 1) eliminated,
 
     P[W >= v] - f(v) <= sum over j of r binom(r - 1, j - 1) x(j) h(j) / (j g(j)),
 
 with h(j) = (1 - f(v)) f(j) for j >= v and f(v) (1 - f(j)) for j < v. As binomials are log-concave,
 the quotient h(j) / (j g(j)) is largest at j = v.
 
-[steinke2023] T. Steinke, M. Nasr and M. Jagielski, Privacy auditing with one (1) training run,
-NeurIPS 2023.
+[steinke2023] T. Steinke et al., Privacy auditing with one (1) training run, NeurIPS 2023.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,8 +52,7 @@ from privasr_k2.randomness import NoiseStream
 
 
 def inclusion_coins(source: NoiseStream, *, canaries: int) -> np.ndarray:
-    """Draw the canaries to insert: (canaries,) booleans, each with probability 1/2, from secret
-    randomness.
+    """The canaries to insert: (canaries,) booleans, each with probability 1/2.
 
     >>> from privasr_k2.randomness import new_secret, noise_stream
     >>> inclusion_coins(noise_stream(new_secret(), "audit"), canaries=10).shape
@@ -70,11 +67,10 @@ def guesses_from_scores(scores: ArrayLike, *, guess_in: int, guess_out: int) -> 
     """The guesses of an attack that gives each canary a score.
 
     Args:
-        scores: (M,) larger where the canary seems to be in; the attack must compute them without
-            the coins.
-        guess_in: that many with the largest scores are guessed in; 0 or more.
-        guess_out: that many with the smallest are guessed out; 0 or more, with ``guess_in`` between
-            1 and M. Both are fixed before the coins are known, or chosen on other canaries.
+        scores: (M,) larger where the canary seems to be in; computed without the coins.
+        guess_in: that many with the largest scores are guessed in; fixed before the coins are
+            known.
+        guess_out: that many with the smallest are guessed out, likewise.
 
     Returns:
         (M,) with 1 for in, -1 for out and 0 for no guess. Equal scores are taken in the order of
@@ -86,13 +82,13 @@ def guesses_from_scores(scores: ArrayLike, *, guess_in: int, guess_out: int) -> 
     >>> guesses_from_scores([0.3, 2.0, -1.0, 0.9], guess_in=2, guess_out=1)
     array([ 0,  1, -1,  1], dtype=int8)
     """
-    made = inputs.scores("scores", scores)
-    checks.whole("guess_in", guess_in, at_least=0, at_most=made.size)
-    checks.whole("guess_out", guess_out, at_least=0, at_most=made.size - guess_in)
+    checked = inputs.scores("scores", scores)
+    checks.whole("guess_in", guess_in, at_least=0, at_most=checked.size)
+    checks.whole("guess_out", guess_out, at_least=0, at_most=checked.size - guess_in)
     checks.whole("guess_in + guess_out", guess_in + guess_out, at_least=1)
-    rising = np.argsort(made, kind="stable")
-    guesses = np.zeros(made.size, dtype=np.int8)
-    guesses[rising[made.size - guess_in :]] = 1
+    rising = np.argsort(checked, kind="stable")
+    guesses = np.zeros(checked.size, dtype=np.int8)
+    guesses[rising[checked.size - guess_in :]] = 1
     guesses[rising[:guess_out]] = -1
     return guesses
 
@@ -104,26 +100,27 @@ def one_run_bound(
 
     Args:
         included: (M,) booleans, the coins.
-        guesses: (M,) 1 for in, -1 for out and 0 for no guess; how many are not 0 must not depend on
-            the coins.
+        guesses: (M,) of :func:`guesses_from_scores`.
 
     Raises:
-        PrivacyError: no guess, other shapes or values, or a delta or confidence outside its range.
+        PrivacyError: no guess, other shapes, or values out of range.
 
     >>> coins = np.arange(1000) % 2 == 0
     >>> found = one_run_bound(coins, np.where(coins, 1, -1), delta=1e-5, confidence=0.95)
     >>> round(found.epsilon_lower, 2), found.epsilon_lower == found.largest_possible
     (5.81, True)
     """
-    made = np.asarray(guesses)
-    if made.dtype.kind not in "iu" or made.ndim != 1 or not np.isin(made, (-1, 0, 1)).all():
-        raise PrivacyError("guesses", "1, 0 or -1 for each canary", f"{made!r:.60}", "correct them")
-    coins = inputs.flags("included", included, length=made.size)
-    correct = np.count_nonzero(made[coins] == 1) + np.count_nonzero(made[~coins] == -1)
+    signs = np.asarray(guesses)
+    if signs.dtype.kind not in "iu" or signs.ndim != 1 or not np.isin(signs, (-1, 0, 1)).all():
+        raise PrivacyError(
+            "guesses", "1, 0 or -1 for each canary", f"{signs!r:.60}", "correct them"
+        )
+    coins = inputs.flags("included", included, length=signs.size)
+    correct = np.count_nonzero(signs[coins] == 1) + np.count_nonzero(signs[~coins] == -1)
     return bound_from_correct(
         int(correct),
-        guesses=int(np.count_nonzero(made)),
-        canaries=made.size,
+        guesses=int(np.count_nonzero(signs)),
+        canaries=signs.size,
         delta=delta,
         confidence=confidence,
     )
@@ -132,8 +129,7 @@ def one_run_bound(
 def bound_from_correct(
     correct: int, *, guesses: int, canaries: int, delta: float, confidence: float
 ) -> AuditBound:
-    """The largest epsilon that ``correct`` right guesses reject: p_value(epsilon) <= 1 -
-    confidence.
+    """The largest epsilon that so many right guesses reject: p_value(epsilon) <= 1 - confidence.
 
     Returns:
         a bound whose ``largest_possible`` is for as many guesses, all of them right.
@@ -151,12 +147,8 @@ def bound_from_correct(
     error = 1 - inputs.confidence(confidence)
 
     def rejected(right: int) -> float:
-        return largest_rejected(
-            lambda epsilon: p_value(
-                right, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta
-            ),
-            error=error,
-        )
+        given: dict[str, Any] = {"guesses": guesses, "canaries": canaries, "delta": delta}
+        return largest_rejected(lambda e: p_value(right, epsilon=e, **given), error=error)
 
     return AuditBound(rejected(correct), confidence, delta, rejected(guesses), canaries, "one run")
 
@@ -164,12 +156,10 @@ def bound_from_correct(
 def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
     """The largest P[W >= correct] under (``epsilon``, ``delta``)-privacy, by the theorem above.
 
-    It rises with epsilon, since fewer mechanisms are private at a smaller one: the epsilons that a
-    count rejects are all those up to one value.
+    It rises with epsilon, since fewer mechanisms are private at a smaller one.
 
     Raises:
-        PrivacyError: counts that do not fit together, a negative epsilon, or a delta outside its
-            range.
+        PrivacyError: counts that do not fit together, a negative epsilon, or delta out of range.
 
     >>> p_value(3, guesses=3, canaries=3, epsilon=0.0, delta=0.0)  # three fair coins
     0.125

@@ -1,4 +1,4 @@
-"""From costs at Rényi orders to an epsilon that is the best of all orders, and not for release."""
+"""From costs at Rényi orders to the epsilon of the best order, which is not for release."""
 
 from __future__ import annotations
 
@@ -20,16 +20,14 @@ Curve = Callable[[float], float]
 
 @dataclass(frozen=True)
 class NotForRelease:
-    """A cost that was computed from private votes: it may itself tell of a unit, and is no
-    guarantee.
+    """A cost that was computed from private votes: it may itself tell of a unit.
 
-    It holds for the votes as they were, not for all data. It can be made arbitrarily small by using
-    no noise, since clear votes then have one outcome only. So it is no event, goes into no ledger,
-    and nothing may be chosen by it that is released.
+    It holds for these votes, not for all data, and becomes arbitrarily small without noise, since
+    clear votes then have one outcome. So it is no event, goes into no ledger, and nothing that is
+    released may be chosen by it.
 
     Attributes:
         epsilon: at ``delta`` and the best order.
-        delta: as asked for.
         order: of the Rényi divergence at which epsilon is smallest.
         rdp: the divergence of that order.
     """
@@ -47,14 +45,12 @@ def smallest_epsilon(
 
     Args:
         curve: total divergence at an order; 0 or above.
-        delta: between 0 and 1.
-        orders: above 1, as floats; ``None`` searches: orders from 1.01 to 101 and further to either
-            side until epsilon rises again, and then finely around the best. One order alone is
-            taken as it is.
+        orders: above 1, as floats; ``None`` searches from 1.01 to 101 and further, then finely
+            around the best. One order alone is taken as it is.
 
     Raises:
-        PrivacyError: orders of integers or of 1 and below; the best is the first or the last of
-            several, so that there may be a better one outside.
+        PrivacyError: orders of integers or of 1 and below, or the best is the first or the last of
+            several.
 
     >>> found = smallest_epsilon(lambda order: order / 2, delta=1e-5, orders=None)
     >>> round(found.epsilon, 2), round(found.order, 1)
@@ -63,16 +59,16 @@ def smallest_epsilon(
     delta = checks.delta(delta)
     if orders is None:
         return _search(curve, delta)
-    made = np.sort(checks.orders("orders", orders))
-    found = _best(curve, made, delta)
-    if len(made) > 1 and found.epsilon > 0 and found.order in (made[0], made[-1]):
+    checked = np.sort(checks.orders("orders", orders))
+    best = _best(curve, checked, delta)
+    if len(checked) > 1 and best.epsilon > 0 and best.order in (checked[0], checked[-1]):
         raise PrivacyError(
             "orders",
             "the best order to lie inside",
-            f"{found.order:g}, at the edge of {made[0]:g} to {made[-1]:g}",
+            f"{best.order:g}, at the edge of {checked[0]:g} to {checked[-1]:g}",
             "give smaller and larger orders, or none to have them chosen",
         )
-    return found
+    return best
 
 
 def _search(curve: Curve, delta: float) -> NotForRelease:
@@ -84,12 +80,8 @@ def _search(curve: Curve, delta: float) -> NotForRelease:
         if coarse.epsilon == 0:
             return coarse
         if np.isinf(coarse.epsilon) or low < _LOWEST:
-            raise PrivacyError(
-                "epsilon",
-                "a number",
-                f"{coarse.epsilon:.3g}",
-                "add more noise: this is no protection",
-            )
+            found = f"{coarse.epsilon:.3g}"
+            raise PrivacyError("epsilon", "a number", found, "add more noise: no protection")
         if at == 0:
             low, high = low / 1000.0, steps[1]
         elif at == len(steps) - 1:
@@ -104,9 +96,4 @@ def _best(curve: Curve, orders: np.ndarray, delta: float) -> NotForRelease:
         raise PrivacyError("divergence", "numbers", "NaN", "check noise and votes")
     epsilons = epsilon_from_rdp(orders, divergences, delta)
     at = int(np.argmin(epsilons))
-    return NotForRelease(
-        epsilon=float(epsilons[at]),
-        delta=delta,
-        order=float(orders[at]),
-        rdp=float(divergences[at]),
-    )
+    return NotForRelease(float(epsilons[at]), delta, float(orders[at]), float(divergences[at]))

@@ -1,22 +1,18 @@
-"""GNMax: the class with most votes after Gaussian noise on every count, and what it costs
-[papernot2018].
+"""GNMax: the class with most votes after Gaussian noise on every count [papernot2018].
 
 One unit moves one vote from one class to another, so that the counts change by sqrt(2) in L2:
 
-    GNMax                    order / sigma^2                  for an answered query [proposition 8]
-    threshold check          order / (2 threshold_sigma^2)    for an asked query: the largest count
-    moves by 1 noisy posterior vectors  order largest_weight^2 / sigma^2 for a vector
+    GNMax                    order / sigma^2                   an answered query [proposition 8]
+    threshold check          order / (2 threshold_sigma^2)     an asked query: a count moves by 1
+    noisy posterior vectors  order largest_weight^2 / sigma^2  a vector
 
-Confident-GNMax first checks whether the largest count and noise reach a threshold, and answers only
-then.
-
-The events are what a ledger holds. ``answers`` in them is a cap that was fixed before: that the
-number of answers depends on noisy checks is covered up to that cap, and not beyond.
+Confident-GNMax first checks whether the largest count and noise reach a threshold. ``answers`` in
+its event is a cap that was fixed before: the number of answers depends on noisy checks, and is
+covered up to that cap.
 
 The functions that see votes give costs that depend on them, :class:`NotForRelease`. They hold for
-queries
-that were fixed before: where the choice of a query depends on earlier answers, other answers would
-have led to other votes, whose costs are not in the sum.
+queries that were fixed before: where earlier answers choose a query, other answers would have led
+to other votes, whose costs are not in the sum.
 
 References: see :mod:`privasr_k2.privacy.pate`.
 """
@@ -41,8 +37,8 @@ def gnmax_event(*, sigma: float, answers: int, discrete: bool) -> events.Event:
     """``answers`` answers of GNMax.
 
     Args:
-        sigma: standard deviation of the noise on each count, in votes; above 0.
-        answers: how many are given at most; 0 or more.
+        sigma: standard deviation of the noise on each count, in votes.
+        answers: how many are given at most.
         discrete: whether the noise is discrete Gaussian: then two whole numbers change by 1 each.
 
     >>> gnmax_event(sigma=40.0, answers=100, discrete=False) == events.repeated(
@@ -61,70 +57,39 @@ def gnmax_event(*, sigma: float, answers: int, discrete: bool) -> events.Event:
 def confident_gnmax_event(
     *, sigma: float, answers: int, threshold_sigma: float, asked: int, discrete: bool
 ) -> events.Event:
-    """At most ``answers`` answers to ``asked`` queries whose largest count passed a noisy
-    threshold.
+    """At most ``answers`` answers to ``asked`` queries that passed a noisy threshold.
 
     Args:
-        sigma: standard deviation of the noise on each count of an answered query; above 0.
-        answers: a cap fixed before, after which no query is asked any more; 0 or more. Not the
-            number that
-            happened to be answered: that depends on the noise of the checks.
-        threshold_sigma: standard deviation of the noise of the check; above 0.
+        sigma: standard deviation of the noise on each count of an answered query.
+        answers: a cap fixed before. Not the number of answers given: that depends on noise.
+        threshold_sigma: standard deviation of the noise of the check.
         asked: how many queries are checked at most, fixed before; ``answers`` or more.
         discrete: whether both noises are discrete Gaussian.
     """
     asked = checks.whole("asked", asked, at_least=0)
     answers = checks.whole("answers", answers, at_least=0, at_most=asked)
     threshold_sigma = checks.number("threshold_sigma", threshold_sigma, above=0)
-    check = (
-        events.discrete_gaussian(threshold_sigma, 1)
-        if discrete
-        else events.gaussian(threshold_sigma)
-    )
-    return events.composed(
-        gnmax_event(sigma=sigma, answers=answers, discrete=discrete), events.repeated(check, asked)
-    )
+    one_count = events.discrete_gaussian(threshold_sigma, 1)
+    check = one_count if discrete else events.gaussian(threshold_sigma)
+    answering = gnmax_event(sigma=sigma, answers=answers, discrete=discrete)
+    return events.composed(answering, events.repeated(check, asked))
 
 
 def posteriors_event(*, sigma: float, largest_weight: float, vectors: int) -> events.Event:
-    """Release of whole vectors: the teachers' posteriors, each times its weight, summed, with
-    Gaussian noise.
+    """Sums of the teachers' posteriors, each times its weight, with Gaussian noise.
 
-    Two distributions over classes are at most sqrt(2) apart in L2. One vector is one query: a
-    frame, not an utterance, where there is a vector for each frame.
+    Two distributions over classes are at most sqrt(2) apart in L2. Where there is a vector for each
+    frame, a query is a frame and not an utterance.
 
     Args:
-        sigma: standard deviation of the noise on each entry; above 0.
-        largest_weight: of any teacher in the sum, fixed without looking at the data; above 0 (1 /
-            teachers for a mean).
-        vectors: how many are released; 0 or more.
+        sigma: standard deviation of the noise on each entry.
+        largest_weight: of any teacher, fixed without looking at the data; 1 / teachers for a mean.
+        vectors: how many are released.
     """
     sigma = checks.number("sigma", sigma, above=0)
     sensitivity = ROOT2 * checks.number("largest_weight", largest_weight, above=0)
-    return events.repeated(
-        events.gaussian(sigma / sensitivity), checks.whole("vectors", vectors, at_least=0)
-    )
-
-
-def gnmax_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, answers: int) -> np.ndarray:
-    """answers order / sigma^2, whatever the votes [papernot2018, proposition 8]: (A,) for A orders.
-
-    >>> gnmax_rdp([2.0, 4.0], sigma=2.0, answers=10)
-    array([ 5., 10.])
-    """
-    sigma = checks.number("sigma", sigma, above=0)
-    return checks.whole("answers", answers, at_least=0) * (
-        checks.orders("orders", orders) / sigma / sigma
-    )
-
-
-def threshold_rdp(orders: Sequence[float] | np.ndarray, *, sigma: float, asked: int) -> np.ndarray:
-    """asked order / (2 sigma^2), whatever the votes: (A,) for A orders.
-
-    >>> threshold_rdp([2.0, 4.0], sigma=2.0, asked=10)
-    array([2.5, 5. ])
-    """
-    return gnmax_rdp(orders, sigma=ROOT2 * checks.number("sigma", sigma, above=0), answers=asked)
+    step = events.gaussian(sigma / sensitivity)
+    return events.repeated(step, checks.whole("vectors", vectors, at_least=0))
 
 
 def gnmax_epsilon(
@@ -135,14 +100,12 @@ def gnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """Return the cost of answers to these votes: per query the lesser of theorem 6 and order /
-    sigma^2.
+    """The cost of answers to these votes: per query the lesser of theorem 6 and order / sigma^2.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries. 16 bits a count are enough and save memory.
-        sigma: standard deviation of the noise on each count, in votes; above 0.
+        sigma: standard deviation of the noise on each count, in votes.
         discrete: whether the noise is discrete Gaussian.
-        delta: between 0 and 1.
         orders: see :func:`~privasr_k2.privacy.pate.best_order.smallest_epsilon`.
 
     Raises:
@@ -168,51 +131,37 @@ def confident_gnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """Return the cost of asking all these queries and giving at most ``answers`` answers.
+    """The cost of asking all these queries and giving at most ``answers`` answers.
 
-    Every check is in the sum, and the answers of those ``answers`` queries for which they cost
-    most: whichever are answered, it is never more. [papernot2018] adds what was answered, or weighs
-    each query with its chance to be answered; neither bounds what other outcomes of the checks
-    would have cost.
+    Every check is in the sum, and the ``answers`` dearest answers: whichever are answered, it is
+    never more. [papernot2018] adds what was answered, or weighs each query with its chance to be
+    answered; neither bounds what other outcomes of the checks would have cost.
 
     Args:
         votes: (Q, C) whole numbers of all Q queries that were asked, answered or not.
-        sigma: standard deviation of the noise on each count of an answered query, in votes; above
-            0.
         answers: the cap on answers that was fixed before; 0 to Q.
-        threshold: in votes.
-        threshold_sigma: standard deviation of the noise of the check; above 0.
-        discrete: whether both noises are discrete Gaussian.
-        delta: between 0 and 1.
-        orders: see :func:`~privasr_k2.privacy.pate.best_order.smallest_epsilon`.
+        threshold, threshold_sigma: of the check and its noise, in votes.
+        sigma, discrete, delta, orders: as of :func:`gnmax_epsilon`.
 
     Raises:
         PrivacyError: counts, noise, numbers of answers, delta or orders that cannot be used.
-
-    >>> found = confident_gnmax_epsilon([[90, 10, 0]] * 500 + [[40, 30, 30]] * 500, sigma=12.0, answers=500,
-    ...     threshold=70, threshold_sigma=15.0, discrete=False, delta=1e-5)
-    >>> round(found.epsilon, 2)
-    20.72
     """
     log_q = gnmax_log_q(votes, sigma=sigma, discrete=discrete)
     answering = GaussianCosts(log_q, sigma=sigma, at_most=_cap(answers, len(log_q)))
-    log_q = threshold_log_q(
-        np.asarray(votes).max(axis=1), threshold=threshold, sigma=threshold_sigma, discrete=discrete
-    )
+    largest = np.asarray(votes).max(axis=1)
+    log_q = threshold_log_q(largest, threshold=threshold, sigma=threshold_sigma, discrete=discrete)
     checking = GaussianCosts(log_q, sigma=ROOT2 * threshold_sigma, at_most=len(log_q))
-    return smallest_epsilon(
-        lambda order: checking.total(order) + answering.total(order), delta=delta, orders=orders
-    )
+
+    def total(order: float) -> float:
+        return checking.total(order) + answering.total(order)
+
+    return smallest_epsilon(total, delta=delta, orders=orders)
 
 
 class GaussianCosts:
-    """Sums of :mod:`theorem 6 <privasr_k2.privacy.pate.theorem6>` over queries; equal ones are
-    computed once.
+    """Sums of :mod:`theorem 6 <privasr_k2.privacy.pate.theorem6>` over (Q,) queries of ``log_q``.
 
-    Args:
-        log_q: (Q,) below 0.
-        sigma: a query costs at most order / sigma^2.
-        at_most: how many of the queries may be answered.
+    A query costs at most order / sigma^2; ``at_most`` may be answered.
     """
 
     def __init__(self, log_q: np.ndarray, *, sigma: float, at_most: int) -> None:
@@ -242,10 +191,6 @@ def largest_sum(costs: np.ndarray, counts: np.ndarray, at_most: int) -> float:
 def _cap(answers: int, asked: int) -> int:
     cap = checks.whole("answers", answers, at_least=0)
     if cap > asked:
-        raise PrivacyError(
-            "answers",
-            f"at most as many as were asked ({asked})",
-            str(cap),
-            "give votes of all asked queries",
-        )
+        expected = f"at most as many as were asked ({asked})"
+        raise PrivacyError("answers", expected, str(cap), "give votes of all asked queries")
     return cap

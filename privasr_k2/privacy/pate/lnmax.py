@@ -1,5 +1,4 @@
-"""LNMax: the class with most votes after Laplace noise on every count, and what it costs
-[papernot2017].
+"""LNMax: the class with most votes after Laplace noise on every count [papernot2017].
 
 One unit moves one vote from one class to another: two counts change by 1 each. With noise of scale
 b an answer is (2 / b, 0)-private; its moments alpha(l) = l rdp(l + 1) are at most
@@ -38,28 +37,26 @@ def lnmax_event(*, scale: float, answers: int, discrete: bool) -> events.Event:
     """``answers`` answers of LNMax; each is (2 / scale, 0)-private.
 
     Args:
-        scale: b of the noise on each count, in votes; above 0.
-        answers: how many are given at most, fixed before; 0 or more.
+        scale: b of the noise on each count, in votes.
+        answers: how many are given at most, fixed before.
         discrete: whether the noise is discrete Laplace.
     """
     count = events.discrete_laplace(scale, 1) if discrete else events.laplace(scale)
-    return events.repeated(
-        events.composed(count, count), checks.whole("answers", answers, at_least=0)
-    )
+    answer = events.composed(count, count)
+    return events.repeated(answer, checks.whole("answers", answers, at_least=0))
 
 
 def lnmax_rdp(
     orders: Sequence[float] | np.ndarray, *, scale: float, answers: int, discrete: bool
 ) -> np.ndarray:
-    """Return the cost of ``answers`` answers to any votes: (A,) for A orders; at most answers 2 /
-    scale.
+    """The cost of ``answers`` answers to any votes, (A,) for A orders; at most answers 2 / scale.
 
     >>> lnmax_rdp([2.0, 1e6], scale=10.0, answers=10, discrete=False).round(4)
     array([0.1929, 2.    ])
     """
-    made = checks.orders("orders", orders)
+    checked = checks.orders("orders", orders)
     scale = checks.number("scale", scale, above=0)
-    count = _discrete_laplace_rdp(made, scale) if discrete else _laplace_rdp(made, scale)
+    count = _discrete_laplace_rdp(checked, scale) if discrete else _laplace_rdp(checked, scale)
     return checks.whole("answers", answers, at_least=0) * 2.0 * count
 
 
@@ -75,13 +72,12 @@ def _discrete_laplace_rdp(order: np.ndarray, scale: float) -> np.ndarray:
 
 
 def theorem3_rdp(log_q: np.ndarray, order: float, *, scale: float) -> np.ndarray:
-    """[papernot2017, theorem 3] at one order, as a divergence: (Q,), infinite where it does not
-    hold.
+    """[papernot2017, theorem 3] as a divergence: (Q,), infinite where it does not hold.
 
     Args:
         log_q: (Q,) below 0.
         order: above 1; the paper's moment l is order - 1.
-        scale: b of the noise; above 0.
+        scale: b of the noise.
     """
     epsilon = 2.0 / checks.number("scale", scale, above=0)
     holds = log_q < -np.logaddexp(epsilon, 0.0)
@@ -101,14 +97,12 @@ def lnmax_epsilon(
     delta: float,
     orders: Sequence[float] | np.ndarray | None = None,
 ) -> NotForRelease:
-    """Return the cost of answers to these votes: the lesser of theorem 3 and the data-independent
-    cost.
+    """The cost of answers to these votes: the lesser of theorem 3 and the data-independent cost.
 
     Args:
         votes: (Q, C) whole numbers, Q answered queries, which were fixed before the first answer.
-        scale: b of the noise on each count, in votes; above 0.
+        scale: b of the noise on each count, in votes.
         discrete: whether the noise is discrete Laplace.
-        delta: between 0 and 1.
         orders: see :func:`~privasr_k2.privacy.pate.best_order.smallest_epsilon`.
 
     Raises:
@@ -119,9 +113,8 @@ def lnmax_epsilon(
     (0.124, 63.6)
     """
     scale = checks.number("scale", scale, above=0)
-    different, counts = np.unique(
-        lnmax_log_q(votes, scale=scale, discrete=discrete), return_counts=True
-    )
+    log_q = lnmax_log_q(votes, scale=scale, discrete=discrete)
+    different, counts = np.unique(log_q, return_counts=True)
 
     def total(order: float) -> float:
         independent = lnmax_rdp([order], scale=scale, answers=1, discrete=discrete)

@@ -5,12 +5,9 @@ For a histogram n with the largest count n_top, by a union bound over the other 
     q = sum_{i != top} P[noise_i - noise_top >= n_top - n_i],
 
 [papernot2018, proposition 7] with Gaussian noise and [papernot2017, lemma 4] with Laplace noise;
-with discrete noise the same sum. The most likely of C classes has at least the probability 1/C, so
-q is never above 1 - 1/C.
-
-The probabilities depend on the gap n_top - n_i alone, a whole number between 0 and the number of
-teachers: they are taken from a table, and sums run in log space, since q is often far below the
-    smallest float.
+with discrete noise the same sum. As the most likely of C classes has probability 1/C or more, q is
+never above 1 - 1/C. Probabilities depend on the gap n_top - n_i alone and come from a table. Sums
+run in log space, since q is often far below the smallest float.
 
 References: see :mod:`privasr_k2.privacy.pate`.
 """
@@ -38,14 +35,13 @@ def gnmax_log_q(votes: ArrayLike, *, sigma: float, discrete: bool) -> np.ndarray
 
     Args:
         votes: (Q, C) whole numbers.
-        sigma: standard deviation of the noise, in votes; above 0.
         discrete: whether the noise is discrete Gaussian; its sums stand in the place of erfc.
 
     Returns:
         (Q,) natural logarithms, below 0.
 
     Raises:
-        PrivacyError: counts that are none, an empty histogram, sigma of 0 or below.
+        PrivacyError: no counts, an empty histogram, sigma of 0 or below.
 
     >>> gnmax_log_q([[10, 0, 0], [5, 5, 0]], sigma=2.0, discrete=False).round(4)
     array([-7.8068, -0.6189])
@@ -60,16 +56,8 @@ def lnmax_log_q(votes: ArrayLike, *, scale: float, discrete: bool) -> np.ndarray
         q = sum_{i != top} (2 + gap_i) / (4 exp(gap_i)),    gap_i = (n_top - n_i) / scale
 
     Args:
-        votes: (Q, C) whole numbers.
-        scale: b of the noise's density ``exp(-|x| / b) / (2 b)``, in votes; above 0 (1/gamma of the
-            paper).
-        discrete: whether the noise is discrete Laplace; its sums stand in the place of the formula.
-
-    Returns:
-        (Q,) natural logarithms, below 0.
-
-    Raises:
-        PrivacyError: counts that are none, an empty histogram, a scale of 0 or below.
+        scale: b of the density ``exp(-|x| / b) / (2 b)``, in votes (1/gamma of the paper).
+        votes, discrete: as of :func:`gnmax_log_q`.
 
     >>> lnmax_log_q([[10, 0, 0], [5, 5, 0]], scale=2.0, discrete=False).round(4)
     array([-3.7472, -0.5237])
@@ -89,9 +77,6 @@ def threshold_log_q(
 
     Args:
         largest: (Q,) the largest count of each query, whole numbers.
-        threshold: in votes.
-        sigma: standard deviation of the check's noise, in votes; above 0.
-        discrete: whether the noise is discrete Gaussian.
 
     Returns:
         (Q,) natural logarithms, at most log 1/2.
@@ -107,9 +92,8 @@ def threshold_log_q(
     missing = threshold - largest
     if not discrete:
         return np.asarray(log_ndtr(-np.abs(missing) / sigma))
-    # Noise of `needed` or more reaches the threshold. From 1 on that is the unlikely outcome; else
-    # its opposite is, noise of `needed - 1` or less, which is as likely as noise of `1 - needed` or
-    # more.
+    # Noise of `needed` or more reaches the threshold: the unlikely outcome from 1 on. Else its
+    # opposite is, noise of `needed - 1` or less, as likely as noise of `1 - needed` or more.
     needed = np.ceil(missing)
     return tails.discrete_gaussian_alone(sigma)(np.where(needed >= 1, needed, 1 - needed))
 
@@ -120,32 +104,28 @@ def checked_votes(votes: ArrayLike) -> np.ndarray:
     Raises:
         PrivacyError: as :func:`privasr_k2.privacy.checks.histograms`, and where there is no query.
     """
-    made = checks.histograms("votes", votes)
-    if len(made) == 0:
-        raise PrivacyError(
-            "votes", "one query or more", "none", "what was not asked has no cost to compute"
-        )
-    return made
+    checked = checks.histograms("votes", votes)
+    if len(checked) == 0:
+        way_out = "what was not asked has no cost to compute"
+        raise PrivacyError("votes", "one query or more", "none", way_out)
+    return checked
 
 
 def log_q_by_gap(votes: np.ndarray, log_tail: tails.LogTail) -> np.ndarray:
-    """log_q of checked votes (Q, C), where ``log_tail`` gives log P[a class with this gap
-    overtakes].
-    """
+    """log_q of checked votes (Q, C); ``log_tail`` gives log P[a class with this gap overtakes]."""
     largest = np.int64(votes.max())
     table = log_tail(np.arange(largest + 1.0)) if largest <= _LARGEST_TABLE else None
     rows = max(1, _BLOCK // votes.shape[1])
-    found = np.empty(len(votes))
+    log_q = np.empty(len(votes))
     for start in range(0, len(votes), rows):
         block = votes[start : start + rows]
         at = np.arange(len(block)), block.argmax(axis=1)
         gaps = (block[at][:, None] - block).astype(np.intp)  # (B, C)
-        log_tails = (
-            log_tail(gaps.astype(np.float64)) if table is None else table.take(gaps, mode="clip")
-        )
+        wide = gaps.astype(np.float64)
+        log_tails = log_tail(wide) if table is None else table.take(gaps, mode="clip")
         log_tails[at] = -np.inf
-        found[start : start + rows] = _log_sum(log_tails)
-    return np.minimum(found, np.log1p(-1.0 / votes.shape[1]))
+        log_q[start : start + rows] = _log_sum(log_tails)
+    return np.minimum(log_q, np.log1p(-1.0 / votes.shape[1]))
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:

@@ -1,9 +1,8 @@
 """The mechanisms that aggregate teachers' votes or posteriors, one object each.
 
 The planner, the release, its settings, the audit, the reports and the recipes ask a
-:class:`Mechanism`. A new mechanism is one more entry of this file, or a plugin
-(:mod:`privasr_k2.plugins`) that calls :func:`register`. Importing this module brings in nothing
-heavy: recipes read names from it.
+:class:`Mechanism`. A new one is an entry of this file, or a plugin (:mod:`privasr_k2.plugins`) that
+calls :func:`register`. Imports of what takes long are inside functions: recipes read names here.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class Amounts:
         noise: standard deviation or scale, in votes; above 0.
         answers: queries that are answered at most.
         asked: queries that are looked at, at most.
-        threshold_noise: standard deviation of the noise of the threshold check, in votes; 0 without
-            a check.
+        threshold_noise: standard deviation of the noise of the threshold check, in votes; 0: none.
         largest_weight: of a teacher in the sum of posteriors, in votes.
     """
 
@@ -56,8 +54,7 @@ class Mechanism:
         aggregates: :data:`VOTES` (whole counts) or :data:`POSTERIORS` (sums of distributions).
         event: what a release is for the accountants, where one unit changes one teacher.
         noise: (values, scale, largest_weight, stream) to noisy values, float64 of the same shape;
-            of each
-            query the largest wins. Votes: it breaks ties, from ``stream``.
+            of each query the largest wins. For votes it breaks ties, from ``stream``.
         share: the scale that recipes take by default, as a share of the teachers; in (0, 1).
         needs_threshold: a query is answered only where its largest count and discrete Gaussian
             noise reach a threshold.
@@ -65,8 +62,8 @@ class Mechanism:
         exponent: (steps, scale) to x, where exp(-x) is proportional to the chance of a whole number
             of steps; None: how often it answers rightly is not planned.
         tail: so many scales beyond which there are less than 1e-17 of all draws.
-        votes_cost: ((Q, C) votes, amounts, threshold, delta) to what answers to these votes cost;
-            None: no bound that depends on them is known.
+        votes_cost: ((Q, C) votes, amounts, threshold, delta) to the cost of answers to these votes;
+            None: no such bound is known.
         audit: the attack on its releases.
     """
 
@@ -125,9 +122,10 @@ def all_mechanisms(**limits: Any) -> tuple[str, ...]:
     >>> all_mechanisms(aggregates=POSTERIORS)
     ('gaussian_posteriors', 'laplace_posteriors')
     """
-    found = _REGISTRY.items().values()
     return tuple(
-        m.name for m in found if all(getattr(m, key) == value for key, value in limits.items())
+        each.name
+        for each in _REGISTRY.items().values()
+        if all(getattr(each, key) == value for key, value in limits.items())
     )
 
 
@@ -204,8 +202,8 @@ def _confident_cost(
     from privasr_k2.privacy.pate.gnmax import confident_gnmax_epsilon
 
     return confident_gnmax_epsilon(
-        votes, sigma=of.noise, answers=of.answers, threshold=threshold, threshold_sigma=of.threshold_noise,
-        discrete=True, delta=delta,
+        votes, sigma=of.noise, answers=of.answers, threshold=threshold,
+        threshold_sigma=of.threshold_noise, discrete=True, delta=delta,
     )  # fmt: skip
 
 
@@ -243,19 +241,19 @@ LNMAX = register(
 )  # fmt: skip
 CONFIDENT_GNMAX = register(
     Mechanism(
-        "confident_gnmax", "Confident-GNMax", VOTES, _confident_event, discrete_gaussian, share=0.30,
-        needs_threshold=True, votes_cost=_confident_cost,
+        "confident_gnmax", "Confident-GNMax", VOTES, _confident_event, discrete_gaussian,
+        share=0.30, needs_threshold=True, votes_cost=_confident_cost,
     )
 )  # fmt: skip
 GAUSSIAN_POSTERIORS = register(
     Mechanism(
-        "gaussian_posteriors", "Gaussian noise on posteriors", POSTERIORS, _gaussian_event, _gaussian,
-        share=0.30, tokens=False,
+        "gaussian_posteriors", "Gaussian noise on posteriors", POSTERIORS, _gaussian_event,
+        _gaussian, share=0.30, tokens=False,
     )
 )  # fmt: skip
 LAPLACE_POSTERIORS = register(
     Mechanism(
-        "laplace_posteriors", "Laplace noise on posteriors", POSTERIORS, _laplace_event, _laplace,
-        share=0.20, tokens=False,
+        "laplace_posteriors", "Laplace noise on posteriors", POSTERIORS, _laplace_event,
+        _laplace, share=0.20, tokens=False,
     )
 )  # fmt: skip

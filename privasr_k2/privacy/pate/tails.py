@@ -1,10 +1,8 @@
 """Log probability that the noise of two counts closes a gap: log P[noise_i - noise_top >= gap].
 
-Each function gives another one, from gaps (whole numbers of 0 and above) to logarithms. With
-discrete noise a gap that is just closed leaves a tie; ties count as lost here, so that it does not
-matter how they are broken.
-
-Sums run over the integers, as far as terms can be seen in a float beside the first one.
+Each function gives another one, from gaps (whole numbers from 0) to logarithms. With discrete noise
+a gap that is just closed leaves a tie, which counts as lost. Sums run over the integers, as far as
+a float shows terms beside the first one.
 """
 
 from __future__ import annotations

@@ -32,11 +32,12 @@ def claim(answers: int, sigma: float = SIGMA) -> VoteClaim:
     return VoteClaim(event(1), event(answers), answers, DELTA, Relation.ADD_OR_REMOVE_ONE)
 
 
-def gnmax(
-    votes: np.ndarray, share: float, rng: np.random.Generator = np.random.default_rng(1)
-) -> np.ndarray:
+RNG = np.random.default_rng(1)
+
+
+def gnmax(votes: np.ndarray, share: float) -> np.ndarray:
     """Its continuous form: fast."""
-    return (votes + SIGMA * share * rng.normal(size=votes.shape)).argmax(axis=1)
+    return (votes + SIGMA * share * RNG.normal(size=votes.shape)).argmax(axis=1)
 
 
 def audit(*overrides: str) -> VoteAuditConfig:
@@ -47,19 +48,11 @@ def test_votes_stand_under_the_claim_and_exceed_it_broken() -> None:
     found = audit_votes(gnmax, neighbours(15), claim(50), audit("draws=40000"))
     assert found["histograms"] == [[8, 7], [7, 8]]
     for what in ("one_answer", "whole_release"):
-        lower = found[what]["epsilon_lower"]
-        assert (
-            0
-            < lower["sound"]
-            < found[what]["claimed_epsilon"]
-            < lower["broken"]
-            <= lower["noise_free"]
-        )
+        lower, claimed = found[what]["epsilon_lower"], found[what]["claimed_epsilon"]
+        assert 0 < lower["sound"] < claimed < lower["broken"] <= lower["noise_free"]
         assert found[what]["verdict"] == "stands under the claim"
-    assert (
-        found["whole_release"]["epsilon_lower"]["sound"]
-        > 10 * found["one_answer"]["epsilon_lower"]["sound"]
-    )
+    one, whole = (found[what]["epsilon_lower"] for what in ("one_answer", "whole_release"))
+    assert whole["sound"] > 10 * one["sound"]
     assert any("stands under" in line for line in audit_lines("tied", found["one_answer"]))
 
 
@@ -70,16 +63,14 @@ def test_a_broken_release_is_found_out() -> None:
         return gnmax(votes, share / 10)
 
     found = audit_votes(broken, neighbours(15), claim(50), audit("draws=40000"))
-    assert (
-        found["one_answer"]["verdict"] == found["whole_release"]["verdict"] == "exceeds the claim"
-    )
+    verdicts = {found[what]["verdict"] for what in ("one_answer", "whole_release")}
+    assert verdicts == {"exceeds the claim"}
 
 
 def test_the_labels_are_chosen_that_speak_for_the_first() -> None:
     for pair in (neighbours(15), neighbours(15)[::-1]):
-        lower = audit_votes(gnmax, pair, claim(50), audit("draws=4000"))["one_answer"][
-            "epsilon_lower"
-        ]
+        found = audit_votes(gnmax, pair, claim(50), audit("draws=4000"))
+        lower = found["one_answer"]["epsilon_lower"]
         assert lower["broken"] > 1 and lower["noise_free"] > 4
 
 
@@ -101,9 +92,8 @@ def test_neighbours() -> None:
 
 def test_bounds_of_coins_grow_with_what_was_seen() -> None:
     def bound(first: int, answers: int) -> float:
-        return composed_bound(
-            first, 400, draws=1000, answers=answers, delta=DELTA, confidence=0.95
-        ).epsilon_lower
+        given = {"draws": 1000, "delta": DELTA, "confidence": 0.95}
+        return composed_bound(first, 400, answers=answers, **given).epsilon_lower
 
     assert bound(450, 20) < bound(600, 20) < bound(600, 40) < bound(700, 40)
     assert bound(400, 20) == bound(300, 20) == 0.0
@@ -112,11 +102,8 @@ def test_bounds_of_coins_grow_with_what_was_seen() -> None:
 
 def test_secrets_differ_from_run_to_run() -> None:
     one, two = Drawn("batches", None), Drawn("batches", None)
-    assert (
-        one.stream(1).random_bytes(8)
-        == one.stream(1).random_bytes(8)
-        != two.stream(1).random_bytes(8)
-    )
+    again, other = (made.stream(1).random_bytes(8) for made in (one, two))
+    assert one.stream(1).random_bytes(8) == again != other
     assert one.noise(1).random_bytes(8) != one.stream(1).random_bytes(8)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from privasr_k2.attack.background import read_background
-from privasr_k2.attack.inversion import cosines, invert, penalty
+from privasr_k2.attack.inversion import Inverted, cosines, invert, penalty
 from privasr_k2.attack.inversion_files import read_inversion, write_inversion
 from privasr_k2.attack.likelihood import attacked, randomly_initialized
 from privasr_k2.attack.settings import InversionConfig
@@ -26,6 +26,12 @@ QUICK = ("steps=40", "restarts=2", "lr=0.1", "population=10", "queries=400")
 
 def config(*overrides: str) -> InversionConfig:
     return loaded(InversionConfig, "inversion", *QUICK, *overrides)
+
+
+def inverted(*overrides: str) -> Inverted:
+    """The attack on a tiny model for one word."""
+    target = attacked([tiny_model("tdnn")])
+    return invert(target, "AB", [1, 2], background(AB=32), config(*overrides), "cpu")
 
 
 def tiny(kind: str) -> object:
@@ -50,11 +56,8 @@ def test_an_ensemble_averages_probabilities() -> None:
     alone = [attacked([one]).log_likelihoods(features, [2, 1]).exp() for one in models]
     found = attacked(models, [0.25, 0.75]).log_likelihoods(features, [2, 1])
     assert torch.allclose(found.exp(), 0.25 * alone[0] + 0.75 * alone[1], rtol=1e-5)
-    assert torch.allclose(
-        attacked(models).log_likelihoods(features, [2, 1]).exp(),
-        (alone[0] + alone[1]) / 2,
-        rtol=1e-5,
-    )
+    found = attacked(models).log_likelihoods(features, [2, 1])
+    assert torch.allclose(found.exp(), (alone[0] + alone[1]) / 2, rtol=1e-5)
     with pytest.raises(ConfigError, match="one for each of 2 models"):
         attacked(models, [1.0])
 
@@ -95,42 +98,23 @@ def test_queries_are_counted_and_bounded() -> None:
 
 
 def test_the_prior_keeps_features_ordinary() -> None:
-    target = attacked([tiny_model("tdnn")])
-    sizes = [
-        np.square(
-            invert(target, "AB", [1, 2], background(AB=32), config(f"prior={p}"), "cpu").features
-        ).mean()
-        for p in (0.0, 100.0)
-    ]
+    sizes = [np.square(inverted(f"prior={prior}").features).mean() for prior in (0.0, 100.0)]
     assert sizes[1] < sizes[0] / 4
     z = torch.tensor([[[1.0], [3.0]]])
-    assert penalty(z, config("prior=2.0", "smoothness=10.0")).item() == pytest.approx(
-        2 * 5 + 10 * 4
-    )
+    found = penalty(z, config("prior=2.0", "smoothness=10.0")).item()
+    assert found == pytest.approx(2 * 5 + 10 * 4)
 
 
 def test_the_same_seed_finds_the_same() -> None:
-    target = attacked([tiny_model("tdnn")])
     for attack in ("white_box", "black_box"):
-        one, two, other = (
-            invert(
-                target,
-                "AB",
-                [1, 2],
-                background(AB=32),
-                config(f"attack={attack}", f"seed={s}"),
-                "cpu",
-            )
-            for s in (1, 1, 2)
-        )
+        one, two, other = (inverted(f"attack={attack}", f"seed={s}") for s in (1, 1, 2))
         assert (one.features == two.features).all() and (one.features != other.features).any()
 
 
 def test_a_word_has_room_for_its_tokens() -> None:
     target = attacked([tiny_model("tdnn")])
-    assert (
-        target.fewest_frames([1, 1, 2]) == 10
-    )  # 4 output frames, a third of the input frames each
+    # 4 output frames, a third of the input frames each.
+    assert target.fewest_frames([1, 1, 2]) == 10
     assert target.models[0].output_frames(9) == 3
     found = invert(target, "x", [1, 1, 2], background(x=2), config("steps=1"), "cpu")
     assert len(found.features) == 10
@@ -160,9 +144,8 @@ def test_background(tmp_path: Path) -> None:
     write_cuts(feats, "train", spoken)
     found = read_background(feats, ["train"], lang, utterances=100)
     every = np.concatenate([values for *_, values in spoken])
-    assert np.allclose(found.mean, every.mean(0), atol=1e-5) and np.allclose(
-        found.deviation, every.std(0)
-    )
+    assert np.allclose(found.mean, every.mean(0), atol=1e-5)
+    assert np.allclose(found.deviation, every.std(0))
     assert found.frames == {"AB": 28, "AB C": 37} and found.frame_shift == 0.01
     assert found.frames_of("AB", 2) == 28
     assert found.frames_of("CA", 2) == round(2 * np.median([26 / 2, 37 / 3, 30 / 2]))
@@ -172,17 +155,11 @@ def test_background(tmp_path: Path) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    made = invert(
-        attacked([tiny_model("tdnn")]), "AB", [1, 2], background(AB=32), config("steps=1"), "cpu"
-    )
+    made = inverted("steps=1")
     write_inversion(tmp_path / "teacher_1.safetensors", {"AB": made}, background(), config(), 3)
     found = read_inversion(tmp_path / "teacher_1.safetensors")
-    assert (found.name, found.models, found.control, found.frame_shift) == (
-        "teacher_1",
-        3,
-        False,
-        0.01,
-    )
+    about = (found.name, found.models, found.control, found.frame_shift)
+    assert about == ("teacher_1", 3, False, 0.01)
     assert replace(found.words["AB"], features=0) == replace(made, features=0)  # type: ignore[arg-type]
     assert (found.words["AB"].features == made.features).all()
     with pytest.raises(DataError, match="no such file"):
@@ -192,27 +169,15 @@ def test_files(tmp_path: Path) -> None:
 def test_losses_of_all_models_at_once_are_taken() -> None:
     features = torch.randn(2, 40, 5, generator=torch.Generator().manual_seed(1))
     models = [model("rnnt"), model("las")]
-    made = attacked(
-        models, [0.25, 0.75], lambda *given: torch.stack([one(*given) for one in models])
-    )
-    assert torch.equal(
-        made.log_likelihoods(features, [2, 1]),
-        attacked(models, [0.25, 0.75]).log_likelihoods(features, [2, 1]),
-    )
+    losses = lambda *given: torch.stack([one(*given) for one in models])  # noqa: E731
+    both = attacked(models, [0.25, 0.75], losses), attacked(models, [0.25, 0.75])
+    assert torch.equal(*(target.log_likelihoods(features, [2, 1]) for target in both))
     halved = attacked(models, (), lambda *given: torch.full((2, 2), 0.5))
     assert halved.log_likelihoods(features, [2, 1]).tolist() == pytest.approx([-0.5, -0.5])
 
 
 def test_bad_input() -> None:
-    for wrong in (
-        "words=[]",
-        "words=[A,A]",
-        "attack=grey",
-        "weights=[0.5,0.6]",
-        "queries=20",
-        "lr=0.0",
-        "heads=[0]",
-        "heads=[1,1]",
-    ):
+    lists = ("words=[]", "words=[A,A]", "weights=[0.5,0.6]", "heads=[0]", "heads=[1,1]")
+    for wrong in (*lists, "attack=grey", "queries=20", "lr=0.0"):
         with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
             config(wrong)

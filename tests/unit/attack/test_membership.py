@@ -29,11 +29,8 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
     rng, models = np.random.default_rng(0), [model("rnnt"), model("ctc_attention")]
     lang = load_lang(write_lang(tmp_path / "lang"))
     spoken = [("y", "C AB"), ("x", "AB"), ("y", "AB AB CA"), ("z", "AB NOWHERE")]
-    write_cuts(
-        tmp_path / "feats",
-        "train",
-        [(who, text, speak(text.replace("NOWHERE", "C"), rng)) for who, text in spoken],
-    )
+    said = [(who, text, speak(text.replace("NOWHERE", "C"), rng)) for who, text in spoken]
+    write_cuts(tmp_path / "feats", "train", said)
     cuts = list(cuts_of([tmp_path / "feats"], ["train"]))
     scores = TeacherEnsemble(models, per_token=False).hypothesis_scores
     found = unit_losses(scores, cuts, lang, config("max_duration=0.5"), "cpu")
@@ -42,33 +39,21 @@ def test_losses_are_nats_a_token_of_all_speech(tmp_path: Path) -> None:
     for cut in (cuts[0], cuts[2]):
         features = torch.from_numpy(load_features(cut)).unsqueeze(0)
         tokens = lang.encode(cut.supervisions[0].text)
-        alone.append(
-            [
-                -float(
-                    score_hypotheses(one, features, torch.tensor([features.size(1)]), [[tokens]])[0]
-                )
-                for one in models
-            ]
-        )
+        batch = features, torch.tensor([features.size(1)]), [[tokens]]
+        alone.append([-float(score_hypotheses(one, *batch)[0]) for one in models])
     assert found["y"] == pytest.approx(np.array(alone).sum(0) / (3 + 6), rel=1e-4)
     by_utterance = unit_losses(scores, cuts, lang, config("unit=utterance"), "cpu")
-    assert len(by_utterance) == 3 and by_utterance[cuts[0].id] == pytest.approx(
-        np.array(alone[0]) / 3, rel=1e-4
-    )
+    assert len(by_utterance) == 3
+    assert by_utterance[cuts[0].id] == pytest.approx(np.array(alone[0]) / 3, rel=1e-4)
 
 
 def losses(
     gain: float, units: int = 60, teachers: int = 5
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """Some speakers are hard and some teachers bad; whom a teacher has seen it takes ``gain``
-    better.
-    """
+    """Some speakers are hard and some teachers bad; of whom it has seen one makes ``gain`` less."""
     rng = np.random.default_rng(3)
-    made = (
-        rng.normal(size=(units, 1)) * 3
-        + rng.normal(size=teachers) * 3
-        + rng.normal(size=(units, teachers))
-    )
+    hard, bad = 3 * rng.normal(size=(units, 1)), 3 * rng.normal(size=teachers)
+    made = hard + bad + rng.normal(size=(units, teachers))
     roster = {f"u{n:02}": n % teachers + 1 for n in range(units)}
     made[np.arange(units), np.arange(units) % teachers] -= gain
     return dict(zip(roster, made)), roster
@@ -94,10 +79,8 @@ def test_teachers_need_their_shards() -> None:
 def test_a_reference_takes_off_what_is_hard() -> None:
     rng = np.random.default_rng(5)
     hard = 5 * rng.normal(size=80)
-    members, others = (
-        hard[:40] - 1 + 0.3 * rng.normal(size=40),
-        hard[40:] + 0.3 * rng.normal(size=40),
-    )
+    members = hard[:40] - 1 + 0.3 * rng.normal(size=40)
+    others = hard[40:] + 0.3 * rng.normal(size=40)
     bare = of_model(members, others, config())
     found = of_model(members, others, config(), (hard[:40], hard[40:]))
     assert found["auc"] > 0.95 > bare["auc"] + 0.2

@@ -47,9 +47,8 @@ def test_distances_are_those_of_the_definition() -> None:
     found = warped_distances(one, others)
     assert np.allclose(found, [warped_slowly(one, other) for other in others])
     assert np.allclose([warped_distances(other, [one])[0] for other in others], found)  # symmetric
-    assert warped_distances(one[:1], [others[0]])[0] == pytest.approx(
-        warped_slowly(one[:1], others[0])
-    )
+    [short] = warped_distances(one[:1], [others[0]])
+    assert short == pytest.approx(warped_slowly(one[:1], others[0]))
 
 
 def test_warping_forgives_the_rate_and_not_the_form() -> None:
@@ -90,24 +89,19 @@ def test_permutation_p_is_that_of_all_permutations() -> None:
     members, others = {"a": {"x": 1.0}, "b": {"x": 2.0}}, {"c": {"x": 3.0}, "d": {"x": 4.0}}
     found = advantage(members, others, stream(1, "a"), **{**TEST, "permutations": 6000})
     assert found is not None and found.value == 2.0
-    assert found.p_value == pytest.approx(
-        2 / 6, abs=0.03
-    )  # 2 of the 6 ways to choose two are as far apart
+    # 2 of the 6 ways to choose two are as far apart.
+    assert found.p_value == pytest.approx(2 / 6, abs=0.03)
 
 
 def test_too_few_speakers_are_not_tested() -> None:
-    assert (
-        advantage({"a": {"x": 1.0}}, {"b": {"x": 1.0}, "c": {"x": 1.0}}, stream(1, "a"), **TEST)
-        is None
-    )
     two = {"a": {"x": 1.0}, "b": {"x": 1.0}}
+    assert advantage({"c": {"x": 1.0}}, two, stream(1, "a"), **TEST) is None
     assert advantage(two, {"c": {"y": 1.0}, "d": {"y": 1.0}}, stream(1, "a"), **TEST) is None
 
 
 def test_minus_takes_what_both_have() -> None:
-    assert minus({"a": {"x": 3.0, "y": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 1.0}}) == {
-        "a": {"x": 2.0}
-    }
+    first, second = {"a": {"x": 3.0, "y": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 1.0}}
+    assert minus(first, second) == {"a": {"x": 2.0}}
 
 
 def report(*overrides: str) -> InversionReportConfig:
@@ -116,42 +110,31 @@ def report(*overrides: str) -> InversionReportConfig:
 
 def voices(rng: np.random.Generator, names: str, voice: np.ndarray) -> list:
     base = np.sin(np.linspace(0, 6, 30))[:, None] * np.ones((1, 4))
-    return [
-        said(name, base + voice + 0.05 * rng.normal(size=base.shape))
-        for name in names
-        for _ in range(2)
-    ]
+    twice = [name for name in names for _ in range(2)]
+    return [said(name, base + voice + 0.05 * rng.normal(size=base.shape)) for name in twice]
 
 
 def test_the_report_finds_whose_voice_was_stolen() -> None:
     rng = np.random.default_rng(0)
     tilt = np.linspace(0, 1, 30)[:, None] * np.array([[0.5, -0.5, 0.5, -0.5]])
-    members, others = (
-        {"STOP": voices(rng, "abcdefgh", tilt)},
-        {"STOP": voices(rng, "uvwxyz", -tilt)},
-    )
+    members = {"STOP": voices(rng, "abcdefgh", tilt)}
+    others = {"STOP": voices(rng, "uvwxyz", -tilt)}
     stolen = inversion("teacher", {"STOP": members["STOP"][0].features})
     control = inversion("control", {"STOP": rng.normal(size=(30, 4))}, control=True)
     results = examine([stolen, control], [members, members], others, report())
-    assert (
-        results[0].alone is not None
-        and results[0].alone.p_value < 0.01
-        and results[0].alone.value > 0
-    )
+    assert results[0].alone is not None
+    assert results[0].alone.p_value < 0.01 and results[0].alone.value > 0
     assert results[0].less_control is not None and results[0].less_control.p_value < 0.01
     assert results[1].less_control is None
     told = report_values(results, report())["systems"]["teacher"]
-    assert told["words"] == ["STOP"] and (told["alone"]["members"], told["alone"]["others"]) == (
-        8,
-        6,
-    )
+    assert told["words"] == ["STOP"]
+    assert (told["alone"]["members"], told["alone"]["others"]) == (8, 6)
     p_values = [results[0].alone.p_value, results[0].less_control.p_value, None, None]
     p_values[2] = None if results[1].alone is None else results[1].alone.p_value
     assert told["alone"]["p_holm"] == holm(p_values)[0]
     # A control of the other attack is none.
-    other = inversion(
-        "control", {"STOP": rng.normal(size=(30, 4))}, control=True, attack="black_box"
-    )
+    about = {"control": True, "attack": "black_box"}
+    other = inversion("control", {"STOP": rng.normal(size=(30, 4))}, **about)
     assert examine([stolen, other], [members, members], others, report())[0].less_control is None
 
 
@@ -174,14 +157,11 @@ def test_members_are_no_others() -> None:
 def test_pictures(tmp_path) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(0)
     members = {"STOP": voices(rng, "ab", np.zeros((1, 4)))}
-    found = inversion(
-        "teacher", {"STOP": members["STOP"][2].features + 0.01, "GO": rng.normal(size=(9, 4))}
-    )
+    stop, go = members["STOP"][2].features + 0.01, rng.normal(size=(9, 4))
+    found = inversion("teacher", {"STOP": stop, "GO": go})
     rows = panels([found], [members], report())
-    assert [(word, [name for name, _ in shown]) for word, shown in rows] == [
-        ("STOP", ["said by b", "teacher"]),
-        ("GO", ["teacher"]),
-    ]
+    names = {word: [name for name, _ in shown] for word, shown in rows}
+    assert names == {"STOP": ["said by b", "teacher"], "GO": ["teacher"]}
     assert (rows[0][1][0][1] == members["STOP"][2].features).all()
     for name in ("one", "two"):
         draw_side_by_side(rows, 0.01, tmp_path / f"{name}.svg")

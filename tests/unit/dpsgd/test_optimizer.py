@@ -23,13 +23,9 @@ def made(
 
 
 def take(
-    model: nn.Linear,
-    optimizer: UnitOptimizer,
-    rows: list[list[float]],
-    owners: list[int],
-    *,
-    ends: bool,
-) -> None:
+    model: nn.Linear, optimizer: UnitOptimizer, rows: list[list[float]], owners: list[int],
+    *, ends: bool = True,
+) -> None:  # fmt: skip
     values = torch.tensor(rows)
     model.weight.grad_sample = values[:, :4].reshape(-1, 2, 2)
     model.bias.grad_sample = values[:, 4:]
@@ -48,22 +44,16 @@ def finish(optimizer: UnitOptimizer, stream: NoiseStream | None = None) -> None:
 
 def test_units_are_clipped_whole_over_rows_and_parts() -> None:
     model, optimizer = made()
-    take(
-        model,
-        optimizer,
-        [[3.0, 0, 0, 0, 0, 0], [0, 0.5, 0, 0, 0, 0], [0, 0, 0, 0, 4.0, 0]],
-        [0, 1, 0],
-        ends=True,
-    )
+    rows = [[3.0, 0, 0, 0, 0, 0], [0, 0.5, 0, 0, 0, 0], [0, 0, 0, 0, 4.0, 0]]
+    take(model, optimizer, rows, [0, 1, 0])
     take(model, optimizer, [[0, 0, 6.0, 0, 0, 0]], [0], ends=False)  # a unit of two parts
     take(model, optimizer, [[0, 0, 0, 0, 0, 8.0]], [0], ends=True)
     assert not model.weight.any()  # no step yet
     finish(optimizer)
     expected = np.array([0.6, 0.5, 0.6, 0, 0.8, 0.8]) / 4
     np.testing.assert_allclose(optimizer.gradient, expected, atol=1e-7)
-    np.testing.assert_allclose(
-        torch.cat([model.weight.flatten(), model.bias]).detach(), -expected, atol=1e-7
-    )
+    weights = torch.cat([model.weight.flatten(), model.bias]).detach()
+    np.testing.assert_allclose(weights, -expected, atol=1e-7)
     assert optimizer.count == 3
     finish(optimizer)  # nothing is left over for the next batch
     assert not optimizer.gradient.any() and optimizer.count == 0
@@ -88,9 +78,8 @@ def test_an_empty_batch_is_noise_alone() -> None:
     for name in range(200):
         finish(optimizer, noise_stream(bytes(32), name))
         drawn.append(optimizer.gradient)
-    assert (
-        float(torch.stack(drawn).std()) == pytest.approx(2.0 / 4, rel=0.1) and optimizer.count == 0
-    )
+    assert float(torch.stack(drawn).std()) == pytest.approx(2.0 / 4, rel=0.1)
+    assert optimizer.count == 0
 
 
 def test_given_gradients_are_clipped() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,18 +52,31 @@ def run(
         if not setting.claims:
             train_dpsgd(trainer, inputs, out, fingerprint, None)
         else:
-            spent = spending(setting, len(inputs.data.units), noise_multiplier(setting))
-            ledger = out.parent / "ledger.json"
             begun = release.begin(
-                ledger,
+                out.parent / "ledger.json",
                 beside=out.parent / f"{out.name}_privacy.json",
-                spending=spent,
+                spending=spending(setting, len(inputs.data.units), noise_multiplier(setting)),
                 fingerprint=fingerprint,
                 max_epsilon=None,
             )
             with begun as found:
                 train_dpsgd(trainer, inputs, out, fingerprint, found)
     return load_tensors(out / "model.safetensors")
+
+
+@contextmanager
+def watched_steps(value: Callable[[Trainer, Any], Any]) -> Iterator[list[Any]]:
+    """What ``value`` gives for the trainer and its record after each step."""
+    seen, real = [], Trainer.step
+
+    def watched(self: Trainer, *given: Any) -> Any:
+        step = real(self, *given)
+        seen.append(value(self, step))
+        return step
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "step", watched)
+        yield seen
 
 
 def test_without_a_claim_it_learns_and_continues(folders: Folders, tmp_path: Path) -> None:
@@ -90,8 +105,7 @@ def test_a_claim_is_spent_once_however_often_it_is_killed(folders: Folders, tmp_
     [entry] = read_json(tmp_path / "ledger.json")["entries"]
     header = read_header(out / "checkpoints" / "latest.safetensors")
     assert header["fingerprint"] == entry["release"]  # no hash of what the units have said
-    # What was saved before the kill is where it went on from, and the noise was that of the
-    # release.
+    # It went on from what was saved before the kill, with the noise of the release.
     assert not torch.equal(saved["model/output.weight"], made["output.weight"])
     again = run(folders, out, setting)
     assert all(torch.equal(again[name], value) for name, value in made.items())
@@ -120,46 +134,26 @@ def test_a_release_of_an_earlier_version_is_not_made_again(
 
 def test_a_killed_step_is_made_again_with_the_same_noise(folders: Folders, tmp_path: Path) -> None:
     setting = config("noise=0.5", "rate=0.6", "steps=3", "average_share=0")
-    first: list[torch.Tensor] = []
-    real = Trainer.step
-
-    def watched(self: Trainer, *given: Any) -> Any:
-        found = real(self, *given)
-        first.append(found.gradient)
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "step", watched)
+    with watched_steps(lambda _, step: step.gradient) as seen:
         with pytest.raises(KeyboardInterrupt):
             run(folders, tmp_path / "out", setting, stop=3)
         run(folders, tmp_path / "out", setting)
-    assert len(first) == 6
-    assert all(torch.equal(a, b) for a, b in zip(first[:3], first[3:])) and not torch.equal(
-        first[0], first[1]
-    )
+    assert len(seen) == 6 and not torch.equal(seen[0], seen[1])
+    assert all(torch.equal(a, b) for a, b in zip(seen[:3], seen[3:]))
 
 
 def test_the_average_of_the_last_steps(folders: Folders, tmp_path: Path) -> None:
-    each = []
-    real = Trainer.step
-
-    def watched(self: Trainer, *given: Any) -> Any:
-        found = real(self, *given)
-        each.append(self.trained["output.weight"].detach().double().clone())
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "step", watched)
+    with watched_steps(lambda made, _: made.trained["output.weight"].detach().clone()) as each:
         made = run(folders, tmp_path / "out", config("rate=1", "average_share=0.5"))
-    torch.testing.assert_close(made["output.weight"], torch.stack(each[3:]).mean(0).float())
+    expected = torch.stack(each[3:]).double().mean(0).float()
+    torch.testing.assert_close(made["output.weight"], expected)
 
 
 def test_scratch_keeps_form_and_normalization(folders: Folders) -> None:
     feats, lang, init = folders
-    old = read_inputs(feats, feats, load_lang(lang), init, config()).model.state_dict()
-    new = read_inputs(
-        feats, feats, load_lang(lang), init, config("init=scratch", "seed=5")
-    ).model.state_dict()
+    settings = (config(), config("init=scratch", "seed=5"))
+    made = (read_inputs(feats, feats, load_lang(lang), init, setting) for setting in settings)
+    old, new = (inputs.model.state_dict() for inputs in made)
     same = {name for name, value in new.items() if torch.equal(value, old[name])}
     assert {"mean", "deviation"} <= same and "output.weight" not in same
     assert float(new["deviation"][0]) == pytest.approx(0.7)

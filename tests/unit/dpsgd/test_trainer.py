@@ -33,32 +33,23 @@ def summed(
 @pytest.mark.parametrize("unit", ["speaker", "utterance"])
 def test_a_unit_moves_the_sum_by_the_clip_at_most(unit: str, kind: str, tmp_path: Path) -> None:
     data = made_data(tmp_path, unit)[0]
-    augmented = [
-        "time_stretch=0.3",
-        "spec_augment.time_masks_per_second=5",
-        "clip=0.01",
-        f"unit={unit}",
-    ]
+    augmented = ["time_stretch=0.3", "spec_augment.time_masks_per_second=5"]
+    augmented += ["clip=0.01", f"unit={unit}"]
+    units = list(data.units)
     for left_out in (0, 2):
-        units = list(data.units)
         whole = summed(data, units, *augmented, kind=kind)
-        less = summed(
-            data, [one for one in units if one is not units[left_out]], *augmented, kind=kind
-        )
+        others = [one for one in units if one is not units[left_out]]
+        less = summed(data, others, *augmented, kind=kind)
         # Every gradient here is longer than the clip.
         assert float((whole - less).norm()) == pytest.approx(0.01, rel=1e-3)
 
 
 def test_units_alone_and_in_parts_of_any_size_give_the_same(data: PrivateData) -> None:
     units = list(data.units)
+    limits = ("isolate_units=true", "max_duration=0.01", "max_duration=2", "gradients_mb=0.001")
     for clip in ("0.02", "1000"):
         whole = summed(data, units, f"clip={clip}", "within=sum")
-        for setting in (
-            "isolate_units=true",
-            "max_duration=0.01",
-            "max_duration=2",
-            "gradients_mb=0.001",
-        ):
+        for setting in limits:
             found = summed(data, units, f"clip={clip}", "within=sum", setting)
             torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-6 * float(whole.norm()))
 
@@ -68,31 +59,25 @@ def test_a_units_gradient_is_the_mean_of_its_utterances(data: PrivateData) -> No
     names = [name for copies in unit.copies for name in copies]
     assert len(names) == 3
     apart = [summed(data, [Unit("x", ((name,),))], "clip=1000") for name in names]
-    torch.testing.assert_close(
-        summed(data, [unit], "clip=1000"), torch.stack(apart).mean(0), rtol=1e-3, atol=1e-5
-    )
+    whole, expected = summed(data, [unit], "clip=1000"), torch.stack(apart).mean(0)
+    torch.testing.assert_close(whole, expected, rtol=1e-3, atol=1e-5)
     few = summed(data, [unit], "clip=1000", "most_utterances=1")
     assert min(float((few - one).norm()) for one in apart) < 1e-5 * float(few.norm())
 
 
 def test_copies_count_as_one(data: PrivateData) -> None:
     [(first,), (second,), *_] = data.units[0].copies
-    both = summed(data, [Unit("x", ((first, second),))], "within=sum", "clip=1000")
+    copies = [Unit("x", ((first, second),))]
+    both = summed(data, copies, "within=sum", "clip=1000")
     apart = [summed(data, [Unit("x", ((name,),))], "clip=1000") for name in (first, second)]
     torch.testing.assert_close(both, torch.stack(apart).mean(0), rtol=1e-3, atol=1e-5)
     # Inside the clip: two copies of one utterance are no more than that.
-    assert (
-        float(summed(data, [Unit("x", ((first, second),))], "within=sum", "clip=0.01").norm())
-        <= 0.01
-    )
+    assert float(summed(data, copies, "within=sum", "clip=0.01").norm()) <= 0.01
 
 
 def test_masks_are_of_the_utterance_and_the_step_alone(data: PrivateData) -> None:
-    masks = [
-        "spec_augment.time_masks_per_second=20",
-        "spec_augment.max_time_share=0.9",
-        "clip=1000",
-    ]
+    masks = ["spec_augment.time_masks_per_second=20", "spec_augment.max_time_share=0.9"]
+    masks += ["clip=1000"]
     one, other = [data.units[0]], [data.units[2]]
     apart = summed(data, one, *masks) + summed(data, other, *masks)
     torch.testing.assert_close(summed(data, one + other, *masks), apart, rtol=1e-4, atol=1e-5)
@@ -111,11 +96,8 @@ def test_chosen_parameters_alone_are_trained(data: PrivateData) -> None:
     made = trainer(data, "trained=[output]")
     before = {name: value.clone() for name, value in made.model.named_parameters()}
     step = made.step(0, list(data.units), None)
-    moved = {
-        name
-        for name, value in made.model.named_parameters()
-        if not torch.equal(value, before[name])
-    }
+    now = dict(made.model.named_parameters())
+    moved = {name for name, value in before.items() if not torch.equal(value, now[name])}
     assert moved == {"output.weight", "output.bias"} and len(step.gradient) == 4 * 8 + 4
     with pytest.raises(ConfigError, match="encoder output"):
         trainer(data, "trained=[out]")
@@ -178,10 +160,8 @@ def test_a_gradient_that_is_not_finite_is_left_out(
 ) -> None:
     name = data.units[0].copies[0][0]
     long = copy.copy(data.speech)
-    long.targets = {
-        **data.speech.targets,
-        name: (1, 1) * 40,
-    }  # CTC cannot spread it over its frames
+    # CTC cannot spread it over its frames.
+    long.targets = {**data.speech.targets, name: (1, 1) * 40}
     broken = PrivateData(data.units, long)
     made = trainer(broken)
     step = made.step(0, list(data.units), None)

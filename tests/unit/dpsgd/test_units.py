@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,12 +73,9 @@ def test_utterances_of_a_step() -> None:
 def test_parts_hold_each_utterance_once_within_the_limits(
     lengths: list[list[int]], most_frames: int, most_rows: int
 ) -> None:
-    weights = [
-        {f"{u}-{n}": 1.0 + u for n in range(len(of_unit))} for u, of_unit in enumerate(lengths)
-    ]
-    frames = {
-        f"{u}-{n}": length for u, of_unit in enumerate(lengths) for n, length in enumerate(of_unit)
-    }
+    names = [[f"{u}-{n}" for n in range(len(of_unit))] for u, of_unit in enumerate(lengths)]
+    weights = [dict.fromkeys(of_unit, 1.0 + u) for u, of_unit in enumerate(names)]
+    frames = dict(zip(chain(*names), chain(*lengths)))
     made = [*parts(weights, frames, most_frames=most_frames, most_rows=most_rows)]
     assert sorted(name for part in made for name in part.names) == sorted(frames)
     unfinished: str | None = None
@@ -85,20 +83,15 @@ def test_parts_hold_each_utterance_once_within_the_limits(
         units = [name.split("-")[0] for name in part.names]
         assert part.weights == tuple(1.0 + int(unit) for unit in units)
         # An owner is a unit, and units are numbered in their order.
-        assert [*dict.fromkeys(zip(units, part.owners))] == [
-            (u, n) for n, u in enumerate(dict.fromkeys(units))
-        ]
-        assert (
-            len(units) == 1 or len(units) * max(frames[name] for name in part.names) <= most_frames
-        )
+        numbered = [(u, n) for n, u in enumerate(dict.fromkeys(units))]
+        assert [*dict.fromkeys(zip(units, part.owners))] == numbered
+        padded = len(units) * max(frames[name] for name in part.names)
+        assert len(units) == 1 or padded <= most_frames
         assert len(units) <= max(1, most_rows) or (most_rows == 0 and len(set(units)) == 1)
         if unfinished is not None:
             assert set(units) == {unfinished}
         assert part.ends or len(set(units)) == 1
         unfinished = None if part.ends else units[0]
     assert unfinished is None
-    closed = [name.split("-")[0] for part in made if part.ends for name in part.names]
-    ended = [
-        unit for part in made if part.ends for unit in {name.split("-")[0] for name in part.names}
-    ]
-    assert len(ended) == len(set(ended)) and set(closed) == {name.split("-")[0] for name in frames}
+    ended = [{name.split("-")[0] for name in part.names} for part in made if part.ends]
+    assert sorted(chain(*ended)) == sorted({name.split("-")[0] for name in frames})

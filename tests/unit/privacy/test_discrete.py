@@ -42,13 +42,8 @@ def test_opendp_s_own_map_of_its_sampler_agrees_with_the_event(
 
 @BOTH
 def test_shapes_and_types(mechanism: Mechanism) -> None:
-    for counts in (
-        [[1, 2, 3], [4, 5, 6]],
-        np.array([1, 2], np.uint8),
-        np.array(7),
-        [],
-        np.zeros((0, 3), int),
-    ):
+    unsigned, empty = np.array([1, 2], np.uint8), np.zeros((0, 3), int)
+    for counts in ([[1, 2, 3], [4, 5, 6]], unsigned, np.array(7), [], empty):
         found = mechanism.add(counts)
         assert found.shape == np.shape(counts) and found.dtype == np.int64
 
@@ -86,24 +81,12 @@ def test_results_beyond_the_integers_stay_at_their_ends() -> None:
     assert (ends == 2**63 - 1).mean() > 0.2 and (ends > 0).mean() > 0.9
 
 
+NO_INTEGERS = [[1.0, 2.0], [0.5], [-0.0], [math.nan], [math.inf], [True, False], ["a"], [None]]
+TOO_LARGE = [np.array([2**62 + 1]), np.array([-(2**62) - 1]), np.array([2**64 - 1], np.uint64)]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    "counts",
-    [
-        [1.0, 2.0],
-        [0.5],
-        [-0.0],
-        [math.nan],
-        [math.inf],
-        [True, False],
-        ["a"],
-        [None],
-        np.array([2**62 + 1]),
-        np.array([-(2**62) - 1]),
-        np.array([2**64 - 1], np.uint64),
-        [2**70],
-    ],
-)
+@pytest.mark.parametrize("counts", [*NO_INTEGERS, *TOO_LARGE, [2**70]])
 def test_what_is_no_array_of_integers_is_refused(mechanism: Mechanism, counts: Any) -> None:
     with pytest.raises(PrivacyError, match="counts"):
         mechanism.add(counts)
@@ -162,10 +145,8 @@ def test_one_unit_moves_what_the_sampler_is_given_by_at_most_the_sensitivity(
         "remove": rows[1:],
         "replace": np.concatenate([other, rows[1:]]),
     }[change]
-    given_to_sampler = [
-        LAPLACE.add(grid.steps(clip_rows(r, bound=bound, norm=norm).values).sum(axis=0))
-        for r in (rows, neighbour)
-    ]
+    clipped = (clip_rows(r, bound=bound, norm=norm).values for r in (rows, neighbour))
+    given_to_sampler = [LAPLACE.add(grid.steps(values).sum(axis=0)) for values in clipped]
     moved = [abs(m) for m in np.subtract(*given_to_sampler).tolist()]
     limit = Fraction(grid.in_steps(bound)) * (2 if change == "replace" else 1)
     if norm == "l1":
@@ -193,9 +174,8 @@ def test_the_grid_makes_no_norm_larger(
 
 def test_the_grid_takes_float32_integers_and_zeros_with_a_sign() -> None:
     grid = FixedPointGrid(0.5)
-    np.testing.assert_array_equal(
-        grid.steps(np.array([0.9, -0.9, -0.0, 1.5], np.float32)), [1, -1, 0, 3]
-    )
+    narrow = np.array([0.9, -0.9, -0.0, 1.5], np.float32)
+    np.testing.assert_array_equal(grid.steps(narrow), [1, -1, 0, 3])
     np.testing.assert_array_equal(grid.steps([3, -2]), [6, -4])
     assert grid.in_steps(3.0) == 6.0
     # The largest that is taken, and 4 million of them.

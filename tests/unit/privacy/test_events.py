@@ -10,6 +10,7 @@ from dp_accounting import dp_event as dp
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
 
+GAUSSIAN = {"mechanism": "gaussian", "noise_multiplier": 1.0}
 ALL = [
     events.gaussian(1.5),
     events.laplace(0.7),
@@ -106,19 +107,11 @@ def test_replacing_doubles_the_sensitivity_and_nothing_else():
         {"mechanism": "gaussian"},
         {"mechanism": "composed", "of": 3},
         {"mechanism": "zCDP", "rho": 0.1, "xi": 5.0},
-        {"mechanism": "gaussian", "noise_multiplier": 1.0, "more": 1},
+        {**GAUSSIAN, "more": 1},
         {"mechanism": "gaussian", "noise_multiplier": -1.0},
         {"mechanism": "gaussian", "noise_multiplier": "1"},
-        {
-            "mechanism": "repeated",
-            "count": 1.5,
-            "of": {"mechanism": "gaussian", "noise_multiplier": 1.0},
-        },
-        {
-            "mechanism": "poisson sampled",
-            "rate": 2,
-            "of": {"mechanism": "gaussian", "noise_multiplier": 1.0},
-        },
+        {"mechanism": "repeated", "count": 1.5, "of": GAUSSIAN},
+        {"mechanism": "poisson sampled", "rate": 2, "of": GAUSSIAN},
     ],
 )
 def test_json_of_something_else(value):
@@ -143,6 +136,5 @@ def test_events_made_elsewhere_are_checked(event):
 
 
 def test_a_rate_of_one_is_no_sampling():
-    assert events.terms(events.poisson_sampled(1.0, events.gaussian(2.0))) == {
-        events.gaussian(2.0): 1
-    }
+    step = events.gaussian(2.0)
+    assert events.terms(events.poisson_sampled(1.0, step)) == {step: 1}

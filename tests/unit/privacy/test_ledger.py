@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import time
@@ -11,26 +12,15 @@ import pytest
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
-from privasr_k2.privacy.accounting import Relation
 from privasr_k2.privacy.ledger import Entry, Ledger, copies_agree, locked
-from privasr_k2.privacy.spending import Spending
+from tests.support.made_spending import COUNTS
 
 KEY = bytes(32)
 
 
 def entry(number):
     """An entry of its own for every number."""
-    spending = Spending(
-        data="mini/train",
-        released="word counts",
-        unit="user",
-        units=48,
-        relation=Relation.ADD_OR_REMOVE_ONE,
-        event=events.pure(0.1 * (number + 1)),
-        sampling="all units in every round",
-        delta=1e-5,
-        does_not_cover=(),
-    )
+    spending = dataclasses.replace(COUNTS, event=events.pure(0.1 * (number + 1)))
     return Entry(f"{number:032x}", "f" * 64, spending, "0.1.0", "2026-01-01T00:00:00+00:00")
 
 
@@ -52,9 +42,7 @@ def edit(book, change):
 
 def test_entries_return_in_order(book):
     assert book.entries() == tuple(entry(n) for n in range(4))
-    assert Ledger(book.path).entries() == book.entries(), (
-        "the chain alone can be checked without the key"
-    )
+    assert Ledger(book.path).entries() == book.entries(), "the chain needs no key"
 
 
 def test_no_file_is_an_empty_ledger(tmp_path):
@@ -142,10 +130,8 @@ def test_concurrent_writers_lose_nothing(tmp_path):
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    entries = Ledger(path, KEY).entries()
-    assert sorted(e.release for e in entries) == sorted(
-        entry(100 * p + n).release for p in range(3) for n in range(10)
-    )
+    found = {entry.release for entry in Ledger(path, KEY).entries()}
+    assert found == {entry(100 * p + n).release for p in range(3) for n in range(10)}
 
 
 def _hold(path, ready):

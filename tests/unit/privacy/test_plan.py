@@ -13,13 +13,8 @@ from privasr_k2.privacy.correlated import correlated_event
 from privasr_k2.privacy.plan import PlanRequest, plan
 from privasr_k2.privacy.strategies import Strategy, Turns
 
-BASE = {
-    **dict.fromkeys(PlanRequest.__dataclass_fields__),
-    "unit": "speaker",
-    "units": 74,
-    "relation": "add or remove one",
-    "delta": 1e-5,
-}
+UNITS = {"unit": "speaker", "units": 74, "relation": "add or remove one", "delta": 1e-5}
+BASE = dict.fromkeys(PlanRequest.__dataclass_fields__) | UNITS
 
 
 def request(**values):
@@ -53,16 +48,12 @@ def test_noise_correlated_over_rounds():
     found = plan(request(batches=10, strategy="square_root", rounds=40, noise=2.0))
     root = Strategy("square_root", 40, bands=10)
     assert found.event == correlated_event(2.0, root, Turns(4, 10))
-    assert (
-        "square_root of 10 bands over 40 rounds" in found.sampling
-        and "same order" in found.sampling
-    )
-    wide = plan(request(batches=10, strategy="square_root", bands=20, rounds=40, noise=2.0))
-    assert wide.epsilon.value > found.epsilon.value
-    noise = plan(
-        request(batches=10, strategy="square_root", rounds=40, epsilon=found.epsilon.value)
-    ).noise
-    assert noise == pytest.approx(2.0, rel=1e-3)
+    assert "square_root of 10 bands over 40 rounds" in found.sampling
+    assert "same order" in found.sampling
+    rooted = {"batches": 10, "strategy": "square_root", "rounds": 40}
+    assert plan(request(**rooted, bands=20, noise=2.0)).epsilon.value > found.epsilon.value
+    back = plan(request(**rooted, epsilon=found.epsilon.value))
+    assert back.noise == pytest.approx(2.0, rel=1e-3)
     everyone = plan(request(strategy="tree", rounds=8, noise=2.0))
     assert everyone.event == correlated_event(2.0, Strategy("tree", 8), Turns(8, 1))
 
@@ -89,19 +80,10 @@ def test_votes():
     # One unit moves one vote: two counts change by 1.
     assert events.terms(found.event) == {events.discrete_gaussian(40.0, 1): 2000}
     continuous = events.repeated(events.gaussian(40 / 2**0.5), 1000)
-    assert found.epsilon.rdp == pytest.approx(
-        account(continuous, Relation.ADD_OR_REMOVE_ONE, 1e-5).rdp
-    )
-    asked = plan(
-        request(
-            kind="votes",
-            mechanism="gnmax",
-            noise=40.0,
-            rounds=1000,
-            asked=2000,
-            threshold_noise=80.0,
-        )
-    )
+    expected = account(continuous, Relation.ADD_OR_REMOVE_ONE, 1e-5).rdp
+    assert found.epsilon.rdp == pytest.approx(expected)
+    checks = {"asked": 2000, "threshold_noise": 80.0}
+    asked = plan(request(kind="votes", mechanism="gnmax", noise=40.0, rounds=1000, **checks))
     assert asked.epsilon.value > found.epsilon.value
     laplace = plan(request(kind="votes", mechanism="lnmax", noise=40.0, rounds=10))
     assert laplace.epsilon.value <= 10 * 2 / 40
@@ -116,9 +98,8 @@ def test_counts_for_replacing_cost_twice_the_sensitivity(mechanism):
 
 
 def test_the_limit_is_not_part_of_what_is_written():
-    one, other = (
-        plan(request(rate=0.1, rounds=100, noise=1.0, max_epsilon=m)) for m in (None, 50.0)
-    )
+    limits = (None, 50.0)
+    one, other = (plan(request(rate=0.1, rounds=100, noise=1.0, max_epsilon=m)) for m in limits)
     assert json.dumps(one.to_json()) == json.dumps(other.to_json())
     assert events.from_json(one.to_json()["event"], "here") == one.event
 

@@ -14,6 +14,10 @@ from privasr_k2.privacy import events, release
 from privasr_k2.privacy.ledger import Ledger
 from tests.support.made_spending import COUNTS
 
+UTTERANCE = dataclasses.replace(COUNTS, unit="utterance", units=None)
+BARE = dataclasses.replace(COUNTS, event=events.unprotected(), unit="user")
+OTHER_EVENT = dataclasses.replace(COUNTS, event=events.pure(0.9))
+
 
 @pytest.fixture
 def ledger(tmp_path):
@@ -32,6 +36,22 @@ def begin(ledger, out, *, spending=COUNTS, fingerprint="a" * 64, max_epsilon=Non
     )
 
 
+def enter(ledger, out, *, finish=False, **changes):
+    """A release that is given up, or finished."""
+    with begin(ledger, out, **changes) as made:
+        if finish:
+            made.finish()
+    return made
+
+
+def refuse(match, ledger, out, **changes):
+    """Expect an error before anything is spent."""
+    before = ledger.read_bytes() if ledger.exists() else None
+    with pytest.raises(PrivacyError, match=match), begin(ledger, out, **changes):
+        raise AssertionError("it began")
+    assert before is None or ledger.read_bytes() == before
+
+
 def noise(made):
     """Some noise of a release."""
     return made.stream("noise", 0).uniform(5).tolist()
@@ -40,6 +60,11 @@ def noise(made):
 def spent(ledger):
     """Number of entries, with the seal checked."""
     return len(Ledger(ledger, release.seal_of(ledger)).entries())
+
+
+def keys(ledger):
+    """What lies beside the ledger."""
+    return list((ledger.parent / "ledger.json.keys").iterdir())
 
 
 def test_first_time(ledger, tmp_path):
@@ -61,8 +86,7 @@ def test_a_continued_release_draws_the_same_and_spends_nothing(ledger, tmp_path)
 
 
 def test_a_finished_release_draws_nothing(ledger, tmp_path):
-    with begin(ledger, tmp_path / "exp") as first:
-        first.finish()
+    enter(ledger, tmp_path / "exp", finish=True)
     with begin(ledger, tmp_path / "exp") as second:
         assert second.is_finished
         with pytest.raises(PrivacyError, match="--force true"):
@@ -70,10 +94,7 @@ def test_a_finished_release_draws_nothing(ledger, tmp_path):
     assert spent(ledger) == 1
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"fingerprint": "b" * 64}, {"spending": dataclasses.replace(COUNTS, event=events.pure(0.9))}],
-)
+@pytest.mark.parametrize("changes", [{"fingerprint": "b" * 64}, {"spending": OTHER_EVENT}])
 def test_other_data_or_configuration_spend_again_with_other_noise(ledger, tmp_path, changes):
     with begin(ledger, tmp_path / "exp") as first:
         before = noise(first)
@@ -85,28 +106,23 @@ def test_other_data_or_configuration_spend_again_with_other_noise(ledger, tmp_pa
 
 def test_nobody_without_the_key_can_test_a_guess_at_the_inputs(ledger, tmp_path):
     guess = "a" * 64
-    with begin(ledger, tmp_path / "exp", fingerprint=guess) as made:
-        pass
-    with begin(
-        tmp_path / "other" / "ledger.json", tmp_path / "other", fingerprint=guess
-    ) as elsewhere:
-        pass
+    made = enter(ledger, tmp_path / "exp", fingerprint=guess)
+    elsewhere = enter(tmp_path / "other" / "ledger.json", tmp_path / "other", fingerprint=guess)
     assert len({guess, made.entry.fingerprint, elsewhere.entry.fingerprint}) == 3
     assert guess not in ledger.read_text()
     assert hashlib.sha256(guess.encode()).hexdigest() not in ledger.read_text()
 
 
 def test_the_same_again_elsewhere_is_a_second_release(ledger, tmp_path):
-    """What --force and a deleted exp/ come to: nothing beside, so nothing to continue."""
+    # As with --force and a deleted exp/: nothing beside, so nothing to continue.
     with begin(ledger, tmp_path / "one") as first, begin(ledger, tmp_path / "two") as second:
         assert noise(first) != noise(second)
     assert spent(ledger) == 2
 
 
-def test_killed_before_the_ledger_was_written(ledger, tmp_path, monkeypatch):
-    """The copy beside the release is written first; the run that continues enters it in the
-    ledger.
-    """
+@pytest.fixture
+def killed_before_the_ledger(ledger, tmp_path, monkeypatch):
+    """A release in ``exp`` that stands in the copy alone."""
     real, calls = Ledger.append, []
 
     def append(self, entry):
@@ -115,126 +131,101 @@ def test_killed_before_the_ledger_was_written(ledger, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         real(self, entry)
 
-    monkeypatch.setattr(Ledger, "append", append)
-    with pytest.raises(KeyboardInterrupt), begin(ledger, tmp_path / "exp"):
-        raise AssertionError("noise may not be drawn before the ledger is written")
-    monkeypatch.setattr(Ledger, "append", real)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "append", append)
+        with pytest.raises(KeyboardInterrupt), begin(ledger, tmp_path / "exp"):
+            raise AssertionError("noise may not be drawn before the ledger is written")
     assert calls == ["privacy.json", "ledger.json"] and spent(ledger) == 0
+
+
+def test_a_release_killed_before_the_ledger_is_continued(
+    ledger, tmp_path, killed_before_the_ledger
+):
     with begin(ledger, tmp_path / "exp") as made:
         assert made.is_continued and np.isfinite(noise(made)).all()
     assert spent(ledger) == 1
 
 
+def test_a_release_killed_before_the_ledger_is_entered_with_the_next(
+    ledger, tmp_path, killed_before_the_ledger
+):
+    enter(ledger, tmp_path / "exp", fingerprint="b" * 64)
+    assert spent(ledger) == 2
+
+
 def test_killed_between_seal_and_ledger(ledger, tmp_path):
-    with begin(ledger, tmp_path / "exp"):
-        pass
-    keys = ledger.parent / "ledger.json.keys"
-    for path in [ledger, *keys.iterdir()]:
+    enter(ledger, tmp_path / "exp")
+    for path in [ledger, *keys(ledger)]:
         if path.name != "seal":
             path.unlink()
-    with begin(ledger, tmp_path / "other"):
-        pass
+    enter(ledger, tmp_path / "other")
     assert spent(ledger) == 1
 
 
-def test_a_removed_ledger_is_noticed(ledger, tmp_path):
-    with begin(ledger, tmp_path / "exp"):
-        pass
-    ledger.unlink()
-    with (
-        pytest.raises(PrivacyError, match="what was spent is not known"),
-        begin(ledger, tmp_path / "other"),
-    ):
-        pass
-
-
-def test_a_removed_seal_is_noticed(ledger, tmp_path):
-    with begin(ledger, tmp_path / "exp") as made:
-        made.finish()
-    (ledger.parent / "ledger.json.keys" / "seal").unlink()
-    with (
-        pytest.raises(PrivacyError, match="what was spent is not known"),
-        begin(ledger, tmp_path / "other"),
-    ):
-        pass
+@pytest.mark.parametrize(
+    ("finish", "lost"), [(False, "ledger.json"), (True, "ledger.json.keys/seal")]
+)
+def test_a_removed_ledger_or_seal_is_noticed(ledger, tmp_path, finish, lost):
+    enter(ledger, tmp_path / "exp", finish=finish)
+    (ledger.parent / lost).unlink()
+    refuse("what was spent is not known", ledger, tmp_path / "other")
 
 
 def test_an_older_ledger_put_back_is_noticed(ledger, tmp_path):
-    with begin(ledger, tmp_path / "one") as made:
-        made.finish()
+    enter(ledger, tmp_path / "one", finish=True)
     old = ledger.read_bytes()
-    with begin(ledger, tmp_path / "two") as made:
-        made.finish()
+    enter(ledger, tmp_path / "two", finish=True)
     ledger.write_bytes(old)
-    with pytest.raises(PrivacyError, match="--ledger FILE"), begin(ledger, tmp_path / "two"):
-        pass
+    refuse("--ledger FILE", ledger, tmp_path / "two")
 
 
 def test_a_damaged_ledger_stops_before_anything_is_spent(ledger, tmp_path):
-    with begin(ledger, tmp_path / "exp"):
-        pass
+    enter(ledger, tmp_path / "exp")
     ledger.write_text(ledger.read_text()[:-40])
-    with pytest.raises(PrivacyError, match="whole ledger"), begin(ledger, tmp_path / "other"):
-        pass
+    refuse("whole ledger", ledger, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
 def test_budget(ledger, tmp_path):
-    with (
-        begin(ledger, tmp_path / "one", max_epsilon=2.5),
-        begin(ledger, tmp_path / "two", max_epsilon=2.5),
-    ):
-        pass
-    with (
-        pytest.raises(PrivacyError, match="2 before it"),
-        begin(ledger, tmp_path / "three", max_epsilon=2.5),
-    ):
-        pass
+    for name in ("one", "two"):
+        enter(ledger, tmp_path / name, max_epsilon=2.5)
+    refuse("2 before it", ledger, tmp_path / "three", max_epsilon=2.5)
     assert spent(ledger) == 2 and not (tmp_path / "three").exists()
     # Another unit has a budget of its own.
-    utterance = dataclasses.replace(COUNTS, unit="utterance", units=None)
-    with begin(ledger, tmp_path / "four", spending=utterance, max_epsilon=2.5):
-        pass
+    enter(ledger, tmp_path / "four", spending=UTTERANCE, max_epsilon=2.5)
     # What was entered before the limit became smaller is continued: it is spent already.
-    with begin(ledger, tmp_path / "one", max_epsilon=0.1) as made:
-        assert made.is_continued
+    assert enter(ledger, tmp_path / "one", max_epsilon=0.1).is_continued
 
 
 def test_no_limit_allows_what_is_unprotected(ledger, tmp_path):
-    bare = dataclasses.replace(COUNTS, event=events.unprotected(), unit="user")
-    with pytest.raises(PrivacyError, match=r"(?s)found infinite.*unprotected exceeds every limit"):
-        begin(ledger, tmp_path / "one", spending=bare, max_epsilon=1e9).__enter__()
+    match = r"(?s)found infinite.*unprotected exceeds every limit"
+    refuse(match, ledger, tmp_path / "one", spending=BARE, max_epsilon=1e9)
     assert spent(ledger) == 0
     for _ in range(2):  # continued, not spent again
-        with begin(ledger, tmp_path / "one", spending=bare) as made:
-            made.finish()
+        enter(ledger, tmp_path / "one", spending=BARE, finish=True)
     assert spent(ledger) == 1
     # Other units of the same data are bare, too; other data are not.
-    utterance = dataclasses.replace(COUNTS, unit="utterance", units=None)
-    with pytest.raises(PrivacyError, match=r"(?s)each utterance.*infinite.*1 before it"):
-        begin(ledger, tmp_path / "two", spending=utterance, max_epsilon=5).__enter__()
-    with pytest.raises(PrivacyError, match=r"(?s)infinite.*1 before it"):
-        devices = dataclasses.replace(COUNTS, data=f"{COUNTS.data}/devices")
-        begin(ledger, tmp_path / "three", spending=devices, max_epsilon=5).__enter__()
+    match = r"(?s)each utterance.*infinite.*1 before it"
+    refuse(match, ledger, tmp_path / "two", spending=UTTERANCE, max_epsilon=5)
+    devices = dataclasses.replace(COUNTS, data=f"{COUNTS.data}/devices")
+    match = r"(?s)infinite.*1 before it"
+    refuse(match, ledger, tmp_path / "three", spending=devices, max_epsilon=5)
     other = dataclasses.replace(COUNTS, data="mini/other")
-    with begin(ledger, tmp_path / "three", spending=other, max_epsilon=5):
-        pass
+    enter(ledger, tmp_path / "three", spending=other, max_epsilon=5)
 
 
 def test_keys_are_for_the_owner_alone_and_in_no_ledger(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as made:
-        keys = list((ledger.parent / "ledger.json.keys").iterdir())
-        assert sorted(path.name.split(".")[0] for path in keys) == sorted(
-            ["seal", made.entry.release]
-        )
-        for path in keys:
+        paths = keys(ledger)
+        names = {path.name.split(".")[0] for path in paths}
+        assert len(paths) == 2 and names == {"seal", made.entry.release}
+        books = ledger.read_bytes(), (tmp_path / "exp" / "privacy.json").read_bytes()
+        for path in paths:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
-            for text in (ledger.read_bytes(), (tmp_path / "exp" / "privacy.json").read_bytes()):
-                assert (
-                    path.read_bytes() not in text and path.read_bytes().hex().encode() not in text
-                )
+            key = path.read_bytes()
+            assert not any(key in text or key.hex().encode() in text for text in books)
         made.finish()
-        assert [path.name for path in keys[0].parent.iterdir()] == ["seal"]
+        assert [path.name for path in keys(ledger)] == ["seal"]
 
 
 def test_fingerprint_follows_content_and_configuration_not_names(tmp_path):
@@ -260,24 +251,18 @@ def test_noise_of_one_name_is_drawn_once(ledger, tmp_path):
         assert made.noise(1, "counts").uniform(3).tolist() != drawn
         with pytest.raises(PrivacyError, match="a second time"):
             made.noise(0, "counts")
-    with begin(ledger, tmp_path / "exp") as again:
-        assert again.noise(0, "counts").uniform(3).tolist() == drawn, (
-            "a killed round draws the same"
-        )
+    with begin(ledger, tmp_path / "exp") as again:  # a killed round draws the same
+        assert again.noise(0, "counts").uniform(3).tolist() == drawn
 
 
 def test_the_key_of_a_release_that_was_given_up_is_destroyed(ledger, tmp_path):
-    with begin(ledger, tmp_path / "exp") as first:
-        pass
+    first = enter(ledger, tmp_path / "exp")
     (tmp_path / "exp" / "privacy.json").unlink()  # as the stage runner clears what was given up
-    with (
-        begin(ledger, tmp_path / "elsewhere"),
-        begin(ledger, tmp_path / "exp", fingerprint="b" * 64) as second,
-    ):
-        names = [path.name.split(".")[0] for path in (ledger.parent / "ledger.json.keys").iterdir()]
-        assert (
-            first.entry.release not in names and second.entry.release in names and len(names) == 3
-        )
+    elsewhere = enter(ledger, tmp_path / "elsewhere")
+    second = enter(ledger, tmp_path / "exp", fingerprint="b" * 64)
+    names = {path.name.split(".")[0] for path in keys(ledger)}
+    assert names == {"seal", elsewhere.entry.release, second.entry.release}
+    assert first.entry.release not in names
 
 
 def test_a_ledger_and_its_tree_can_be_moved_together(tmp_path):
@@ -290,51 +275,22 @@ def test_a_ledger_and_its_tree_can_be_moved_together(tmp_path):
 
 
 def test_a_link_means_the_ledger_that_it_leads_to(ledger, tmp_path):
-    with begin(ledger, tmp_path / "one") as made:
-        made.finish()
+    enter(ledger, tmp_path / "one", finish=True)
     link = tmp_path / "link.json"
     link.symlink_to(ledger)
-    with begin(link, tmp_path / "two") as made:
-        made.finish()
+    enter(link, tmp_path / "two", finish=True)
     assert link.is_symlink() and spent(ledger) == 2
-
-
-def test_a_release_that_never_got_into_the_ledger_is_entered_with_the_next(
-    ledger, tmp_path, monkeypatch
-):
-    real = Ledger.append
-
-    def append(self, entry):
-        if self.path == ledger:
-            raise KeyboardInterrupt
-        real(self, entry)
-
-    monkeypatch.setattr(Ledger, "append", append)
-    with pytest.raises(KeyboardInterrupt), begin(ledger, tmp_path / "exp"):
-        pass
-    monkeypatch.setattr(Ledger, "append", real)
-    with begin(ledger, tmp_path / "exp", fingerprint="b" * 64):
-        pass
-    assert spent(ledger) == 2
 
 
 @pytest.mark.parametrize("limit", [float("nan"), 0.0, -1.0])
 def test_limits_that_are_none(ledger, tmp_path, limit):
-    with (
-        pytest.raises(PrivacyError, match="max_epsilon"),
-        begin(ledger, tmp_path / "exp", max_epsilon=limit),
-    ):
-        pass
+    refuse("max_epsilon", ledger, tmp_path / "exp", max_epsilon=limit)
     assert not (tmp_path / "exp").exists()
 
 
 def test_two_processes_cannot_make_one_release(ledger, tmp_path):
     with begin(ledger, tmp_path / "exp") as first:
-        with (
-            pytest.raises(PrivacyError, match="one process that makes it"),
-            begin(ledger, tmp_path / "exp"),
-        ):
-            pass
+        refuse("one process that makes it", ledger, tmp_path / "exp")
         before = noise(first)
     with begin(ledger, tmp_path / "exp") as second:  # the first was killed before it ended
         assert noise(second) == before
@@ -360,28 +316,20 @@ def test_a_release_of_an_earlier_version_is_read(ledger, tmp_path, earlier, fini
             first.finish()
     earlier.undo()
     with begin(ledger, tmp_path / "exp") as second:
-        assert (
-            second.entry == first.entry and second.is_continued and second.is_finished == finished
-        )
+        assert second.entry == first.entry
+        assert second.is_continued and second.is_finished == finished
         assert finished or noise(second) == before
     assert spent(ledger) == 1
 
 
 def test_a_release_of_an_earlier_version_is_refused_by_name(ledger, tmp_path, earlier):
-    with begin(ledger, tmp_path / "exp") as first:
-        first.finish()
+    first = enter(ledger, tmp_path / "exp", finish=True)
     earlier.undo()
-    written = ledger.read_bytes()
-    with (
-        pytest.raises(PrivacyError, match=first.entry.release),
-        begin(ledger, tmp_path / "exp", fingerprint="b" * 64),
-    ):
-        pass
-    assert ledger.read_bytes() == written
+    refuse(first.entry.release, ledger, tmp_path / "exp", fingerprint="b" * 64)
     # Where something else is spent it is another release; and so it is in another place.
-    other = dataclasses.replace(COUNTS, event=events.pure(0.9))
-    with begin(ledger, tmp_path / "exp", spending=other), begin(ledger, tmp_path / "new"):
-        assert spent(ledger) == 3
+    enter(ledger, tmp_path / "exp", spending=OTHER_EVENT)
+    enter(ledger, tmp_path / "new")
+    assert spent(ledger) == 3
 
 
 def test_fingerprints_of_releases_are_those_of_earlier_versions(tmp_path):
@@ -401,7 +349,6 @@ def test_fingerprints_of_releases_are_those_of_earlier_versions(tmp_path):
         inner: Inner
         limit: float | None
 
-    found = release.fingerprint_of(
-        Config("gnmax", Inner(0.5, ["a", "b"]), None), [tmp_path / "votes", tmp_path / "folder"]
-    )
+    config = Config("gnmax", Inner(0.5, ["a", "b"]), None)
+    found = release.fingerprint_of(config, [tmp_path / "votes", tmp_path / "folder"])
     assert found == "edc163879eadbd91e02a5d2b289f22c477f75f9c89428b2c11a1bde15bbf6b59"

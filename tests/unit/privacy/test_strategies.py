@@ -1,6 +1,4 @@
-"""Strategies answer running sums with nothing that is not there yet, and know what turns they can
-count.
-"""
+"""Strategies answer running sums without looking ahead, and know what turns they can count."""
 
 from __future__ import annotations
 
@@ -17,9 +15,8 @@ ONCE = Turns(most=1, apart=1)
 @pytest.mark.parametrize("decay", [1.0, 0.7])
 def test_strategies_answer_running_sums(name: str, rounds: int, decay: float) -> None:
     made = Strategy(name, rounds, decay)
-    wanted = np.array(
-        [[decay ** (t - s) if s <= t else 0.0 for s in range(rounds)] for t in range(rounds)]
-    )
+    distance = np.subtract.outer(np.arange(rounds), np.arange(rounds))
+    wanted = np.where(distance >= 0, decay ** np.maximum(distance, 0.0), 0.0)
     assert np.abs(made.decode @ made.encode - wanted).max() < 1e-9
     # Nothing is used before it is there.
     last = [max(np.flatnonzero(row)) for row in made.encode]
@@ -42,14 +39,12 @@ def test_the_root_times_itself_is_the_sum() -> None:
 
 
 def test_square_roots_have_less_error() -> None:
+    made = {name: Strategy(name, 10) for name in STRATEGIES}
     errors = {
-        name: made.error().max() * made.sensitivity(1, ONCE, "l2") / made.scale
-        for name, made in ((name, Strategy(name, 10)) for name in STRATEGIES)
+        name: one.error().max() * one.sensitivity(1, ONCE, "l2") / one.scale
+        for name, one in made.items()
     }
-    assert (
-        errors["square_root"] < 0.6 * errors["increments"]
-        and errors["square_root"] < errors["tree"]
-    )
+    assert errors["square_root"] < min(0.6 * errors["increments"], errors["tree"])
 
 
 def test_a_turn_apart_costs_less_than_one_after_the_other() -> None:
@@ -80,14 +75,8 @@ def test_a_tree_refuses_turns_that_it_has_no_proof_for(turns: Turns) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"name": "roots"},
-        {"rounds": 0},
-        {"decay": 0.0},
-        {"decay": 1.1},
-        {"bands": 0},
-        {"bands": 6},
-        {"name": "tree", "bands": 2},
-        {"name": "increments", "bands": 1},
+        *({"name": "roots"}, {"rounds": 0}, {"decay": 0.0}, {"decay": 1.1}, {"bands": 0}),
+        *({"bands": 6}, {"name": "tree", "bands": 2}, {"name": "increments", "bands": 1}),
     ],
 )
 def test_values_out_of_range(values: dict) -> None:

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy.audit.intervals import clopper_pearson
-from privasr_k2.privacy.audit.membership import at_low_fpr, auc_interval, balanced_accuracy, roc
+from privasr_k2.privacy.audit.membership import at_low_fpr, auc_interval, roc
 
 DELTA, CONFIDENCE = 1e-5, 1 - 1e-7
 
@@ -95,13 +95,6 @@ def test_ties_among_non_members_are_no_false_positives() -> None:
     assert point.fpr_high == pytest.approx(clopper_pearson(10, 100, confidence=0.9).high, rel=1e-12)
 
 
-def test_balanced_accuracy_weighs_both_kinds_alike() -> None:
-    assert balanced_accuracy([1.0] * 90 + [0.0] * 10, [0.0] * 2, threshold=0.5) == pytest.approx(
-        0.95
-    )
-    assert balanced_accuracy([0.5], [0.5], threshold=0.5) == 0.5
-
-
 @pytest.mark.parametrize(
     ("members", "others", "place"),
     [
@@ -119,7 +112,6 @@ def test_scores_that_cannot_be_used_are_refused(
     for measure in (
         lambda: roc(members, others),  # type: ignore[arg-type]
         lambda: at_low_fpr(members, others, fpr=0.1, confidence=0.95),  # type: ignore[arg-type]
-        lambda: balanced_accuracy(members, others, threshold=0.0),  # type: ignore[arg-type]
     ):
         with pytest.raises(PrivacyError) as raised:
             measure()

@@ -7,7 +7,7 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy.audit.bounds import AuditBound, Verdict, judge
 from privasr_k2.privacy.audit.intervals import epsilon_lower
-from privasr_k2.privacy.audit.threshold import best_threshold, bound_over_thresholds, split_bound
+from privasr_k2.privacy.audit.threshold import best_threshold, split_bound
 
 DELTA, CONFIDENCE = 1e-5, 1 - 1e-7
 
@@ -22,43 +22,30 @@ def _split(sigma: float) -> AuditBound:
     return split_bound(*_runs(sigma), delta=DELTA, confidence=CONFIDENCE)
 
 
-def _fixed(sigma: float) -> AuditBound:
-    cuts = np.linspace(-1, 5, 13)
-    return bound_over_thresholds(*_runs(sigma), cuts, delta=DELTA, confidence=CONFIDENCE)
-
-
-@pytest.mark.parametrize("audit", [_split, _fixed])
-def test_sound_broken_and_without_noise(audit: object) -> None:
-    assert callable(audit)
+def test_sound_broken_and_without_noise() -> None:
     claim = get_epsilon_gaussian(2.0, DELTA)
-    sound, broken, noise_free = audit(2.0), audit(0.2), audit(0.0)
-    assert 0.2 < sound.epsilon_lower < claim
-    assert broken.epsilon_lower > claim
-    assert noise_free.epsilon_lower == noise_free.largest_possible > 6
-    verdict = judge(
-        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claim, claimed_delta=DELTA
-    )
-    assert verdict is Verdict.STANDS_UNDER
+    sound, broken, free = _split(2.0), _split(0.2), _split(0.0)
+    assert 0.2 < sound.epsilon_lower < claim < broken.epsilon_lower
+    assert free.epsilon_lower == free.largest_possible > 6
+    claims = {"claimed_epsilon": claim, "claimed_delta": DELTA}
+    assert judge(sound, broken=broken, noise_free=free, **claims) is Verdict.STANDS_UNDER
 
 
 def test_the_threshold_is_not_chosen_where_it_is_judged() -> None:
     # The halves disagree: what separates the first half perfectly says nothing on the second.
     first = np.arange(100.0)
-    found = split_bound(
-        np.concatenate([100 + first, first]), np.tile(first, 2), delta=0.0, confidence=0.95
-    )
+    runs = np.concatenate([100 + first, first]), np.tile(first, 2)
+    found = split_bound(*runs, delta=0.0, confidence=0.95)
     assert found.epsilon_lower == 0
     assert found.trials == 200
 
 
 def test_no_half_is_used_twice() -> None:
-    # In the first half every score lies apart from the other kind's; in the second, one kind has
-    # moved over.
+    # In the first half the kinds lie apart; in the second, one kind has moved over.
     low, high = np.arange(100.0), 1000 + np.arange(100.0)
     for with_unit, without in (((high, low), (low, low)), ((high, high), (low, high))):
-        found = split_bound(
-            np.concatenate(with_unit), np.concatenate(without), delta=0.0, confidence=0.95
-        )
+        runs = np.concatenate(with_unit), np.concatenate(without)
+        found = split_bound(*runs, delta=0.0, confidence=0.95)
         assert found.epsilon_lower == 0
 
 
@@ -73,19 +60,9 @@ def test_scores_that_tell_nothing_rarely_show_something() -> None:
         counts = [int(np.sum(part >= cut)) for part in scores]
         best = epsilon_lower(*counts, positives=200, negatives=200, delta=0.0, confidence=0.6)
         chosen_there += bool(best > 0)
-    # At most 0.4 of 200 is allowed. An honest bound, with its error split over two ends, shows far
-    # less.
+    # At most 0.4 of 200 is allowed; with the error split over two ends it is far less.
     assert shown < 40
     assert chosen_there > 120
-
-
-def test_several_thresholds_share_the_confidence() -> None:
-    scores = _runs(1.0, runs=500)
-    one = bound_over_thresholds(*scores, [1.5], delta=0.0, confidence=0.99)
-    three = bound_over_thresholds(*scores, [1.5, 50, 60], delta=0.0, confidence=0.97)
-    assert three.epsilon_lower == pytest.approx(one.epsilon_lower, rel=1e-9)
-    assert three.largest_possible == pytest.approx(one.largest_possible, rel=1e-9)
-    assert (one.confidence, three.confidence) == (0.99, 0.97)
 
 
 def test_the_best_threshold_of_a_few_by_trying_all() -> None:
@@ -93,16 +70,9 @@ def test_the_best_threshold_of_a_few_by_trying_all() -> None:
     with_unit, without = rng.integers(0, 6, size=40) + 1.0, rng.integers(0, 6, size=30) + 0.0
 
     def bound(cut: float) -> float:
-        return float(
-            epsilon_lower(
-                sum(s >= cut for s in with_unit),
-                sum(s >= cut for s in without),
-                positives=40,
-                negatives=30,
-                delta=0.0,
-                confidence=0.9,
-            )
-        )
+        counts = [sum(s >= cut for s in scores) for scores in (with_unit, without)]
+        given = {"positives": 40, "negatives": 30, "delta": 0.0, "confidence": 0.9}
+        return float(epsilon_lower(*counts, **given))
 
     found = best_threshold(with_unit, without, delta=0.0, confidence=0.9)
     assert bound(found) == max(bound(cut) for cut in range(8)) > 0
@@ -133,5 +103,3 @@ def test_scores_that_cannot_be_used_are_refused(
 def test_impossible_options_are_refused(delta: float, confidence: float) -> None:
     with pytest.raises(PrivacyError):
         split_bound([1.0, 2.0], [1.0, 2.0], delta=delta, confidence=confidence)
-    with pytest.raises(PrivacyError):
-        bound_over_thresholds([1.0], [1.0], [0.0], delta=delta, confidence=confidence)

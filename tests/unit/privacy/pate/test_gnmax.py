@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,23 +19,18 @@ from privasr_k2.privacy.pate.gnmax import (
     confident_gnmax_event,
     gnmax_epsilon,
     gnmax_event,
-    gnmax_rdp,
     largest_sum,
     posteriors_event,
-    threshold_rdp,
 )
 from privasr_k2.privacy.pate.log_q import gnmax_log_q, threshold_log_q
 from privasr_k2.privacy.pate.theorem6 import theorem6
 
 ORDERS = [1.5, 2.0, 10.0, 64.0]
 CONFIDENT = {
-    "sigma": 10.0,
-    "answers": 30,
-    "threshold": 60.0,
-    "threshold_sigma": 20.0,
-    "discrete": False,
+    "sigma": 10.0, "answers": 30, "threshold": 60.0, "threshold_sigma": 20.0, "discrete": False,
     "delta": 1e-6,
-}
+}  # fmt: skip
+CHECKED = {"sigma": 7.0, "answers": 30, "threshold_sigma": 9.0, "asked": 200}
 VOTES = np.random.default_rng(2).multinomial(100, [0.8, 0.1, 0.1], size=80)
 
 
@@ -46,60 +42,27 @@ def rdp_of(event: events.Event) -> np.ndarray:
 
 def test_the_events_cost_what_the_papers_say() -> None:
     orders = np.array(ORDERS)
-    np.testing.assert_allclose(
-        rdp_of(gnmax_event(sigma=7.0, answers=30, discrete=False)), 30 * orders / 49
-    )
-    np.testing.assert_allclose(gnmax_rdp(ORDERS, sigma=7.0, answers=30), 30 * orders / 49)
-    event = confident_gnmax_event(
-        sigma=7.0, answers=30, threshold_sigma=9.0, asked=200, discrete=False
-    )
+    event = gnmax_event(sigma=7.0, answers=30, discrete=False)
+    np.testing.assert_allclose(rdp_of(event), 30 * orders / 49)
+    event = confident_gnmax_event(**CHECKED, discrete=False)
     np.testing.assert_allclose(rdp_of(event), 30 * orders / 49 + 200 * orders / (2 * 81))
-    np.testing.assert_allclose(threshold_rdp(ORDERS, sigma=9.0, asked=200), 200 * orders / (2 * 81))
     event = posteriors_event(sigma=0.3, largest_weight=0.1, vectors=5)
     np.testing.assert_allclose(rdp_of(event), 5 * orders * (0.1 / 0.3) ** 2)
 
 
 def test_discrete_noise_is_added_to_two_counts_of_every_answer() -> None:
-    event = confident_gnmax_event(
-        sigma=7.0, answers=30, threshold_sigma=9.0, asked=200, discrete=True
-    )
-    assert events.terms(event) == {
-        events.discrete_gaussian(7.0, 1): 60,
-        events.discrete_gaussian(9.0, 1): 200,
-    }
-    assert events.terms(gnmax_event(sigma=7.0, answers=3, discrete=True)) == {
-        events.discrete_gaussian(7.0, 1): 6
-    }
-
-
-@settings(deadline=None)
-@given(
-    st.floats(0.5, 50.0),
-    st.floats(1.0, 3.0),
-    st.integers(0, 1000),
-    st.integers(0, 1000),
-    st.floats(1.01, 99.0),
-)
-def test_more_noise_costs_less_and_more_answers_or_orders_more(
-    sigma: float, more: float, answers: int, further: int, order: float
-) -> None:
-    for rdp, count in ((gnmax_rdp, "answers"), (threshold_rdp, "asked")):
-        cost = rdp([order], sigma=sigma, **{count: answers})[0]
-        assert rdp([order], sigma=sigma * more, **{count: answers})[0] <= cost
-        assert rdp([order], sigma=sigma, **{count: answers + further})[0] >= cost
-        assert rdp([order * more], sigma=sigma, **{count: answers})[0] >= cost
+    answer, check = events.discrete_gaussian(7.0, 1), events.discrete_gaussian(9.0, 1)
+    event = confident_gnmax_event(**CHECKED, discrete=True)
+    assert events.terms(event) == {answer: 60, check: 200}
+    assert events.terms(gnmax_event(sigma=7.0, answers=3, discrete=True)) == {answer: 6}
 
 
 def test_the_epsilon_of_votes_is_the_sum_over_queries_at_the_best_order() -> None:
     orders = 1.0 + np.geomspace(0.1, 100, 40)
     found = gnmax_epsilon(VOTES, sigma=12.0, discrete=False, delta=1e-6, orders=orders)
-    totals = [
-        sum(
-            theorem6(gnmax_log_q(row[None], sigma=12.0, discrete=False), sigma=12.0).rdp(order)[0]
-            for row in VOTES
-        )
-        for order in orders.tolist()
-    ]
+    log_qs = [gnmax_log_q(row[None], sigma=12.0, discrete=False) for row in VOTES]
+    rows = [theorem6(log_q, sigma=12.0) for log_q in log_qs]
+    totals = [sum(row.rdp(order)[0] for row in rows) for order in orders.tolist()]
     assert (found.epsilon, found.order) == pytest.approx(compute_epsilon(orders, totals, 1e-6))
     searched = gnmax_epsilon(VOTES, sigma=12.0, discrete=False, delta=1e-6)
     assert searched.epsilon <= found.epsilon * (1 + 1e-9)
@@ -110,24 +73,19 @@ def test_the_epsilon_of_votes_is_the_sum_over_queries_at_the_best_order() -> Non
 def test_votes_never_cost_more_than_the_worst_votes(seed: int, sigma: float) -> None:
     votes = np.random.default_rng(seed).multinomial(50, [0.7, 0.2, 0.1], size=20)
     orders = 1.0 + np.geomspace(0.02, 1e4, 200)
-    worst, _ = compute_epsilon(orders, gnmax_rdp(orders, sigma=sigma, answers=20), 1e-5)
-    assert gnmax_epsilon(
-        votes, sigma=sigma, discrete=False, delta=1e-5, orders=orders
-    ).epsilon <= worst * (1 + 1e-12)
+    worst, _ = compute_epsilon(orders, 20 * orders / sigma**2, 1e-5)
+    found = gnmax_epsilon(votes, sigma=sigma, discrete=False, delta=1e-5, orders=orders)
+    assert found.epsilon <= worst * (1 + 1e-12)
 
 
 def test_confident_answers_cost_all_checks_and_the_dearest_answers() -> None:
     order = 6.0
     found = confident_gnmax_epsilon(VOTES, **CONFIDENT, orders=[order])
-    checks = theorem6(
-        threshold_log_q(VOTES.max(axis=1), threshold=60.0, sigma=20.0, discrete=False),
-        sigma=20.0 * 2**0.5,
-    )
+    log_q = threshold_log_q(VOTES.max(axis=1), threshold=60.0, sigma=20.0, discrete=False)
+    checks = theorem6(log_q, sigma=20.0 * 2**0.5)
     answers = theorem6(gnmax_log_q(VOTES, sigma=10.0, discrete=False), sigma=10.0).rdp(order)
     assert found.rdp == pytest.approx(checks.rdp(order).sum() + np.sort(answers)[-30:].sum())
-    assert found.rdp < gnmax_rdp([order], sigma=10.0, answers=30) + threshold_rdp(
-        [order], sigma=20.0, asked=80
-    )
+    assert found.rdp < 30 * order / 100 + 80 * order / (2 * 400)
 
 
 def test_fewer_answers_never_cost_more() -> None:
@@ -136,9 +94,8 @@ def test_fewer_answers_never_cost_more() -> None:
         for answers in range(0, 81, 10)
     ]
     assert costs == sorted(costs)
-    assert costs[-1] == pytest.approx(
-        costs[0] + gnmax_epsilon(VOTES, sigma=10.0, discrete=False, delta=1e-6, orders=[6.0]).rdp
-    )
+    all_answered = gnmax_epsilon(VOTES, sigma=10.0, discrete=False, delta=1e-6, orders=[6.0])
+    assert costs[-1] == pytest.approx(costs[0] + all_answered.rdp)
 
 
 @settings(deadline=None)
@@ -155,21 +112,18 @@ def test_the_largest_are_summed(items: list[tuple[float, int]], at_most: int) ->
 def test_no_noise_always_wins_where_votes_are_looked_at() -> None:
     # Unanimous votes: the less noise, the surer the outcome, and what is counted as its cost.
     votes = [[100, 0, 0]] * 1000
-    found = [
-        gnmax_epsilon(votes, sigma=sigma, discrete=False, delta=1e-5).epsilon
-        for sigma in (13.0, 11.0, 9.0, 7.0, 5.0, 1.0)
-    ]
+
+    def epsilon(sigma: float) -> float:
+        return gnmax_epsilon(votes, sigma=sigma, discrete=False, delta=1e-5).epsilon
+
+    found = [epsilon(sigma) for sigma in (13.0, 11.0, 9.0, 7.0, 5.0, 1.0)]
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.3 and found[-1] == 0.0
-    assert all(
-        gnmax_epsilon(votes, sigma=10.0**-n, discrete=False, delta=1e-5).epsilon == 0.0
-        for n in range(0, 100, 9)
-    )
+    assert not any(epsilon(10.0**-n) for n in range(0, 100, 9))
     # The guarantee that holds for all votes says the opposite.
     orders = 1.0 + np.geomspace(0.02, 1e4, 100)
     honest = [
-        compute_epsilon(orders, gnmax_rdp(orders, sigma=sigma, answers=1000), 1e-5)[0]
-        for sigma in (13.0, 5.0, 1.0)
+        compute_epsilon(orders, 1000 * orders / sigma**2, 1e-5)[0] for sigma in (13.0, 5.0, 1.0)
     ]
     assert honest == sorted(honest) and honest[0] > 20 and honest[-1] > 1000
 
@@ -187,12 +141,8 @@ def test_it_cannot_be_taken_for_a_guarantee() -> None:
     with pytest.raises(TypeError):
         float(found)  # type: ignore[arg-type]
     with pytest.raises(PrivacyError, match="NotForRelease"):
-        noise_for(
-            lambda sigma: gnmax_epsilon(VOTES, sigma=sigma, discrete=True, delta=1e-6),
-            epsilon=1.0,
-            delta=1e-6,
-            relation=Relation.ADD_OR_REMOVE_ONE,
-        )
+        target = {"epsilon": 1.0, "delta": 1e-6, "relation": Relation.ADD_OR_REMOVE_ONE}
+        noise_for(lambda s: gnmax_epsilon(VOTES, sigma=s, discrete=True, delta=1e-6), **target)
 
 
 @pytest.mark.parametrize(
@@ -213,26 +163,22 @@ def test_bad_input_is_refused(changed: dict[str, object], named: str) -> None:
         confident_gnmax_epsilon(VOTES, **(CONFIDENT | changed))
 
 
-def test_bad_events_are_refused() -> None:
-    for make in (
-        lambda: gnmax_event(sigma=-1.0, answers=1, discrete=False),
-        lambda: gnmax_event(sigma=1.0, answers=1.5, discrete=False),  # type: ignore[arg-type]
-        lambda: gnmax_event(sigma=0.0, answers=1, discrete=True),
-        lambda: confident_gnmax_event(
-            sigma=1.0, answers=5, threshold_sigma=1.0, asked=4, discrete=False
-        ),
-        lambda: confident_gnmax_event(
-            sigma=1.0, answers=5, threshold_sigma=-1.0, asked=6, discrete=False
-        ),
-        lambda: confident_gnmax_event(
-            sigma=1.0, answers=5, threshold_sigma=1.0, asked=4, discrete=True
-        ),
-        lambda: posteriors_event(sigma=1.0, largest_weight=0.0, vectors=1),
-        lambda: posteriors_event(sigma=math.nan, largest_weight=0.1, vectors=1),
-        lambda: gnmax_rdp([2, 3], sigma=1.0, answers=1),
-    ):
-        with pytest.raises(PrivacyError):
-            make()
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (gnmax_event, {"sigma": -1.0, "answers": 1, "discrete": False}),
+        (gnmax_event, {"sigma": 1.0, "answers": 1.5, "discrete": False}),
+        (gnmax_event, {"sigma": 0.0, "answers": 1, "discrete": True}),
+        (confident_gnmax_event, {**CHECKED, "asked": 4, "discrete": False}),
+        (confident_gnmax_event, {**CHECKED, "threshold_sigma": -1.0, "discrete": False}),
+        (confident_gnmax_event, {**CHECKED, "asked": 4, "discrete": True}),
+        (posteriors_event, {"sigma": 1.0, "largest_weight": 0.0, "vectors": 1}),
+        (posteriors_event, {"sigma": math.nan, "largest_weight": 0.1, "vectors": 1}),
+    ],
+)
+def test_bad_events_are_refused(make: Callable[..., object], values: dict[str, object]) -> None:
+    with pytest.raises(PrivacyError):
+        make(**values)
 
 
 def test_discrete_noise_has_costs_of_its_own() -> None:

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from privasr_k2.errors import PrivacyError
 from privasr_k2.privacy import events
-from privasr_k2.privacy.pate.lnmax import (
-    lnmax_epsilon,
-    lnmax_event,
-    lnmax_rdp,
-    theorem3_rdp,
-)
+from privasr_k2.privacy.pate.lnmax import lnmax_epsilon, lnmax_event, lnmax_rdp, theorem3_rdp
 from privasr_k2.privacy.pate.log_q import lnmax_log_q
 
 ORDERS = np.array([1.5, 2.0, 10.0, 64.0])
@@ -23,20 +18,19 @@ VOTES = np.random.default_rng(2).multinomial(100, [0.8, 0.1, 0.1], size=80)
 
 
 def test_the_event_is_two_changed_counts() -> None:
-    assert events.terms(lnmax_event(scale=20.0, answers=30, discrete=False)) == {
-        events.laplace(20.0): 60
-    }
-    assert events.terms(lnmax_event(scale=20.0, answers=30, discrete=True)) == {
-        events.discrete_laplace(20.0, 1): 60
-    }
+    for discrete, count in (
+        (False, events.laplace(20.0)),
+        (True, events.discrete_laplace(20.0, 1)),
+    ):
+        event = lnmax_event(scale=20.0, answers=30, discrete=discrete)
+        assert events.terms(event) == {count: 60}
 
 
 def test_the_event_costs_what_is_said() -> None:
     accountant = RdpAccountant(ORDERS.tolist())
     accountant.compose(lnmax_event(scale=20.0, answers=30, discrete=False))
-    np.testing.assert_allclose(
-        lnmax_rdp(ORDERS, scale=20.0, answers=30, discrete=False), accountant._rdp, rtol=1e-9
-    )
+    found = lnmax_rdp(ORDERS, scale=20.0, answers=30, discrete=False)
+    np.testing.assert_allclose(found, accountant._rdp, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [0.4, 2.0, 20.0])
@@ -84,10 +78,8 @@ def test_more_noise_costs_less_and_more_answers_or_orders_more(
 
 def test_it_is_theorem_3_of_papernot2017() -> None:
     gamma, q, moment = 0.05, 1e-3, 8
-    alpha = math.log(
-        (1 - q) * ((1 - q) / (1 - math.exp(2 * gamma) * q)) ** moment
-        + q * math.exp(2 * gamma * moment)
-    )
+    likely = (1 - q) * ((1 - q) / (1 - math.exp(2 * gamma) * q)) ** moment
+    alpha = math.log(likely + q * math.exp(2 * gamma * moment))
     found = theorem3_rdp(np.array([math.log(q)]), moment + 1.0, scale=1 / gamma)
     assert moment * found[0] == pytest.approx(alpha, rel=1e-9)
 
@@ -102,29 +94,23 @@ def test_theorem_3_is_not_used_where_it_does_not_hold() -> None:
 def test_the_epsilon_of_votes_is_the_sum_over_queries_at_the_best_order() -> None:
     orders = 1.0 + np.geomspace(0.1, 500, 50)
     totals = []
+    log_qs = [lnmax_log_q(row[None], scale=10.0, discrete=False) for row in VOTES]
     for order in orders.tolist():
         worst = lnmax_rdp([order], scale=10.0, answers=1, discrete=False)[0]
-        costs = [
-            theorem3_rdp(lnmax_log_q(row[None], scale=10.0, discrete=False), order, scale=10.0)[0]
-            for row in VOTES
-        ]
+        costs = [theorem3_rdp(log_q, order, scale=10.0)[0] for log_q in log_qs]
         totals.append(sum(min(cost, worst) for cost in costs))
     found = lnmax_epsilon(VOTES, scale=10.0, discrete=False, delta=1e-6, orders=orders)
     assert (found.epsilon, found.order) == pytest.approx(compute_epsilon(orders, totals, 1e-6))
-    assert lnmax_epsilon(VOTES, scale=10.0, discrete=False, delta=1e-6).epsilon <= found.epsilon * (
-        1 + 1e-9
-    )
-    worst, _ = compute_epsilon(
-        orders, lnmax_rdp(orders, scale=10.0, answers=80, discrete=False), 1e-6
-    )
-    assert found.epsilon < worst
+    searched = lnmax_epsilon(VOTES, scale=10.0, discrete=False, delta=1e-6)
+    assert searched.epsilon <= found.epsilon * (1 + 1e-9)
+    independent = lnmax_rdp(orders, scale=10.0, answers=80, discrete=False)
+    assert found.epsilon < compute_epsilon(orders, independent, 1e-6)[0]
 
 
 def test_no_noise_always_wins_where_votes_are_looked_at() -> None:
-    found = [
-        lnmax_epsilon([[100, 0]] * 1000, scale=scale, discrete=False, delta=1e-5).epsilon
-        for scale in (10.0, 5.0, 2.0, 1.0)
-    ]
+    votes, scales = [[100, 0]] * 1000, (10.0, 5.0, 2.0, 1.0)
+    costs = (lnmax_epsilon(votes, scale=s, discrete=False, delta=1e-5) for s in scales)
+    found = [cost.epsilon for cost in costs]
     assert found == sorted(found, reverse=True) and found[-1] == 0 and found[0] > 0.5
 
 
@@ -153,7 +139,6 @@ def test_other_bad_input_is_refused() -> None:
 
 
 def test_discrete_noise_has_costs_of_its_own() -> None:
-    epsilons = [
-        lnmax_epsilon(VOTES, scale=10.0, discrete=d, delta=1e-6).epsilon for d in (True, False)
-    ]
-    assert epsilons[0] != epsilons[1] and epsilons[0] == pytest.approx(epsilons[1], rel=0.1)
+    both = (lnmax_epsilon(VOTES, scale=10.0, discrete=d, delta=1e-6) for d in (True, False))
+    one, other = (found.epsilon for found in both)
+    assert one != other and one == pytest.approx(other, rel=0.1)

@@ -22,9 +22,8 @@ def gaps(votes: list[int]) -> list[int]:
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=6).filter(any), st.floats(1.0, 100.0))
 def test_it_is_proposition_7_of_papernot2018(votes: list[int], sigma: float) -> None:
     direct = min(0.5 * sum(erfc(gap / (2 * sigma)) for gap in gaps(votes)), 1 - 1 / len(votes))
-    assert gnmax_log_q([votes], sigma=sigma, discrete=False)[0] == pytest.approx(
-        np.log(direct), rel=1e-10
-    )
+    found = gnmax_log_q([votes], sigma=sigma, discrete=False)[0]
+    assert found == pytest.approx(np.log(direct), rel=1e-10)
 
 
 @settings(deadline=None)
@@ -32,19 +31,17 @@ def test_it_is_proposition_7_of_papernot2018(votes: list[int], sigma: float) -> 
 def test_it_is_lemma_4_of_papernot2017(votes: list[int], scale: float) -> None:
     terms = [(2 + gap / scale) / (4 * np.exp(gap / scale)) for gap in gaps(votes)]
     direct = min(sum(terms), 1 - 1 / len(votes))
-    assert lnmax_log_q([votes], scale=scale, discrete=False)[0] == pytest.approx(
-        np.log(direct), rel=1e-10
-    )
+    found = lnmax_log_q([votes], scale=scale, discrete=False)[0]
+    assert found == pytest.approx(np.log(direct), rel=1e-10)
 
 
 def test_tiny_probabilities_do_not_vanish() -> None:
     # The tail of the normal distribution: log(exp(-x^2 / 2) / (x sqrt(2 pi))) for large x.
     x = 1000 / (5 * np.sqrt(2))
     tail = -(x**2) / 2 - np.log(x * np.sqrt(2 * np.pi))
-    assert gnmax_log_q([[1000, 0]], sigma=5.0, discrete=False)[0] == pytest.approx(tail, rel=1e-7)
-    assert gnmax_log_q([[1000, 0, 0]], sigma=5.0, discrete=False)[0] == pytest.approx(
-        tail + np.log(2), rel=1e-7
-    )
+    for votes, expected in (([1000, 0], tail), ([1000, 0, 0], tail + np.log(2))):
+        found = gnmax_log_q([votes], sigma=5.0, discrete=False)[0]
+        assert found == pytest.approx(expected, rel=1e-7)
 
 
 def test_no_probability_exceeds_that_of_a_draw_by_lot() -> None:
@@ -62,26 +59,20 @@ def test_blocks_and_table_do_not_change_the_result(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint64", "float32", "float64"])
 def test_the_type_of_the_counts_does_not_matter(dtype: str) -> None:
-    np.testing.assert_array_equal(
-        gnmax_log_q(VOTES.astype(dtype), sigma=5.0, discrete=False),
-        gnmax_log_q(VOTES, sigma=5.0, discrete=False),
-    )
+    typed = VOTES.astype(dtype)
+    found = [gnmax_log_q(votes, sigma=5.0, discrete=False) for votes in (typed, VOTES)]
+    np.testing.assert_array_equal(*found)
 
 
 def test_counts_near_the_end_of_their_type_do_not_overflow() -> None:
-    votes = np.array([[127, 0, 127]], dtype=np.int8)
-    assert (
-        gnmax_log_q(votes, sigma=20.0, discrete=False)[0]
-        == gnmax_log_q([[127, 127, 0]], sigma=20.0, discrete=False)[0]
-    )
+    narrow, wide = np.array([[127, 0, 127]], dtype=np.int8), [[127, 127, 0]]
+    found = [gnmax_log_q(votes, sigma=20.0, discrete=False)[0] for votes in (narrow, wide)]
+    assert found[0] == found[1]
 
 
 def test_the_order_of_classes_does_not_matter() -> None:
-    np.testing.assert_allclose(
-        gnmax_log_q(VOTES[:, ::-1], sigma=5.0, discrete=False),
-        gnmax_log_q(VOTES, sigma=5.0, discrete=False),
-        rtol=1e-13,
-    )
+    found = [gnmax_log_q(votes, sigma=5.0, discrete=False) for votes in (VOTES, VOTES[:, ::-1])]
+    np.testing.assert_allclose(*found, rtol=1e-13)
 
 
 def test_the_check_is_symmetric_about_the_threshold_and_at_most_a_half() -> None:
@@ -124,19 +115,14 @@ def test_bad_noise_is_refused(noise: float) -> None:
 
 
 def test_discrete_noise_is_as_continuous_noise_where_it_is_wide() -> None:
-    # A gap that is closed exactly is half lost with continuous noise: it lies half a vote further
-    # out.
+    # A gap that is closed exactly is half lost with continuous noise: half a vote further out.
     for gap in (0, 3, 40):
-        wide = gnmax_log_q([[gap + 40, 40]], sigma=100.0, discrete=True)[0]
-        around = [
-            gnmax_log_q([[g + 40, 40]], sigma=100.0, discrete=False)[0]
-            for g in (gap, max(gap - 1, 0))
-        ]
-        assert wide == pytest.approx(sum(around) / 2, abs=1e-2)
-        wide = lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=True)[0]
-        assert wide == pytest.approx(
-            lnmax_log_q([[gap + 40, 40]], scale=100.0, discrete=False)[0], abs=1e-2
-        )
+        votes, fewer = [gap + 40, 40], [max(gap - 1, 0) + 40, 40]
+        [wide] = gnmax_log_q([votes], sigma=100.0, discrete=True)
+        around = gnmax_log_q([votes, fewer], sigma=100.0, discrete=False)
+        assert wide == pytest.approx(around.mean(), abs=1e-2)
+        wide, narrow = (lnmax_log_q([votes], scale=100.0, discrete=d)[0] for d in (True, False))
+        assert wide == pytest.approx(narrow, abs=1e-2)
 
 
 def test_a_discrete_check_knows_only_whole_thresholds() -> None:

@@ -1,6 +1,4 @@
-"""One unit changes one teacher by anything: what the events of this package claim about the counts
-holds.
-"""
+"""One unit changes one teacher by anything: what the events claim about the counts holds."""
 
 from __future__ import annotations
 
@@ -43,9 +41,8 @@ def test_a_changed_teacher_moves_the_counts_by_what_the_events_claim(
         assert np.abs(moved).max() <= getattr(leaf, "sensitivity", 1)
     # The threshold is compared with the largest count, which moves by 1.
     check = events.gaussian(1.0)
-    event = confident_gnmax_event(
-        sigma=3.0, answers=0, threshold_sigma=1.0, asked=1, discrete=False
-    )
+    asked = {"answers": 0, "threshold_sigma": 1.0, "asked": 1}
+    event = confident_gnmax_event(sigma=3.0, **asked, discrete=False)
     assert events.terms(event) == {check: 1}
     assert abs(int(before.max()) - int(after.max())) <= 1 / check.noise_multiplier
 

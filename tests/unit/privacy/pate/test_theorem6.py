@@ -38,8 +38,7 @@ def test_it_is_theorem_6_where_that_can_be_computed_as_written() -> None:
     assert compared == {0.0, 1.0}  # both branches were seen
 
 
-# Where theorem 6 begins to be of use, -log_q at orders 1.1, 2.5, 32, 250, as the paper's authors
-# note it.
+# Where theorem 6 begins to be of use: the authors' -log_q at orders 1.1, 2.5, 32, 250.
 BEGINNINGS = {1.5: [2.8, 2.6, 427, None], 15: [4.8, 4.0, 4.7, 275], 1500: [9.6, 8.8, 6.0, 4]}
 
 
@@ -51,9 +50,8 @@ def test_it_begins_where_the_authors_say(sigma: float) -> None:
             costs = theorem6(log_q, sigma=sigma).rdp(order)
             assert (np.diff(costs) < 0).all()
             above = np.log(np.exp(-beginning) + np.array([0.1, 0.2, 0.3, 0.4]))
-            assert (
-                theorem6(above, sigma=sigma).rdp(order) == pytest.approx(order / sigma**2)
-            ) is True
+            costs = theorem6(above, sigma=sigma).rdp(order)
+            assert costs == pytest.approx(order / sigma**2)
 
 
 def test_a_likelier_change_never_costs_less() -> None:
@@ -83,8 +81,7 @@ def test_bad_noise_is_refused(sigma: float) -> None:
 
 
 def test_the_condition_on_q_is_kept_where_it_matters() -> None:
-    # Almost always where the condition fails the bound is larger than order / sigma^2 anyway; not
-    # here.
+    # Where the condition fails the bound is nearly always above order / sigma^2; not here.
     sigma, order, log_q = 0.28849782206595864, 1.8376776400682924, -(3.4662657168071083**2)
     bound = theorem6(np.array([log_q]), sigma=sigma)
     assert sigma * math.sqrt(-log_q) + 1 > order
