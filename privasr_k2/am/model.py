@@ -75,12 +75,7 @@ class AcousticModel(nn.Module):
     deviation: Tensor
 
     def __init__(
-        self,
-        feature_dim: int,
-        num_tokens: int,
-        encoder: EncoderConfig,
-        *,
-        utterance_mean: bool,
+        self, feature_dim: int, num_tokens: int, encoder: EncoderConfig, *, utterance_mean: bool
     ) -> None:
         super().__init__()
         self.feature_dim, self.num_tokens, self.utterance_mean = (

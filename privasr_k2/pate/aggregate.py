@@ -103,9 +103,12 @@ def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
     order = _order(votes, hypotheses, config)
     queries = np.diff(votes.splits)[order]
     setting = make_setting(
-        config, teachers=votes.teachers, available=int(queries.sum()), largest_weight=votes.largest_weight,
+        config,
+        teachers=votes.teachers,
+        available=int(queries.sum()),
+        largest_weight=votes.largest_weight,
         utterances=len(order),
-    )  # fmt: skip
+    )
     # Whole utterances, as far as the budget goes.
     places = order[: int(np.searchsorted(np.cumsum(queries), setting.max_queries, side="right"))]
     if not len(places):
@@ -179,9 +182,15 @@ def write_release(
         labels = [*_chosen(ids, drawn, queries, votes, hypotheses)]
         answered = int((drawn != UNANSWERED).sum())
     summary = about(
-        asked.setting, release=release, vote=votes.vote, unit=votes.unit, teachers=votes.teachers,
-        asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)),
-    )  # fmt: skip
+        asked.setting,
+        release=release,
+        vote=votes.vote,
+        unit=votes.unit,
+        teachers=votes.teachers,
+        asked=len(sizes),
+        answered=answered,
+        utterances=(len(ids), len(labels)),
+    )
     write_labels(folder, labels, summary)
     if release is not None:
         release.finish()

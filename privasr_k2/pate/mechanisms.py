@@ -208,6 +208,12 @@ def make_setting(
         answers = min(answers, affordable)
     event = make(noise, answers)
     return Setting(
-        config.mechanism, noise, config.threshold if chosen.needs_threshold else 0.0, ratio * noise,
-        asked if chosen.needs_threshold else answers, answers, event, account(event, RELATION, config.delta),
-    )  # fmt: skip
+        config.mechanism,
+        noise,
+        config.threshold if chosen.needs_threshold else 0.0,
+        ratio * noise,
+        asked if chosen.needs_threshold else answers,
+        answers,
+        event,
+        account(event, RELATION, config.delta),
+    )

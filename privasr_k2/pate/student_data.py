@@ -226,8 +226,11 @@ def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -
         log.warning(
             "labels: hypotheses of %d of %d utterances left out, that cannot be spelled or have more tokens "
             "than frames: %s%s",
-            len(lost), len(labels), " ".join(lost[:_NAMED]), " ..." if len(lost) > _NAMED else "",
-        )  # fmt: skip
+            len(lost),
+            len(labels),
+            " ".join(lost[:_NAMED]),
+            " ..." if len(lost) > _NAMED else "",
+        )
     return targets
 
 

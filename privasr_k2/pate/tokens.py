@@ -210,9 +210,15 @@ def release_tokens(
         (name, [(join_tokens([names[token] for token in text]), 1.0)]) for name, text in finished
     ]
     summary = about(
-        setting, release=release, vote=TOKEN, unit=shards.unit, teachers=shards.teachers, asked=int(used[0]),
-        answered=int(used[1]), utterances=(len(cuts), len(labels)),
-    )  # fmt: skip
+        setting,
+        release=release,
+        vote=TOKEN,
+        unit=shards.unit,
+        teachers=shards.teachers,
+        asked=int(used[0]),
+        answered=int(used[1]),
+        utterances=(len(cuts), len(labels)),
+    )
     write_labels(folder, labels, summary)
     if release is not None:
         release.finish()

@@ -183,16 +183,23 @@ def cast_votes(
         ids.append(cut.id)
         counts.append(rows)  # type: ignore[arg-type]
     return Votes(
-        vote=config.vote, of=config.of, teachers=ensemble.num_teachers, unit=shards.unit,
-        units=len(shards.roster), max_hyps=config.max_hyps, largest_weight=float(share.max()),
+        vote=config.vote,
+        of=config.of,
+        teachers=ensemble.num_teachers,
+        unit=shards.unit,
+        units=len(shards.roster),
+        max_hyps=config.max_hyps,
+        largest_weight=float(share.max()),
         step=1.0 if config.of == VOTES else _GRID.step,
         tokens=tuple(getattr(ensemble, "tokens", None) or ()) if config.vote == FRAME else (),
         ids=tuple(ids),
         splits=np.cumsum([0, *(len(rows) for rows in counts)]),
-        sizes=np.concatenate([np.full(len(rows), rows.shape[1]) for rows in counts] or [np.zeros(0, int)]),
+        sizes=np.concatenate(
+            [np.full(len(rows), rows.shape[1]) for rows in counts] or [np.zeros(0, int)]
+        ),
         counts=np.concatenate([rows.ravel() for rows in counts] or [np.zeros(0, np.int64)]),
         digests=((tuple(sorted(ids)), hypotheses.digest(ids)),) if hypotheses is not None else (),
-    )  # fmt: skip
+    )
 
 
 def _caster(

@@ -194,8 +194,10 @@ def in_parts(batch: Any, run: Callable[[Sequence[Any]], T]) -> T:
         log.warning(
             "out of memory (%s): the %d utterances of this batch again, in %d parts; a smaller max_duration "
             "saves the first try",
-            reason, len(batch.ids), parts,
-        )  # fmt: skip
+            reason,
+            len(batch.ids),
+            parts,
+        )
 
 
 def _several_processes() -> bool:

@@ -23,10 +23,26 @@ pytestmark = [pytest.mark.reliability, pytest.mark.slow]
 def train_am(repo_root: Path, corpus: tuple[Path, Path], out_dir: Path) -> subprocess.Popen[str]:
     """Start a training of some seconds."""
     command = [
-        sys.executable, "-m", "privasr_k2.bin.train_am", "--in-feats", corpus[0], "--in-lang", corpus[1],
-        "--out-dir", out_dir, "--config", section("am_ctc"), section("am_ctc", "tiny"),
-        "--set", "epochs=6", "max_duration=3", "save_every=3", "encoder.tdnn.dropout=0.2", "--device", "cpu",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "privasr_k2.bin.train_am",
+        "--in-feats",
+        corpus[0],
+        "--in-lang",
+        corpus[1],
+        "--out-dir",
+        out_dir,
+        "--config",
+        section("am_ctc"),
+        section("am_ctc", "tiny"),
+        "--set",
+        "epochs=6",
+        "max_duration=3",
+        "save_every=3",
+        "encoder.tdnn.dropout=0.2",
+        "--device",
+        "cpu",
+    ]
     words = [str(word) for word in command]
     return subprocess.Popen(
         words, cwd=repo_root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

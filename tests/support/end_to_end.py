@@ -32,18 +32,31 @@ def encoder(kind: str, dropout: float = 0.0) -> AnyEncoderConfig:
 def speller(**changes: Any) -> SpellerConfig:
     """A tiny speller."""
     values: dict[str, Any] = dict(
-        embedding=4, dim=6, layers=2, attention=5, location_filters=2, location_kernel=3, dropout=0.0,
+        embedding=4,
+        dim=6,
+        layers=2,
+        attention=5,
+        location_filters=2,
+        location_kernel=3,
+        dropout=0.0,
         label_smoothing=0.0,
-    )  # fmt: skip
+    )
     return SpellerConfig(**{**values, **changes})
 
 
 def transducer(**changes: Any) -> TransducerConfig:
     """A tiny prediction and joint network."""
     values: dict[str, Any] = dict(
-        embedding=4, dim=6, layers=1, joint=5, dropout=0.0, joint_mb=10.0, backend="auto", prune_range=0,
+        embedding=4,
+        dim=6,
+        layers=1,
+        joint=5,
+        dropout=0.0,
+        joint_mb=10.0,
+        backend="auto",
+        prune_range=0,
         simple_share=0.5,
-    )  # fmt: skip
+    )
     return TransducerConfig(**{**values, **changes})
 
 

@@ -27,6 +27,10 @@ def run_verbs(
     given = json.dumps([[str(part) for part in command] for command in commands])
     environment = {**os.environ, "PRIVASR_PLUGINS": "" if plugin is None else str(plugin)}
     return subprocess.run(
-        [sys.executable, "-c", RUN, given], cwd=ROOT, env=environment, capture_output=True, text=True,
+        [sys.executable, "-c", RUN, given],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )

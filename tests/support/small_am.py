@@ -99,11 +99,17 @@ def write_corpus(
                 ).astype(np.float32)
                 shared = dict(start=0, duration=len(values) / 100, recording_id=name)
                 manifest = Features(
-                    type="given", num_frames=len(values), num_features=5,
-                    frame_shift=0.01, sampling_rate=16000,
-                    storage_type=writer.name, storage_path=str(writer.storage_path), channels=0,
-                    storage_key=writer.write(name, values), **shared,
-                )  # fmt: skip
+                    type="given",
+                    num_frames=len(values),
+                    num_features=5,
+                    frame_shift=0.01,
+                    sampling_rate=16000,
+                    storage_type=writer.name,
+                    storage_path=str(writer.storage_path),
+                    channels=0,
+                    storage_key=writer.write(name, values),
+                    **shared,
+                )
                 said = SupervisionSegment(id=name, text=" ".join(words), speaker="s", **shared)
                 cut = MonoCut(
                     name, 0, shared["duration"], 0, supervisions=[said], features=manifest

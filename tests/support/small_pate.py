@@ -93,20 +93,40 @@ def made_votes(rows: list[list[int]], **changes: Any) -> tuple[Votes, NbestHypot
     words = {name: tuple(f"{name} w{n}" for n in range(len(row))) for name, row in zip(ids, rows)}
     hypotheses = NbestHypotheses(words, {}, {name: float(n) for n, name in enumerate(ids)}, ())
     values: dict[str, Any] = dict(
-        vote="utterance", of="votes", teachers=sum(rows[0]), unit="speaker", units=90, max_hyps=8,
-        largest_weight=1.0, step=1.0, tokens=(), ids=ids, splits=np.arange(len(rows) + 1),
-        sizes=np.array([len(row) for row in rows]), counts=np.concatenate([np.array(row) for row in rows]),
+        vote="utterance",
+        of="votes",
+        teachers=sum(rows[0]),
+        unit="speaker",
+        units=90,
+        max_hyps=8,
+        largest_weight=1.0,
+        step=1.0,
+        tokens=(),
+        ids=ids,
+        splits=np.arange(len(rows) + 1),
+        sizes=np.array([len(row) for row in rows]),
+        counts=np.concatenate([np.array(row) for row in rows]),
         digests=((ids, hypotheses.digest(ids)),),
-    )  # fmt: skip
+    )
     return Votes(**{**values, **changes}), hypotheses
 
 
 def mechanism(cls: type[Any] = MechanismConfig, **changes: Any) -> Any:
     """A configuration with some values changed."""
     values: dict[str, Any] = dict(
-        data="tiny/train", mechanism="gnmax", epsilon=8.0, delta=1e-5, published_scale="none", noise=4.0,
-        max_answers=0, max_sigma=0.0, min_answers=0, max_queries=0, threshold=6.0, threshold_ratio=1.5,
-    )  # fmt: skip
+        data="tiny/train",
+        mechanism="gnmax",
+        epsilon=8.0,
+        delta=1e-5,
+        published_scale="none",
+        noise=4.0,
+        max_answers=0,
+        max_sigma=0.0,
+        min_answers=0,
+        max_queries=0,
+        threshold=6.0,
+        threshold_ratio=1.5,
+    )
     if cls is not MechanismConfig:
         values |= {"order": "random", "seed": 1}
     return cls(**{**values, **changes})

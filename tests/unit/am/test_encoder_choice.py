@@ -111,9 +111,24 @@ def test_one_file_adds_an_encoder(tmp_path: Path) -> None:
     plugin = tmp_path / "linear.py"
     plugin.write_text(TOY)
     feats, lang = write_corpus(tmp_path)
-    train = ("train_am", "--in-feats", feats, "--in-lang", lang, "--out-dir", tmp_path / "am", "--device",
-             "cpu", "--config", section("am_ctc"), "--set", "encoder.kind=linear",
-             "epochs=3", "avg=1", "time_stretch=0")  # fmt: skip
+    train = (
+        "train_am",
+        "--in-feats",
+        feats,
+        "--in-lang",
+        lang,
+        "--out-dir",
+        tmp_path / "am",
+        "--device",
+        "cpu",
+        "--config",
+        section("am_ctc"),
+        "--set",
+        "encoder.kind=linear",
+        "epochs=3",
+        "avg=1",
+        "time_stretch=0",
+    )
     done = run_verbs(train, plugin=plugin)
     assert done.returncode == 0, done.stderr
     saved = yaml.safe_load((tmp_path / "am" / "model.yaml").read_text())

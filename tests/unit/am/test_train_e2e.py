@@ -72,10 +72,23 @@ def test_losses_fall_and_the_folder_is_decoded(
     model = load_recognizer(am)
     assert tuple(model.tokens or ()) == load_lang(corpus[1]).tokens
     command = [
-        sys.executable, "-m", "privasr_k2.bin.decode", "--in-model", am, "--in-feats", corpus[0],
-        "--out-hyps", tmp_path / "decode_dev" / "1.jsonl", "--out-nbest", tmp_path / "nbest_dev" / "1.jsonl",
-        "--device", "cpu", "--config", section("decode_e2e"), section("decode_e2e", "tiny"),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "privasr_k2.bin.decode",
+        "--in-model",
+        am,
+        "--in-feats",
+        corpus[0],
+        "--out-hyps",
+        tmp_path / "decode_dev" / "1.jsonl",
+        "--out-nbest",
+        tmp_path / "nbest_dev" / "1.jsonl",
+        "--device",
+        "cpu",
+        "--config",
+        section("decode_e2e"),
+        section("decode_e2e", "tiny"),
+    ]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     decoded, lists = read_decoded(tmp_path / "decode_dev"), read_nbest(tmp_path / "nbest_dev")

@@ -183,9 +183,16 @@ def test_frames_become_words(tmp_path: Path, of: str) -> None:
     paths = [[3, 1, 0, 1, 2], [0, 3, 2]]
     counts = np.concatenate([5 * np.eye(4, dtype=int)[token] for path in paths for token in path])
     changes = dict(
-        vote="frame", of=of, tokens=tokens, teachers=5, ids=("u0", "u1"), splits=np.array([0, 5, 8]),
-        sizes=np.full(8, 4), counts=counts, digests=(),
-    )  # fmt: skip
+        vote="frame",
+        of=of,
+        tokens=tokens,
+        teachers=5,
+        ids=("u0", "u1"),
+        splits=np.array([0, 5, 8]),
+        sizes=np.full(8, 4),
+        counts=counts,
+        digests=(),
+    )
     votes, _ = made_votes([[5]], **changes)
     name = "gnmax" if of == "votes" else "laplace_posteriors"
     told = config(epsilon=np.inf, noise=0.0, mechanism=name)

@@ -42,9 +42,18 @@ KINDS = [
     ("las", "output", "pyramid"),
 ]
 CONFIG = HeadConfig(
-    trained="output", steps=6, batch=3, lr=0.02, warmup_steps=2, final_lr_share=0.1, decay_to_public=0.0,
-    clip_norm=3.5, heads_at_once=2, max_duration=60.0, seed=3,
-)  # fmt: skip
+    trained="output",
+    steps=6,
+    batch=3,
+    lr=0.02,
+    warmup_steps=2,
+    final_lr_share=0.1,
+    decay_to_public=0.0,
+    clip_norm=3.5,
+    heads_at_once=2,
+    max_duration=60.0,
+    seed=3,
+)
 
 
 def public(kind: str, encoder: str) -> Any:
@@ -305,8 +314,11 @@ def test_folder_of_heads_is_read_back_and_groups_change_nothing(corpus, tmp_path
         torch.testing.assert_close(value, whole[name], rtol=0, atol=1e-5)
         assert (value[0] - value[1]).abs().max() > 1e-3
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
-        "encoder", "heads.safetensors", "heads.yaml", "shards.json",
-    ]  # fmt: skip
+        "encoder",
+        "heads.safetensors",
+        "heads.yaml",
+        "shards.json",
+    ]
     ensemble = load_heads(tmp_path / "a", "cpu", per_token=True)
     assert ensemble.num_teachers == 3 and ensemble.tokens == ["<blk>", "a", "b", "c"]
     assert ensemble.models[2].output.bias.tolist() == found["output.bias"][2].tolist()

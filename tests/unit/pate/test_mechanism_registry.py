@@ -43,21 +43,56 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     plugin = tmp_path / "toy.py"
     plugin.write_text(TOY)
     # Votes on frames need no N-best lists; of a language folder only the hash is taken.
-    votes, _ = made_votes(
-        [[9, 2, 0]] * 6, vote="frame", tokens=("<blk>", "▁a", "▁b"), digests=()
-    )  # fmt: skip
+    votes, _ = made_votes([[9, 2, 0]] * 6, vote="frame", tokens=("<blk>", "▁a", "▁b"), digests=())
     write_votes(tmp_path / "votes" / "1.safetensors", votes)
     (tmp_path / "lang").mkdir()
     name = "mechanism=last_max"
-    plan = ("privacy_plan", "--kind", "queries", "--out-plan", tmp_path / "plan.json", "--config",
-            section("vote_plan"), "--set", name,
-            "teachers=[15]", "agreement=[1.0]", "classes=2", "epsilon=[8]")  # fmt: skip
-    labels = ("aggregate_votes", "--in-private-votes", tmp_path / "votes", "--in-lang", tmp_path / "lang",
-              "--out-dir", tmp_path / "labels", "--out-privacy", tmp_path / "privacy.json", "--ledger",
-              tmp_path / "ledger.json", "--config", section("pate"), "--set", name, "data=toy/train",
-              "delta=1e-3", "max_answers=4")  # fmt: skip
-    audit = ("audit", "--in-labels", tmp_path / "labels", "--out-audit", tmp_path / "audit.json",
-             "--config", section("audit_pate"), "--set", "draws=600")  # fmt: skip
+    plan = (
+        "privacy_plan",
+        "--kind",
+        "queries",
+        "--out-plan",
+        tmp_path / "plan.json",
+        "--config",
+        section("vote_plan"),
+        "--set",
+        name,
+        "teachers=[15]",
+        "agreement=[1.0]",
+        "classes=2",
+        "epsilon=[8]",
+    )
+    labels = (
+        "aggregate_votes",
+        "--in-private-votes",
+        tmp_path / "votes",
+        "--in-lang",
+        tmp_path / "lang",
+        "--out-dir",
+        tmp_path / "labels",
+        "--out-privacy",
+        tmp_path / "privacy.json",
+        "--ledger",
+        tmp_path / "ledger.json",
+        "--config",
+        section("pate"),
+        "--set",
+        name,
+        "data=toy/train",
+        "delta=1e-3",
+        "max_answers=4",
+    )
+    audit = (
+        "audit",
+        "--in-labels",
+        tmp_path / "labels",
+        "--out-audit",
+        tmp_path / "audit.json",
+        "--config",
+        section("audit_pate"),
+        "--set",
+        "draws=600",
+    )
     done = run_verbs(plan, labels, audit, plugin=plugin)
     assert done.returncode == 0, done.stderr
     assert read_json(tmp_path / "plan.json")["plans"][0]["votes"] > 0
@@ -74,10 +109,7 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
 
 
 def test_names_and_limits() -> None:
-    assert all_mechanisms(aggregates=POSTERIORS) == (
-        "gaussian_posteriors",
-        "laplace_posteriors",
-    )
+    assert all_mechanisms(aggregates=POSTERIORS) == ("gaussian_posteriors", "laplace_posteriors")
     assert all_mechanisms(tokens=True) == ("gnmax", "lnmax", "confident_gnmax")
     assert [name for name in all_mechanisms() if mechanism(name).needs_threshold] == [
         "confident_gnmax"

@@ -28,9 +28,15 @@ from tests.support.small_am import encoder_config, write_corpus
 
 ALONE = Process(0, 1, torch.device("cpu"))
 SHORT = [
-    "epochs=2", "avg=1", "max_duration=4", "lr=0.01", "warmup_steps=2", "student.pool_role=train",
-    "spec_augment.time_masks_per_second=5.0", "spec_augment.time_width=4",
-]  # fmt: skip
+    "epochs=2",
+    "avg=1",
+    "max_duration=4",
+    "lr=0.01",
+    "warmup_steps=2",
+    "student.pool_role=train",
+    "spec_augment.time_masks_per_second=5.0",
+    "spec_augment.time_width=4",
+]
 
 
 def quick(kind: str, *changes: str) -> Any:
@@ -56,9 +62,14 @@ def inputs(corpus: tuple[Path, Path], **changes: Any) -> StudentInputs:
     pool = load_cuts(corpus[0], "train")
     labels = {cut.id: (Hyp(cut.supervisions[0].text, 1.0),) for cut in pool}
     given: dict[str, Any] = dict(
-        pool=pool, labels=labels, labeled=None, lists=None, dev=load_cuts(corpus[0], "dev"),
-        lang=load_lang(corpus[1]), init=None,
-    )  # fmt: skip
+        pool=pool,
+        labels=labels,
+        labeled=None,
+        lists=None,
+        dev=load_cuts(corpus[0], "dev"),
+        lang=load_lang(corpus[1]),
+        init=None,
+    )
     return StudentInputs(**{**given, **changes})
 
 

@@ -40,11 +40,17 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Lang]:
 def lists(**of: list[tuple[str, float]]) -> NbestLists:
     made = tuple(
         NbestList(
-            name.replace("_", "-"), "", "s", "never read", not hyps,
-            tuple(Hypothesis(n, words, score, {}) for n, (words, score) in enumerate(hyps, start=1)),
+            name.replace("_", "-"),
+            "",
+            "s",
+            "never read",
+            not hyps,
+            tuple(
+                Hypothesis(n, words, score, {}) for n, (words, score) in enumerate(hyps, start=1)
+            ),
         )
         for name, hyps in of.items()
-    )  # fmt: skip
+    )
     return NbestLists(Path("lists"), made, {}, ())
 
 
@@ -114,10 +120,17 @@ def test_what_cannot_be_learned_is_left_out(
 def together(corpus: tuple[Path, Lang], way: str = "none", **changes: Any) -> Any:
     feats, lang = corpus
     given: dict[str, Any] = dict(
-        pool=load_cuts(feats, "train"), labels={"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))}, labeled=None,
-        lists=lists(train_0=[("CA", -1.0)], train_1=[("CA", -1.0)], train_2=[("C", -1.0), ("AB", -1.0)]),
-        lang=lang, settings=SETTINGS, output_frames=None, shortest=1.0,
-    )  # fmt: skip
+        pool=load_cuts(feats, "train"),
+        labels={"train-0": (Hyp("C", 0.6), Hyp("AB", 0.4))},
+        labeled=None,
+        lists=lists(
+            train_0=[("CA", -1.0)], train_1=[("CA", -1.0)], train_2=[("C", -1.0), ("AB", -1.0)]
+        ),
+        lang=lang,
+        settings=SETTINGS,
+        output_frames=None,
+        shortest=1.0,
+    )
     return student_data(way, **{**given, **changes})
 
 
@@ -128,8 +141,12 @@ def test_ways(corpus: tuple[Path, Lang]) -> None:
     taught = together(corpus, "self_training")
     assert taught.targets == {**answered, "train-1": Target(((4, 3, 1),), (0.5,))}
     assert taught.counts == {
-        "pool": 8, "answered": 1, "answered_used": 1, "unanswered_used": 1, "labelled_used": 0,
-    }  # fmt: skip
+        "pool": 8,
+        "answered": 1,
+        "answered_used": 1,
+        "unanswered_used": 1,
+        "labelled_used": 0,
+    }
     guessed = together(corpus, "consistency")
     assert guessed.targets == {**answered, **{f"train-{n}": Target((), ()) for n in range(1, 8)}}
     best = together(corpus, settings=replace(SETTINGS, hyps="best"))
@@ -175,10 +192,14 @@ def test_nothing_to_learn_from(corpus: tuple[Path, Lang]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        *(({"unlabeled_data": value}, "unlabeled_data") for value in ([], ["none", "none"], ["all"])),
-        ({"hyps": "some"}, "hyps"), ({"labeled_weight": 0.0}, "labeled_weight"),
+        *(
+            ({"unlabeled_data": value}, "unlabeled_data")
+            for value in ([], ["none", "none"], ["all"])
+        ),
+        ({"hyps": "some"}, "hyps"),
+        ({"labeled_weight": 0.0}, "labeled_weight"),
     ],
-)  # fmt: skip
+)
 def test_ranges(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(SETTINGS, **change)

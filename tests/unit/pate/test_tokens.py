@@ -37,8 +37,13 @@ def ensemble() -> TeacherEnsemble:
 
 def config(**changes: object) -> TokenVotesConfig:
     values = dict(
-        role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0, public_threshold=1.0, top_k=0,
-    )  # fmt: skip
+        role="pool",
+        max_duration=1.5,
+        tokens_per_second=20.0,
+        utterances=0,
+        public_threshold=1.0,
+        top_k=0,
+    )
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
 

@@ -37,9 +37,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NbestHypothe
 
 def config(**changes: object) -> VotesConfig:
     values: dict[str, object] = dict(
-        role="pool", job=1, num_jobs=1, max_duration=4.0, vote="utterance", of="votes", per_token=True,
-        max_hyps=8, weights=[],
-    )  # fmt: skip
+        role="pool",
+        job=1,
+        num_jobs=1,
+        max_duration=4.0,
+        vote="utterance",
+        of="votes",
+        per_token=True,
+        max_hyps=8,
+        weights=[],
+    )
     return VotesConfig(**{**values, **changes})  # type: ignore[arg-type]
 
 

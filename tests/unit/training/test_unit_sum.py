@@ -84,8 +84,10 @@ def test_order_and_company_change_nothing(clip: float | None) -> None:
         halves[number % 2].add([row], weights[number])
     halves[0].steps += halves[1].steps
     assert torch.equal(halves[0].values(), expected)
-    plain = sum(row.double() * (w if clip is None else min(1.0, clip / float(row.double().norm())))
-                for row, w in zip(rows, weights))  # fmt: skip
+    plain = sum(
+        row.double() * (w if clip is None else min(1.0, clip / float(row.double().norm())))
+        for row, w in zip(rows, weights)
+    )
     torch.testing.assert_close(expected, plain, rtol=0, atol=1e-4 if clip is None else 1e-6)
 
 
