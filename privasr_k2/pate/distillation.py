@@ -6,14 +6,14 @@ An utterance x has hypotheses y_n with weights w_n that sum to 1:
 
 With one hypothesis this is the cross-entropy of a voted label, the model's own training loss.
 
-[yang2022] C.-H. H. Yang, I-F. Chen, A. Stolcke, S. M. Siniscalchi, C.-H. Lee, An experimental study
-on private aggregation of teacher ensemble learning for end-to-end speech recognition, SLT 2022.
+[yang2022] Yang et al., An experimental study on private aggregation of teacher ensemble learning
+for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -29,6 +29,7 @@ from privasr_k2.pate.student_data import Target, UnansweredSettings
 from privasr_k2.training.task import Loss
 
 _REJECTED = Target(((),), (0.0,))
+StudentLoss = Callable[[nn.Module, Tensor, Tensor, Sequence[Target]], Tensor]
 
 
 class HypothesisLosses(nn.Module):
@@ -87,12 +88,9 @@ def student_loss(
         (N,) in nats, with gradients.
     """
     device = features.device
-    rows = torch.tensor(
-        [n for n, target in enumerate(targets) for _ in target.weights], device=device
-    )
-    weights = torch.tensor(
-        [weight for target in targets for weight in target.weights], device=device
-    )
+    rows = [n for n, target in enumerate(targets) for _ in target.weights]
+    rows = torch.tensor(rows, device=device)
+    weights = torch.tensor([w for target in targets for w in target.weights], device=device)
     hyps = [torch.tensor(hyp, dtype=torch.int64) for target in targets for hyp in target.sequences]
     padded = nn.utils.rnn.pad_sequence(hyps, batch_first=True).to(device)
     sizes = torch.tensor([len(hyp) for hyp in hyps], device=device)
@@ -101,11 +99,12 @@ def student_loss(
 
 
 class DistillationTask(AmTask):
-    """The training task of a student: :func:`student_loss` in training, the kind's own loss on dev.
+    """The training task of a student: ``loss`` in training, the kind's own loss on dev.
 
     Args:
-        targets: of every training utterance. A target without hypotheses is set in every step to
-            the model's greedy hypothesis, without augmentation and dropout, where that is confident
+        loss: of a batch's targets, :func:`student_loss`.
+        targets: of every training utterance. One without hypotheses is set in every step to the
+            model's greedy hypothesis, without augmentation and dropout, where that is confident
             enough (consistency, as Sohn et al. 2020, "FixMatch", eq. 4).
         plain: the task that scores dev.
         unanswered: weight and least confidence of such hypotheses.
@@ -113,6 +112,7 @@ class DistillationTask(AmTask):
 
     def __init__(
         self,
+        loss: StudentLoss,
         targets: Mapping[str, Target],
         plain: AmTask,
         spec_augment: SpecAugment | None,
@@ -121,20 +121,19 @@ class DistillationTask(AmTask):
         unanswered: UnansweredSettings,
     ) -> None:
         super().__init__(spec_augment, time_stretch=time_stretch)
-        self._targets, self._plain, self._unanswered = targets, plain, unanswered
+        self._loss, self._targets = loss, targets
+        self._plain, self._unanswered = plain, unanswered
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
-        """Losses of a batch, counted per token of the heaviest hypotheses; ``generator`` is None on
-        dev.
-        """
+        """Losses of a batch, counted per token of the heaviest hypotheses."""
         losses: Any = getattr(model, "module", model)  # of several processes
         if generator is None:
-            dev_loss: Loss = self._plain.loss(losses.model, batch, None)  # type: ignore[attr-defined]
+            dev_loss: Loss = self._plain.loss(losses.model, batch, None)
             return dev_loss
         features, lengths = self.augmented(batch, generator)
         targets = [self._targets[name] for name in batch.ids]
         self._guess(losses.model, batch, lengths, targets)
-        sums = student_loss(model, features, lengths, targets)
+        sums = self._loss(model, features, lengths, targets)
         count = sum(len(target.sequences[0]) for target in targets)
         return Loss(sums, max(count, 1))
 
@@ -143,11 +142,7 @@ class DistillationTask(AmTask):
         return self._plain.figures(means)
 
     def _guess(self, model: Any, batch: Batch, lengths: Tensor, targets: list[Target]) -> None:
-        """Set targets without hypotheses to greedy ones; unconfident ones get the weight 0.
-
-        Args:
-            lengths: (N,) frames after augmentation, which bound the tokens of CTC.
-        """
+        """Set targets without hypotheses to greedy ones that fit ``lengths``, or to weight 0."""
         missing = [n for n, target in enumerate(targets) if not target.sequences]
         if not missing:
             return
@@ -165,8 +160,5 @@ class DistillationTask(AmTask):
             return _REJECTED
         tokens = tuple(guess.tokens)
         confident = math.exp(guess.score / (len(tokens) + 1)) >= self._unanswered.min_confidence
-        if not confident or (
-            model.needs_frames() and needed_frames(tokens) > model.output_frames(frames)
-        ):
-            return _REJECTED
-        return Target((tokens,), (self._unanswered.weight,))
+        fits = not model.needs_frames() or needed_frames(tokens) <= model.output_frames(frames)
+        return Target((tokens,), (self._unanswered.weight,)) if confident and fits else _REJECTED

@@ -1,14 +1,13 @@
 """Teachers that vote together: for hypotheses of an utterance, for frames, for the next token.
 
-Each teacher was trained on a shard of its own and has one vote a query, whatever its score. Votes
-are whole numbers that sum to the number of teachers; the data of one unit can move one of them.
-They are private.
+Each teacher has its own shard, and one vote a query whatever its score. Votes are private whole
+numbers that sum to the number of teachers; the data of one unit moves one vote.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from itertools import chain
 
 import numpy as np
 import torch
@@ -19,27 +18,8 @@ from privasr_k2.am.steps import Prefixes, Stepper
 from privasr_k2.errors import DataError
 
 
-class Ensemble(Protocol):
-    """The interface of an ensemble of teachers."""
-
-    num_teachers: int
-
-    def hypothesis_votes(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> list[np.ndarray]:
-        """For each utterance (M,) int64 counts that sum to ``num_teachers``.
-
-        A teacher votes for its most likely hypothesis, among equals for the first.
-
-        Args:
-            features: (N, T, F).
-            lengths: (N,) true frames.
-            hyps: for each utterance its M hypotheses as token numbers from 1, one at least.
-        """
-
-
 class TeacherEnsemble:
-    """Whole models, one a teacher, of the same tokens.
+    """Whole models of the same tokens, one a teacher.
 
     Args:
         models: the I teachers, on one device.
@@ -52,12 +32,9 @@ class TeacherEnsemble:
     def __init__(self, models: Sequence[Recognizer], *, per_token: bool) -> None:
         sizes = {model.num_tokens for model in models}
         if len(sizes) != 1:
-            raise DataError(
-                "the ensemble",
-                "one teacher at least, all with the same tokens",
-                f"{len(models)} teachers with {sorted(sizes)} tokens",
-                "train all of them with one lang folder",
-            )
+            sizes_seen = f"{len(models)} teachers with {sorted(sizes)} tokens"
+            expected = "one teacher at least, all with the same tokens"
+            raise DataError("the ensemble", expected, sizes_seen, "train them with one lang folder")
         self.models, self.per_token = tuple(models), per_token
         self.num_teachers, self.num_tokens = len(self.models), self.models[0].num_tokens
         self.tokens = self.models[0].tokens
@@ -65,24 +42,20 @@ class TeacherEnsemble:
     def hypothesis_scores(
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> np.ndarray:
-        """log P of every teacher, padded with -inf: (I, N, most hypotheses of an utterance)
-        float64.
-        """
-        num = np.array([len(of_one) for of_one in hyps])
-        flat = [one for of_one in hyps for one in of_one]
-        sizes = np.array([len(one) for one in flat], dtype=np.int64)
+        """log P of every teacher, (I, N, most hypotheses) float64, padded with -inf."""
+        num = np.array([len(own) for own in hyps])
+        flat = [tokens for own in hyps for tokens in own]
+        sizes = np.array([len(tokens) for tokens in flat], dtype=np.int64)
         padded = np.zeros((len(flat), max(sizes, default=0)), dtype=np.int64)
-        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [
-            token for one in flat for token in one
-        ]
+        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [*chain.from_iterable(flat)]
         rows = np.repeat(np.arange(len(hyps)), num)
         given = [torch.from_numpy(values).to(features.device) for values in (rows, padded, sizes)]
         scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
         inside = np.arange(scores.shape[2]) < num[:, None]
         if len(flat):
-            for place, model in enumerate(self.models):
+            for k, model in enumerate(self.models):
                 encoded, kept = model.encode(features, lengths)
-                scores[place][inside] = model.log_likelihoods(encoded, kept, *given).cpu().numpy()
+                scores[k][inside] = model.log_likelihoods(encoded, kept, *given).cpu().numpy()
         if self.per_token:
             scores[:, inside] /= sizes + 1
         # What has no alignment is unlikely, and no number at all is never the best.
@@ -91,22 +64,24 @@ class TeacherEnsemble:
     def hypothesis_votes(
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> list[np.ndarray]:
-        """As :meth:`Ensemble.hypothesis_votes`."""
-        return votes_of(
-            self.hypothesis_scores(features, lengths, hyps), [len(of_one) for of_one in hyps]
-        )
+        """For each utterance (M,) int64 votes of sum I; each teacher votes for its likeliest.
+
+        Args:
+            features: (N, T, F).
+            lengths: (N,) true frames.
+            hyps: for each utterance its M hypotheses as token numbers from 1, one at least.
+        """
+        return votes_of(self.hypothesis_scores(features, lengths, hyps), [*map(len, hyps)])
 
     def hypothesis_posteriors(
         self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
     ) -> list[np.ndarray]:
-        """For each utterance what each teacher gives to its hypotheses: (I, M) float64, rows of sum
-        1.
-        """
+        """The teachers' shares of each utterance's hypotheses: (I, M) float64, rows of sum 1."""
         scores = self.hypothesis_scores(features, lengths, hyps)
-        found = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
-        sums = found.sum(axis=2, keepdims=True)
-        found = np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
-        return [found[:, row, : len(of_one)] for row, of_one in enumerate(hyps)]
+        shares = np.exp(scores - np.maximum(scores.max(axis=2, keepdims=True), -1e300))
+        sums = shares.sum(axis=2, keepdims=True)
+        shares = np.divide(shares, sums, out=np.zeros_like(shares), where=sums > 0)
+        return [shares[:, row, : len(own)] for row, own in enumerate(hyps)]
 
     def frame_posteriors(
         self, features: Tensor, lengths: Tensor
@@ -137,8 +112,7 @@ class TokenVotes:
     """The I teachers at the same prefixes of N utterances.
 
     Args:
-        steppers: each of one teacher or several; those of several read the N utterances teacher by
-            teacher.
+        steppers: each of one teacher, or of several that read the N utterances one after another.
         num: N.
     """
 
@@ -154,7 +128,7 @@ class TokenVotes:
             rows: (M,) which of the prefixes go on.
             tokens: (M,) from 1: what was decided there, the same for all teachers.
         """
-        places, said = (
+        places, read = (
             torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device)
             for values in (rows, tokens)
         )
@@ -163,15 +137,15 @@ class TokenVotes:
                 teachers = torch.arange(stepper.num // self._num, device=self._device)
                 before = len(prefixes.scores) // len(teachers)
                 own = (places + before * teachers.unsqueeze(1)).flatten()
-                self._prefixes[k] = stepper.extend(prefixes, own, said.repeat(len(teachers)))
+                self._prefixes[k] = stepper.extend(prefixes, own, read.repeat(len(teachers)))
 
     def scores(self) -> Tensor:
         """(I, M, C) float64, natural log: what every teacher gives to each next token."""
-        found = [
+        parts = [
             prefixes.scores.unflatten(0, (stepper.num // self._num, -1))
             for stepper, prefixes in zip(self._steppers, self._prefixes)
         ]
-        return torch.cat(found).nan_to_num(nan=-np.inf)
+        return torch.cat(parts).nan_to_num(nan=-np.inf)
 
     def counts(self, candidates: Tensor | None = None) -> np.ndarray:
         """(M, K) int64: for each prefix, the votes for every candidate.
@@ -188,14 +162,13 @@ class TokenVotes:
 
 
 def votes_of(scores: np.ndarray, num_hyps: Sequence[int]) -> list[np.ndarray]:
-    """The votes that scores make, one of each teacher for its best hypothesis, the first among
-    equals.
+    """One vote of each teacher for its best hypothesis, the first among equals.
 
     Args:
         scores: (I, N, most hypotheses), padded with -inf.
         num_hyps: of each utterance.
 
-    >>> votes_of(np.array([[[-1.0, -2.0, -np.inf]], [[-3.0, -2.0, -np.inf]], [[-4.0, -4.0, -np.inf]]]), [2])
+    >>> votes_of(np.array([[[-1.0, -2.0]], [[-3.0, -2.0]], [[-4.0, -4.0]]]), [2])
     [array([2, 1])]
     """
     _, num, most = scores.shape
