@@ -40,12 +40,11 @@ def train_am(
     """Train on the role ``train``, score epochs on ``dev``, and write the averaged model.
 
     Args:
-        feats: folder with ``cuts_train.jsonl.gz`` and ``cuts_dev.jsonl.gz`` that have features.
-        lang_dir: a language folder: tokens and the words' pronunciations.
+        feats: folder with the cuts of both roles, which have features.
         folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the
             model.
         num_workers: processes that read ahead where features do not fit in memory.
-        init: train this model further; mean and deviation of the features stay as they are in it.
+        init: train this model further, with its mean and deviation of the features.
     """
     cuts = {role: load_cuts(feats, role) for role in ("train", "dev")}
     train_cuts(cuts, load_lang(lang_dir), folder, config, process, num_workers, init=init)
@@ -61,9 +60,7 @@ def train_cuts(
     *,
     init: Path | None = None,
 ) -> None:
-    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``, which have
-    features.
-    """
+    """As :func:`train_am`, from the cuts of the roles ``train`` and ``dev``."""
     spec = spec_of(config, cuts["train"][0].num_features, lang.num_tokens)
     model = (
         new_model(spec, config.seed) if init is None else continue_model(init, spec, lang.tokens)
@@ -73,29 +70,20 @@ def train_cuts(
         for role in ("train", "dev")
     }
     content = hashlib.sha256()
-    statistics = feature_statistics(
-        hashed(sources["train"].everything(), content), utterance_mean=config.utterance_mean
-    )
+    batches = hashed(sources["train"].everything(), content)
+    statistics = feature_statistics(batches, utterance_mean=config.utterance_mean)
     if init is None:
         model.mean, model.deviation = statistics
-    log.info(
-        "%.2f M parameters, %s", sum(p.numel() for p in model.parameters()) / 1e6, process.device
-    )
+    millions = sum(p.numel() for p in model.parameters()) / 1e6
+    log.info("%.2f M parameters, %s", millions, process.device)
     if process.leads:
         configuration.save(config, folder / "config.yaml")
+    targets = sources["train"].targets
     fingerprint = training_fingerprint(
-        config, spec, lang.tokens, sources["train"].targets, content.hexdigest(), model
+        config, spec, lang.tokens, targets, content.hexdigest(), model
     )
-    epochs = train(
-        model,
-        task_of(config),
-        sources["train"],
-        sources["dev"],
-        folder,
-        config,
-        process,
-        fingerprint,
-    )
+    task, given = task_of(config), (sources["train"], sources["dev"])
+    epochs = train(model, task, *given, folder, config, process, fingerprint)
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_model(folder, spec, average(epochs), lang.tokens)

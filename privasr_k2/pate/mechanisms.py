@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from privasr_k2.constraints import Checked, Choices, Delta, FiniteOrZero, Natural, Positive, one_of
 from privasr_k2.errors import ConfigError, PrivacyError
@@ -35,7 +35,7 @@ class MechanismConfig(Checked):
         published_scale: ``equation`` or ``figures``: the noise that the paper takes for epsilon
             (:mod:`privasr_k2.pate.published`), at its true cost in the ledger; or ``none``.
         noise: the mechanism's standard deviation or scale, in votes; 0: by epsilon and answers.
-        max_answers: most answers; 0: as many as epsilon allows with this noise, or all with noise 0.
+        max_answers: most answers; 0: as many as epsilon allows with this noise, or all if noise 0.
         max_sigma: with noise 0, most noise, in votes, that is taken for more answers; 0: no limit.
         min_answers: fewest answers, with more noise than ``max_sigma`` if necessary.
         max_queries: with a threshold, most queries; 0: all.
@@ -150,7 +150,11 @@ def make_setting(
     def make(noise: float, count: int) -> events.Event:
         return chosen.event(Amounts(noise, count, max(asked, count), ratio * noise, largest_weight))
 
-    target = {"epsilon": config.epsilon, "delta": config.delta, "relation": RELATION}
+    target: dict[str, Any] = {
+        "epsilon": config.epsilon,
+        "delta": config.delta,
+        "relation": RELATION,
+    }
     noise = config.noise
     if config.published_scale != UNPUBLISHED:
         most = min(utterances, answers)
@@ -169,7 +173,7 @@ def make_setting(
                 f"epsilon {config.epsilon:g} at delta {config.delta:g}",
                 f"{config.max_answers or 1:,} answers with noise {noise:g}",
                 f"{affordable:,} that it buys",
-                "more noise or epsilon, or fewer answers (0: as many as it buys) or queries (asked)",
+                "more noise or epsilon, fewer answers (0: as many as it buys) or queries (asked)",
             )
         answers = min(answers, affordable)
     event = make(noise, answers)

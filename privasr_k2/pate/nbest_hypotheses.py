@@ -51,7 +51,7 @@ class NbestHypotheses:
 
 
 def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypotheses:
-    """The hypotheses of public N-best lists that tokens can spell, ``max_hyps`` of an utterance at most.
+    """The hypotheses of public N-best lists that tokens can spell, at most ``max_hyps`` each.
 
     Raises:
         DataError: no utterance has two hypotheses.

@@ -34,8 +34,8 @@ def noisy_winners(
 ) -> np.ndarray:
     """(Q,) the answers; :data:`UNANSWERED` where the check fails or the cap is reached.
 
-    All queries are asked in their order; at most ``setting.max_answers`` are answered. Noise is fresh
-    at every call: write the result before it is used, and never draw it again.
+    All queries are asked in their order; at most ``setting.max_answers`` are answered. Noise is
+    fresh at every call: write the result before it is used, and never draw it again.
 
     Args:
         counts: int64, private.

@@ -1,4 +1,4 @@
-"""Queries per epsilon, before a teacher is trained: the most noise with which a majority still wins.
+"""Queries per epsilon, before any training: the most noise with which a majority still wins.
 
 For one query with counts n_1, ..., n_C and independent discrete noise, with ties broken at random
 by u in [0, 1), the first class wins with the chance

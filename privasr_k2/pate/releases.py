@@ -39,16 +39,16 @@ def spending_of(
         teachers: I.
     """
     assert setting.event is not None
-    outside = (
+    outside: tuple[str, ...] = (
         f"which {unit}s the roster names, and whose shard is whose: both are public",
         "the teachers, their votes and how far they agree, which are not released",
-        "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as public",
+        "the pool, what is voted for, the public model, dev, vocabulary and settings: taken as"
+        " public",
         "float32 rounding that heads share which are trained together (heads_at_once=1: none does)",
     )
     if unit == "utterance":
-        outside += (
-            "speakers: whose utterances are with several teachers, and who is hidden by none of this",
-        )
+        hidden = "whose utterances are with several teachers, and who is hidden by none of this"
+        outside += (f"speakers: {hidden}",)
     answers = f"at most {setting.max_answers} answers of {teachers} teachers ({vote})"
     return Spending(
         data=config.data,

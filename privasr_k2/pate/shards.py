@@ -94,7 +94,7 @@ def unit_of(cut: Cut, unit: str) -> str:
 def make_shards(
     private_feats: Path, public_dev: Path, folder: Path, config: ShardsConfig, roster: Path | None
 ) -> Shards:
-    """Write ``shard_<k>/`` for every teacher, a features folder, and ``shards.json``; all or nothing.
+    """Write ``shard_<k>/``, a features folder a teacher, and ``shards.json``; all or nothing.
 
     Args:
         private_feats: its role ``train`` is private.

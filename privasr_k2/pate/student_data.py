@@ -203,6 +203,7 @@ def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -
             len(labels),
             names,
         )
+    return targets
 
 
 @dataclass(frozen=True)

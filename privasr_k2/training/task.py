@@ -59,9 +59,7 @@ class TrainerConfig(Checked):
 
 @dataclass(frozen=True)
 class Loss:
-    """Losses ``sums`` (N,) of a batch's utterances, over ``count`` labels; ``extra``: further sums
-    to log.
-    """
+    """Losses ``sums`` (N,) over ``count`` labels; ``extra``: further sums for the log."""
 
     sums: Tensor
     count: int

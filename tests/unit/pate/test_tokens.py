@@ -36,14 +36,8 @@ def ensemble() -> TeacherEnsemble:
 
 
 def config(**changes: object) -> TokenVotesConfig:
-    values = dict(
-        role="pool",
-        max_duration=1.5,
-        tokens_per_second=20.0,
-        utterances=0,
-        public_threshold=1.0,
-        top_k=0,
-    )
+    values = dict(role="pool", max_duration=1.5, tokens_per_second=20.0, utterances=0)
+    values |= dict(public_threshold=1.0, top_k=0)
     return mechanism(TokenVotesConfig, **{**values, **changes})
 
 
@@ -64,15 +58,8 @@ def run(
     folder: Path, ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
 ) -> dict[str, object]:
     cuts = load_cuts(feats, "pool")
-    given = (
-        folder / "labels",
-        ensemble,
-        cuts,
-        SHARDS,
-        settle_tokens(cuts, SHARDS, told),
-        told,
-        "cpu",
-    )
+    setting = settle_tokens(cuts, SHARDS, told)
+    given = (folder / "labels", ensemble, cuts, SHARDS, setting, told, "cpu")
     if not told.claims:
         return release_tokens(*given, None, public)
     with begun(folder, feats, told) as made:
@@ -80,18 +67,14 @@ def run(
 
 
 def labels(folder: Path) -> dict[str, str]:
-    return {
-        record["id"]: record["hyps"][0]["text"]
-        for record in read_jsonl(folder / "labels" / "labels.jsonl")
-    }
+    records = read_jsonl(folder / "labels" / "labels.jsonl")
+    return {record["id"]: record["hyps"][0]["text"] for record in records}
 
 
 def wanted(
     ensemble: TeacherEnsemble, feats: Path, told: TokenVotesConfig, public: Any = None
 ) -> tuple[dict[str, str], int, int]:
-    """Labels, how often teachers were asked, and how often not: all probabilities after each prefix
-    anew.
-    """
+    """Labels, how often teachers were asked, and how often not, each prefix anew."""
     from tests.support.sequence_scores import next_log_probs
 
     def after(model: Any, x: torch.Tensor, text: list[int]) -> torch.Tensor:
@@ -122,9 +105,7 @@ def wanted(
     return found, asked, taken
 
 
-def test_without_noise_it_is_the_majority_after_each_prefix(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
-) -> None:
+def test_without_noise_it_is_the_majority_after_each_prefix(ensemble, feats, tmp_path):
     told = config(epsilon=math.inf, noise=0.0)
     about = run(tmp_path, ensemble, feats, told)
     found, asked, _ = wanted(ensemble, feats, told)
@@ -134,8 +115,8 @@ def test_without_noise_it_is_the_majority_after_each_prefix(
 
 @pytest.mark.parametrize(("public_threshold", "top_k"), [(0.5, 0), (0.6, 0), (0.6, 2), (0.6, 4)])
 def test_nobody_is_asked_what_the_public_model_is_sure_of(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, public_threshold: float, top_k: int
-) -> None:
+    ensemble, feats, tmp_path, public_threshold, top_k
+):
     public = teacher("las", 9)
     told = config(epsilon=math.inf, noise=0.0, public_threshold=public_threshold, top_k=top_k)
     about = run(tmp_path, ensemble, feats, told, public)
@@ -144,9 +125,7 @@ def test_nobody_is_asked_what_the_public_model_is_sure_of(
     assert asked > 0 and taken > 0
 
 
-def test_what_needs_no_answer_is_labelled_when_none_are_left(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path
-) -> None:
+def test_what_needs_no_answer_is_labelled_when_none_are_left(ensemble, feats, tmp_path):
     public = teacher("las", 9)
     told = config(epsilon=1e4, noise=1.0, max_answers=1, public_threshold=0.6)
     about = run(tmp_path, ensemble, feats, told, public)
@@ -160,34 +139,23 @@ def test_what_needs_no_answer_is_labelled_when_none_are_left(
 
 
 @pytest.mark.parametrize("name", ["gnmax", "confident_gnmax"])
-def test_no_more_is_asked_or_answered_than_was_planned(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, name: str
-) -> None:
-    told = config(
-        mechanism=name,
-        max_answers=15,
-        max_queries=25,
-        noise=0.0,
-        threshold=0.01,
-        threshold_ratio=0.01,
-        epsilon=1e4,
-    )
+def test_no_more_is_asked_or_answered_than_was_planned(ensemble, feats, tmp_path, name):
+    few = dict(max_answers=15, max_queries=25, noise=0.0, epsilon=1e4)
+    told = config(mechanism=name, threshold=0.01, threshold_ratio=0.01, **few)
     about = run(tmp_path, ensemble, feats, told)
     assert about["votes_answered"] == 15
-    assert about["votes_asked"] <= (15 if name == "gnmax" else 25)  # type: ignore[operator]
+    assert about["votes_asked"] <= (15 if name == "gnmax" else 25)
     assert about["votes_planned"] == {"asked": 15 if name == "gnmax" else 25, "answered": 15}
 
 
-def test_killed_and_continued_it_keeps_what_was_drawn(
-    ensemble: TeacherEnsemble, feats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_and_continued_it_keeps_what_was_drawn(ensemble, feats, tmp_path, monkeypatch):
     told = config(noise=1.0, epsilon=1e4)
     written = tokens.write_answers
 
     def third_kills(path: Path, *rest: object) -> None:
         if path.name == "answers-2.safetensors":
             raise KeyboardInterrupt
-        written(path, *rest)  # type: ignore[arg-type]
+        written(path, *rest)
 
     monkeypatch.setattr(tokens, "write_answers", third_kills)
     with pytest.raises(KeyboardInterrupt):
@@ -213,7 +181,7 @@ def test_killed_and_continued_it_keeps_what_was_drawn(
         run(tmp_path, ensemble, feats, told)
 
 
-def test_some_of_the_pool_are_chosen(feats: Path) -> None:
+def test_some_of_the_pool_are_chosen(feats):
     cuts = load_cuts(feats, "pool")
     some = [cut.id for cut in chosen(cuts, config(utterances=4))]
     assert len(set(some)) == 4 and some == [cut.id for cut in chosen(cuts, config(utterances=4))]
@@ -221,18 +189,13 @@ def test_some_of_the_pool_are_chosen(feats: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("key", "value"),
     [
-        {"mechanism": "gaussian_posteriors"},
-        {"tokens_per_second": 0.0},
-        {"max_duration": 0.0},
-        {"utterances": -1},
-        {"public_threshold": 0.0},
-        {"public_threshold": 1.5},
-        {"top_k": 1},
-        {"top_k": 3},
+        *(("mechanism", "gaussian_posteriors"), ("tokens_per_second", 0.0), ("max_duration", 0.0)),
+        *(("utterances", -1), ("public_threshold", 0.0), ("public_threshold", 1.5)),
+        *(("top_k", 1), ("top_k", 3)),
     ],
 )
-def test_bad_numbers_are_named(bad: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        config(**bad)
+def test_bad_numbers_are_named(key, value):
+    with pytest.raises(ValueError, match=key):
+        config(**{key: value})
