@@ -150,6 +150,15 @@ class Speller(nn.Module):
         """(..., C) of the next token from what :meth:`read` gave."""
         return self.output(self.dropout(torch.tanh(self.hidden(seen)))).float().log_softmax(dim=-1)
 
+    def seen(self, encoded: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
+        """(N, U + 1, D + D') that the tokens and the end depend on."""
+        frames = self.frames(encoded, lengths)
+        state, seen = self.begin(frames), []
+        for token in self.dropout(self.embedding(functional.pad(targets, (1, 0)))).unbind(1):
+            state, here = self.read(state, token, frames)
+            seen.append(here)
+        return torch.stack(seen, dim=1)
+
     def forward(
         self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
@@ -163,13 +172,7 @@ class Speller(nn.Module):
             targets: (N, U) token numbers from 1.
             target_lengths: (N,) true tokens.
         """
-        frames = self.frames(encoded, lengths)
-        embedded = self.dropout(self.embedding(functional.pad(targets, (1, 0))))
-        state, seen = self.begin(frames), []
-        for token in embedded.unbind(1):
-            state, here = self.read(state, token, frames)
-            seen.append(here)
-        log_probs = self.log_probs(torch.stack(seen, dim=1))  # (N, U + 1, C)
+        log_probs = self.log_probs(self.seen(encoded, lengths, targets))  # (N, U + 1, C)
         positions = torch.arange(log_probs.size(1), device=targets.device)
         inside = positions < target_lengths.unsqueeze(1)
         wanted = functional.pad(targets, (0, 1)) * inside

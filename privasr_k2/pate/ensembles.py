@@ -7,15 +7,17 @@ numbers that sum to the number of teachers; the data of one unit moves one vote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from privasr_k2.am.sequence import Recognizer
 from privasr_k2.am.steps import Prefixes, Stepper
 from privasr_k2.errors import DataError
+
+#: For each utterance its hypotheses as token numbers from 1.
+Hyps = Sequence[Sequence[Sequence[int]]]
 
 
 class TeacherEnsemble:
@@ -39,42 +41,43 @@ class TeacherEnsemble:
         self.num_teachers, self.num_tokens = len(self.models), self.models[0].num_tokens
         self.tokens = self.models[0].tokens
 
-    def hypothesis_scores(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> np.ndarray:
+    @torch.no_grad()
+    def hypothesis_scores(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> np.ndarray:
         """log P of every teacher, (I, N, most hypotheses) float64, padded with -inf."""
         num = np.array([len(own) for own in hyps])
-        flat = [tokens for own in hyps for tokens in own]
-        sizes = np.array([len(tokens) for tokens in flat], dtype=np.int64)
-        padded = np.zeros((len(flat), max(sizes, default=0)), dtype=np.int64)
-        padded[np.arange(padded.shape[1]) < sizes[:, None]] = [*chain.from_iterable(flat)]
-        rows = np.repeat(np.arange(len(hyps)), num)
-        given = [torch.from_numpy(values).to(features.device) for values in (rows, padded, sizes)]
         scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
-        inside = np.arange(scores.shape[2]) < num[:, None]
-        if len(flat):
-            for k, model in enumerate(self.models):
-                encoded, kept = model.encode(features, lengths)
-                scores[k][inside] = model.log_likelihoods(encoded, kept, *given).cpu().numpy()
-        if self.per_token:
-            scores[:, inside] /= sizes + 1
-        # What has no alignment is unlikely, and no number at all is never the best.
-        return np.where(np.isnan(scores), -np.inf, scores)
+        if num.sum():
+            rows = torch.from_numpy(np.repeat(np.arange(len(hyps)), num)).to(features.device)
+            flat = [torch.tensor(list(tokens), dtype=torch.int64) for own in hyps for tokens in own]
+            targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(features.device)
+            sizes = torch.tensor([*map(len, flat)], device=features.device)
+            values = self._scores_of(features, lengths, rows, targets, sizes).double().cpu().numpy()
+            if self.per_token:
+                values = values / (sizes.cpu().numpy() + 1)
+            inside = np.arange(scores.shape[2]) < num[:, None]
+            # No number at all is never the best.
+            scores[:, inside] = np.where(np.isnan(values), -np.inf, values)
+        return scores
 
-    def hypothesis_votes(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> list[np.ndarray]:
+    def _scores_of(self, features: Tensor, lengths: Tensor, *hyps: Tensor) -> Tensor:
+        """(I, M) log P of hypotheses: (M,) rows, (M, U) targets and (M,) sizes."""
+        scores = []
+        for model in self.models:
+            scores.append(model.log_likelihoods(*model.encode(features, lengths), *hyps))
+        return torch.stack(scores)
+
+    def hypothesis_votes(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> list[np.ndarray]:
         """For each utterance (M,) int64 votes of sum I; each teacher votes for its likeliest.
 
         Args:
             features: (N, T, F).
             lengths: (N,) true frames.
-            hyps: for each utterance its M hypotheses as token numbers from 1, one at least.
+            hyps: one for each utterance at least.
         """
         return votes_of(self.hypothesis_scores(features, lengths, hyps), [*map(len, hyps)])
 
     def hypothesis_posteriors(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
+        self, features: Tensor, lengths: Tensor, hyps: Hyps
     ) -> list[np.ndarray]:
         """The teachers' shares of each utterance's hypotheses: (I, M) float64, rows of sum 1."""
         scores = self.hypothesis_scores(features, lengths, hyps)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -117,29 +116,8 @@ class HeadEnsemble(TeacherEnsemble):
         num = len(next(iter(heads.values())))
         super().__init__([teacher(public, heads, k) for k in range(num)], per_token=per_token)
 
-    @torch.no_grad()
-    def hypothesis_scores(
-        self, features: Tensor, lengths: Tensor, hyps: Sequence[Sequence[Sequence[int]]]
-    ) -> np.ndarray:
-        """As :meth:`TeacherEnsemble.hypothesis_scores`; the frozen layers are computed once."""
-        num = np.array([len(own) for own in hyps])
-        scores = np.full((self.num_teachers, len(hyps), max(num, default=0)), -np.inf)
-        if not num.sum():
-            return scores
-        device = features.device
-        flat = [torch.tensor(list(tokens), dtype=torch.int64) for own in hyps for tokens in own]
-        rows = torch.tensor([row for row, own in enumerate(hyps) for _ in own], device=device)
-        targets = nn.utils.rnn.pad_sequence(flat, batch_first=True).to(device)
-        sizes = torch.tensor([len(tokens) for tokens in flat], device=device)
-        inside = np.arange(scores.shape[2]) < num[:, None]
-        log_probs = self._scores(
-            self._inputs(features, lengths, rows, targets, sizes), training=False
-        )
-        values = log_probs.double().cpu().numpy()
-        if self.per_token:
-            values = values / (sizes.cpu().numpy() + 1)
-        scores[:, inside] = np.where(np.isnan(values), -np.inf, values)
-        return scores
+    def _scores_of(self, features: Tensor, lengths: Tensor, *hyps: Tensor) -> Tensor:
+        return self._scores(self._inputs(features, lengths, *hyps), training=False)
 
     def token_votes(self, features: Tensor, lengths: Tensor) -> TokenVotes:
         """As :meth:`TeacherEnsemble.token_votes`; heads of CTC read together."""

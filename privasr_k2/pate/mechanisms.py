@@ -160,14 +160,14 @@ def make_setting(
         most = min(utterances, answers)
         noise = published_noise(config.epsilon, most, config.published_scale)
     elif noise == 0:
-        noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
+        noise = noise_for(lambda value: make(value, answers), **target)
         if 0 < config.max_sigma < noise:
-            affordable = count_for(lambda count: make(config.max_sigma, count), **target)  # type: ignore[arg-type]
+            affordable = count_for(lambda count: make(config.max_sigma, count), **target)
             answers = max(affordable, min(config.min_answers, answers))
-            noise = noise_for(lambda value: make(value, answers), **target)  # type: ignore[arg-type]
+            noise = noise_for(lambda value: make(value, answers), **target)
     else:
         within = account(make(noise, answers), RELATION, config.delta).value <= config.epsilon
-        affordable = answers if within else count_for(lambda count: make(noise, count), **target)  # type: ignore[arg-type]
+        affordable = answers if within else count_for(lambda count: make(noise, count), **target)
         if affordable == 0 or affordable < min(config.max_answers, answers):
             raise PrivacyError(
                 f"epsilon {config.epsilon:g} at delta {config.delta:g}",

@@ -10,7 +10,6 @@ for end-to-end speech recognition, SLT 2022.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from privasr_k2 import config as configuration
-from privasr_k2.am.checkpoints import continue_model, save_model
-from privasr_k2.am.kinds import Kind, new_model, spec_of, task_of
-from privasr_k2.am.model import AcousticModel, AmConfig, feature_statistics
+from privasr_k2.am.checkpoints import save_model
+from privasr_k2.am.kinds import Kind, spec_of, task_of
+from privasr_k2.am.model import AcousticModel
 from privasr_k2.am.specaugment import SpecAugment
+from privasr_k2.am.train import begin_model, fit_features
 from privasr_k2.data.batches import Batches, drop_unalignable
 from privasr_k2.errors import DataError
 from privasr_k2.fileio import write_json
@@ -38,7 +38,7 @@ from privasr_k2.pate.distillation import (
 )
 from privasr_k2.pate.student_data import Labels, StudentData, StudentSettings, student_data
 from privasr_k2.training.distributed import Process
-from privasr_k2.training.fingerprints import hashed, training_fingerprint
+from privasr_k2.training.fingerprints import training_fingerprint
 from privasr_k2.training.trainer import evaluate, train
 from privasr_k2.training.weights import average, fill
 
@@ -109,7 +109,8 @@ def train_student(
     spec = spec_of(config, given.dev[0].num_features, given.lang.num_tokens)
     # Check the data of all uses before the first training.
     ways = config.student.unlabeled_data
-    data = [_data(way, given, config, _start(given, spec, config)) for way in ways]
+    start = partial(begin_model, spec, config, given.init, given.lang.tokens)
+    data = [_data(way, given, config, start()) for way in ways]
     if given.init is None and not all(use.teaches for use in data):
         problem = f"none of {data[0].counts['pool']} utterances answered, and no public transcripts"
         way_out = "spend more, or add public data"
@@ -146,13 +147,6 @@ def _check_features(given: StudentInputs) -> None:
         )
 
 
-def _start(given: StudentInputs, spec: Any, config: AmConfig) -> AcousticModel:
-    if given.init is None:
-        model: AcousticModel = new_model(spec, config.seed)
-        return model
-    return continue_model(given.init, spec, given.lang.tokens)
-
-
 def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:
     frames = model.output_frames if model.needs_frames() else None
     shortest = 1.0 - config.time_stretch
@@ -173,7 +167,7 @@ def _train(
 ) -> _Trained:
     """Minimize ``loss`` on the data of one way."""
     log.info("%s: %s", way, ", ".join(f"{name} {count}" for name, count in data.counts.items()))
-    model = _start(given, spec, config)
+    model = begin_model(spec, config, given.init, given.lang.tokens)
     training = folder / "ways" / way
     reads = dict(
         max_duration=config.max_duration, num_workers=num_workers, memory_gb=config.memory_gb
@@ -197,13 +191,9 @@ def _train(
     heaviest = {n: (target.sequences or ((0,),))[0] or (0,) for n, target in data.targets.items()}
     share = {"rank": process.rank, "world_size": process.world_size}
     source = Batches(data.cuts, heaviest, seed=config.seed, **share, **reads)
-    content = hashlib.sha256()
-    batches = hashed(source.everything(), content)
-    statistics = feature_statistics(batches, utterance_mean=config.utterance_mean)
-    if given.init is None:
-        model.mean, model.deviation = statistics
+    content = fit_features(model, source, config, given.init)
     fingerprint = training_fingerprint(
-        config, way, spec, given.lang.tokens, data.targets, content.hexdigest(), model
+        config, way, spec, given.lang.tokens, data.targets, content, model
     )
     epochs = train(losses, task, source, dev, training, config, process, fingerprint)
     if not process.leads:

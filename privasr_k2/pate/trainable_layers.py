@@ -232,12 +232,7 @@ class LasLayers(_ModelLayers):
     def states(self, lower: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
         """What the speller's output layer reads."""
         speller = self._model.speller
-        frames = speller.frames(lower, lengths)
-        state, seen = speller.begin(frames), []
-        for token in speller.embedding(functional.pad(targets, (1, 0))).unbind(1):
-            state, here = speller.read(state, token, frames)
-            seen.append(here)
-        return torch.tanh(speller.hidden(torch.stack(seen, dim=1)))
+        return torch.tanh(speller.hidden(speller.seen(lower, lengths, targets)))
 
     def scores(self, parameters: Parameters, inputs: Inputs, *, training: bool) -> Tensor:
         """Without label smoothing."""

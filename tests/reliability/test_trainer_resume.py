@@ -23,8 +23,8 @@ def train_am(repo_root: Path, corpus: tuple[Path, Path], out_dir: Path) -> subpr
     feats, lang = corpus
     command = (
         f"{sys.executable} -m privasr_k2.bin.train_am --in-feats {feats} --in-lang {lang}"
-        f" --out-dir {out_dir} --device cpu --config {section('am_ctc')} {section('am_ctc', 'tiny')}"
-        " --set epochs=6 max_duration=3 save_every=3 encoder.tdnn.dropout=0.2"
+        f" --out-dir {out_dir} --config {section('am_ctc')} {section('am_ctc', 'tiny')}"
+        " --device cpu --set epochs=6 max_duration=3 save_every=3 encoder.tdnn.dropout=0.2"
     )
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return subprocess.Popen(command.split(), cwd=repo_root, **pipes)
