@@ -45,9 +45,8 @@ def load_model(folder: str | Path, device: torch.device | str = "cpu") -> nn.Mod
     """
     model = _load(Path(folder), device)
     if not hasattr(model, "log_probs"):
-        raise DataError(
-            folder, "a model with outputs of CTC", type(model).__name__, "use decode_e2e for it"
-        )
+        kind = type(model).__name__
+        raise DataError(folder, "a model with outputs of CTC", kind, "use decode_e2e for it")
     return model
 
 
@@ -92,10 +91,8 @@ def _load(folder: Path, device: torch.device | str) -> nn.Module:
     if (folder / TOKENS).is_file():
         model.tokens = read_tokens(folder / TOKENS)
         if len(model.tokens) != model.num_tokens:
-            expected, number = (
-                f"the {model.num_tokens} outputs of the model",
-                f"{len(model.tokens)} tokens",
-            )
+            expected = f"the {model.num_tokens} outputs of the model"
+            number = f"{len(model.tokens)} tokens"
             way_out = "use the tokens.txt that the model was trained with"
             raise DataError(folder / TOKENS, expected, number, way_out)
     return model.to(device).eval()

@@ -25,9 +25,7 @@ from privasr_k2.graph.lang import read_tokens
 # Tried in this order where the file does not say how wide its features are.
 FEATURE_DIMS = (80, 40, 13, 23, 26, 39, 64, 120, 128, 160, 240)
 _PROBE_FRAMES = 480
-_SIGNATURE = (
-    "a CTC model (features (N, T, F), lengths (N,)) -> (log_probs (N, T', C), lengths (N,))"
-)
+_SIGNATURE = "a CTC model (features (N, T, F), lengths) -> (log_probs (N, T', C), lengths)"
 _WAY_OUT = "export it as icefall's export-onnx-ctc.py does, or with torch.jit.script"
 
 

@@ -238,20 +238,16 @@ class RnntModel(SequenceModel):
         # k2 needs as many frames as labels; those behind an utterance's end count for nothing.
         encoded = functional.pad(encoded, (0, 0, 0, max(targets.size(1) - encoded.size(1), 0)))
         # Not k2's smoothed loss: its unigram of the whole batch would mix utterances' gradients.
+        outputs = self.simple_prefix(prefixes).float(), self.simple_frame(encoded).float()
+        options = dict(boundary=edges, reduction="none")
         simple, (of_label, of_blank) = k2.rnnt_loss_simple(
-            self.simple_prefix(prefixes).float(),
-            self.simple_frame(encoded).float(),
-            targets,
-            0,
-            boundary=edges,
-            reduction="none",
-            return_grad=True,
+            *outputs, targets, 0, return_grad=True, **options
         )
         config = self.spec.transducer
         ranges = k2.get_rnnt_prune_ranges(of_label, of_blank, edges, config.prune_range)
         projected = self.joint.frame(encoded), self.joint.prefix(prefixes)
         logits = self.joint.logits(*k2.do_rnnt_pruning(*projected, ranges))
-        pruned = k2.rnnt_loss_pruned(logits, targets, ranges, 0, boundary=edges, reduction="none")
+        pruned = k2.rnnt_loss_pruned(logits, targets, ranges, 0, **options)
         loss: Tensor = pruned + config.simple_share * simple
         return loss
 

@@ -90,13 +90,8 @@ def settle(votes: Votes, hypotheses: NbestHypotheses | None, config: AggregateCo
         _check_hypotheses(votes, hypotheses)
     order = _order(votes, hypotheses, config)
     queries = np.diff(votes.splits)[order]
-    setting = make_setting(
-        config,
-        teachers=votes.teachers,
-        available=int(queries.sum()),
-        largest_weight=votes.largest_weight,
-        utterances=len(order),
-    )
+    pool = dict(teachers=votes.teachers, available=int(queries.sum()), utterances=len(order))
+    setting = make_setting(config, largest_weight=votes.largest_weight, **pool)
     # Whole utterances, as far as the budget goes.
     places = order[: int(np.searchsorted(np.cumsum(queries), setting.max_queries, side="right"))]
     if not len(places):
@@ -160,16 +155,9 @@ def write_release(
     else:
         labels = [*_chosen(ids, drawn, queries, votes, hypotheses)]
         answered = int((drawn != UNANSWERED).sum())
-    summary = about(
-        asked.setting,
-        release=release,
-        vote=votes.vote,
-        unit=votes.unit,
-        teachers=votes.teachers,
-        asked=len(sizes),
-        answered=answered,
-        utterances=(len(ids), len(labels)),
-    )
+    numbers = dict(asked=len(sizes), answered=answered, utterances=(len(ids), len(labels)))
+    who = dict(vote=votes.vote, unit=votes.unit, teachers=votes.teachers)
+    summary = about(asked.setting, release=release, **who, **numbers)
     write_labels(folder, labels, summary)
     if release is not None:
         release.finish()
@@ -208,8 +196,7 @@ def _weighted(
     assert hypotheses is not None
     shares = on_simplex(noisy, sizes)
     for name, own in zip(ids, np.split(shares, np.cumsum(sizes)[:-1])):
-        kept = [
-            (text, float(share)) for text, share in zip(hypotheses.words[name], own) if share > 0
-        ]
+        pairs = zip(hypotheses.words[name], own.tolist())
+        kept = [(text, share) for text, share in pairs if share > 0]
         total = sum(share for _, share in kept)
         yield name, [(text, w / total) for text, w in sorted(kept, key=lambda hyp: -hyp[1])]

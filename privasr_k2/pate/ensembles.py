@@ -61,19 +61,11 @@ class TeacherEnsemble:
 
     def _scores_of(self, features: Tensor, lengths: Tensor, *hyps: Tensor) -> Tensor:
         """(I, M) log P of hypotheses: (M,) rows, (M, U) targets and (M,) sizes."""
-        scores = []
-        for model in self.models:
-            scores.append(model.log_likelihoods(*model.encode(features, lengths), *hyps))
-        return torch.stack(scores)
+        encoded = ((model, model.encode(features, lengths)) for model in self.models)
+        return torch.stack([model.log_likelihoods(*given, *hyps) for model, given in encoded])
 
     def hypothesis_votes(self, features: Tensor, lengths: Tensor, hyps: Hyps) -> list[np.ndarray]:
-        """For each utterance (M,) int64 votes of sum I; each teacher votes for its likeliest.
-
-        Args:
-            features: (N, T, F).
-            lengths: (N,) true frames.
-            hyps: one for each utterance at least.
-        """
+        """For each utterance (M,) int64 votes of sum I; each teacher votes for its likeliest."""
         return votes_of(self.hypothesis_scores(features, lengths, hyps), [*map(len, hyps)])
 
     def hypothesis_posteriors(
@@ -96,12 +88,8 @@ class TeacherEnsemble:
         """
         for model in self.models:
             if not hasattr(model, "log_probs"):
-                raise DataError(
-                    "the teachers",
-                    "outputs of CTC for every frame",
-                    "none",
-                    "let them vote by utterance",
-                )
+                expected, way_out = "outputs of CTC for every frame", "let them vote by utterance"
+                raise DataError("the teachers", expected, "none", way_out)
             log_probs, kept = model.log_probs(features, lengths)
             yield log_probs.double().exp().cpu().numpy(), kept.cpu().numpy()
 
@@ -128,13 +116,11 @@ class TokenVotes:
         """Read one token more after some of the prefixes.
 
         Args:
-            rows: (M,) which of the prefixes go on.
-            tokens: (M,) from 1: what was decided there, the same for all teachers.
+            rows: (M,) prefixes that go on.
+            tokens: (M,) from 1, the same for all teachers.
         """
-        places, read = (
-            torch.from_numpy(np.asarray(values, dtype=np.int64)).to(self._device)
-            for values in (rows, tokens)
-        )
+        given = (np.asarray(values, dtype=np.int64) for values in (rows, tokens))
+        places, read = (torch.from_numpy(values).to(self._device) for values in given)
         with torch.no_grad():
             for k, (stepper, prefixes) in enumerate(zip(self._steppers, self._prefixes)):
                 teachers = torch.arange(stepper.num // self._num, device=self._device)
@@ -154,8 +140,8 @@ class TokenVotes:
         """(M, K) int64: for each prefix, the votes for every candidate.
 
         Args:
-            candidates: (M, K) tokens, 0 = the end, of which each teacher votes for the likeliest,
-                among equals for the first; none: all tokens in their order, K = C.
+            candidates: (M, K) tokens, 0 = the end; a teacher votes for its likeliest, the first of
+                equals. None: all tokens, K = C.
         """
         scores = self.scores()
         if candidates is not None:

@@ -166,9 +166,8 @@ def teacher(public: nn.Module, heads: Mapping[str, Tensor], number: int) -> Any:
     """Head ``number``, from 0, as a whole model that shares all other tensors with ``public``."""
     every = {**dict(public.named_parameters()), **dict(public.named_buffers())}
     # deepcopy takes what it finds in its memo for copied already.
-    model = copy.deepcopy(
-        public, {id(value): value for name, value in every.items() if name not in heads}
-    )
+    shared = {id(value): value for name, value in every.items() if name not in heads}
+    model = copy.deepcopy(public, shared)
     parameters = dict(model.named_parameters())
     for name, value in heads.items():
         parameters[name].data = value[number]

@@ -69,8 +69,6 @@ def log_likelihoods(
     doubtful = ~(largest - scores < _SAFE)
     if doubtful.any():
         head, row = doubtful.nonzero(as_tuple=True)
-        of_head = log_probs[head, rows[row]]
-        scores[head, row] = -ctc_loss(
-            of_head, ends[row], targets[row], target_lengths[row]
-        ).double()
+        given = (log_probs[head, rows[row]], ends[row], targets[row], target_lengths[row])
+        scores[head, row] = -ctc_loss(*given).double()
     return scores

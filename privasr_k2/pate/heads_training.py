@@ -90,12 +90,8 @@ def train_heads(
     """
     lang, model = load_lang(lang_dir), load_recognizer(model_folder, device)
     if list(model.tokens or ()) != list(lang.tokens):
-        raise DataError(
-            model_folder / TOKENS,
-            "the tokens of the lang folder",
-            "others",
-            "train the model with it, too",
-        )
+        place, way_out = model_folder / TOKENS, "train the model with it, too"
+        raise DataError(place, "the tokens of the lang folder", "others", way_out)
     layers, parts = trainable_layers(model, config.trained), folder / _PARTS  # type: ignore[arg-type]
     parameters = model.named_parameters()  # type: ignore[attr-defined]
     start = {name: value.detach() for name, value in parameters if name in layers.names}
@@ -104,9 +100,8 @@ def train_heads(
     for first in range(0, len(numbers), config.heads_at_once):
         group = numbers[first : first + config.heads_at_once]
         given = [_read(shards / f"shard_{k}", lang, model, layers, config, device) for k in group]
-        prints = [
-            training_fingerprint(config, public, k, shard.content) for k, shard in zip(group, given)
-        ]
+        contents = [(k, shard.content) for k, shard in zip(group, given)]
+        prints = [training_fingerprint(config, public, *content) for content in contents]
         done = [_print_of(parts / f"{k}.safetensors") for k in group]
         todo = [n for n in range(len(group)) if done[n] != prints[n]]
         if not todo:
@@ -138,17 +133,15 @@ def train_group(
         the parameters, (I, ...) each.
     """
     own = [torch.nonzero(utterances.shards == n).flatten() for n in range(len(numbers))]
-    orders = [
-        batches(len(rows), config.steps, config.batch, config.seed, number)
-        for rows, number in zip(own, numbers)
-    ]
+    lengths = (config.steps, config.batch, config.seed)
+    orders = [batches(len(rows), *lengths, number) for rows, number in zip(own, numbers)]
     places = [rows[torch.from_numpy(order).to(rows.device)] for rows, order in zip(own, orders)]
     steps = torch.stack(places, dim=1)  # (steps, I, B)
     # The distance from the public model is learned: weight decay draws towards that model.
-    moved = {
-        name: torch.zeros(len(numbers), *value.shape, device=value.device, requires_grad=True)
-        for name, value in start.items()
+    zeros = {
+        name: torch.zeros(len(numbers), *value.shape).to(value) for name, value in start.items()
     }
+    moved = {name: value.requires_grad_() for name, value in zeros.items()}
     optimizer = torch.optim.AdamW(
         moved.values(), lr=config.lr, betas=(0.9, 0.98), weight_decay=config.decay_to_public
     )

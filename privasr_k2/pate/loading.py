@@ -43,9 +43,8 @@ def load_teachers(folder: Path, teachers: int, device: str, *, per_token: bool) 
     models: list[Any] = [load_recognizer(path, device) for path in folders]
     for path, model in zip(folders, models):
         if model.tokens != models[0].tokens:
-            raise DataError(
-                path, "the tokens of teacher 1", "others", "train it with the same lang"
-            )
+            way_out = "train it with the same lang"
+            raise DataError(path, "the tokens of teacher 1", "others", way_out)
     return TeacherEnsemble(models, per_token=per_token)
 
 
@@ -85,9 +84,7 @@ def open_models(
     if any(map(holds_heads, folders)):
         if len(folders) > 1:
             expected = "models, or one folder of heads"
-            raise ConfigError(
-                "--in-models", expected, "heads and others", "attack them by themselves"
-            )
+            raise ConfigError("--in-models", expected, "heads and others", "attack them alone")
         ensemble: TeacherEnsemble = load_heads(folders[0], device, per_token=False, chosen=heads)
         check_same_tokens(ensemble.tokens, lang.tokens, model=folders[0], graph=lang.folder)
         return ensemble

@@ -150,11 +150,7 @@ def make_setting(
     def make(noise: float, count: int) -> events.Event:
         return chosen.event(Amounts(noise, count, max(asked, count), ratio * noise, largest_weight))
 
-    target: dict[str, Any] = {
-        "epsilon": config.epsilon,
-        "delta": config.delta,
-        "relation": RELATION,
-    }
+    target: Any = dict(epsilon=config.epsilon, delta=config.delta, relation=RELATION)
     noise = config.noise
     if config.published_scale != UNPUBLISHED:
         most = min(utterances, answers)

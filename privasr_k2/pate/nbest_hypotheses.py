@@ -59,6 +59,10 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
     vocabulary = {word for nbest in lists.lists for hyp in nbest.hyps for word in hyp.words.split()}
     spelled = spellings(lang, vocabulary)
     words, tokens, margins, single = {}, {}, {}, []
+
+    def spoken(text: str) -> tuple[int, ...]:
+        return tuple(token for word in text.split() for token in spelled[word])
+
     for nbest in lists.lists:
         fits = [hyp for hyp in nbest.hyps if all(word in spelled for word in hyp.words.split())]
         kept = fits[:max_hyps]
@@ -66,13 +70,11 @@ def nbest_hypotheses(lists: NbestLists, lang: Lang, max_hyps: int) -> NbestHypot
             single.append(nbest.id)
             continue
         words[nbest.id] = tuple(hyp.words for hyp in kept)
-        tokens[nbest.id] = tuple(
-            tuple(token for word in hyp.words.split() for token in spelled[word]) for hyp in kept
-        )
+        tokens[nbest.id] = tuple(spoken(hyp.words) for hyp in kept)
         margins[nbest.id] = kept[0].am_score - kept[1].am_score
     if not words:
         expected, way_out = (
-            "utterances with two hypotheses or more",
+            "utterances with two or more hypotheses",
             "search for more: num_paths, beam",
         )
         raise DataError(lists.place, expected, "none", way_out)

@@ -82,15 +82,7 @@ class VotePlan:
 
     def to_json(self) -> dict[str, float | int]:
         """The plan as plain values."""
-        return {
-            "teachers": self.teachers,
-            "agreement": self.agreement,
-            "epsilon_asked": self.epsilon_asked,
-            "noise": self.noise,
-            "votes": self.votes,
-            "epsilon": self.epsilon.value,
-            "delta": self.epsilon.delta,
-        }
+        return {**vars(self), "epsilon": self.epsilon.value, "delta": self.epsilon.delta}
 
 
 def winning_chance(counts: Sequence[int], name: str, noise: float) -> float:
@@ -134,9 +126,8 @@ def largest_noise(counts: Sequence[int], name: str, correct: float) -> float:
     if winning_chance(counts, name, low) < correct:
         counted = f"{counts[0]} votes against {counts[1]}"
         expected = f"a noise that lets the first win {100 * correct:g} % of the time"
-        raise PrivacyError(
-            counted, expected, "none", "take more teachers, or expect more agreement"
-        )
+        way_out = "take more teachers, or expect more agreement"
+        raise PrivacyError(counted, expected, "none", way_out)
     while winning_chance(counts, name, high) >= correct:
         low, high = high, 2 * high
     while high / low > 1 + _PRECISION:

@@ -84,7 +84,5 @@ def published_lines(about: dict[str, object]) -> list[str]:
         f"{title} epsilon {figures:.6g} where the scale is lambda, as the figures need it",
     ]
     if beyond:
-        lines.append(
-            f"  as published, {beyond:,} further votes on the same utterances do not count"
-        )
+        lines.append(f"{title} {beyond:,} further votes on these utterances do not count")
     return lines

@@ -68,10 +68,8 @@ def deal(roster: Iterable[str], teachers: int, seed: int) -> dict[str, int]:
     """
     names = sorted(set(roster))
     if len(names) < teachers:
-        expected, way_out = (
-            f"{teachers} units or more, one a teacher",
-            "take fewer teachers, or unit=utterance",
-        )
+        expected = f"{teachers} units or more, one a teacher"
+        way_out = "take fewer teachers, or unit=utterance, which protects less"
         raise DataError("the roster", expected, f"{len(names)}", way_out)
     order = stream(seed, "shards").permutation(len(names))
     return dict(sorted((names[unit], place % teachers + 1) for place, unit in enumerate(order)))

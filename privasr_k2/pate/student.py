@@ -142,9 +142,8 @@ def _check_features(given: StudentInputs) -> None:
     dims = {flag: cuts[0].num_features for flag, cuts in parts.items()}
     if len(set(dims.values())) > 1:
         sizes = ", ".join(f"{number} in {flag}" for flag, number in dims.items())
-        raise DataError(
-            "--in-public-pool", "features of the same kind", sizes, "compute them alike"
-        )
+        expected, way_out = "features of the same kind", "compute them alike"
+        raise DataError("--in-public-pool", expected, sizes, way_out)
 
 
 def _data(way: str, given: StudentInputs, config: Any, model: AcousticModel) -> StudentData:

@@ -100,9 +100,7 @@ class StudentSettings(Checked):
         unanswered: settings of the uses other than ``none``.
     """
 
-    NEUTRAL: ClassVar[Mapping[str, str]] = {
-        "unlabeled_data": "each value is a training, and named among its inputs"
-    }
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"unlabeled_data": "each value is a training of its own"}
 
     pool_role: str
     labeled_role: str
@@ -196,13 +194,9 @@ def targets_of(labels: Labels, lang: Lang, fits: Fits, *, weight: float = 1.0) -
             targets[name] = Target(sequences, tuple(weight * share / total for share in shares))
     if lost:
         names = " ".join(lost[:_NAMED]) + " ..." * (len(lost) > _NAMED)
-        log.warning(
-            "labels: hypotheses of %d of %d utterances left out, that cannot be spelled or exceed"
-            " the frames: %s",
-            len(lost),
-            len(labels),
-            names,
-        )
+        problem = "left out, that cannot be spelled or exceed the frames"
+        numbers = (len(lost), len(labels), problem, names)
+        log.warning("labels: hypotheses of %d of %d utterances %s: %s", *numbers)
     return targets
 
 
@@ -264,9 +258,7 @@ def student_data(
     if way == SELF_TRAINING:
         if lists is None:
             setting = f"student.unlabeled_data={SELF_TRAINING}"
-            raise ConfigError(
-                setting, "--in-public-nbest", "none", "decode the pool, or leave it out"
-            )
+            raise ConfigError(setting, "--in-public-nbest", "none", "decode the pool, or omit it")
         guessed = guesses(lists, settings.unanswered)
         confident = {name: hyps for name, hyps in guessed.items() if name in unanswered}
         targets |= targets_of(confident, lang, fits, weight=settings.unanswered.weight)

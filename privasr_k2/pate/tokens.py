@@ -73,9 +73,7 @@ class TokenVotesConfig(AggregateConfig, TokenPoolConfig):
         super().__post_init__()
         if not mechanism(self.mechanism).tokens or self.published_scale != UNPUBLISHED:
             known = " ".join(all_mechanisms(tokens=True))
-            raise ValueError(
-                f"mechanism must be one of {known}, and published_scale none, for tokens"
-            )
+            raise ValueError(f"mechanism must be one of {known}, and published_scale none")
         if self.order != "random":
             raise ValueError(f"order must be random for votes on tokens, got {self.order!r}")
 
@@ -103,9 +101,8 @@ def settle_tokens(cuts: CutSet, shards: Shards, config: TokenVotesConfig) -> Set
         PrivacyError: what does not fit the budget.
     """
     most = sum(config.longest(cut.duration) + 1 for cut in cuts)
-    return make_setting(
-        config, teachers=shards.teachers, available=most, largest_weight=1.0, utterances=len(cuts)
-    )
+    pool = dict(teachers=shards.teachers, available=most, utterances=len(cuts))
+    return make_setting(config, largest_weight=1.0, **pool)
 
 
 def release_tokens(
@@ -149,18 +146,11 @@ def release_tokens(
         path = folder / f"answers-{batch}.safetensors"
         drawn = read_answers(path, release)
         if drawn is None:
-            left = dataclasses.replace(
-                setting,
-                max_queries=setting.max_queries - int(used[0]),
-                max_answers=setting.max_answers - int(used[1]),
-            )
+            left = _less(setting, *used.tolist())
             given = (features, lengths, own, left, config, release, f"batch {batch}")
             texts, spent = _stepwise(ensemble, public, *given)
-            values = {
-                "tokens": np.concatenate([*texts, np.zeros(0, np.int64)]),
-                "splits": np.cumsum([0, *map(len, texts)]),
-                "used": spent,
-            }
+            tokens = np.concatenate([*texts, np.zeros(0, np.int64)])
+            values = {"tokens": tokens, "splits": np.cumsum([0, *map(len, texts)]), "used": spent}
             drawn = values, {"ids": [cut.id for cut in own]}
             write_answers(path, *drawn, release)
         values, header = drawn
@@ -177,20 +167,19 @@ def release_tokens(
         if text is not None and len(text) and text[-1] == 0:
             finished.append((cut.id, text[:-1]))
     labels = [(name, [(join_tokens([names[k] for k in text]), 1.0)]) for name, text in finished]
-    summary = about(
-        setting,
-        release=release,
-        vote=TOKEN,
-        unit=shards.unit,
-        teachers=shards.teachers,
-        asked=int(used[0]),
-        answered=int(used[1]),
-        utterances=(len(cuts), len(labels)),
-    )
+    numbers = dict(asked=int(used[0]), answered=int(used[1]), utterances=(len(cuts), len(labels)))
+    who = dict(vote=TOKEN, unit=shards.unit, teachers=shards.teachers)
+    summary = about(setting, release=release, **who, **numbers)
     write_labels(folder, labels, summary)
     if release is not None:
         release.finish()
     return summary
+
+
+def _less(setting: Setting, asked: int, answered: int) -> Setting:
+    """What is left of the caps."""
+    queries, answers = setting.max_queries - asked, setting.max_answers - answered
+    return dataclasses.replace(setting, max_queries=queries, max_answers=answers)
 
 
 def _stepwise(
@@ -221,15 +210,12 @@ def _stepwise(
             confident = (probs[:, 0] >= config.public_threshold).cpu().numpy()
             tokens[confident] = likeliest[:, 0].cpu().numpy()[confident]
         # As many as may still be asked, and answered.
-        now = dataclasses.replace(
-            left, max_queries=left.max_queries - asked, max_answers=left.max_answers - answered
-        )
+        now = _less(left, asked, answered)
         asks = np.flatnonzero(tokens == UNANSWERED)[: now.max_queries if now.max_answers > 0 else 0]
-        stream_of_ties = release.noise(ties, step) if release is not None else None
+        noise = release.noise(ties, step) if release is not None else None
         counts = reading.counts(candidates)[asks]
-        answers = noisy_winners(
-            counts.ravel(), np.full(len(asks), counts.shape[1]), now, stream_of_ties
-        )
+        sizes = np.full(len(asks), counts.shape[1])
+        answers = noisy_winners(counts.ravel(), sizes, now, noise)
         if candidates is not None:
             answers = np.where(answers < 0, UNANSWERED, candidates.cpu().numpy()[asks, answers])
         tokens[asks] = answers

@@ -296,13 +296,11 @@ class RnntLayers(_ModelLayers):
         wanted = inputs.targets[:, :, None, :, None].expand(heads, -1, times, -1, -1)
         label = logits[..., :-1, :].gather(4, wanted).squeeze(4) - total[..., :-1]
         blank = logits[..., 0] - total
-        scores = log_likelihood(
-            blank.flatten(0, 1),
-            label.flatten(0, 1),
-            _expanded(inputs.lengths[:, inputs.rows], heads),
-            _expanded(inputs.target_lengths, heads),
-            backend=self._model.spec.transducer.backend,
-        )
+        lengths = _expanded(inputs.lengths[:, inputs.rows], heads)
+        given = (blank.flatten(0, 1), label.flatten(0, 1), lengths)
+        backend = self._model.spec.transducer.backend
+        sizes = _expanded(inputs.target_lengths, heads)
+        scores = log_likelihood(*given, sizes, backend=backend)
         return scores.view(heads, num)
 
     def numbers(self, inputs: Inputs) -> int:
@@ -310,12 +308,8 @@ class RnntLayers(_ModelLayers):
         return cells * (2 * self._model.num_tokens + inputs.states.size(3))
 
 
-_LAYERS: dict[str, type[_ModelLayers]] = {
-    "ctc": CtcLayers,
-    "rnnt": RnntLayers,
-    "ctc_attention": CtcAttentionLayers,
-    "las": LasLayers,
-}
+_LAYERS: dict[str, type[_ModelLayers]] = {"ctc": CtcLayers, "rnnt": RnntLayers, "las": LasLayers}
+_LAYERS["ctc_attention"] = CtcAttentionLayers
 
 
 def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
@@ -330,15 +324,11 @@ def trainable_layers(model: AcousticModel, trained: str) -> TrainableLayers:
     kind = model.spec.kind
     if trained == LAST_BLOCK:
         if kind != "ctc" or not hasattr(model.encoder, "blocks"):
-            raise ConfigError(
-                f"trained={LAST_BLOCK}",
-                "a CTC model with a TDNN or a Conformer",
-                f"{kind} with {model.spec.encoder.kind}",
-                f"set trained={OUTPUT}",
-            )
+            expected = "a CTC model with a TDNN or a Conformer"
+            given, way_out = f"{kind} with {model.spec.encoder.kind}", f"set trained={OUTPUT}"
+            raise ConfigError(f"trained={LAST_BLOCK}", expected, given, way_out)
         return CtcBlockLayers(model)
     if kind not in _LAYERS:
-        raise ConfigError(
-            "heads", f"a model of kind {', '.join(_LAYERS)}", kind, "train whole teachers"
-        )
+        known = f"a model of kind {', '.join(_LAYERS)}"
+        raise ConfigError("heads", known, kind, "train whole teachers")
     return _LAYERS[kind](model)  # type: ignore[return-value]

@@ -73,14 +73,9 @@ def print_plan(setting: Setting, what: str) -> None:
 
 def print_result(summary: Mapping[str, Any], release: Release | None) -> None:
     """Log how many votes were answered, the guarantee, and the epsilon as published."""
-    log.info(
-        "%s of %s votes answered; %s of %s utterances have a label",
-        *(
-            summary[f"{of}_{what}"]
-            for of in ("votes", "utterances")
-            for what in ("answered", "asked")
-        ),
-    )
+    keys = [f"{of}_{what}" for of in ("votes", "utterances") for what in ("answered", "asked")]
+    numbers = [summary[key] for key in keys]
+    log.info("%s of %s votes answered; %s of %s utterances have a label", *numbers)
     if release is None:
         log.warning("no noise: NO GUARANTEE; whatever these labels give may reveal private data")
         return

@@ -144,17 +144,15 @@ def cast_votes(
     try:
         weights = check_weights(config.weights, ensemble.num_teachers)
     except ValueError as error:
-        raise ConfigError(
-            "weights", "weights of all teachers", str(error), "correct them"
-        ) from error
+        expected = "weights of all teachers"
+        raise ConfigError("weights", expected, str(error), "correct them") from error
     if config.vote == UTTERANCE:
         assert hypotheses is not None
         known = {*hypotheses.words, *hypotheses.single}
         if missing := [cut.id for cut in cuts if cut.id not in known]:
             lacking = f"none for {missing[0]} and {len(missing) - 1} others"
-            raise DataError(
-                "the N-best lists", "one for each utterance", lacking, "decode the pool"
-            )
+            way_out = "decode the pool"
+            raise DataError("the N-best lists", "one for each utterance", lacking, way_out)
         cuts = CutSet.from_cuts(cut for cut in cuts if cut.id in hypotheses.words)
     share = weights * ensemble.num_teachers
     ids: list[str] = []
@@ -162,23 +160,22 @@ def cast_votes(
     for cut, rows in recognized(_caster(ensemble, hypotheses, share, config), cuts, config, device):
         ids.append(cut.id)
         counts.append(rows)  # type: ignore[arg-type]
+    sizes = [np.full(len(rows), rows.shape[1]) for rows in counts]
+    flat = [rows.ravel() for rows in counts]
+    who = dict(teachers=ensemble.num_teachers, unit=shards.unit, units=len(shards.roster))
     return Votes(
         vote=config.vote,
         of=config.of,
-        teachers=ensemble.num_teachers,
-        unit=shards.unit,
-        units=len(shards.roster),
         max_hyps=config.max_hyps,
         largest_weight=float(share.max()),
         step=1.0 if config.of == VOTES else _GRID.step,
         tokens=tuple(ensemble.tokens or ()) if config.vote == FRAME else (),
         ids=tuple(ids),
-        splits=np.cumsum([0, *(len(rows) for rows in counts)]),
-        sizes=np.concatenate(
-            [np.full(len(rows), rows.shape[1]) for rows in counts] or [np.zeros(0, int)]
-        ),
-        counts=np.concatenate([rows.ravel() for rows in counts] or [np.zeros(0, np.int64)]),
-        digests=((tuple(sorted(ids)), hypotheses.digest(ids)),) if hypotheses is not None else (),
+        splits=np.cumsum([0, *map(len, counts)]),
+        sizes=np.concatenate([*sizes, np.zeros(0, np.int64)]),
+        counts=np.concatenate([*flat, np.zeros(0, np.int64)]),
+        digests=() if hypotheses is None else ((tuple(sorted(ids)), hypotheses.digest(ids)),),
+        **who,
     )
 
 
@@ -242,25 +239,12 @@ def read_votes(folder: Path) -> Votes:
     parts = [_read(path) for path in sorted(folder.glob("*.safetensors"))]
     if not parts:
         raise DataError(folder, "*.safetensors files with votes", "none", "run cast_votes")
-    same = (
-        "vote",
-        "of",
-        "teachers",
-        "unit",
-        "units",
-        "max_hyps",
-        "largest_weight",
-        "step",
-        "tokens",
-    )
+    same = ("vote", "of", "teachers", "unit", "units", "max_hyps", "largest_weight", "step")
+    same = (*same, "tokens")
     for part in parts[1:]:
         if different := [name for name in same if getattr(part, name) != getattr(parts[0], name)]:
-            raise DataError(
-                folder,
-                "votes of one ensemble on one pool",
-                f"others in {', '.join(different)}",
-                "cast them again",
-            )
+            others = f"others in {', '.join(different)}"
+            raise DataError(folder, "votes of one ensemble on one pool", others, "cast them again")
     ids = [name for part in parts for name in part.ids]
     if len(set(ids)) < len(ids):
         raise DataError(folder, "every utterance once", "one twice", "remove old files")
@@ -277,16 +261,14 @@ def read_votes(folder: Path) -> Votes:
     order = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
     queries, sizes, counts = whole.of_utterances(order)
     splits = np.concatenate(([0], np.cumsum(queries)))
-    return dataclasses.replace(
-        whole, ids=tuple(sorted(ids)), splits=splits, sizes=sizes, counts=counts
-    )
+    ordered = dict(splits=splits, sizes=sizes, counts=counts)
+    return dataclasses.replace(whole, ids=tuple(sorted(ids)), **ordered)
 
 
 def _read(path: Path) -> Votes:
     again = "cast them again"
-    header, arrays = read_arrays(
-        path, ("splits", "sizes", "counts"), expected="votes", way_out=again
-    )
+    names = ("splits", "sizes", "counts")
+    header, arrays = read_arrays(path, names, expected="votes", way_out=again)
     if header.pop("format", None) != _FORMAT:
         raise DataError(path, _FORMAT, "another format", again)
     try:

@@ -43,7 +43,7 @@ def test_words_that_nobody_has_said_are_spelled(lang, tmp_path):
     fewer = nbest_hypotheses(read_nbest(tmp_path / "nbest"), load_lang(lang), 2)
     assert fewer.words == {"u0": ("ab", "ca ab")} and fewer.digest(["u0"]) != found.digest(["u0"])
     write_nbest(tmp_path / "alone" / "1.jsonl", [nbest("u0", "ab")])
-    with pytest.raises(DataError, match="two hypotheses or more"):
+    with pytest.raises(DataError, match="two or more hypotheses"):
         nbest_hypotheses(read_nbest(tmp_path / "alone"), load_lang(lang), 8)
 
 
