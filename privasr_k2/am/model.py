@@ -42,20 +42,21 @@ class AmConfig(TrainerConfig):
     max_duration: Positive
     memory_gb: NotNegative
 
-    @dataclass(frozen=True)
-    class ModelSpec:
-        """Content of ``model.yaml``: all that is needed to build a model, besides its weights.
 
-        Attributes:
-            feature_dim: features F.
-            num_tokens: outputs C; token 0 is the blank, or the end of the sentence.
-        """
+@dataclass(frozen=True)
+class ModelSpec:
+    """Content of ``model.yaml``: all that is needed to build a model, besides its weights.
 
-        kind: str
-        feature_dim: int
-        num_tokens: int
-        utterance_mean: bool
-        encoder: EncoderConfig
+    Attributes:
+        feature_dim: features F.
+        num_tokens: outputs C; token 0 is the blank, or the end of the sentence.
+    """
+
+    kind: str
+    feature_dim: int
+    num_tokens: int
+    utterance_mean: bool
+    encoder: EncoderConfig
 
 
 class AcousticModel(nn.Module):
