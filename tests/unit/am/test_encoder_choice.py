@@ -71,7 +71,7 @@ def test_layers_change_the_chosen_encoder():
     # What is said of another encoder changes nothing, but must be said rightly.
     assert load("encoder.blstm.dim=9").encoder == tdnn
     for bad in ("blstm.dims=9", "blstm.dim=a", "kind=pyramid", "tdnn.dim=0"):
-        with pytest.raises(ConfigError):
+        with pytest.raises(ConfigError, match=f"encoder.{bad.split('=')[0]}"):
             load(f"encoder.{bad}")
     with pytest.raises(ConfigError, match=r"no value for encoder\.blstm"):
         config.load(EncoderOnly, overrides=["encoder.kind=blstm", "encoder.tdnn.dim=3"])
