@@ -24,18 +24,7 @@ _MASKED = -1e4  # finite in half precision too, and exp() of it is 0
 
 @dataclass(frozen=True)
 class SpellerConfig(Checked):
-    """Numbers of a speller.
-
-    Attributes:
-        embedding: numbers that stand for a token.
-        dim: cells of an LSTM layer.
-        layers: LSTM layers.
-        attention: dimension in which states and frames are compared.
-        location_filters: filters over the last step's attention; 0 = none.
-        location_kernel: frames that a filter sees (odd).
-        dropout: share of embeddings and hidden units dropped, in [0, 1).
-        label_smoothing: share of the training target that is spread over all tokens, in [0, 1).
-    """
+    """Numbers of a speller; ``conf/pate.yaml#am_las`` explains them."""
 
     embedding: Count
     dim: Count

@@ -74,12 +74,10 @@ class CtcModel(AcousticModel):
     def log_likelihoods(
         self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         return -ctc_loss(encoded[rows], lengths[rows], targets, sizes).double()
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> CtcSteps:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`."""
         return CtcSteps(encoded, lengths)
 
 

@@ -28,12 +28,7 @@ KIND = "ctc_attention"
 
 @dataclass(frozen=True)
 class CtcAttentionConfig(SequenceConfig):
-    """Section ``am_ctc_attention`` of the configuration.
-
-    Attributes:
-        ctc_share: of the loss; the rest is the speller's.
-        ctc_weight: of CTC where hypotheses are searched and scored.
-    """
+    """Section ``am_ctc_attention`` of the configuration."""
 
     kind: Annotated[str, one_of(KIND)]
     speller: SpellerConfig
@@ -87,7 +82,6 @@ class CtcAttentionModel(SequenceModel):
         return True
 
     def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`privasr_k2.am.ctc.CtcModel.log_probs`."""
         encoded, lengths = self.encode(features, lengths)
         with torch.no_grad():
             return self.ctc_log_probs(encoded), lengths
@@ -111,7 +105,6 @@ class CtcAttentionModel(SequenceModel):
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> JointSteps:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`, with ``ctc_weight``."""
         self.eval()
         attention = SpellerSteps(self.speller, encoded, lengths)
         aligned = CtcSteps(self.ctc_log_probs(encoded), lengths)

@@ -60,7 +60,6 @@ class ExportedModel(nn.Module):
 
     @torch.no_grad()
     def log_probs(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`privasr_k2.am.ctc.CtcModel.log_probs`."""
         return self._run(features, lengths)
 
 

@@ -42,21 +42,18 @@ class LasModel(SequenceModel):
     def losses(
         self, encoded: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor
     ) -> Tensor:
-        """As :meth:`SequenceModel.losses`."""
         return self.speller(encoded, lengths, targets, target_lengths)
 
     @torch.no_grad()
     def log_likelihoods(
         self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
         hyps = share_prefixes(rows, targets, sizes)
         return self.speller.log_likelihoods(encoded, lengths, hyps)
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> SpellerSteps:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`."""
         self.eval()
         return SpellerSteps(self.speller, encoded, lengths)
 

@@ -20,17 +20,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class AmConfig(TrainerConfig):
-    """Settings that sections ``am_<kind>`` share: an encoder, a training, and these.
-
-    Attributes:
-        kind: of the model; one of :data:`privasr_k2.am.kinds.KINDS`.
-        encoder: which network, and how large.
-        utterance_mean: subtract each utterance's own mean before the corpus's mean and deviation.
-        time_stretch: most change of an utterance's duration while training, as a share of it.
-        spec_augment: masks over the features while training.
-        max_duration: most seconds of speech in a batch, padding included.
-        memory_gb: features are kept in memory up to this size.
-    """
+    """What sections ``am_<kind>`` share; ``conf/ctc.yaml#am_ctc`` explains the values."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {"memory_gb": "says where features are read from"}
 

@@ -39,19 +39,7 @@ _CACHED = 4e6  # bytes of logits that stay in a CPU's cache from one operation t
 
 @dataclass(frozen=True)
 class TransducerConfig(Checked):
-    """Numbers of a transducer behind its encoder.
-
-    Attributes:
-        embedding: numbers that stand for a label.
-        dim: cells of an LSTM layer of the prediction network.
-        layers: LSTM layers.
-        joint: hidden units of the joint network.
-        dropout: share of the prediction network's inputs and outputs dropped, in [0, 1).
-        joint_mb: most memory of the joint network's outputs, in MB.
-        backend: of sums over alignments: ``k2``, ``torch``, or ``auto``: k2 where it is installed.
-        prune_range: label positions of a frame that k2's pruning keeps in training; 0 = all.
-        simple_share: with pruning, the weight of the loss that chooses them, in (0, 1].
-    """
+    """Numbers of a transducer behind its encoder; ``conf/pate.yaml#am_rnnt`` explains them."""
 
     embedding: Count
     dim: Count
@@ -255,7 +243,6 @@ class RnntModel(SequenceModel):
     def log_likelihoods(
         self, encoded: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.log_likelihoods`."""
         self.eval()
         hyps = share_prefixes(rows, targets, sizes)
         outputs, _ = self.predictor(functional.pad(targets, (1, 0)))
@@ -271,7 +258,6 @@ class RnntModel(SequenceModel):
 
     @torch.no_grad()
     def stepper(self, encoded: Tensor, lengths: Tensor) -> TransducerSteps:
-        """As :meth:`privasr_k2.am.sequence.Recognizer.stepper`."""
         self.eval()
         return TransducerSteps(self, encoded, lengths)
 

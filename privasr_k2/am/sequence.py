@@ -95,7 +95,6 @@ class SequenceModel(AcousticModel):
 
     @torch.no_grad()
     def encode(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`Recognizer.encode`."""
         self.eval()
         encoded, lengths = self.encoded(features, lengths)
         return encoded.transpose(1, 2), lengths

@@ -15,15 +15,7 @@ from privasr_k2.constraints import Checked, Natural, NotNegative, Share
 
 @dataclass(frozen=True)
 class SpecAugmentConfig(Checked):
-    """How much is masked.
-
-    Attributes:
-        time_masks_per_second: masks over time for a second of speech; 0 = none.
-        time_width: longest time mask, in frames.
-        max_time_share: most of an utterance's frames under time masks, in [0, 1].
-        frequency_masks: masks over features for an utterance; 0 = none.
-        frequency_width: widest of them, in features.
-    """
+    """How much is masked; ``conf/ctc.yaml#am_ctc`` explains the values."""
 
     time_masks_per_second: NotNegative
     time_width: Natural

@@ -41,13 +41,7 @@ ANSWERS = "answers-0.safetensors"
 
 @dataclass(frozen=True)
 class AggregateConfig(MechanismConfig):
-    """A release of labels; defaults in ``conf/pate.yaml#pate``.
-
-    Args:
-        order: of the queries: ``random``, or ``unsure``: first the utterances whose best two public
-            hypotheses are closest.
-        seed: of the random order.
-    """
+    """A release of labels; ``conf/pate.yaml#pate`` explains the values."""
 
     order: Annotated[str, one_of("random", "unsure")]
     seed: int

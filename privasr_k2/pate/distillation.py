@@ -5,9 +5,6 @@ An utterance x has hypotheses y_n with weights w_n that sum to 1:
     L(x) = - sum over n of w_n log p_S(y_n | x)    [yang2022, eq. 5].
 
 With one hypothesis this is the cross-entropy of a voted label, the model's own training loss.
-
-[yang2022] Yang et al., An experimental study on private aggregation of teacher ensemble learning
-for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -42,31 +39,23 @@ class HypothesisLosses(nn.Module):
         self.model = model
 
     def forward(
-        self,
-        features: Tensor,
-        lengths: Tensor,
-        rows: Tensor,
-        targets: Tensor,
-        target_lengths: Tensor,
+        self, features: Tensor, lengths: Tensor, rows: Tensor, targets: Tensor, sizes: Tensor
     ) -> Tensor:
-        """The loss of every hypothesis; each utterance is encoded once.
+        """(M,) losses of hypotheses in nats, with gradients; each utterance is encoded once.
 
         Args:
             features: (N, T, F).
             lengths: (N,) true frames.
             rows: (M,) the utterance of each hypothesis.
             targets: (M, U) token numbers from 1.
-            target_lengths: (M,) true tokens, 0 or more.
-
-        Returns:
-            (M,) in nats, with gradients.
+            sizes: (M,) true tokens, 0 or more.
         """
         if isinstance(self.model, CtcModel):
             log_probs, lengths = self.model(features, lengths)
-            return ctc_loss(log_probs[rows], lengths[rows], targets, target_lengths)
+            return ctc_loss(log_probs[rows], lengths[rows], targets, sizes)
         model = cast(SequenceModel, self.model)
         encoded, lengths = model.encoded(features, lengths)
-        return model.losses(encoded.transpose(1, 2)[rows], lengths[rows], targets, target_lengths)
+        return model.losses(encoded.transpose(1, 2)[rows], lengths[rows], targets, sizes)
 
     def inner_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The model's own weights, by its own names."""
@@ -76,16 +65,13 @@ class HypothesisLosses(nn.Module):
 def student_loss(
     losses: nn.Module, features: Tensor, lengths: Tensor, targets: Sequence[Target]
 ) -> Tensor:
-    """The loss of each utterance, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5].
+    """(N,) losses in nats, - sum over n of w_n log p_S(y_n | x) [yang2022, eq. 5], with gradients.
 
     Args:
         losses: a :class:`HypothesisLosses`, or one wrapped for several processes.
         features: (N, T, F).
         lengths: (N,) true frames.
         targets: N targets, each with one hypothesis or more and their weights.
-
-    Returns:
-        (N,) in nats, with gradients.
     """
     device = features.device
     rows = [n for n, target in enumerate(targets) for _ in target.weights]
@@ -138,7 +124,6 @@ class DistillationTask(AmTask):
         return Loss(sums, max(count, 1))
 
     def figures(self, means: dict[str, float]) -> dict[str, float]:
-        """As those of other models of the kind."""
         return self._plain.figures(means)
 
     def _guess(self, model: Any, batch: Batch, lengths: Tensor, targets: list[Target]) -> None:

@@ -48,21 +48,7 @@ _READ_COPIES = 8
 
 @dataclass(frozen=True)
 class HeadConfig(Checked):
-    """How heads are trained; ``conf/pate.yaml#heads`` explains the values.
-
-    Attributes:
-        trained: one of :data:`privasr_k2.pate.trainable_layers.TRAINED`.
-        steps: of every head.
-        batch: utterances of a head in a step.
-        lr: highest learning rate of AdamW.
-        warmup_steps: steps in which it rises from 0.
-        final_lr_share: what is left of it at the end of its cosine decay, in (0, 1].
-        decay_to_public: of AdamW, towards the public model's parameters.
-        clip_norm: largest norm of a head's gradient.
-        heads_at_once: heads that are trained together; changes results by rounding alone.
-        max_duration: most seconds that the frozen layers read at a time, padding included.
-        seed: of the order of utterances.
-    """
+    """How heads are trained; ``conf/pate.yaml#heads`` explains the values."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "heads_at_once": "changes heads by rounding alone",

@@ -26,22 +26,7 @@ RELATION = Relation.ADD_OR_REMOVE_ONE
 
 @dataclass(frozen=True)
 class MechanismConfig(Checked):
-    """A release of answers; defaults in ``conf/pate.yaml#pate``.
-
-    Args:
-        data: the private corpus and its part, whose releases are added up.
-        mechanism: one of :func:`privasr_k2.privacy.pate.mechanisms.all_mechanisms`.
-        epsilon, delta: of the guarantee; infinite: no noise, no guarantee, no release.
-        published_scale: ``equation`` or ``figures``: the noise that the paper takes for epsilon
-            (:mod:`privasr_k2.pate.published`), at its true cost in the ledger; or ``none``.
-        noise: the mechanism's standard deviation or scale, in votes; 0: by epsilon and answers.
-        max_answers: most answers; 0: as many as epsilon allows with this noise, or all if noise 0.
-        max_sigma: with noise 0, most noise, in votes, that is taken for more answers; 0: no limit.
-        min_answers: fewest answers, with more noise than ``max_sigma`` if necessary.
-        max_queries: with a threshold, most queries; 0: all.
-        threshold: votes that the largest count must reach, for mechanisms that need one.
-        threshold_ratio: the noise of that comparison, in units of ``noise``.
-    """
+    """A release of answers; ``conf/pate.yaml#pate`` explains the values."""
 
     data: str
     mechanism: Annotated[str, Choices(all_mechanisms)]

@@ -39,18 +39,7 @@ def _with_exponent() -> list[str]:
 
 @dataclass(frozen=True)
 class VotePlanConfig(Checked):
-    """Settings of a plan; defaults in section ``vote_plan`` of ``conf/pate.yaml``.
-
-    Args:
-        kind: ``queries``, what verb ``privacy_plan`` plans.
-        mechanism: one whose noise has an exponent.
-        teachers: I.
-        classes: hypotheses or tokens that are voted for, 2 or more.
-        agreement: share of teachers that vote for the first class, above 1/2; all others vote for
-            one other class, the worst case.
-        correct: share of answers in which the first class wins.
-        epsilon, delta: of the guarantee.
-    """
+    """Settings of a plan; ``conf/pate.yaml#vote_plan`` explains the values."""
 
     kind: str
     mechanism: Annotated[str, Choices(_with_exponent)]

@@ -9,9 +9,6 @@ more. Two readings, for GNMax's standard deviation and LNMax's scale, in votes:
 
 Neither is a bound. K answers with Laplace noise of scale b cost at most 2 K / b by adding up, four
 times the second reading. The paper's scores are means of posteriors; here scales are in teachers.
-
-[yang2022] Yang et al., An experimental study on private aggregation of teacher ensemble learning
-for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations

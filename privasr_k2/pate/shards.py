@@ -29,13 +29,7 @@ _FORMAT = "privasr_k2 shards 1"
 
 @dataclass(frozen=True)
 class ShardsConfig(Checked):
-    """How private data are dealt out; defaults in ``conf/pate.yaml#shards``.
-
-    Args:
-        teachers: I, 2 or more.
-        unit: whose presence is hidden: ``speaker``, or ``utterance``, which hides no speaker.
-        seed: of the deal.
-    """
+    """How private data are dealt out; ``conf/pate.yaml#shards`` explains the values."""
 
     teachers: Annotated[int, Ge(2)]
     unit: Annotated[str, one_of("speaker", "utterance")]

@@ -2,9 +2,6 @@
 
 A student reads released and public data only: neither its training nor the choice of the best use
 of unlabeled data on public dev data costs privacy [yang2022, section 3.1].
-
-[yang2022] Yang et al., An experimental study on private aggregation of teacher ensemble learning
-for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 A label is a list of hypotheses with weights of sum 1: one for cross-entropy, several for
 sequence-level distillation [yang2022, eq. 5]. All data are released or public.
-
-[yang2022] Yang et al., An experimental study on private aggregation of teacher ensemble learning
-for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -71,15 +68,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class UnansweredSettings(Checked):
-    """The use of the pool's utterances without a label.
-
-    Attributes:
-        weight: of their losses; an answered utterance has 1.
-        min_confidence: least confidence, in [0, 1]: of ``self_training`` the best hypothesis's
-            share of its list, of ``consistency`` the mean probability of a token.
-        hyps: of ``self_training``: hypotheses of a list, at most.
-        scale: of ``self_training``: of log-likelihoods before they become shares of a list.
-    """
+    """The use of utterances without a label; ``conf/pate.yaml#student`` explains the values."""
 
     weight: PositiveShare
     min_confidence: Share
@@ -89,16 +78,7 @@ class UnansweredSettings(Checked):
 
 @dataclass(frozen=True)
 class StudentSettings(Checked):
-    """The student's training data; section ``student`` of ``conf/pate.yaml`` explains the values.
-
-    Attributes:
-        pool_role: role of the cuts that labels are for.
-        labeled_role: role of the public cuts whose own texts are trained on, too.
-        labeled_weight: of their losses; an answered utterance has 1.
-        hyps: of a label ``all``, or only the ``best``.
-        unlabeled_data: of :data:`UNLABELED_DATA`; the one with the fewest errors on dev is kept.
-        unanswered: settings of the uses other than ``none``.
-    """
+    """The student's training data; ``conf/pate.yaml#student`` explains the values."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {"unlabeled_data": "each value is a training of its own"}
 

@@ -40,17 +40,7 @@ TOKEN = "token"
 
 @dataclass(frozen=True)
 class TokenPoolConfig(Checked):
-    """The pool of token votes; defaults in section ``vote_tokens`` of ``conf/pate.yaml``.
-
-    Args:
-        role: which cuts are the pool.
-        max_duration: seconds of speech that are read at a time.
-        tokens_per_second: no label has more tokens.
-        utterances: so many of the pool, drawn at random; 0: all.
-        public_threshold: probability in (0, 1] from which a token of the public model is taken
-            without a vote; 1 without such a model.
-        top_k: likeliest tokens of the public model that are voted on, 2 or more; 0: all.
-    """
+    """The pool of token votes; ``conf/pate.yaml#vote_tokens`` explains the values."""
 
     role: str
     max_duration: Positive

@@ -3,9 +3,6 @@
 A query is a row of counts: votes for an utterance's hypotheses, or for the tokens of one frame.
 Posteriors instead are a weighted sum over teachers [yang2022, eq. 3] in whole steps; one teacher
 moves it by at most the norm of its own vector.
-
-[yang2022] Yang et al., An experimental study on private aggregation of teacher ensemble learning
-for end-to-end speech recognition, SLT 2022.
 """
 
 from __future__ import annotations
@@ -48,15 +45,7 @@ _BELOW_ONE = 1.0 - 2.0**-30  # what rounding of a float might add to a sum of 1
 
 @dataclass(frozen=True)
 class VotesConfig(ShareConfig):
-    """Settings of votes; defaults in section ``votes`` of ``conf/pate.yaml``.
-
-    Args:
-        vote: ``utterance`` (for one of its hypotheses) or ``frame`` (for a token of CTC).
-        of: ``votes``, or ``posteriors`` for the mechanisms of eq. 4.
-        per_token: compare log-probabilities by the number of tokens.
-        max_hyps: hypotheses of an utterance, at most; 2 or more.
-        weights: of the teachers' posteriors, public, with sum 1; none: all alike.
-    """
+    """Settings of votes; ``conf/pate.yaml#votes`` explains the values."""
 
     vote: Annotated[str, one_of(UTTERANCE, FRAME)]
     of: Annotated[str, one_of(VOTES, POSTERIORS)]

@@ -21,16 +21,7 @@ State = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class BlstmConfig(EncoderSettings):
-    """Numbers of a BLSTM.
-
-    Attributes:
-        dim: cells of a direction.
-        layers: BLSTM layers.
-        subsampling: input frames for an output frame.
-        dropout: share of channels dropped after a layer, in [0, 1).
-        chunk: output frames of a latency-controlled chunk; 0 = whole utterances.
-        right_context: output frames that a chunk looks ahead; used where ``chunk`` is above 0.
-    """
+    """Numbers of a BLSTM; ``conf/ctc.yaml#am_ctc`` explains them."""
 
     dim: Count
     layers: Count

@@ -27,17 +27,7 @@ from privasr_k2.constraints import Count, ShareBelowOne
 
 @dataclass(frozen=True)
 class ConformerConfig(EncoderSettings):
-    """Numbers of a Conformer.
-
-    Attributes:
-        dim: channels D, a multiple of twice ``heads``.
-        layers: blocks.
-        heads: attention heads.
-        feedforward: hidden units of the two feed-forward modules.
-        kernel: frames of the depthwise convolution (odd).
-        subsampling: input frames for an output frame.
-        dropout: share of channels dropped after every module, in [0, 1).
-    """
+    """Numbers of a Conformer; ``conf/ctc.yaml#am_ctc`` explains them."""
 
     dim: Count
     layers: Count

@@ -25,14 +25,7 @@ from privasr_k2.constraints import Count, Natural, ShareBelowOne
 
 @dataclass(frozen=True)
 class PyramidConfig(EncoderSettings):
-    """Numbers of a pyramid of BLSTMs.
-
-    Attributes:
-        dim: cells of a direction.
-        reductions: layers above the first, each with half as many frames.
-        subsampling: input frames for a frame of the first layer.
-        dropout: share of channels dropped after a layer, in [0, 1).
-    """
+    """Numbers of a pyramid of BLSTMs; ``conf/pate.yaml#am_las`` explains them."""
 
     dim: Count
     reductions: Natural

@@ -27,15 +27,7 @@ from privasr_k2.constraints import Count, ShareBelowOne
 
 @dataclass(frozen=True)
 class TdnnConfig(EncoderSettings):
-    """Numbers of a TDNN.
-
-    Attributes:
-        dim: channels D.
-        kernel: frames that a convolution sees (odd).
-        dilations: the step between those frames, an entry a block.
-        subsampling: input frames for an output frame.
-        dropout: share of channels dropped in a block, in [0, 1).
-    """
+    """Numbers of a TDNN; ``conf/ctc.yaml#am_ctc`` explains them."""
 
     dim: Count
     kernel: Count
