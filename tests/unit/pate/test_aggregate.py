@@ -31,13 +31,13 @@ def config(**changes: object) -> AggregateConfig:
 
 @contextmanager
 def begun(
-    folder: Path, told: AggregateConfig, votes: Votes, hypotheses: NbestHypotheses | None
+    folder: Path, conf: AggregateConfig, votes: Votes, hypotheses: NbestHypotheses | None
 ) -> Iterator[release.Release]:
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
     with release.begin(
         folder / "ledger.json",
         beside=folder / "privacy.json",
-        spending=spending_of(told, settle(votes, hypotheses, told).setting, **who),
+        spending=spending_of(conf, settle(votes, hypotheses, conf).setting, **who),
         fingerprint="f",
         max_epsilon=None,
     ) as made:
@@ -50,9 +50,9 @@ def labels(folder: Path) -> dict[str, list[dict[str, object]]]:
 
 def test_labels_are_the_answers(tmp_path):
     votes, hypotheses = made_votes(COUNTS)
-    told = config(noise=0.05, epsilon=1e6)
-    with begun(tmp_path, told, votes, hypotheses) as made:
-        write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, told), made)
+    conf = config(noise=0.05, epsilon=1e6)
+    with begun(tmp_path, conf, votes, hypotheses) as made:
+        write_release(tmp_path / "labels", votes, hypotheses, settle(votes, hypotheses, conf), made)
     found = labels(tmp_path / "labels")
     assert list(found) == sorted(votes.ids)
     for name, row in zip(votes.ids, COUNTS):
@@ -77,16 +77,16 @@ def test_nothing_is_drawn_twice(tmp_path, of):
     """Killed behind the draw or the labels, or run again: the same labels, one entry."""
     changes = {"of": of, "step": 0.5} if of == "posteriors" else {}
     votes, hypotheses = made_votes(COUNTS * 8, teachers=5 if changes else 10, **changes)
-    told = config(noise=6.0, epsilon=1e4, mechanism="gaussian_posteriors" if changes else "gnmax")
-    asked = settle(votes, hypotheses, told)
+    conf = config(noise=6.0, epsilon=1e4, mechanism="gaussian_posteriors" if changes else "gnmax")
+    asked = settle(votes, hypotheses, conf)
 
     def run() -> str:
-        with begun(tmp_path, told, votes, hypotheses) as made:
+        with begun(tmp_path, conf, votes, hypotheses) as made:
             write_release(tmp_path / "labels", votes, hypotheses, asked, made)
         return (tmp_path / "labels" / "labels.jsonl").read_text()
 
     with (
-        begun(tmp_path, told, votes, hypotheses) as made,
+        begun(tmp_path, conf, votes, hypotheses) as made,
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(KeyboardInterrupt),
     ):
@@ -113,9 +113,9 @@ def test_answers_of_another_release_are_not_taken(tmp_path):
     votes, hypotheses = made_votes(COUNTS)
     found = []
     for epsilon in (1e4, 2e4):
-        told = config(noise=0.2, epsilon=epsilon, data=f"tiny/{epsilon}")
-        with begun(tmp_path / f"{epsilon}", told, votes, hypotheses) as made:
-            settled = settle(votes, hypotheses, told)
+        conf = config(noise=0.2, epsilon=epsilon, data=f"tiny/{epsilon}")
+        with begun(tmp_path / f"{epsilon}", conf, votes, hypotheses) as made:
+            settled = settle(votes, hypotheses, conf)
             write_release(tmp_path / "labels", votes, hypotheses, settled, made)
         with safe_open(str(tmp_path / "labels" / "answers-0.safetensors"), "np") as file:
             found.append(json.loads(file.metadata()["json"])["release"])
@@ -140,9 +140,9 @@ def test_only_what_the_budget_buys_is_asked():
 def test_confident_answers_are_fewer(tmp_path):
     votes, hypotheses = made_votes(COUNTS)
     few = dict(threshold=8.5, threshold_ratio=1.0)
-    told = config(mechanism="confident_gnmax", noise=0.05, epsilon=1e7, **few)
-    with begun(tmp_path, told, votes, hypotheses) as made:
-        settled = settle(votes, hypotheses, told)
+    conf = config(mechanism="confident_gnmax", noise=0.05, epsilon=1e7, **few)
+    with begun(tmp_path, conf, votes, hypotheses) as made:
+        settled = settle(votes, hypotheses, conf)
         about = write_release(tmp_path / "labels", votes, hypotheses, settled, made)
     assert sorted(labels(tmp_path / "labels")) == ["u1", "u3", "u6", "u7"]
     assert (about["votes_asked"], about["votes_answered"], about["utterances_asked"]) == (8, 4, 8)
@@ -151,8 +151,8 @@ def test_confident_answers_are_fewer(tmp_path):
 def test_posteriors_become_shares(tmp_path):
     counts = [[6, 3, 1], [10, 0], [4, 4, 2]]
     votes, hypotheses = made_votes(counts, of="posteriors", step=0.5, teachers=5)
-    told = config(mechanism="gaussian_posteriors", epsilon=np.inf, noise=0.0)
-    write_release(tmp_path, votes, hypotheses, settle(votes, hypotheses, told), None)
+    conf = config(mechanism="gaussian_posteriors", epsilon=np.inf, noise=0.0)
+    write_release(tmp_path, votes, hypotheses, settle(votes, hypotheses, conf), None)
     read = labels(tmp_path).items()
     found = {name: {h["text"]: h["weight"] for h in hyps} for name, hyps in read}
     assert found["u0"] == pytest.approx({"u0 w0": 0.6, "u0 w1": 0.3, "u0 w2": 0.1})
@@ -170,8 +170,8 @@ def test_frames_become_words(tmp_path, of):
     changes |= dict(splits=np.array([0, 5, 8]), sizes=np.full(8, 4), counts=counts)
     votes, _ = made_votes([[5]], **changes)
     name = "gnmax" if of == "votes" else "laplace_posteriors"
-    told = config(epsilon=np.inf, noise=0.0, mechanism=name)
-    about = write_release(tmp_path, votes, None, settle(votes, None, told), None)
+    conf = config(epsilon=np.inf, noise=0.0, mechanism=name)
+    about = write_release(tmp_path, votes, None, settle(votes, None, conf), None)
     texts = {name: hyps[0]["text"] for name, hyps in labels(tmp_path).items()}
     assert texts == {"u0": "aab", "u1": "b"}
     assert about["votes_answered"] == 8 and about["utterances_answered"] == 2
@@ -187,14 +187,14 @@ def test_what_does_not_fit_is_refused():
     of_posteriors, frames = replace(votes, of="posteriors"), replace(votes, vote="frame")
     confident = config(mechanism="confident_gnmax")
     too_high = config(mechanism="confident_gnmax", threshold=11.0)
-    for cast, lists, told, message in (
+    for cast, lists, conf, message in (
         (votes, hypotheses, config(mechanism="gaussian_posteriors"), "mechanism"),
         (of_posteriors, hypotheses, config(), "mechanism"),
         (frames, None, confident, "votes on frames"),
         (votes, hypotheses, too_high, "number of teachers"),
     ):
         with pytest.raises(ConfigError, match=message):
-            settle(cast, lists, told)
+            settle(cast, lists, conf)
     other = replace(hypotheses, words={**hypotheses.words, "u3": ("else", "u3 w1")})
     for wrong in (None, other, replace(hypotheses, words={})):
         with pytest.raises(DataError, match="those that were voted for"):

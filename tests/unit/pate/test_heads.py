@@ -130,8 +130,8 @@ def test_heads_come_out_as_models_that_were_trained_alone(kind, trained, encoder
     found = train_group(layers, start, utterances, [1, 2], CONFIG)
     assert set(found) == set(layers.names) != set()
     shares = (plain[:4], plain[4:])
-    for place, (number, mine) in enumerate(zip((1, 2), shares)):
-        alone = trained_alone(public(kind, encoder), layers, mine, number)
+    for place, (number, own_data) in enumerate(zip((1, 2), shares)):
+        alone = trained_alone(public(kind, encoder), layers, own_data, number)
         for name, value in alone.items():
             torch.testing.assert_close(found[name][place], value, rtol=0, atol=1e-5)
             assert name == "encoder.norm.bias" or (value - start[name]).abs().max() > 1e-3, name

@@ -111,10 +111,10 @@ def test_the_papers_noise_has_its_true_cost():
         assert found.epsilon == cost(noise, 100, 1e-3)
         assert found.epsilon.value > 10
         assert published_epsilons(noise, 100)[f"published_{reading}"] == pytest.approx(10)
-    told = as_published(5.0, 4000, 100)
-    assert told["guarantee"] is False and told["K"] == 100
-    assert told["votes_that_it_does_not_count"] == 3900
-    lines = published_lines(told)
+    record = as_published(5.0, 4000, 100)
+    assert record["guarantee"] is False and record["K"] == 100
+    assert record["votes_that_it_does_not_count"] == 3900
+    lines = published_lines(record)
     assert all("as published" in line for line in lines)
     assert all("NO GUARANTEE" in line for line in lines[:3])
     assert "K = 100" in lines[0] and "scale 5 votes" in lines[0]

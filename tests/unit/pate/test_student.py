@@ -74,13 +74,13 @@ def test_certain_labels_train_as_transcripts_do(kind, corpus, tmp_path):
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
     assert load_recognizer(tmp_path / "student").tokens == list(given.lang.tokens)
-    told = log_of(tmp_path / "student" / "ways" / "none")
+    records = log_of(tmp_path / "student" / "ways" / "none")
     expected = [record["dev_loss"] for record in log_of(tmp_path / "am")]
-    assert [record["dev_loss"] for record in told] == pytest.approx(expected, rel=1e-3)
+    assert [record["dev_loss"] for record in records] == pytest.approx(expected, rel=1e-3)
     about = read_json(tmp_path / "student" / "student.json")
     assert about["way"] == "none" and about["ways"]["none"]["utterances"]["answered_used"] == 10
     # One epoch averaged: the dev loss of the model is that of the last epoch.
-    assert about["ways"]["none"]["dev"]["loss"] == pytest.approx(told[-1]["dev_loss"], rel=1e-5)
+    assert about["ways"]["none"]["dev"]["loss"] == pytest.approx(records[-1]["dev_loss"], rel=1e-5)
 
 
 def test_of_several_ways_the_best_on_dev_is_kept(corpus, tmp_path):

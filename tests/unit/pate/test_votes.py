@@ -45,9 +45,9 @@ def cast(corpus: tuple[Path, NbestHypotheses], *seeds: int, **changes: object) -
     from privasr_k2.data.manifests import load_cuts
 
     made = TeacherEnsemble([teacher("ctc", seed) for seed in seeds], per_token=True)
-    told = config(**changes)
-    lists = corpus[1] if told.vote == "utterance" else None
-    return cast_votes(made, lists, load_cuts(corpus[0], "pool"), SHARDS, told, "cpu")
+    conf = config(**changes)
+    lists = corpus[1] if conf.vote == "utterance" else None
+    return cast_votes(made, lists, load_cuts(corpus[0], "pool"), SHARDS, conf, "cpu")
 
 
 def rows(votes: Votes) -> list[np.ndarray]:
