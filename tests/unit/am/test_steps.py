@@ -112,10 +112,10 @@ class Table:
         def mass(prefix: tuple[int, ...]) -> float:
             return sum(p for text, p in self.probs.items() if text[: len(prefix)] == prefix)
 
-        masses = [[self.probs.get(text, 0.0), mass((*text, 1)), mass((*text, 2))] for text in texts]
+        of_next = [[self.probs.get(t, 0.0), mass((*t, 1)), mass((*t, 2))] for t in texts]
         totals = [[max(mass(text), 1e-300)] for text in texts]
-        scores = torch.tensor(masses, dtype=torch.float64) / torch.tensor(totals)
-        return Prefixes(scores.log(), texts)
+        scores, totals = (torch.tensor(x, dtype=torch.float64) for x in (of_next, totals))
+        return Prefixes((scores / totals).log(), texts)
 
 
 def test_beam_of_all_is_the_enumeration_and_its_scores():
