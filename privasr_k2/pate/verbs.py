@@ -77,7 +77,7 @@ def print_result(summary: Mapping[str, Any], release: Release | None) -> None:
     numbers = [summary[key] for key in keys]
     log.info("%s of %s votes answered; %s of %s utterances have a label", *numbers)
     if release is None:
-        log.warning("no noise: NO GUARANTEE; whatever these labels give may reveal private data")
+        log.warning("no noise: NO GUARANTEE; what is made of these labels may reveal private data")
         return
     for line in guarantees([release.entry.spending])[0].lines():
         log.info(line)
