@@ -210,7 +210,11 @@ def _built(cls: type[T], merged: DictConfig) -> T:
                 raise ValueError(
                     f"{field.name}.kind must be one of {', '.join(known)}, got {kind!r}"
                 )
-            values[field.name] = choices[field.name](kind, OmegaConf.to_object(node[kind]))
+            try:
+                settings = OmegaConf.to_object(node[kind])
+            except ValueError as error:  # of a check in __post_init__
+                raise ValueError(f"{field.name}.{kind}.{error}") from error
+            values[field.name] = choices[field.name](kind, settings)
         else:
             values[field.name] = OmegaConf.to_object(node) if OmegaConf.is_config(node) else node
     return cls(**values)
