@@ -136,7 +136,7 @@ def test_too_long_texts_are_dropped_and_named(
         kept = drop_unalignable(cuts, targets, lambda frames: frames // 3, role="train")
     assert [cut.id for cut in cuts if cut.id not in {k.id for k in kept}] == ["train-7"]
     assert (
-        "1 of 60 utterances dropped" in caplog.text
+        "1 of 60 utterances left out" in caplog.text
         and "train-7 (" in caplog.text
         and "120 tokens" in caplog.text
     )
