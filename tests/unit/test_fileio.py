@@ -118,12 +118,8 @@ def test_read_only_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_lines_are_numbered_and_stripped(tmp_path: Path, name: str) -> None:
     fileio.write_text(tmp_path / name, "one\ntwo é\n\nlast")
-    assert list(fileio.read_lines(tmp_path / name)) == [
-        (1, "one"),
-        (2, "two é"),
-        (3, ""),
-        (4, "last"),
-    ]
+    expected = [(1, "one"), (2, "two é"), (3, ""), (4, "last")]
+    assert list(fileio.read_lines(tmp_path / name)) == expected
 
 
 def test_windows_line_ends(tmp_path: Path) -> None:

@@ -4,12 +4,10 @@ turns.
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
 
-from privasr_k2.corpora import ami
 from privasr_k2.corpora.ami import CORPUS, read, split_turn
 from privasr_k2.corpora.base import CorpusInput
 from privasr_k2.corpora.prepare import prepare
@@ -84,10 +82,6 @@ def table(root: Path) -> Path:
     return root
 
 
-def test_examples() -> None:
-    assert doctest.testmod(ami).failed == 0
-
-
 @pytest.mark.parametrize("audio", [True, False])
 def test_manual_annotations(tmp_path: Path, audio: bool) -> None:
     raw = annotations(tmp_path / "raw", audio=audio)
@@ -100,10 +94,8 @@ def test_manual_annotations(tmp_path: Path, audio: bool) -> None:
     supervision = cut.supervisions[0]
     assert (cut.id, supervision.speaker) == ("ES2004a-B-0000", "MEO069")
     assert supervision.text == "hi mary ann o'brien"
-    assert supervision.custom == {
-        "cased": "Hi , Mary-Ann O'Brien .",
-        "entities": [[1, 4, "PERSON"]],
-    }
+    expected = {"cased": "Hi , Mary-Ann O'Brien .", "entities": [[1, 4, "PERSON"]]}
+    assert supervision.custom == expected
     assert cut.has_recording is audio
     assert about["roles"]["test"]["text_only"] is not audio
     if audio:
@@ -129,17 +121,11 @@ def test_a_segment_of_words_that_are_not_there(tmp_path: Path) -> None:
 def test_table_of_turns(tmp_path: Path) -> None:
     raw = table(tmp_path / "raw")
     cuts = read(given(raw, speech="none"))
-    assert {role: len(of_role) for role, of_role in cuts.items()} == {
-        "train": 3,
-        "adapt": 3,
-        "dev": 3,
-        "test": 3,
-    }
+    expected = {"train": 3, "adapt": 3, "dev": 3, "test": 3}
+    assert {role: len(of_role) for role, of_role in cuts.items()} == expected
     supervision = cuts["test"][0].supervisions[0]
-    assert (supervision.text, supervision.speaker) == (
-        "Okay . Let's see the remote .",
-        "ES2004_ProjectManager",
-    )
+    expected = ("Okay . Let's see the remote .", "ES2004_ProjectManager")
+    assert (supervision.text, supervision.speaker) == expected
     assert cuts["test"][0].custom["text_only"]
 
 
@@ -166,10 +152,8 @@ def test_synthetic_speech(tmp_path: Path) -> None:
     whole = prepare(
         CORPUS, given(table(tmp_path / "raw"), speech="none")
     )  # language models read all of train
-    assert (
-        whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2
-        and "lm_text" not in whole
-    )
+    assert whole["roles"]["train"]["utterances"] == about["lm_text"]["sentences"] > 2
+    assert "lm_text" not in whole
 
 
 def test_pieces_of_a_long_turn() -> None:

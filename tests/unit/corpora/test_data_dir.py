@@ -31,11 +31,8 @@ def raw(tmp_path: Path) -> Path:
 def test_train_and_test_with_dev_cut_by_speakers(raw: Path) -> None:
     before = trees.listing(raw)
     cuts = read(given(raw))
-    assert {role: len(of_role) for role, of_role in cuts.items()} == {
-        "train": 14,
-        "dev": 4,
-        "test": 2,
-    }
+    expected = {"train": 14, "dev": 4, "test": 2}
+    assert {role: len(of_role) for role, of_role in cuts.items()} == expected
     assert cuts["test"][0].load_audio().shape == (1, 16000)
     check_cuts(cuts, sampling_rate=16000)
     assert trees.listing(raw) == before

@@ -44,11 +44,8 @@ def test_calls_are_dealt_by_the_seed_alone() -> None:
     calls = [f"c{n}" for n in range(38)]
     found = deal(calls, SHARES)
     assert found == deal(calls[::-1], SHARES) != deal(calls, dataclasses.replace(SHARES, seed=2))
-    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == [
-        8,
-        15,
-        15,
-    ]
+    expected = [8, 15, 15]
+    assert sorted(list(found.values()).count(role) for role in ("train", "dev", "test")) == expected
     assert set(
         deal(["a", "b", "c"], dataclasses.replace(SHARES, train=0.01, dev=0.01)).values()
     ) == {
@@ -94,11 +91,8 @@ def test_sentences_of_calls_are_a_corpus_of_text(tmp_path: Path) -> None:
     [first, second] = read_tagged([tmp_path / "manifests/cuts_dev.jsonl.gz"], nested=True)
     assert " ".join(first.words) == "pay forty million dollars to ann lee"
     assert first.cased == "Pay $40 million to Ann Lee."
-    assert first.entities == (
-        Entity(1, 4, "MONEY"),
-        Entity(5, 7, "PERSON"),
-        Entity(6, 7, "FALLBACK"),
-    )
+    expected = (Entity(1, 4, "MONEY"), Entity(5, 7, "PERSON"), Entity(6, 7, "FALLBACK"))
+    assert first.entities == expected
     assert first.user == f"{first.document}_0" and second.words == ("yes",)
 
 

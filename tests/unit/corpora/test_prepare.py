@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import logging
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from lhotse import CutSet
 from lhotse.utils import fastcopy
 
-from privasr_k2.corpora import prepare as module
 from privasr_k2.corpora.base import Corpus, CorpusInput, load_corpus
 from privasr_k2.corpora.librispeech import CORPUS
 from privasr_k2.corpora.prepare import prepare
@@ -33,10 +31,6 @@ def raw(tmp_path: Path) -> Path:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "data" / "manifests"
-
-
-def test_examples() -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 def test_what_is_written(raw: Path, out: Path) -> None:

@@ -1,22 +1,15 @@
-import doctest
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from privasr_k2.data import audio, problems
 from privasr_k2.data.audio import missing_samples, read_header, read_headers
 
 
 @pytest.fixture
 def samples() -> np.ndarray:
     return np.random.default_rng(0).normal(0, 0.1, 32000).astype(np.float32)
-
-
-def test_examples() -> None:
-    assert doctest.testmod(audio).failed == 0
-    assert doctest.testmod(problems).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,8 @@ def test_features_and_targets_belong_together(corpus: tuple[Path, Path]) -> None
         for row, name in enumerate(batch.ids):
             length, tokens = batch.lengths[row], batch.target_lengths[row]
             stored = torch.from_numpy(cuts[name].load_features())
-            assert (
-                torch.equal(batch.features[row, :length], stored)
-                and not batch.features[row, length:].any()
-            )
+            assert torch.equal(batch.features[row, :length], stored)
+            assert not batch.features[row, length:].any()
             assert batch.targets[row, :tokens].tolist() == lang.encode(
                 cuts[name].supervisions[0].text
             )
@@ -135,11 +133,8 @@ def test_too_long_texts_are_dropped_and_named(
     with caplog.at_level(logging.WARNING):
         kept = drop_unalignable(cuts, targets, lambda frames: frames // 3, role="train")
     assert [cut.id for cut in cuts if cut.id not in {k.id for k in kept}] == ["train-7"]
-    assert (
-        "1 of 60 utterances left out" in caplog.text
-        and "train-7 (" in caplog.text
-        and "120 tokens" in caplog.text
-    )
+    assert "1 of 60 utterances left out" in caplog.text and "train-7 (" in caplog.text
+    assert "120 tokens" in caplog.text
 
 
 def test_all_too_long_is_an_error(corpus: tuple[Path, Path]) -> None:

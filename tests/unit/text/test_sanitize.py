@@ -45,9 +45,8 @@ def words_at(texts, position):
 
 def test_only_words_of_entities_change_and_to_words_of_their_class():
     made = draw([TEXT] * 300)
-    assert {text.entities for text in made} == {TEXT.entities} and {
-        text.cased for text in made
-    } == {""}
+    assert {text.entities for text in made} == {TEXT.entities}
+    assert {text.cased for text in made} == {""}
     for position in (0, 3, 5):
         assert set(words_at(made, position)) == {TEXT.words[position]}
     assert (
@@ -99,9 +98,8 @@ def test_who_said_what_and_when_is_not_told():
     assert [text.id for text in made] == [f"s{n:06d}" for n in range(1, 201)]
     assert {(text.user, text.document, text.cased) for text in made} == {("", "", "")}
     order = [int(text.words[0][1:]) for text in made]
-    assert sorted(order) == list(range(200)) and {text.entities for text in made} == {
-        texts[0].entities
-    }
+    assert sorted(order) == list(range(200))
+    assert {text.entities for text in made} == {texts[0].entities}
     assert sum(abs(place - number) for place, number in enumerate(order)) > 200 * 40, (
         "as random: 200 * 67"
     )

@@ -95,9 +95,8 @@ def test_with_a_public_number_of_utterances_the_unit_is_a_user(tmp_path):
     options = given("keep_prob=0.2", "utterances_per_user=3")
     sizes = {label: len(words) for label, words in LISTS.items()}
     one, found = guarantee(given("keep_prob=0.2"), sizes), guarantee(options, sizes)
-    assert (
-        spending(given("keep_prob=0.2"), one).unit == "utterance" and one.epsilon_per_user is None
-    )
+    assert spending(given("keep_prob=0.2"), one).unit == "utterance"
+    assert one.epsilon_per_user is None
     assert "epsilon_per_user" not in worth(given("keep_prob=0.2"), LISTS)
     assert spending(options, found).unit == "user"
     about = worth(options, LISTS)
@@ -140,12 +139,8 @@ def test_files_are_written_and_the_mapping_is_not(tmp_path):
     assert {(text.user, text.document) for text in made} == {("", "")}
     numbers = [int(text.words[2]) for text in made]
     assert sorted(numbers) == list(range(50)) != numbers
-    assert sorted(content(tmp_path)) == [
-        ABOUT,
-        "class_text.txt.gz",
-        "sanitized.jsonl.gz",
-        "text.txt.gz",
-    ]
+    expected = [ABOUT, "class_text.txt.gz", "sanitized.jsonl.gz", "text.txt.gz"]
+    assert sorted(content(tmp_path)) == expected
     assert set(read_json(tmp_path / "out" / ABOUT)) >= {
         "release",
         "method",

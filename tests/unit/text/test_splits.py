@@ -79,10 +79,8 @@ def test_those_kept_for_adaptation_come_first_in_an_order_of_the_seed():
     order = [names[n] for n in stream(3, "split_text", "adapt").permutation(10)]
     assert chosen[2.0] == order[:2] and chosen[15.0][:10] == names
     names = sorted(train)
-    assert (
-        chosen[15.0][10:]
-        == [names[n] for n in stream(3, "split_text", "train").permutation(100)][:4]
-    )
+    expected = [names[n] for n in stream(3, "split_text", "train").permutation(100)][:4]
+    assert chosen[15.0][10:] == expected
     assert choose_users(adapt, train, small) == chosen
     assert choose_users(adapt, train, dataclasses.replace(small, seed=4)) != chosen
 

@@ -47,12 +47,8 @@ def test_a_call_becomes_sentences_of_one_speaker_with_all_entities(tmp_path):
     )
     assert first.entities == (Entity(0, 4, "DATE"), Entity(1, 2, "ORDINAL"))
     assert (first.id, first.user, first.document) == ("77-000000", "77_0", "77")
-    assert (second.tokens, second.user, third.tokens, third.id) == (
-        ("Yes?",),
-        "77_1",
-        ("No",),
-        "77-000006",
-    )
+    expected = (("Yes?",), "77_1", ("No",), "77-000006")
+    assert (second.tokens, second.user, third.tokens, third.id) == expected
 
 
 @pytest.mark.parametrize("row", ["0\tthe\t0\t", "0\tthe\t0\t\tDATE", "0\tthe\t0\t\t6:date"])

@@ -32,10 +32,8 @@ def test_a_cut_is_a_tagged_text_and_gets_its_entities_back(tmp_path):
     write_jsonl(tmp_path / "cuts_train.jsonl.gz", [with_entities(cut, FULL)])
     assert read_tagged([tmp_path / "cuts_train.jsonl.gz"]) == [FULL]
     [made] = read_jsonl(tmp_path / "cuts_train.jsonl.gz")
-    assert (
-        made["recording"] == cut["recording"]
-        and made["supervisions"][0]["custom"]["cased"] == "Ask Ann."
-    )
+    assert made["recording"] == cut["recording"]
+    assert made["supervisions"][0]["custom"]["cased"] == "Ask Ann."
     assert "entities" not in supervision["custom"], "the cut that was given stays as it is"
 
 
@@ -44,10 +42,8 @@ def test_plain_text_is_read_by_lines(tmp_path):
     texts = read_sentences(
         tmp_path / "t.txt", lambda tokens: [t.strip(".!").lower() for t in tokens if t != "..."]
     )
-    assert [(t.id, t.words, t.cased, t.entities) for t in texts] == [
-        ("t.txt:1", ("ask", "ann"), "Ask Ann.", None),
-        ("t.txt:4", ("yes",), "Yes!", None),
-    ]
+    expected = [("t.txt:1", ("ask", "ann"), "Ask Ann.", None), ("t.txt:4", ("yes",), "Yes!", None)]
+    assert [(t.id, t.words, t.cased, t.entities) for t in texts] == expected
 
 
 @pytest.mark.parametrize(
