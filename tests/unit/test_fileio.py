@@ -139,9 +139,7 @@ def test_the_same_text_makes_the_same_gzip(tmp_path: Path) -> None:
 def test_not_utf8_names_line_byte_and_column(tmp_path: Path, name: str) -> None:
     data = b"fine\nna\xefve\n"
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    with pytest.raises(
-        DataError, match=rf"{name}:2: expected UTF-8 text, found byte 0xef at column 3"
-    ):
+    with pytest.raises(DataError, match=rf"{name}:2: expected UTF-8 .* byte 0xef at column 3"):
         list(fileio.read_lines(tmp_path / name))
 
 

@@ -43,11 +43,8 @@ def test_mfcc_is_the_lifted_cosine_transform_of_the_filters(samples: np.ndarray)
 
     options = knf.FbankOptions()
     options.frame_opts.dither, options.frame_opts.snip_edges = 0.0, False
-    options.mel_opts.num_bins, options.mel_opts.low_freq, options.mel_opts.high_freq = (
-        40,
-        20.0,
-        -400.0,
-    )
+    options.mel_opts.num_bins = 40
+    options.mel_opts.low_freq, options.mel_opts.high_freq = 20.0, -400.0
     computer = knf.OnlineFbank(options)
     computer.accept_waveform(16000, samples.tolist())
     computer.input_finished()
@@ -131,9 +128,8 @@ def test_the_same_bytes_for_any_number_of_jobs(manifests: Path) -> None:
     options = dataclasses.replace(FBANK, cuts_per_file=2)
     compute(manifests, manifests.parent / "one", options, num_jobs=1)
     compute(manifests, manifests.parent / "two", options, num_jobs=2)
-    one, two = (
-        {p.name: p.read_bytes() for p in (manifests.parent / n).iterdir()} for n in ("one", "two")
-    )
+    folders = [manifests.parent / name for name in ("one", "two")]
+    one, two = ({path.name: path.read_bytes() for path in f.iterdir()} for f in folders)
     assert one == two
 
 

@@ -25,6 +25,7 @@ from tests.support.conf import section
 
 DEFAULTS = section("sanitize")
 LISTS = {"PER": ["ann", "bob", "eve"], "LOC": ["bath", "rome", "york", "bonn", "oslo"]}
+SIZES = {label: len(words) for label, words in LISTS.items()}
 TEXTS = [
     TaggedText(f"id{n}", ("ask", "ann", str(n)), (Entity(1, 2, "PER"),), f"u{n % 5}", "d")
     for n in range(50)
@@ -36,7 +37,7 @@ def given(*values: str) -> SanitizeConfig:
 
 
 def run(folder: Path, options: SanitizeConfig, *, stop: bool = False) -> None:
-    found = guarantee(options, {label: len(words) for label, words in LISTS.items()})
+    found = guarantee(options, SIZES)
     with release.begin(
         folder / "ledger.json",
         beside=folder / "privacy.json",
@@ -54,7 +55,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_epsilon_is_that_of_the_longest_list_and_composes():
     options = given("keep_prob=0.2", "mentions=2", "words_per_mention=2")
-    found = guarantee(options, {label: len(words) for label, words in LISTS.items()})
+    found = guarantee(options, SIZES)
     assert found.epsilon_per_word == pytest.approx(math.log(1 + 5 * 0.2 / 0.8))
     about = worth(options, LISTS)
     assert about["epsilon_per_word"] == {
@@ -73,8 +74,7 @@ def test_epsilon_is_that_of_the_longest_list_and_composes():
 )
 def test_what_depends_on_no_word_costs_nothing_and_is_entered_all_the_same(tmp_path, values):
     options = given(*values)
-    lists = LISTS if options.method == "replace" else {}
-    found = guarantee(options, {label: len(words) for label, words in lists.items()})
+    found = guarantee(options, SIZES if options.method == "replace" else {})
     [composed] = guarantees([spending(options, found)])
     assert composed.epsilon.value == 0
     assert any("was mentioned" in sentence for sentence in composed.does_not_cover)

@@ -23,11 +23,8 @@ def test_what_is_written_is_read(tmp_path):
 
 
 def test_a_cut_is_a_tagged_text_and_gets_its_entities_back(tmp_path):
-    supervision = {
-        "text": "ask ann",
-        "speaker": "ann",
-        "custom": {"cased": "Ask Ann.", "document": "a"},
-    }
+    custom = {"cased": "Ask Ann.", "document": "a"}
+    supervision = {"text": "ask ann", "speaker": "ann", "custom": custom}
     cut = {"id": "a-1", "recording": {"sources": ["x"]}, "supervisions": [supervision]}
     write_jsonl(tmp_path / "cuts_train.jsonl.gz", [with_entities(cut, FULL)])
     assert read_tagged([tmp_path / "cuts_train.jsonl.gz"]) == [FULL]
@@ -49,16 +46,10 @@ def test_plain_text_is_read_by_lines(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (
-            '{"id": "1", "text": "a"}\n{"id": "1", "text": "b"}',
-            r"t.jsonl:2: expected each id once.*t.jsonl:1",
-        ),
+        ('{"id": "1", "text": "a"}\n{"id": "1", "text": "b"}', "t.jsonl:2: .* once.*t.jsonl:1"),
         ('{"id": "1"}', r"t.jsonl:1: expected an id and a text"),
         ('{"text": "a"}', r"t.jsonl:1: expected an id and a text"),
-        (
-            '{"id": "1", "text": "a", "entities": [[0, 2, "PER"]]}',
-            r"t.jsonl:1 \(1\).*within 1 words",
-        ),
+        ('{"id": "1", "text": "a", "entities": [[0, 2, "PER"]]}', r":1 \(1\).*within 1 words"),
         (
             '{"id": "1", "text": "a b", "entities": [[0, 2, "PER"], [1, 2, "LOC"]]}',
             r"t.jsonl:1.*overlap",
