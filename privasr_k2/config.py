@@ -143,7 +143,7 @@ def _structured(cls: type) -> DictConfig:
         return OmegaConf.structured(cls)
     hints = typing.get_type_hints(cls)
     for name, choice in choices.items():
-        keys = [("kind", str), *map(_group, *zip(*choice.choices().items()))]
+        keys: list[Any] = [("kind", str), *map(_group, *zip(*choice.choices().items()))]
         hints[name] = dataclasses.make_dataclass(choice.__name__, keys, kw_only=True)
     typed = [(field.name, hints[field.name]) for field in dataclasses.fields(cls)]
     return OmegaConf.structured(dataclasses.make_dataclass(cls.__name__, typed))

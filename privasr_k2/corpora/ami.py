@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEV_GROUPS = (
-    "ES2011",
-    "IS1008",
-    "TS3004",
-    *(f"IB40{n}" for n in ("01", "02", "03", "04", "10", "11")),
-)
+_IB_DEV_GROUPS = ("IB4001", "IB4002", "IB4003", "IB4004", "IB4010", "IB4011")
+DEV_GROUPS = ("ES2011", "IS1008", "TS3004", *_IB_DEV_GROUPS)
 TEST_GROUPS = ("ES2004", "IS1009", "TS3003", "EN2002")
 MAX_SECONDS = 15.0
 """A longer turn is cut at its punctuation."""

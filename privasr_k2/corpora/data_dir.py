@@ -38,13 +38,10 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     if "test" not in cuts:
         # Next to train/ it is missing; a single folder is there to be split.
         if "test_fraction" not in given.options and not is_kaldi_dir(folder):
-            raise DataError(
-                folder,
-                "test beside train",
-                f"only {' '.join(cuts)} among {_names(folder)}",
-                "name it test, or make speakers of train the test part: --corpus-options"
-                " test_fraction=0.1",
-            )
+            found = f"only {' '.join(cuts)} among {_names(folder)}"
+            way_out = "name it test, or make speakers of train the test part:"
+            way_out += " --corpus-options test_fraction=0.1"
+            raise DataError(folder, "test beside train", found, way_out)
         cuts["train"], cuts["test"] = _split(cuts["train"], "test", test_fraction, seed)
     if "dev" not in cuts:
         cuts["train"], cuts["dev"] = _split(cuts["train"], "dev", dev_fraction, seed)

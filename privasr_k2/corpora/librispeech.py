@@ -28,13 +28,8 @@ PARTS = {
     "test": ("test-clean", "test-other"),
 }
 _UTTERANCES = {
-    "train_clean_100": 28539,
-    "train_clean_360": 104014,
-    "train_other_500": 148688,
-    "dev_clean": 2703,
-    "dev_other": 2864,
-    "test_clean": 2620,
-    "test_other": 2939,
+    **{"train_clean_100": 28539, "train_clean_360": 104014, "train_other_500": 148688},
+    **{"dev_clean": 2703, "dev_other": 2864, "test_clean": 2620, "test_other": 2939},
 }
 
 
@@ -49,13 +44,9 @@ def read(given: CorpusInput) -> dict[str, CutSet]:
     if not found["train"] or not found["test"]:
         names = sorted(path.name for path in raw_dir.iterdir() if path.is_dir())
         there = ", ".join(names[:8]) or "no folders"
-        raise DataError(
-            raw_dir,
-            "utterances in a train-* and in a test-* folder of LibriSpeech",
-            there,
-            "give the folder that holds train-clean-100 and the like, with"
-            " <speaker>/<chapter>/*.trans.txt",
-        )
+        expected = "utterances in a train-* and in a test-* folder of LibriSpeech"
+        way_out = "give the folder that holds train-clean-100 and the like, with"
+        raise DataError(raw_dir, expected, there, f"{way_out} <speaker>/<chapter>/*.trans.txt")
     unlabelled = given.option("unlabelled", "")
     if unlabelled:
         found["pool"] = _without_transcripts(Path(unlabelled))

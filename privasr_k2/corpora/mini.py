@@ -115,12 +115,9 @@ def users_per_part(users: int, parts: Parts) -> dict[str, int]:
 def public_lists(settings: MiniConfig) -> dict[str, list[Name]]:
     """Kind -> public list, drawn from the seed and sizes alone."""
     most_users = max(users_per_part(settings.users, settings.parts).values())
-    return {
-        kind: public_list(
-            kind, settings.public_factor * most_users * getattr(settings.names, kind), settings.seed
-        )
-        for kind in KINDS
-    }
+    factor = settings.public_factor * most_users
+    sizes = {kind: factor * getattr(settings.names, kind) for kind in KINDS}
+    return {kind: public_list(kind, size, settings.seed) for kind, size in sizes.items()}
 
 
 def write_texts(

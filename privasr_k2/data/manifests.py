@@ -177,14 +177,9 @@ def _check_cut(
 
 
 def _check_audio(cut_sets: Iterable[CutSet], num_jobs: int) -> Iterator[Problem]:
-    paths = {
-        source.source: None
-        for cuts in cut_sets
-        for cut in cuts
-        if cut.has_recording
-        for source in cut.recording.sources
-        if source.type == "file"
-    }
+    recordings = (cut.recording for cuts in cut_sets for cut in cuts if cut.has_recording)
+    sources = (source for recording in recordings for source in recording.sources)
+    paths = dict.fromkeys(source.source for source in sources if source.type == "file")
     with ThreadPoolExecutor(max(1, num_jobs)) as pool:
         for path, missing in zip(paths, pool.map(missing_samples, map(Path, paths))):
             if missing is not None:

@@ -81,12 +81,8 @@ def fold(
     for first, end, label in entities:
         name = label.upper().replace("-", "_")
         if name not in classes:
-            raise DataError(
-                place,
-                f"labels out of {' '.join(classes)}",
-                label,
-                f"say what it counts as, or nothing to leave it out: --set classes.{name}=MISC",
-            )
+            way_out = f"map it to a class, or to nothing to leave it out: --set classes.{name}=MISC"
+            raise DataError(place, f"labels out of {' '.join(classes)}", label, way_out)
         if classes[name]:
             folded.append(Entity(first, end, classes[name]))
     return outermost(folded)

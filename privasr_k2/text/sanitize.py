@@ -163,7 +163,8 @@ def _gather(
                 rows.append((number, position, index[label], listed, may_keep, draw))
                 suffixes.append(suffix)
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
-    return _Words(classes, *columns[:4], columns[4].astype(bool), columns[5], suffixes)
+    of_text, positions, labels, on_list, kept, draws = columns
+    return _Words(classes, of_text, positions, labels, on_list, kept.astype(bool), draws, suffixes)
 
 
 def _outcomes(

@@ -73,17 +73,11 @@ def tag_texts(
     is_cased = config.case == "cased" or (config.case == "auto" and has_case(tokens))
     if not is_cased and "spacy" in config.taggers:
         if truecaser is None:
-            raise DataError(
-                "the text",
-                "capitals, by which spaCy finds names",
-                "none",
-                "give cased public text to learn them from (--in-public-cased), or use name lists"
-                " alone: --set taggers=[gazetteer]",
-            )
-        log.warning(
-            "the text has no capitals: they are restored from public text, and fewer names are"
-            " found"
-        )
+            expected = "capitals, by which spaCy finds names"
+            way_out = "give cased public text to learn them from (--in-public-cased), or use name"
+            way_out += " lists alone: --set taggers=[gazetteer]"
+            raise DataError("the text", expected, "none", way_out)
+        log.warning("no capitals: they are restored from public text, and fewer names are found")
         tokens = [truecaser.restore(of_text) for of_text in tokens]
     tags: list[tuple[Entity, ...]] = [()] * len(texts)
     for name in config.taggers:
@@ -99,11 +93,7 @@ def tag_texts(
 
 def _whole(tokens: Sequence[str], found: Iterable[Entity]) -> tuple[Entity, ...]:
     """The entities without single clipped words: "'Kay" is no Kay."""
-    return tuple(
-        entity
-        for entity in found
-        if entity.end - entity.first > 1 or not is_clipped(tokens[entity.first])
-    )
+    return tuple(e for e in found if e.end - e.first > 1 or not is_clipped(tokens[e.first]))
 
 
 def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]]) -> Sequence[str]:
@@ -111,12 +101,9 @@ def _tokens(text: TaggedText, normalize: Callable[[Sequence[str]], Sequence[str]
         return text.words
     tokens = text.cased.split()
     if tuple(normalize(tokens)) != text.words:
-        raise DataError(
-            text.id,
-            f"the words of {text.cased!r}",
-            repr(" ".join(text.words)),
-            "say how it was normalized: --set normalize=spoken, or --in-definition of the corpus",
-        )
+        expected, found = f"the words of {text.cased!r}", repr(" ".join(text.words))
+        way_out = "say how it was normalized: --set normalize=spoken, or --in-definition"
+        raise DataError(text.id, expected, found, f"{way_out} of the corpus")
     return tokens
 
 
