@@ -43,7 +43,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_benchmark_writes_rows_is_run_and_explained(name: str) -> None:
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    assert "add_rows_flag(" in text
+    assert "flags(__doc__" in text
     assert re.search(r"append_rows\(\s*args\.out_rows", text)
     assert re.search(rf"^    {name}\)", RUN.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert f"`{name}`" in (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
