@@ -18,14 +18,7 @@ FORCED = "--force true"
 
 @dataclass(frozen=True)
 class Options:
-    """Values of ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side``.
-
-    Attributes:
-        first, last: numbers of the stages to bring up to date, both included.
-        force: run them although they are up to date.
-        at_once: how many processes run at the same time on this machine.
-        side_by_side: how many stages of one number are at work at the same time.
-    """
+    """Values of ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side``."""
 
     first: int
     last: int
@@ -35,12 +28,9 @@ class Options:
 
 
 class Freshness:
-    """Freshness of the tasks of a work folder.
+    """Freshness of the tasks of a work folder; ``selected`` stages are asked for.
 
     Args:
-        selected: the stages that are asked for.
-        wiring: of all stages, checked.
-        work_dir: absolute path of the folder in which they run.
         shorten: see :func:`privasr_k2.recipe.fingerprint.fingerprint`.
     """
 
@@ -58,15 +48,13 @@ class Freshness:
         self._options, self._work_dir, self._shorten = options, work_dir, shorten
 
     def check_earlier(self, say: Callable[[str], None]) -> None:
-        """Refuse to run on what stages that are not asked for have left undone or out of date.
+        """Refuse to run upon earlier stages that are not asked for and not up to date.
 
         Raises:
-            DataError: naming the stage that is asked for, what it needs, and the stage to run
-                again.
+            DataError: naming the stage that is asked for, its need, and the stage to run again.
         """
-        asked = {stage.index for stage in self._selected}
         for earlier in ancestors(self._wiring, self._selected):
-            if earlier.index in asked:
+            if earlier in self._selected:
                 continue
             reasons, brought = self.why_not(earlier)
             if reasons and not brought:
@@ -75,11 +63,10 @@ class Freshness:
                 say(f"{earlier.label} ... no record of it: its outputs are used as they are")
 
     def check_releases(self) -> None:
-        """Refuse to make a finished release again because its command or its configuration changed.
+        """Refuse to make a finished release again after a change of command or configuration.
 
         Raises:
-            PrivacyError: naming the stage and the change. ``--force true`` makes the second
-                release.
+            PrivacyError: naming the stage and the change; ``--force true`` makes it.
         """
         for stage in self._selected:
             for task in stage.tasks:
@@ -95,12 +82,9 @@ class Freshness:
         return stamps.places(stage, task, self._work_dir)
 
     def missing(self, task: Task) -> list[str]:
-        """Return a task's missing inputs."""
+        """The missing inputs of a task."""
         files = [path for path in (*task.inputs, *task.raws) if self._cache.digest(path) is None]
-        return [
-            *files,
-            *(path for path in task.configs if not sections.exists(self._work_dir / path)),
-        ]
+        return files + [p for p in task.configs if not sections.exists(self._work_dir / p)]
 
     def refuse_second(self, stage: Stage, reason: str) -> None:
         """Refuse a second release of a stage.
@@ -108,22 +92,17 @@ class Freshness:
         Raises:
             PrivacyError: always.
         """
-        raise PrivacyError(
-            stage.label,
-            "the options and inputs that its finished release was made with",
-            reason,
-            f"undo the change, or spend a second time: --force true --stage {stage.number} "
-            f"--stop-stage {stage.number}; --work-dir keeps both",
-        )
+        expected = "the options and inputs that its finished release was made with"
+        again = f"--force true --stage {stage.number} --stop-stage {stage.number}"
+        way_out = f"undo the change, or spend a second time: {again}; --work-dir keeps both"
+        raise PrivacyError(stage.label, expected, reason, way_out)
 
     def stale(self, stage: Stage) -> list[tuple[Task, Fingerprint, tuple[str, ...]]]:
-        """The tasks of a stage that have to run, with the reasons. What killed runs left is put
-        right.
-        """
+        """The tasks of a stage that have to run, with the reasons; repairs after killed runs."""
         reasons = []
         for task in stage.tasks:
             now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            where = stamps.places(stage, task, self._work_dir)
+            where = self.places(stage, task)
             if not self._options.force:
                 stamps.take_back(where, task, now, self._work_dir)
             state = stamps.state(where, task, now, self._cache)
@@ -134,15 +113,13 @@ class Freshness:
         return reasons
 
     def why_not(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
-        """Why a stage is not up to date, and whether somebody else put its outputs there; () where
-        it is.
-        """
+        """Why a stage is not up to date, and whether its outputs were put there by others."""
         for task in stage.tasks:
             gone = self.missing(task)
             if gone:
                 return (f"{gone[0]} is not there",), False
             now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            state = stamps.state(stamps.places(stage, task, self._work_dir), task, now, self._cache)
+            state = stamps.state(self.places(stage, task), task, now, self._cache)
             complete = all(self._cache.digest(path) is not None for path in task.outputs)
             if not state.fresh:
                 return state.reasons, state.brought and complete
@@ -159,16 +136,13 @@ class Freshness:
         if absent:
             stage, path, writer = absent[0]
             if writer is not earlier:
-                way_out = (
-                    f"run from --stage {earlier.number}, the first that is not up to date"
-                    f" ({reason})"
-                )
-            raise DataError(
-                stage.label, f"{path}, which {writer.label} writes", "nothing there", way_out
-            )
-        raise DataError(
-            self._selected[0].label,
+                first = f"--stage {earlier.number}, the first that is not up to date"
+                way_out = f"run from {first} ({reason})"
+            expected = f"{path}, which {writer.label} writes"
+            raise DataError(stage.label, expected, "nothing there", way_out)
+        expected, found = (
             f"the outputs of {earlier.label} up to date",
             f"that they are not: {reason}",
-            f"{way_out}, or with the options and numbers that they were made with",
         )
+        way_out += ", or with the options and numbers that they were made with"
+        raise DataError(self._selected[0].label, expected, found, way_out)

@@ -1,6 +1,4 @@
-"""One spelling of a stage's command, so that a new name for an old thing makes nothing run
-again.
-"""
+"""One spelling of a stage's command: a renamed verb, flag or key makes nothing run again."""
 
 from __future__ import annotations
 
@@ -44,8 +42,7 @@ _RELEASES_OF_LABELS = {
     "most_noise": "max_sigma",
 }
 _DPSGD = {"alone": "isolate_units", "start": "init"}
-#: Keys of ``--set`` by their earlier names, of single verbs (as they are called now); also
-#: ``key=value``.
+#: Keys of ``--set``, or ``key=value``, by their earlier names, for verbs by their names of now.
 KEYS: dict[str, dict[str, str]] = {
     "rescore_fmp": {
         "sigma": "kernel_bandwidth",
@@ -71,7 +68,7 @@ KEYS: dict[str, dict[str, str]] = {
 
 
 def canonical(command: Sequence[str]) -> list[str]:
-    """A verb's words by the names of now: flags and settings in one order, numbers in one form.
+    """A verb's words by the names of now, sorted, with numbers in one form.
 
     >>> canonical(["run_fmp", "--out-run", "p", "--in-x", "b", "a", "--set", "delta=1e-5"])
     ['rescore_fmp', '--in-x', 'b', 'a', '--out-run', 'p', '--set', 'delta=1e-05']

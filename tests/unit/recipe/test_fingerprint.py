@@ -130,10 +130,10 @@ def test_files_that_are_gone_leave_the_cache(tmp_path: Path) -> None:
 def test_of_yaml_keys_and_values_count(tmp_path: Path, text: str, same: bool) -> None:
     write(tmp_path / "a", "lr: 0.1\nunits: [a, b]\n")
     write(tmp_path / "b", text)
-    said = [fingerprint._said_in(str(tmp_path / name), name) for name in "ab"]
+    said = [fingerprint._yaml_digest(str(tmp_path / name), name) for name in "ab"]
     assert (said[0] == said[1]) == same
 
 
 def test_of_what_is_no_yaml_the_bytes_count(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"lr: [\xff")
-    assert fingerprint._said_in(str(tmp_path / "a"), "its hash") == "its hash"
+    assert fingerprint._yaml_digest(str(tmp_path / "a"), "its hash") == "its hash"
