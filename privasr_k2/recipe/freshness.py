@@ -27,25 +27,16 @@ class Options:
     side_by_side: int
 
 
+@dataclass(frozen=True)
 class Freshness:
-    """Freshness of the tasks of a work folder; ``selected`` stages are asked for.
+    """Freshness of the tasks of a work folder; ``selected`` stages are asked for."""
 
-    Args:
-        shorten: see :func:`privasr_k2.recipe.fingerprint.fingerprint`.
-    """
-
-    def __init__(
-        self,
-        selected: Sequence[Stage],
-        wiring: Wiring,
-        cache: HashCache,
-        *,
-        options: Options,
-        work_dir: Path,
-        shorten: dict[str, str],
-    ) -> None:
-        self._selected, self._wiring, self._cache = selected, wiring, cache
-        self._options, self._work_dir, self._shorten = options, work_dir, shorten
+    selected: Sequence[Stage]
+    wiring: Wiring
+    cache: HashCache
+    options: Options
+    work_dir: Path
+    shorten: dict[str, str]
 
     def check_earlier(self, say: Callable[[str], None]) -> None:
         """Refuse to run upon earlier stages that are not asked for and not up to date.
@@ -53,8 +44,8 @@ class Freshness:
         Raises:
             DataError: naming the stage that is asked for, its need, and the stage to run again.
         """
-        for earlier in ancestors(self._wiring, self._selected):
-            if earlier in self._selected:
+        for earlier in ancestors(self.wiring, self.selected):
+            if earlier in self.selected:
                 continue
             reasons, brought = self.why_not(earlier)
             if reasons and not brought:
@@ -68,23 +59,23 @@ class Freshness:
         Raises:
             PrivacyError: naming the stage and the change; ``--force true`` makes it.
         """
-        for stage in self._selected:
+        for stage in self.selected:
             for task in stage.tasks:
-                stamp = stamps.finished_release(self.places(stage, task), task, self._work_dir)
-                if stamp is None or self._options.force or self.missing(task):
+                stamp = stamps.finished_release(self.places(stage, task), task, self.work_dir)
+                if stamp is None or self.options.force or self.missing(task):
                     continue
-                now = fingerprint(task, self._wiring, self._cache, self._shorten)
+                now = fingerprint(task, self.wiring, self.cache, self.shorten)
                 if not stamps.is_same(stamp, now, with_inputs=False):
                     self.refuse_second(stage, self.why_not(stage)[0][0])
 
     def places(self, stage: Stage, task: Task) -> stamps.Places:
         """The files that belong to a task."""
-        return stamps.places(stage, task, self._work_dir)
+        return stamps.places(stage, task, self.work_dir)
 
     def missing(self, task: Task) -> list[str]:
         """The missing inputs of a task."""
-        files = [path for path in (*task.inputs, *task.raws) if self._cache.digest(path) is None]
-        return files + [p for p in task.configs if not sections.exists(self._work_dir / p)]
+        files = [path for path in (*task.inputs, *task.raws) if self.cache.digest(path) is None]
+        return files + [p for p in task.configs if not sections.exists(self.work_dir / p)]
 
     def refuse_second(self, stage: Stage, reason: str) -> None:
         """Refuse a second release of a stage.
@@ -101,15 +92,15 @@ class Freshness:
         """The tasks of a stage that have to run, with the reasons; repairs after killed runs."""
         reasons = []
         for task in stage.tasks:
-            now = fingerprint(task, self._wiring, self._cache, self._shorten)
+            now = fingerprint(task, self.wiring, self.cache, self.shorten)
             where = self.places(stage, task)
-            if not self._options.force:
-                stamps.take_back(where, task, now, self._work_dir)
-            state = stamps.state(where, task, now, self._cache)
-            if self._options.force or not state.fresh:
+            if not self.options.force:
+                stamps.take_back(where, now)
+            state = stamps.state(where, task, now, self.cache)
+            if self.options.force or not state.fresh:
                 reasons.append((task, now, state.reasons or (FORCED,)))
             else:
-                stamps.tidy(where, task, self._work_dir)
+                stamps.tidy(where)
         return reasons
 
     def why_not(self, stage: Stage) -> tuple[tuple[str, ...], bool]:
@@ -118,9 +109,9 @@ class Freshness:
             gone = self.missing(task)
             if gone:
                 return (f"{gone[0]} is not there",), False
-            now = fingerprint(task, self._wiring, self._cache, self._shorten)
-            state = stamps.state(self.places(stage, task), task, now, self._cache)
-            complete = all(self._cache.digest(path) is not None for path in task.outputs)
+            now = fingerprint(task, self.wiring, self.cache, self.shorten)
+            state = stamps.state(self.places(stage, task), task, now, self.cache)
+            complete = all(self.cache.digest(path) is not None for path in task.outputs)
             if not state.fresh:
                 return state.reasons, state.brought and complete
         return (), False
@@ -128,9 +119,9 @@ class Freshness:
     def _refuse(self, earlier: Stage, reason: str) -> None:
         absent = [
             (stage, path, writer)
-            for stage in self._selected
-            for path, writer in self._wiring.needs(stage)
-            if writer.number < self._options.first and self._cache.digest(path) is None
+            for stage in self.selected
+            for path, writer in self.wiring.needs(stage)
+            if writer.number < self.options.first and self.cache.digest(path) is None
         ]
         way_out = f"run from there: --stage {earlier.number}"
         if absent:
@@ -145,4 +136,4 @@ class Freshness:
             f"that they are not: {reason}",
         )
         way_out += ", or with the options and numbers that they were made with"
-        raise DataError(self._selected[0].label, expected, found, way_out)
+        raise DataError(self.selected[0].label, expected, found, way_out)

@@ -62,9 +62,7 @@ class Runner:
         self._selected = [
             stage for stage in stages if options.first <= stage.number <= options.last
         ]
-        self._fresh = Freshness(
-            self._selected, wiring, cache, options=options, work_dir=work_dir, shorten=shorten
-        )
+        self._fresh = Freshness(self._selected, wiring, cache, options, work_dir, shorten)
         self._terminal = Terminal()
 
     def check(self) -> None:
@@ -184,7 +182,7 @@ class Runner:
         launcher = stage.launcher[0]
         for (task, now, _), attempt in zip(stale, attempts, strict=True):
             places = where[task.job]
-            stamps.begin(places, task, now, launcher=launcher, forced=force, work_dir=work_dir)
+            stamps.begin(places, now, launcher=launcher, forced=force)
             continued = not force and attempt.get("fingerprint") == now.digest
             job = task.job if task.job is not None else 1
             argv = launch.argv_of(self._sharing(task.argv), stage.launcher)
@@ -220,12 +218,12 @@ class Runner:
 
     def _take(self, begun: _Begun, ended: launch.Ended) -> None:
         task, now = begun.tasks[ended.command]
-        where = stamps.places(begun.stage, task, self._work_dir)
+        where = self._fresh.places(begun.stage, task)
         if ended.code == 0:
             stamps.end(where, begun.stage, task, now, self._cache, ended.seconds)
-            stamps.tidy(where, task, self._work_dir)
+            stamps.tidy(where)
         else:
-            stamps.give_up(where, task, self._work_dir)
+            stamps.give_up(where)
         if ended.command.progress is not None:
             ended.command.progress.unlink(missing_ok=True)
         begun.ended.append(ended)

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,11 +33,22 @@ _KINDS: dict[str, tuple[type, ...]] = {  # of what is read of a stamp; the rest 
 
 @dataclass(frozen=True)
 class Places:
-    """Paths of one task's stamp, record of the attempt, and log."""
+    """Paths of one task's stamp, record of the attempt, log, and outputs."""
 
     stamp: Path
     attempt: Path
     log: Path
+    outputs: tuple[Path, ...]
+
+    @property
+    def before(self) -> Path:
+        """The folder of earlier outputs during an attempt."""
+        return self.stamp.with_suffix(".before")
+
+    @property
+    def partial(self) -> Path:
+        """The folder of a failed attempt's outputs."""
+        return self.stamp.with_suffix(".partial")
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,8 @@ def places(stage: Stage, task: Task, work_dir: Path) -> Places:
         stem = folder / ".stages" / name / str(task.job)
         log = folder / "log" / name / f"{task.job}.log"
     attempt = stem.with_name(f"{stem.name}.attempt.json")
-    return Places(stem.with_name(f"{stem.name}.json"), attempt, log)
+    outputs = tuple(work_dir / output for output in task.outputs)
+    return Places(stem.with_name(f"{stem.name}.json"), attempt, log, outputs)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
@@ -147,9 +159,7 @@ def finished_release(where: Places, task: Task, work_dir: Path) -> dict[str, Any
     return read_stamp(where.stamp)
 
 
-def begin(
-    where: Places, task: Task, now: Fingerprint, *, launcher: str, forced: bool, work_dir: Path
-) -> None:
+def begin(where: Places, now: Fingerprint, *, launcher: str, forced: bool) -> None:
     """Prepare the outputs of a task for a new attempt and record it.
 
     An attempt with the same fingerprint is continued. Other outputs are kept aside until this one
@@ -159,59 +169,51 @@ def begin(
         DataError: no stage wrote what stands in an output's place, and ``forced`` is not set.
     """
     attempt = read_record(where.attempt)
-    outputs = [work_dir / output for output in task.outputs]
-    for path in (where.stamp, where.attempt, *outputs):
+    for path in (where.stamp, where.attempt, *where.outputs):
         remove_temporaries(path)
-    before, partial = _shelves(where)
     if attempt is None:
-        _unshelve(outputs, before)  # killed while they were being moved there
+        _unshelve(where, where.before)  # killed while they were being moved there
     if attempt is not None and attempt["fingerprint"] == now.digest and not forced:
-        if partial.exists():
-            _shelve(outputs, before)
-            _unshelve(outputs, partial)
+        if where.partial.exists():
+            _shelve(where, where.before)
+            _unshelve(where, where.partial)
     else:
         if attempt is None and not where.stamp.exists() and not forced:
-            _refuse_brought(outputs)
-        if attempt is not None and (_holds_any(before) or not partial.exists()):
-            for output in outputs:  # left by another attempt
+            _refuse_brought(where)
+        if attempt is not None and (_holds_any(where.before) or not where.partial.exists()):
+            for output in where.outputs:  # left by another attempt
                 remove_tree(output)
         where.attempt.unlink(missing_ok=True)
-        _unshelve(outputs, before)
-        remove_tree(partial)
-        _shelve(outputs, before)
+        _unshelve(where, where.before)
+        remove_tree(where.partial)
+        _shelve(where, where.before)
     where.log.parent.mkdir(parents=True, exist_ok=True)
-    outputs[0].parent.mkdir(parents=True, exist_ok=True)
+    where.outputs[0].parent.mkdir(parents=True, exist_ok=True)
     record = {"fingerprint": now.digest, "launcher": launcher, "begun": _now()}
     write_json(where.attempt, {**record, "host": socket.gethostname()})
 
 
-def _refuse_brought(outputs: Sequence[Path]) -> None:
+def _refuse_brought(where: Places) -> None:
     expected, found = "what this stage wrote earlier", "something that no stage has written"
-    for path in outputs:
-        if os.path.lexists(path):
-            raise DataError(path, expected, found, "move it away, or replace it with --force true")
-
-
-def _shelves(where: Places) -> tuple[Path, Path]:
-    """The folders of earlier outputs during an attempt, and of a failed attempt's outputs."""
-    return where.stamp.with_suffix(".before"), where.stamp.with_suffix(".partial")
+    for path in filter(os.path.lexists, where.outputs):
+        raise DataError(path, expected, found, "move it away, or replace it with --force true")
 
 
 def _holds_any(shelf: Path) -> bool:
     return shelf.exists() and any(shelf.iterdir())
 
 
-def _shelve(outputs: Sequence[Path], shelf: Path) -> None:
-    for number, output in enumerate(outputs):
+def _shelve(where: Places, shelf: Path) -> None:
+    for number, output in enumerate(where.outputs):
         # If its place is taken, a run was killed just after it had exchanged the two.
         if os.path.lexists(output) and not os.path.lexists(shelf / str(number)):
             shelf.mkdir(parents=True, exist_ok=True)
             output.rename(shelf / str(number))
 
 
-def _unshelve(outputs: Sequence[Path], shelf: Path) -> None:
+def _unshelve(where: Places, shelf: Path) -> None:
     if shelf.exists():
-        for number, output in enumerate(outputs):
+        for number, output in enumerate(where.outputs):
             if os.path.lexists(shelf / str(number)):
                 (shelf / str(number)).rename(output)
         remove_tree(shelf)  # outputs that the task no longer has
@@ -245,39 +247,36 @@ def end(
     write_json(where.stamp, record)
 
 
-def give_up(where: Places, task: Task, work_dir: Path) -> None:
+def give_up(where: Places) -> None:
     """After a failure: put earlier outputs back, and keep the attempt's to continue it."""
-    outputs = [work_dir / output for output in task.outputs]
-    before, partial = _shelves(where)
-    left_something = any(os.path.lexists(output) for output in outputs)
-    if before.exists():
-        _shelve(outputs, partial)
-        _unshelve(outputs, before)
+    left_something = any(map(os.path.lexists, where.outputs))
+    if where.before.exists():
+        _shelve(where, where.partial)
+        _unshelve(where, where.before)
     if not left_something:
         where.attempt.unlink(missing_ok=True)
 
 
-def take_back(where: Places, task: Task, now: Fingerprint, work_dir: Path) -> None:
+def take_back(where: Places, now: Fingerprint) -> None:
     """Put back the outputs of ``now`` that a killed attempt at others had moved aside.
 
     The attempt's are kept, as after a failure. One of Slurm may still be at work: it is left alone.
     """
     stamp, attempt = read_stamp(where.stamp), read_record(where.attempt)
-    before, _ = _shelves(where)
-    if stamp is None or not is_same(stamp, now) or not _holds_any(before):
+    if stamp is None or not is_same(stamp, now) or not _holds_any(where.before):
         return
     if attempt is None:  # killed while they were being moved there
-        _unshelve([work_dir / output for output in task.outputs], before)
+        _unshelve(where, where.before)
     elif attempt["fingerprint"] != now.digest and attempt.get("launcher") != "slurm":
-        give_up(where, task, work_dir)
+        give_up(where)
 
 
-def tidy(where: Places, task: Task, work_dir: Path) -> None:
+def tidy(where: Places) -> None:
     """After a stamp was written: remove what was moved aside, and last the attempt's record."""
     if where.attempt.exists():
-        for output in task.outputs:
-            remove_temporaries(work_dir / output)
-        for shelf in _shelves(where):
+        for output in where.outputs:
+            remove_temporaries(output)
+        for shelf in (where.before, where.partial):
             remove_tree(shelf)
         where.attempt.unlink()
 
