@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import yaml
 
 from privasr_k2 import sections
 from privasr_k2.errors import ConfigError
+from privasr_k2.plugins import VARIABLE
 from privasr_k2.recipe.layers import OVERRIDES
 from privasr_k2.recipe.plan import Stage, Task, values_of
 
@@ -75,6 +77,8 @@ def _given(task: Task, files: Sequence[Path]) -> Iterator[tuple[str, str]]:
 def _check(place: str, key: str, known: Sequence[str], names: Sequence[str]) -> None:
     if any(f"{other}.".startswith(f"{key}.") or key.startswith(f"{other}.") for other in known):
         return  # the key itself, a group of keys, or something in a group that is empty by default
+    if os.environ.get(VARIABLE) and f"{'.'.join(key.split('.')[:-2])}.kind" in known:
+        return  # maybe settings of a kind that a plugin registers: its verb knows
     near = difflib.get_close_matches(key, known, 1)
     way_out = f"did you mean {near[0]}?" if near else "correct the key, or take it out"
     expected = f"a key of {' or '.join(f'conf/{name}' for name in names)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from privasr_k2.recipe import plan
 from privasr_k2.recipe.plan import Stage
 from privasr_k2.recipe.settings import check_keys, without_effect
 
-DEFAULTS = "lr: 0.1\nencoder:\n  dim: 8\n  kinds: [a]\npeople: {}\nlimit: null\n"
+DEFAULTS = "lr: 0.1\nencoder:\n  kind: a\n  dim: 8\n  kinds: [a]\npeople: {}\nlimit: null\n"
 
 
 def declared(folder: Path, own: str = "", flags: str = "") -> list[Stage]:
@@ -20,8 +21,9 @@ def declared(folder: Path, own: str = "", flags: str = "") -> list[Stage]:
     for place, text in (("conf", DEFAULTS), ("own", own)):
         (folder / place).mkdir()
         (folder / place / "am.yaml").write_text(text)
-    line = f"4 train ./v --config {folder}/conf/am.yaml {folder}/own/am.yaml --out-x exp/x {flags}".split()
-    return plan.parse([line], str(folder))
+    files = [f"{folder}/conf/am.yaml", f"{folder}/own/am.yaml"]
+    words = ["4", "train", "./v", "--config", *files, "--out-x", "exp/x", *flags.split()]
+    return list(plan.parse([words], str(folder)))
 
 
 def check(folder: Path, own: str = "", flags: str = "") -> None:
@@ -67,6 +69,23 @@ def test_others_are_named(tmp_path: Path, own: str, flags: str, message: str) ->
         check(tmp_path, own, flags)
     text = " ".join(str(error.value).split())
     assert re.search(message, text), text
+
+
+@pytest.mark.parametrize(
+    ("plugins", "setting", "accepted"),
+    [
+        ("mine.py", "encoder.mine.width=3", True),
+        ("mine.py", "encoder.mine=3", False),
+        ("mine.py", "enocder.mine.width=3", False),
+        ("", "encoder.mine.width=3", False),
+    ],
+)
+def test_settings_of_a_kind_that_a_plugin_may_register(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: str, setting: str, accepted: bool
+) -> None:
+    monkeypatch.setenv("PRIVASR_PLUGINS", plugins)
+    with nullcontext() if accepted else pytest.raises(ConfigError, match="mine"):
+        check(tmp_path, flags=f"--set {setting}")
 
 
 def test_a_stage_without_defaults_is_its_verbs_own(tmp_path: Path) -> None:
