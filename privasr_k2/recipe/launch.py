@@ -252,8 +252,8 @@ def run_slurm(
 
 def _ask_to_cancel(number: str) -> None:
     """Start ``scancel``, which may try for minutes and goes on alone; the next run waits for it."""
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    process = subprocess.Popen(["scancel", number], **streams, start_new_session=True)
+    argv, null = ["scancel", number], subprocess.DEVNULL
+    process = subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_SECONDS)
 

@@ -69,8 +69,8 @@ def unknown(root: Path, own: Path, preset: str, known: set[str]) -> list[str]:
     if _is_sectioned(own):
         if not sections.exists(own):
             return []
-        parents = filter(sections.exists, (own, sections.below(own, f"{PRESETS}.{preset}")))
-        inner = [(name, parent) for parent in parents for name in sections.names(parent)]
+        parents = [str(own), sections.below(own, f"{PRESETS}.{preset}")]
+        inner = [(name, p) for p in parents if sections.exists(p) for name in sections.names(p)]
         known |= {PRESETS}
         return [sections.below(parent, name) for name, parent in inner if name not in known]
     files = [*own.glob("*.yaml"), *(own / preset).glob("*.yaml")]

@@ -114,13 +114,14 @@ def parse(
             way_out = _way_out(name, fields, conf_keys)
             raise ConfigError("the command line", "an option that exists", flag, way_out)
     if help_is_asked:
-        parameters = [
+        parameters: list[click.Parameter] = [
             _parameter(field, hint, values[name], field.name in defaults, conf_value, values)
             for name, (field, hint) in fields.items()
         ]
-        settings = {"help_option_names": ["-h", "--help"], "terminal_width": 400}  # a line each
         command = click.Command(prog, help=help, params=parameters)
-        print(command.get_help(click.Context(command, info_name=prog, **settings)))
+        context = click.Context(command, info_name=prog, terminal_width=400)  # an option a line
+        context.help_option_names = ["-h", "--help"]
+        print(command.get_help(context))
         raise SystemExit(0)
     return Parsed({name: _from(caller, value) for name, value in values.items()}, given)
 

@@ -109,8 +109,8 @@ class WarmServer:
         Args:
             environment: added to the server's.
         """
-        request = {"module": module, "arguments": list(arguments), "log": str(log)}
-        request["environment"] = dict(environment)
+        request: dict[str, Any] = {"module": module, "arguments": list(arguments)}
+        request |= {"log": str(log), "environment": dict(environment)}
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
