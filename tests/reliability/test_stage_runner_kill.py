@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stage_tools import Tree, chain, environment, kill
+from tests.support.stage_tools import Tree, chain, environment, is_gone, kill
 
 pytestmark = pytest.mark.reliability
 
@@ -92,17 +92,6 @@ def test_killed_on_the_way_to_another_configuration_and_back(tmp_path: Path) -> 
     assert file.stat().st_ino == inode
     assert tree.contents() == before
     assert leftovers(tree) == []
-
-
-def is_gone(pid: str, seconds: float = 5.0) -> bool:
-    """Whether a process ends within that time."""
-    status = Path("/proc") / pid / "status"
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not status.exists() or "Z (zombie)" in status.read_text():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_no_child_outlives_a_killed_runner(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,6 +216,17 @@ def kill(process: subprocess.Popen) -> None:
     """SIGKILL to the process alone, as the kernel does when memory runs out."""
     process.send_signal(signal.SIGKILL)
     process.communicate()
+
+
+def is_gone(pid: str, seconds: float = 5.0) -> bool:
+    """Whether a process ends within that time."""
+    status = Path("/proc") / pid / "status"
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not status.exists() or "Z (zombie)" in status.read_text():
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def chain(tree: Tree) -> Tree:

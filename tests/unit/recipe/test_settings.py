@@ -51,14 +51,10 @@ def test_keys_of_the_defaults_pass(tmp_path: Path, own: str, flags: str) -> None
         (
             "lrr: 1\n",
             "",
-            r"own/am.yaml: expected a key of conf/am.yaml, found lrr way out: did you mean lr\?",
+            r"own/am.yaml: expected a key of conf/am.yaml, found lrr .* lr\?",
         ),
         ("encoder:\n  dmi: 9\n", "", r"found encoder.dmi way out: did you mean encoder.dim\?"),
-        (
-            "",
-            "--set enocder.dim=9",
-            r"--set enocder.dim=9: .*found enocder.dim way out: did you mean encoder.dim\?",
-        ),
+        ("", "--set enocder.dim=9", r"--set enocder.dim=9: .*did you mean encoder.dim\?"),
         ("zzzzzz: 1\n", "", "correct the key, or take it out"),
         ("lr: [1\n", "", "expected YAML"),
         ("- lr\n", "", "expected keys and values, found a list"),
@@ -89,12 +85,11 @@ def test_settings_of_a_kind_that_a_plugin_may_register(
 
 
 def test_a_stage_without_defaults_is_its_verbs_own(tmp_path: Path) -> None:
-    line = ["0", "a", "./v", "--out-x", "exp/x", "--set", "anything=1"]
-    stages = plan.parse([line], str(tmp_path))
-    check_keys(stages, tmp_path, tmp_path / "conf")
+    words = "0 a ./v --out-x exp/x --set anything=1"
+    check_keys(plan.parse([words.split()], str(tmp_path)), tmp_path, tmp_path / "conf")
 
 
 def test_a_key_that_an_option_replaces_is_named(tmp_path: Path) -> None:
     stages = declared(tmp_path, "lr: 1\nencoder: {dim: 9}\n", "--set lr=2 limit=1")
-    [said] = without_effect(stages, tmp_path, tmp_path / "conf")
-    assert said == f"{tmp_path}/own/am.yaml: lr is not used: stage 4 (train) has 2, by an option"
+    [note] = without_effect(stages, tmp_path, tmp_path / "conf")
+    assert note == f"{tmp_path}/own/am.yaml: lr is not used: stage 4 (train) has 2, by an option"

@@ -16,11 +16,7 @@ from privasr_k2.recipe.fingerprint import Fingerprint
     [
         ("--out-x exp/a/am", "exp/a/.stages/am.json", "exp/a/log/am.log"),
         ("--out-x top", ".stages/top.json", "log/top.log"),
-        (
-            "JOB=3:3 --out-x exp/a/d/JOB.txt",
-            "exp/a/.stages/d.JOB.txt/3.json",
-            "exp/a/log/d.JOB.txt/3.log",
-        ),
+        ("JOB=3:3 --out-x a/d/JOB.txt", "a/.stages/d.JOB.txt/3.json", "a/log/d.JOB.txt/3.log"),
         ("JOB=3:3 --out-x exp/JOB/am", "exp/.stages/JOB.am/3.json", "exp/log/JOB.am/3.log"),
         ("JOB=3:3 --out-x JOB.txt", ".stages/JOB.txt/3.json", "log/JOB.txt/3.log"),
     ],
