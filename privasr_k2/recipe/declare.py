@@ -104,6 +104,7 @@ class Declared:
         return System(self.name, folder=self.folder, artifacts=dict(self.artifacts), **self.values)
 
 
+@dataclass
 class Recipe:
     """The stages and systems of one recipe on one corpus.
 
@@ -112,24 +113,18 @@ class Recipe:
         records: the words of every stage so far, for :func:`privasr_k2.recipe.plan.parse`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        corpus: Corpus,
-        run: RunOptions,
-        data: DataOptions,
-        own: Mapping[str, str],
-        launchers: Launchers,
-        root: Path,
-        command: str,
-    ) -> None:
-        self.name, self.corpus, self.run, self.data, self.own = name, corpus, run, data, own
-        self.root, self.command, self.exp = root, command, ""
-        self._launchers = Launchers(run.cmd, run.cmd, run.cmd) if run.cmd else launchers
-        self.records: list[list[str]] = []
-        self.systems: dict[str, Declared] = {}
-        self.report_path = ""
+    name: str
+    corpus: Corpus
+    run: RunOptions
+    data: DataOptions
+    own: Mapping[str, str]
+    launchers: Launchers
+    root: Path
+    command: str
+    exp: str = ""
+    records: list[list[str]] = field(default_factory=list)
+    systems: dict[str, Declared] = field(default_factory=dict)
+    report_path: str = ""
 
     @property
     def people(self) -> str:
@@ -173,13 +168,13 @@ class Recipe:
             flags: ``in_*``, ``out_*`` and ``raw_*`` paths; None and empty ones are left out.
         """
         values = dict(set or {})
-        size = array if jobs is None else jobs
-        launcher = self._launchers.default if size is None else self._launchers.decode
+        size, launchers = array if jobs is None else jobs, self.launchers
+        launcher = launchers.default if size is None else launchers.decode
+        launcher = self.run.cmd or (launchers.train if train else launcher)
         words = [str(number), title, *([] if size is None else [f"JOB=1:{size}"])]
         if jobs is not None:
             values |= {"job": "JOB", "num_jobs": jobs}
-        words += ["--cmd", self._launchers.train if train else launcher, verb]
-        words += self._config_words(config)
+        words += ["--cmd", launcher, verb, *self._config_words(config)]
         for name, value in flags.items():
             words += _flag(name, value)
         if spends or ledger:

@@ -9,22 +9,12 @@ from pathlib import Path
 from privasr_k2 import sections
 from privasr_k2.errors import DataError, PrivacyError
 from privasr_k2.recipe import stamps
+from privasr_k2.recipe.declare import RunOptions
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache, fingerprint
 from privasr_k2.recipe.plan import Stage, Task
 from privasr_k2.recipe.wiring import Wiring, ancestors
 
 FORCED = "--force true"
-
-
-@dataclass(frozen=True)
-class Options:
-    """Values of ``--stage``, ``--stop-stage``, ``--force``, ``--nj`` and ``--side-by-side``."""
-
-    first: int
-    last: int
-    force: bool
-    at_once: int
-    side_by_side: int
 
 
 @dataclass(frozen=True)
@@ -34,7 +24,7 @@ class Freshness:
     selected: Sequence[Stage]
     wiring: Wiring
     cache: HashCache
-    options: Options
+    options: RunOptions
     work_dir: Path
     shorten: dict[str, str]
 
@@ -121,7 +111,7 @@ class Freshness:
             (stage, path, writer)
             for stage in self.selected
             for path, writer in self.wiring.needs(stage)
-            if writer.number < self.options.first and self.cache.digest(path) is None
+            if writer.number < self.options.stage and self.cache.digest(path) is None
         ]
         way_out = f"run from there: --stage {earlier.number}"
         if absent:

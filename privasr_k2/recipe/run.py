@@ -20,7 +20,6 @@ from privasr_k2.errors import ConfigError, PrivasrError
 from privasr_k2.recipe import lock
 from privasr_k2.recipe.corpus import find_corpus
 from privasr_k2.recipe.fingerprint import REPOSITORY, HashCache
-from privasr_k2.recipe.freshness import Options
 from privasr_k2.recipe.front import Declaration, declare, load_file, overview, words_for
 from privasr_k2.recipe.runner import Runner
 from privasr_k2.recipe.settings import check_keys, without_effect
@@ -80,14 +79,13 @@ def run_one(declared: Declaration, root: Path) -> None:
             f"{chosen.stage} to {chosen.stop_stage}",
         )
         raise ConfigError("--stage, --stop-stage", expected, found, "correct it")
-    options = Options(chosen.stage, chosen.stop_stage, chosen.force, chosen.nj, chosen.side_by_side)
     shorten = {f"{work_dir}/": "", f"{root}/": REPOSITORY}
     state_dir = work_dir / ".stages"
 
     def make() -> tuple[HashCache, Runner]:
         cache = HashCache(state_dir / "hashes.json", work_dir, verify=chosen.verify)
         return cache, Runner(
-            stages, wiring, cache, options=options, work_dir=work_dir, shorten=shorten
+            stages, wiring, cache, options=chosen, work_dir=work_dir, shorten=shorten
         )
 
     if chosen.dry_run:

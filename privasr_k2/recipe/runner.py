@@ -15,8 +15,9 @@ from pathlib import Path
 
 from privasr_k2.errors import DataError
 from privasr_k2.recipe import launch, stamps
+from privasr_k2.recipe.declare import RunOptions
 from privasr_k2.recipe.fingerprint import Fingerprint, HashCache
-from privasr_k2.recipe.freshness import FORCED, Freshness, Options
+from privasr_k2.recipe.freshness import FORCED, Freshness
 from privasr_k2.recipe.plan import Stage, Task
 from privasr_k2.recipe.progress import clock, read_progress
 from privasr_k2.recipe.terminal import Terminal, duration
@@ -53,15 +54,14 @@ class Runner:
         wiring: Wiring,
         cache: HashCache,
         *,
-        options: Options,
+        options: RunOptions,
         work_dir: Path,
         shorten: dict[str, str],
     ) -> None:
         self._stages, self._wiring, self._cache = stages, wiring, cache
         self._options, self._work_dir = options, work_dir
-        self._selected = [
-            stage for stage in stages if options.first <= stage.number <= options.last
-        ]
+        numbers = range(options.stage, options.stop_stage + 1)
+        self._selected = [stage for stage in stages if stage.number in numbers]
         self._fresh = Freshness(self._selected, wiring, cache, options, work_dir, shorten)
         self._terminal = Terminal()
 
@@ -84,8 +84,8 @@ class Runner:
         Raises:
             DataError: a stage failed; the last lines of its log have been shown.
         """
-        at_once, work_dir = self._options.at_once, self._work_dir
-        with launch.Pool(at_once=at_once, work_dir=work_dir, lock=lock) as pool:
+        at_once = self._options.nj
+        with launch.Pool(at_once=at_once, work_dir=self._work_dir, lock=lock) as pool:
             try:
                 for _, stages in groupby(self._selected, key=lambda stage: stage.number):
                     self._bring_up_to_date(list(stages), pool)
@@ -201,7 +201,7 @@ class Runner:
 
     @property
     def _share(self) -> int:
-        return max(1, self._options.at_once // self._options.side_by_side)
+        return max(1, self._options.nj // self._options.side_by_side)
 
     def _launch(self, begun: _Begun, pool: launch.Pool) -> None:
         if _is_slurm(begun.stage):
@@ -211,7 +211,7 @@ class Runner:
                 commands, options, is_array=is_array, work_dir=self._work_dir, say=self._say
             ):
                 self._take(begun, ended)
-        elif len(begun.tasks) > 1 and self._options.at_once > 1:
+        elif len(begun.tasks) > 1 and self._options.nj > 1:
             pool.add(begun.tasks, threads=1)
         else:
             pool.add(begun.tasks, threads=None if self._options.side_by_side == 1 else self._share)

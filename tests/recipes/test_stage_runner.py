@@ -15,6 +15,8 @@ import pytest
 from tests.support.stage_tools import Tree, chain, environment
 
 ALL = ["data/d.txt", "data/feats", "exp/m/am", "exp/m/RESULTS.md"]
+TAKEN = ["data/feats", "./data//feats/", "data/feats/inside", "data"]
+OUTSIDE = ["/tmp/elsewhere", "../elsewhere", "."]
 
 
 @pytest.fixture
@@ -144,54 +146,36 @@ def test_another_clone_of_the_tree_is_up_to_date(chained: Tree, tmp_path: Path) 
     assert chained.run().count("up to date") == 4
 
 
+LAST = "4 last --in-x data/d.txt --out-y"
+
+
 @pytest.mark.parametrize("dry_run", ["true", "false"])
-class TestWiring:
+@pytest.mark.parametrize(
+    ("stages", "parts"),
+    [
+        (["4 last --in-x exp/m/none --out-y exp/y"], ["exp/m/none", "no earlier stage writes"]),
+        (["4 last --raw-corpus /no/such --out-y data/y"], ["/no/such", "nothing", "--corpus-dir"]),
+        *(([f"{LAST} {path}"], ["stage 4 (last)", "outputs of its own"]) for path in TAKEN),
+        ([f"{LAST} exp/y --out-z exp/y/z"], ["stage 4 (last)", "exp/y/z"]),
+        *(([f"{LAST} {path}"], ["inside the work folder"]) for path in OUTSIDE),
+        (
+            ["4 early --in-x exp/late --out-y exp/early", "5 late --in-x copy --out-y exp/late"],
+            ["stage 4 (early)", "the later stage 5 (late)"],
+        ),
+        (["4 loop --in-x exp/y --out-y exp/y"], ["which itself writes"]),
+        (["4 verb scores --in-x copy --out-y exp/y"], ["scores", "did you mean lm_scores?"]),
+        (["4 last --config none.yaml --out-y exp/y"], ["stage 4 (last)", "none.yaml"]),
+    ],
+)
+def test_wrong_wiring(tree: Tree, dry_run: str, stages: list[str], parts: list[str]) -> None:
     """Found before anything runs, and by --dry-run."""
-
-    def refused(self, tree: Tree, dry_run: str, *parts: str) -> None:
-        said = tree.run("--dry-run", dry_run, code=2)
-        assert all(part in said for part in (*parts, "way out:"))
-        assert tree.ran() == [] and tree.contents() == {}
-
-    def test_input_without_writer(self, tree: Tree, dry_run: str) -> None:
-        chain(tree).stage(4, "last", "--in-x exp/m/none --out-y exp/y")
-        self.refused(tree, dry_run, "stage 4 (last)", "exp/m/none", "no earlier stage writes")
-
-    def test_missing_corpus(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "data", "--raw-corpus /no/such/corpus --out-y data/y")
-        self.refused(tree, dry_run, "/no/such/corpus", "nothing there", "--corpus-dir")
-
-    def test_missing_config(self, tree: Tree, dry_run: str) -> None:
-        chain(tree)
-        (tree.path / "model.yaml").unlink()
-        self.refused(tree, dry_run, "stage 2 (model)", "model.yaml")
-
-    @pytest.mark.parametrize("path", ["data/feats", "./data//feats/", "data/feats/inside", "data"])
-    def test_two_writers(self, tree: Tree, dry_run: str, path: str) -> None:
-        chain(tree).stage(4, "last", "--in-x", "data/d.txt", "--out-y", path)
-        self.refused(tree, dry_run, "stage 4 (last)", "outputs of its own")
-
-    def test_one_stage_writes_one_path_twice(self, tree: Tree, dry_run: str) -> None:
-        chain(tree).stage(4, "last", "--in-x data/d.txt --out-y exp/y --out-z exp/y/z")
-        self.refused(tree, dry_run, "stage 4 (last)", "exp/y/z")
-
-    @pytest.mark.parametrize("path", ["/tmp/elsewhere", "../elsewhere", "."])
-    def test_output_outside(self, tree: Tree, dry_run: str, path: str) -> None:
-        chain(tree).stage(4, "last", "--in-x", "data/d.txt", "--out-y", path)
-        self.refused(tree, dry_run, "inside the work folder")
-
-    def test_reads_what_a_later_stage_writes(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "early", "--in-x exp/late --out-y exp/early")
-        tree.stage(1, "late", "--in-x copy --out-y exp/late")
-        self.refused(tree, dry_run, "stage 0 (early)", "the later stage 1 (late)")
-
-    def test_reads_what_it_writes(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "loop", "--in-x exp --out-y exp/y")
-        self.refused(tree, dry_run, "which itself writes")
-
-    def test_unknown_verb(self, tree: Tree, dry_run: str) -> None:
-        tree.stage(0, "verb", "scores --in-x copy --out-y exp/y")
-        self.refused(tree, dry_run, "scores", "did you mean lm_scores?")
+    chain(tree)
+    for line in stages:
+        number, title, words = line.split(maxsplit=2)
+        tree.stage(int(number), title, words)
+    said = tree.run("--dry-run", dry_run, code=2)
+    assert all(part in said for part in (*parts, "way out:"))
+    assert tree.ran() == [] and tree.contents() == {}
 
 
 def test_dry_run_says_what_would_run_and_runs_nothing(chained: Tree) -> None:
