@@ -101,12 +101,14 @@ def values_of(argv: Sequence[str], *prefixes: str) -> list[str]:
     >>> values_of(["verb", "--in-a", "x", "y", "--out-b", "z"], "--in-")
     ['x', 'y']
     """
-    return [value for flag, values in _flags(argv) if flag.startswith(prefixes) for value in values]
+    return [
+        value for flag, values in flags_of(argv) if flag.startswith(prefixes) for value in values
+    ]
 
 
 def without(argv: Sequence[str], *names: str) -> list[str]:
     """``argv`` with the flags of these names, and their values, taken out."""
-    kept = [(flag, *values) for flag, values in _flags(argv) if flag not in names]
+    kept = [(flag, *values) for flag, values in flags_of(argv) if flag not in names]
     return [*argv[:1], *(word for words in kept for word in words)]
 
 
@@ -120,7 +122,8 @@ def normal_path(path: str, work_dir: str) -> str:
     return full[len(work_dir) + 1 :] if full.startswith(work_dir.rstrip("/") + "/") else full
 
 
-def _flags(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
+def flags_of(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The flags of a verb, each with its values, in order."""
     flags: list[tuple[str, list[str]]] = []
     for word in argv[1:]:
         if word.startswith("--"):
@@ -180,7 +183,7 @@ def _check_flags(place: str, argv: Sequence[str]) -> None:
     if len(argv) > 1 and not argv[1].startswith("--"):
         way_out = "quote the title, and name what is read"
         raise ConfigError(place, "a flag after the verb", repr(argv[1]), way_out)
-    for flag, values in _flags(argv):
+    for flag, values in flags_of(argv):
         is_path = flag.startswith(("--in-", "--out-", "--raw-"))
         if not is_path and flag not in ("--config", "--set", *NEUTRAL):
             way_out = f"write --set {flag[2:]}=VALUE"

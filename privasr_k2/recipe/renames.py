@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privasr_k2.recipe.plan import flags_of
+
 #: Verbs by their earlier names.
 VERBS: dict[str, str] = {
     **dict.fromkeys(("make_nbest", "make_lattices", "decode_e2e"), "decode"),
@@ -21,8 +23,6 @@ VERBS: dict[str, str] = {
     "prepare_earnings21_clients": "prepare_earnings21",
     "plan_votes": "privacy_plan",
 }
-#: Flags by their earlier names, of every verb.
-FLAGS: dict[str, str] = {}
 _FEDLM = {
     "rate": "client_fraction",
     "confidences.way": "confidences.use",
@@ -76,14 +76,8 @@ def canonical(command: Sequence[str]) -> list[str]:
     ['prepare_corpus', '--out-dir', 'd']
     """
     verb = VERBS.get(command[0], command[0])
-    flags: list[tuple[str, list[str]]] = []
-    for word in command[1:]:
-        if word.startswith("--"):
-            flags.append((FLAGS.get(word, word), []))
-        elif flags:
-            flags[-1][1].append(word)
     words = [verb]
-    for flag, values in sorted(flags, key=lambda pair: pair[0]):
+    for flag, values in sorted(flags_of(command), key=lambda pair: pair[0]):
         if flag == "--set":
             values = sorted(_setting(KEYS.get(verb, {}), value) for value in values)
         words += [flag, *values] if values or flag != "--set" else []

@@ -112,5 +112,5 @@ def test_the_changelog_has_every_earlier_name() -> None:
     rows = [line for line in text_of(Path("CHANGELOG.md")).splitlines() if line.startswith("|")]
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
     keys = {key.partition("=")[0] for keys in renames.KEYS.values() for key in keys}
-    earlier = {f"--{name}" for name in front.RENAMED} | {*renames.VERBS, *renames.FLAGS} | keys
+    earlier = {f"--{name}" for name in front.RENAMED} | {*renames.VERBS} | keys
     assert earlier - named == set()
