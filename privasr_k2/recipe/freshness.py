@@ -121,9 +121,7 @@ class Freshness:
                 way_out = f"run from {first} ({reason})"
             expected = f"{path}, which {writer.label} writes"
             raise DataError(stage.label, expected, "nothing there", way_out)
-        expected, found = (
-            f"the outputs of {earlier.label} up to date",
-            f"that they are not: {reason}",
-        )
+        expected = f"the outputs of {earlier.label} up to date"
+        found = f"that they are not: {reason}"
         way_out += ", or with the options and numbers that they were made with"
         raise DataError(self.selected[0].label, expected, found, way_out)

@@ -74,10 +74,8 @@ def run_one(declared: Declaration, root: Path) -> None:
         print(f"note: {sentence}", file=sys.stderr, flush=True)
     if not any(chosen.stage <= stage.number <= chosen.stop_stage for stage in stages):
         known = " ".join(dict.fromkeys(str(stage.number) for stage in stages))
-        expected, found = (
-            f"a range that holds one of {known}",
-            f"{chosen.stage} to {chosen.stop_stage}",
-        )
+        expected = f"a range that holds one of {known}"
+        found = f"{chosen.stage} to {chosen.stop_stage}"
         raise ConfigError("--stage, --stop-stage", expected, found, "correct it")
     shorten = {f"{work_dir}/": "", f"{root}/": REPOSITORY}
     state_dir = work_dir / ".stages"

@@ -65,13 +65,13 @@ PAPER = ["paper.yaml#toy", "paper.yaml#overrides.ctc.toy"]
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The entries of the repository, with one corpus and one recipe for tests."""
-    made = clone(tmp_path / "clone", {"little": CORPUS})
-    (made / "local/recipes/ctc.py").write_text(TOY)
-    (made / "egs/little/corpus").mkdir()
-    (made / "conf/presets").mkdir(parents=True)
+    checkout = clone(tmp_path / "clone", {"little": CORPUS})
+    (checkout / "local/recipes/ctc.py").write_text(TOY)
+    (checkout / "egs/little/corpus").mkdir()
+    (checkout / "conf/presets").mkdir(parents=True)
     for name, text in CONF.items():
-        (made / f"conf/{name}.yaml").write_text(text)
-    return made
+        (checkout / f"conf/{name}.yaml").write_text(text)
+    return checkout
 
 
 def data(root: Path, work: str = "egs/little") -> str:

@@ -46,13 +46,15 @@ RECIPES = {
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The entries of the repository, with toys for recipes."""
-    made = clone(tmp_path / "clone", dict.fromkeys(RECIPES, "description: a corpus for tests\n"))
-    (made / "conf/presets").mkdir(parents=True)
-    (made / "conf/presets/demo.yaml").write_text("toy: {value: 4}\n")
-    (made / "conf/presets/tiny.yaml").write_text("toy: {value: 4}\n")
+    checkout = clone(
+        tmp_path / "clone", dict.fromkeys(RECIPES, "description: a corpus for tests\n")
+    )
+    (checkout / "conf/presets").mkdir(parents=True)
+    (checkout / "conf/presets/demo.yaml").write_text("toy: {value: 4}\n")
+    (checkout / "conf/presets/tiny.yaml").write_text("toy: {value: 4}\n")
     for recipe in (recipe for recipes in RECIPES.values() for recipe in recipes):
-        (made / f"local/recipes/{recipe}.py").write_text(TOY)
-    return made
+        (checkout / f"local/recipes/{recipe}.py").write_text(TOY)
+    return checkout
 
 
 def results(text: str) -> set[tuple[str, str, str]]:

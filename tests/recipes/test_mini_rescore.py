@@ -26,7 +26,7 @@ def test_from_the_first_pass_to_the_table(copied: Path) -> None:
     assert "acoustic model, tdnn ... up to date" in recipe(TINY, "--work-dir", copied)
     names = ("first_pass", "ngram", "lstm", "all", "lattice_lstm", "oracle")
     systems = {system.name: system for system in read_systems(copied / EXP / "systems.jsonl")}
-    assert tuple(name for name, one in systems.items() if one.method != "recipe") == names
+    assert tuple(name for name, s in systems.items() if s.method != "recipe") == names
     assert {systems[name].compare_with for name in names[1:]} == {("first_pass",)}
     for role in ("dev", "test"):
         *others, oracle = (errors(copied, name, role) for name in names)

@@ -106,25 +106,25 @@ def _wait_until_idle(folder: Path) -> None:
 @pytest.fixture
 def tree(cluster: Path, tmp_path: Path) -> Tree:
     """An array of four jobs, the third of which fails, and a single stage after it."""
-    made = Tree(tmp_path / "work folder")
-    made.program("sometimes", f"[[ $4 != */3 ]] || {{ echo bad shard; exit 4; }}\n{COPIES}")
+    work = Tree(tmp_path / "work folder")
+    work.program("sometimes", f"[[ $4 != */3 ]] || {{ echo bad shard; exit 4; }}\n{COPIES}")
     for job in (1, 2, 3, 4):
-        made.write(f"shards/{job}", f"shard {job}\n")
+        work.write(f"shards/{job}", f"shard {job}\n")
     array = "JOB=1:4 --cmd 'slurm --time 5' ./sometimes --out-hyps exp/decode/JOB.txt"
-    made.stage(6, "decode", f"{array} --in-shard shards/JOB --set value=JOB")
-    made.stage(7, "score", "--cmd slurm ./copy --in-hyps exp/decode --out-score exp/score")
-    return made
+    work.stage(6, "decode", f"{array} --in-shard shards/JOB --set value=JOB")
+    work.stage(7, "score", "--cmd slurm ./copy --in-hyps exp/decode --out-score exp/score")
+    return work
 
 
 def test_an_array_with_a_failing_task(tree: Tree) -> None:
-    said = tree.run(code=2)
-    assert "job 3 of 4 failed (exit code 4)" in said and "bad shard" in said
-    assert "exp/log/decode.JOB.txt/3.log" in said
+    text = tree.run(code=2)
+    assert "job 3 of 4 failed (exit code 4)" in text and "bad shard" in text
+    assert "exp/log/decode.JOB.txt/3.log" in text
     assert sorted(tree.ran()) == [f"exp/decode/{job}.txt" for job in (1, 2, 4)]
     assert "# ended with code 0" in tree.read("exp/log/decode.JOB.txt/2.log")
     tree.program("sometimes", COPIES)
-    said = tree.run()
-    assert "1 of 4 jobs" in said
+    text = tree.run()
+    assert "1 of 4 jobs" in text
     assert tree.ran() == ["exp/decode/3.txt", "exp/score"]
     assert tree.read("exp/score").count("shard") == 4
     assert tree.run().count("up to date") == 2
@@ -132,9 +132,9 @@ def test_an_array_with_a_failing_task(tree: Tree) -> None:
 
 def test_options_that_slurm_refuses(tree: Tree) -> None:
     tree.stages[0][4] = "slurm --partition nowhere"
-    said = tree.run(code=2)
-    assert "nowhere" in said or "partition" in said
-    assert "way out: correct --cmd" in said
+    text = tree.run(code=2)
+    assert "nowhere" in text or "partition" in text
+    assert "way out: correct --cmd" in text
 
 
 def _begun(tree: Tree) -> subprocess.Popen:

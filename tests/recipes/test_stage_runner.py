@@ -86,8 +86,8 @@ def test_early_end_when_an_output_comes_out_the_same(tree: Tree) -> None:
 def test_later_stages_refused_after_an_edit(chained: Tree) -> None:
     before = chained.contents()
     chained.write("model.yaml", "lr: 2\n")
-    said = chained.run("--stage", "3", code=2)
-    assert "stage 2 (model)" in said and "model.yaml changed" in said and "--stage 2" in said
+    text = chained.run("--stage", "3", code=2)
+    assert "stage 2 (model)" in text and "model.yaml changed" in text and "--stage 2" in text
     assert chained.ran() == [] and chained.contents() == before
 
 
@@ -103,8 +103,8 @@ def test_an_edit_that_the_asked_stage_does_not_depend_on(chained: Tree) -> None:
 
 def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
     chained.write("data/feats/content", "damaged\n")
-    said = chained.run("--stage", "2", code=2)
-    assert "data/feats was changed after it was written" in said and "--stage 1" in said
+    text = chained.run("--stage", "2", code=2)
+    assert "data/feats was changed after it was written" in text and "--stage 1" in text
     chained.run()
     assert chained.ran() == ["data/feats"]
     assert "words" in chained.read("data/feats/content")
@@ -112,13 +112,13 @@ def test_an_edited_output_is_refused_and_made_again(chained: Tree) -> None:
 
 def test_from_the_middle_on_an_empty_tree(tree: Tree) -> None:
     chain(tree)
-    said = tree.run("--stage", "3", code=2)
+    text = tree.run("--stage", "3", code=2)
     expected = "stage 3 (table): expected exp/m/am, which stage 2 (model) writes"
-    assert f"{expected}, found nothing there" in said
-    assert "--stage 0" in said  # the first that has not run
+    assert f"{expected}, found nothing there" in text
+    assert "--stage 0" in text  # the first that has not run
     tree.run("--stop-stage", "1")
-    said = tree.run("--stage", "3", code=2)
-    assert "run from there: --stage 2" in said
+    text = tree.run("--stage", "3", code=2)
+    assert "run from there: --stage 2" in text
 
 
 def test_another_value_of_a_choice_keeps_what_is_shared(chained: Tree) -> None:
@@ -173,26 +173,26 @@ def test_wrong_wiring(tree: Tree, dry_run: str, stages: list[str], parts: list[s
     for line in stages:
         number, title, words = line.split(maxsplit=2)
         tree.stage(int(number), title, words)
-    said = tree.run("--dry-run", dry_run, code=2)
-    assert all(part in said for part in (*parts, "way out:"))
+    text = tree.run("--dry-run", dry_run, code=2)
+    assert all(part in text for part in (*parts, "way out:"))
     assert tree.ran() == [] and tree.contents() == {}
 
 
 def test_dry_run_says_what_would_run_and_runs_nothing(chained: Tree) -> None:
     chained.write("model.yaml", "lr: 2\n")
-    said = chained.run("--dry-run", "true")
-    assert "reads  data/feats model.yaml" in said and "writes exp/m/am" in said
-    assert "runs: model.yaml changed" in said and "runs after stage 2 (model)" in said
-    assert said.count("up to date") == 2
+    text = chained.run("--dry-run", "true")
+    assert "reads  data/feats model.yaml" in text and "writes exp/m/am" in text
+    assert "runs: model.yaml changed" in text and "runs after stage 2 (model)" in text
+    assert text.count("up to date") == 2
     assert chained.ran() == []
 
 
 def test_a_failure_shows_the_log_and_keeps_the_rest(chained: Tree) -> None:
     before = chained.contents()
     chained.stages[3] += ["--set", "fail=1"]
-    said = chained.run(code=2)
+    text = chained.run(code=2)
     parts = ("this went wrong", "exp/m/log/RESULTS.md.log", "exit code 3")
-    assert all(part in said for part in parts)
+    assert all(part in text for part in parts)
     assert chained.contents() == before  # what was there before the failure
     log = chained.read("exp/m/log/RESULTS.md.log")
     assert "./copy --in-model exp/m/am" in log and "# ended with code 3 after" in log
@@ -283,8 +283,8 @@ def test_two_runs_at_once(tree: Tree) -> None:
     assert "work folder" in second.stdout.readline()
     assert "waiting for another run" in second.stdout.readline()
     tree.write("go", "")
-    said, again = first.communicate()[0], second.communicate()[0]
-    assert first.returncode == second.returncode == 0, said + again
+    text, again = first.communicate()[0], second.communicate()[0]
+    assert first.returncode == second.returncode == 0, text + again
     assert again.count("up to date") == 4
     assert tree.ran() == ALL
 

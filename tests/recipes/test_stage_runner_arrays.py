@@ -12,9 +12,9 @@ from tests.support.stage_tools import Tree
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     """Four jobs that read shards, and a stage that reads all that they write."""
-    made = Tree(tmp_path / "work")
-    array(made, 4)
-    return made
+    work = Tree(tmp_path / "work")
+    array(work, 4)
+    return work
 
 
 def array(tree: Tree, count: int) -> None:
@@ -50,9 +50,9 @@ def test_failed_jobs_are_named_and_the_others_kept(tree: Tree) -> None:
     fails = "[[ $2 != */3 && $2 != */1 ]] || { echo bad shard; exit 4; }\n"
     tree.program("sometimes", fails + 'exec ./copy "$@"\n')
     tree.stages[0][3] = "./sometimes"
-    said = tree.run("--nj", "2", code=2)
-    assert "jobs 1, 3 of 4 failed (exit code 4)" in said and "bad shard" in said
-    assert "exp/log/decode.JOB.txt/1.log, exp/log/decode.JOB.txt/3.log" in said
+    text = tree.run("--nj", "2", code=2)
+    assert "jobs 1, 3 of 4 failed (exit code 4)" in text and "bad shard" in text
+    assert "exp/log/decode.JOB.txt/1.log, exp/log/decode.JOB.txt/3.log" in text
     assert sorted(tree.ran()) == ["exp/decode/2.txt", "exp/decode/4.txt"]
     tree.program("sometimes", 'exec ./copy "$@"\n')
     tree.run()

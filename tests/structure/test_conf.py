@@ -52,12 +52,12 @@ def resolve(name: str) -> type[Any]:
 
 def nested(cls: type[Any]) -> list[type[Any]]:
     """A dataclass and all that its fields hold."""
-    found = [cls]
+    classes = [cls]
     for hint in typing.get_type_hints(cls).values():
         for inner in (hint, *typing.get_args(hint)):
             if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-                found += nested(inner)
-    return found
+                classes += nested(inner)
+    return classes
 
 
 def above() -> Iterator[tuple[str, str]]:

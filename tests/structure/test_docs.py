@@ -47,15 +47,15 @@ def anchors(text: str) -> set[str]:
 
 
 def broken_links(page: Path) -> list[str]:
-    found = []
+    broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", text_of(page))):
         if link.startswith(("https:", "http:")):
             continue
         name, _, anchor = link.partition("#")
         target = (ROOT / page).parent / name if name else ROOT / page
         if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
-            found.append(link)
-    return found
+            broken.append(link)
+    return broken
 
 
 def commands(text: str) -> list[list[str]]:

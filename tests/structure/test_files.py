@@ -44,15 +44,15 @@ def test_at_most_400_lines(name: Path) -> None:
 
 @pytest.mark.parametrize("pattern", RULED_OUT)
 def test_ruled_out_in_the_library(pattern: str) -> None:
-    found = []
+    places = []
     for name in (name for name in CODE if name.parts[0] == "privasr_k2"):
         above = ""
         for number, line in enumerate(text_of(name).splitlines(), start=1):
             # Inside fork_rng a seed is not global: torch puts its generator back afterwards.
             if re.search(pattern, line) and "fork_rng(" not in above:
-                found.append(f"{name}:{number}")
+                places.append(f"{name}:{number}")
             above = line
-    assert found == [], RULED_OUT[pattern]
+    assert places == [], RULED_OUT[pattern]
 
 
 def test_no_path_of_the_machine_it_was_written_on() -> None:

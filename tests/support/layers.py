@@ -49,12 +49,12 @@ class Import:
 
 def modules() -> dict[str, Path]:
     """All modules by their dotted name inside the package."""
-    found = {}
+    paths = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths
 
 
 def imports(path: Path) -> list[Import]:

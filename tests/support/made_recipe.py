@@ -117,13 +117,13 @@ def perplexities(path: Path, ppls: Mapping[str, float]) -> Path:
 
 def figure(rows: Sequence[Row], name: str, metric: str, **more: Any) -> Row:
     """The one row of a system's figure."""
-    found = [
+    matching = [
         row for row in rows
         if (row.system, row.metric, row.against) == (name, metric, "")
         and all(getattr(row, key) == value for key, value in more.items())
     ]  # fmt: skip
-    assert len(found) == 1, found
-    return found[0]
+    assert len(matching) == 1, matching
+    return matching[0]
 
 
 def changed(one: System, **values: Any) -> System:

@@ -107,14 +107,14 @@ def kaldi_folder(work: Path, folder: Path, *, utterances: int = 6) -> Path:
 
     for role in ("train", "dev", "test"):
         by_speaker = sorted(load_cuts(work / "data/manifests", role), key=lambda cut: cut.id)
-        made = folder / role
-        (made / "audio").mkdir(parents=True)
+        target = folder / role
+        (target / "audio").mkdir(parents=True)
         lines: dict[str, list[str]] = {"wav.scp": [], "text": [], "utt2spk": []}
         for cut in by_speaker[:utterances]:
-            shutil.copy(cut.recording.sources[0].source, made / "audio" / f"{cut.id}.flac")
+            shutil.copy(cut.recording.sources[0].source, target / "audio" / f"{cut.id}.flac")
             lines["wav.scp"].append(f"{cut.id} audio/{cut.id}.flac")
             lines["text"].append(f"{cut.id} {cut.supervisions[0].text}")
             lines["utt2spk"].append(f"{cut.id} {cut.supervisions[0].speaker}")
         for name, content in lines.items():
-            (made / name).write_text("".join(f"{line}\n" for line in content))
+            (target / name).write_text("".join(f"{line}\n" for line in content))
     return folder

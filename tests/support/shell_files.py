@@ -17,8 +17,8 @@ def repository_files() -> list[Path]:
         names = [Path(name) for name in listed.stdout.splitlines()]
     else:
         tops = [top for top in ROOT.iterdir() if not top.name.startswith(".") or top.name == ".ci"]
-        found = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top])]
-        names = [n for n in (path.relative_to(ROOT) for path in found) if not _is_output(n)]
+        paths = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top])]
+        names = [n for n in (path.relative_to(ROOT) for path in paths) if not _is_output(n)]
     return sorted(name for name in names if (ROOT / name).is_file())
 
 

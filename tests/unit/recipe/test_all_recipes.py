@@ -51,14 +51,14 @@ def declared(corpus: str, recipe: str, preset: str, tmp_path: Path) -> Declarati
 def test_flags_configurations_and_systems(
     corpus: str, recipe: str, preset: str, tmp_path: Path
 ) -> None:
-    found = declared(corpus, recipe, preset, tmp_path)
-    for stage in found.stages:
+    declaration = declared(corpus, recipe, preset, tmp_path)
+    for stage in declaration.stages:
         task = stage.tasks[0]
         flags = {word for word in task.argv if word.startswith("--")}
         unknown = flags - flags_of(task.argv[0]) - set(NEUTRAL) - {"--config", "--set"}
         assert not unknown, f"{stage.label}: {task.argv[0]} {unknown}"
         assert all(sections.exists(path) for path in task.configs), stage.label
-    names = {system.name for system in found.systems}
-    for system in found.systems:
+    names = {system.name for system in declaration.systems}
+    for system in declaration.systems:
         assert {*system.compare_with} <= names - {system.name}
         assert not system.protects or "privacy" in system.artifacts, system.name

@@ -53,12 +53,12 @@ def test_threads_where_the_environment_does_not_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int | None, expected: str
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    one = command(tmp_path, 1, "echo threads ${OMP_NUM_THREADS-unset}")
-    run([one], tmp_path, at_once=1, threads=threads)
-    assert f"threads {expected}\n" in one.log.read_text()
+    echo = command(tmp_path, 1, "echo threads ${OMP_NUM_THREADS-unset}")
+    run([echo], tmp_path, at_once=1, threads=threads)
+    assert f"threads {expected}\n" in echo.log.read_text()
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    run([one], tmp_path, at_once=1, threads=threads)
-    assert "threads 5\n" in one.log.read_text()
+    run([echo], tmp_path, at_once=1, threads=threads)
+    assert "threads 5\n" in echo.log.read_text()
 
 
 def test_left_early_it_ends_its_processes_and_theirs(tmp_path: Path) -> None:

@@ -111,9 +111,9 @@ def environment(repo_root: Path) -> dict[str, str]:
 def server(tmp_path: Path, environment: dict[str, str]) -> Iterator[warm.WarmServer]:
     for name, text in (("ends", ENDS), ("draws", DRAWS), ("computes", COMPUTES)):
         (tmp_path / f"{name}.py").write_text(text)
-    made = warm.WarmServer(environment, tmp_path)
-    yield made
-    made.close()
+    started = warm.WarmServer(environment, tmp_path)
+    yield started
+    started.close()
 
 
 def run(server: warm.WarmServer, folder: Path, module: str, *arguments: str) -> tuple[int, str]:
@@ -141,8 +141,8 @@ def test_ends_as_a_process_of_its_own(
     server: warm.WarmServer, tmp_path: Path, how: str, code: int, last: str | None
 ) -> None:
     first = f"{[how, 'a b']} {tmp_path} True '' __main__"
-    found, text = run(server, tmp_path, "ends", how, "a b")
-    assert found == code
+    ended, text = run(server, tmp_path, "ends", how, "a b")
+    assert ended == code
     if last is not None:  # what was not flushed is lost with the process, here as there
         lines = text.splitlines()
         assert first in lines and (not last or last in lines)
@@ -167,12 +167,12 @@ def test_children_of_one_server_draw_their_own_noise(
 def test_threads_autograd_and_processes_of_a_warm_child(
     server: warm.WarmServer, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    found = [run(server, tmp_path, "computes", str(tmp_path / f"state{i}")) for i in (1, 2)]
+    warm_runs = [run(server, tmp_path, "computes", str(tmp_path / f"state{i}")) for i in (1, 2)]
     assert [(tmp_path / f"state{i}").read_text() for i in (1, 2)] == ["cold\n", "warm\n"]
     alone = [sys.executable, "-m", "computes", str(tmp_path / "state3")]
     done = subprocess.run(alone, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("2 "), done.stderr
-    assert found[0] == found[1] == (0, done.stdout)
+    assert warm_runs[0] == warm_runs[1] == (0, done.stdout)
 
 
 def test_the_libraries_are_imported_without_side_effects(environment: dict[str, str]) -> None:
