@@ -30,22 +30,20 @@ def verb(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> argparse.Namespace
     return cli.parse(made)
 
 
-def test_flags_and_layers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_flags_and_layers(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1e-3\nepochs: 1\n")
-    args = verb(
-        monkeypatch, "--in-cuts", "x", "--config", str(tmp_path / "a.yaml"), "--set", "lr=2"
-    )
+    args = verb(f"--in-cuts x --config {tmp_path / 'a.yaml'!s} --set lr=2")
     assert cli.load(Options, args) == Options(2.0, 1)
     assert (args.in_cuts, args.device, args.num_jobs) == (Path("x"), "auto", 1)
 
 
-def test_repeated_flags_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_repeated_flags_add_up(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1\nepochs: 5\n")
     (tmp_path / "b.yaml").write_text("lr: 3\n")
     first, second = str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")
     flags = ["--config", first, "--set", "epochs=6", "--config", second, "--set", "lr=4"]
-    assert cli.load(Options, verb(monkeypatch, "--in-cuts", "x", *flags)) == Options(4.0, 6)
-    assert cli.load(Options, verb(monkeypatch, "--in-cuts", "x", *flags[:-2])) == Options(3.0, 6)
+    assert cli.load(Options, verb("--in-cuts", "x", *flags)) == Options(4.0, 6)
+    assert cli.load(Options, verb("--in-cuts", "x", *flags[:-2])) == Options(3.0, 6)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +58,9 @@ def test_repeated_flags_add_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         (["--in-cuts", "x", "--log-level", "LOUD"], "LOUD"),
     ],
 )
-def test_wrong_options(monkeypatch: pytest.MonkeyPatch, arguments: list[str], part: str) -> None:
+def test_wrong_options(arguments: list[str], part: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        verb(monkeypatch, *arguments)
+        verb(*arguments)
     assert part in str(caught.value)
     assert "privasr verb train_am --help" in caught.value.way_out
 
@@ -76,8 +74,8 @@ def _exit(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[obj
     return caught.value.code, capsys.readouterr().err
 
 
-def test_a_users_error_is_one_message_and_2(capsys: pytest.CaptureFixture[str]) -> None:
-    code, shown = _exit(DataError("text:2", "words", "nothing", "add them"), capsys)
+def test_a_users_error_is_one_message_and_2() -> None:
+    code, shown = _exit(DataError("text:2", "words", "nothing", "add them"))
     assert code == 2
     assert shown == "error: text:2: expected words, found nothing\n  way out: add them\n"
 
@@ -94,10 +92,8 @@ def test_a_users_error_is_one_message_and_2(capsys: pytest.CaptureFixture[str]) 
         errno.ENOTDIR,
     ],
 )
-def test_an_error_of_the_system_is_one_message_and_2(
-    number: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, shown = _exit(OSError(number, "text", "exp/model"), capsys)
+def test_an_error_of_the_system_is_one_message_and_2(number: int) -> None:
+    code, shown = _exit(OSError(number, "text", "exp/model"))
     assert code == 2
     assert shown.startswith("error: exp/model: expected ")
     assert "way out: " in shown
@@ -119,5 +115,5 @@ def test_an_unknown_system_error_keeps_its_traceback() -> None:
         cli.run(main)
 
 
-def test_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _exit(KeyboardInterrupt(), capsys) == (130, "")
+def test_interrupted() -> None:
+    assert _exit(KeyboardInterrupt()) == (130, "")
