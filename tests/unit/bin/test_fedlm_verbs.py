@@ -227,33 +227,14 @@ def test_the_audit_writes_what_it_found(folder: Path, processes: int) -> None:
 
 
 def test_earnings21_clients(tmp_path: Path) -> None:
-    words = (
-        ("Good", 0, ""),
-        ("morning", 0, "."),
-        ("Thanks", 1, ""),
-        ("all", 1, "."),
-        ("Bye", 0, "."),
-    )
+    spoken = [("Good", 0, ""), ("morning", 0, "."), ("Thanks", 1, ""), ("all", 1, ".")]
+    words = enumerate([*spoken, ("Bye", 0, ".")])
     gold = "idx\ttoken\tspeaker\tpunct\tentities\n"
-    gold += "".join(f"{n}\t{word}\t{who}\t{mark}\t\n" for n, (word, who, mark) in enumerate(words))
-    recognized = [
-        "0.0",
-        "GOOD",
-        "0.3",
-        "MOURNING",
-        "1.2",
-        "THANKS",
-        "1.5",
-        "ALL",
-        "2.6",
-        "ALL",
-        "2.9",
-        "BYE",
-    ]
+    gold += "".join(f"{n}\t{word}\t{who}\t{mark}\t\n" for n, (word, who, mark) in words)
+    starts = {"GOOD": 0.0, "MOURNING": 0.3, "THANKS": 1.2, "ALL": 1.5, "ALL ": 2.6, "BYE": 2.9}
     for call_name in ("1", "2", "3"):
         write_text(tmp_path / "corpus" / "gold" / f"{call_name}.tsv.gz", gold)
-        spans = zip(recognized[::2], recognized[1::2])
-        ctm = "".join(f"{call_name} A {start}0 0.30 {word} 0.90\n" for start, word in spans)
+        ctm = "".join(f"{call_name} A {at:.2f} 0.30 {word} 0.90\n" for word, at in starts.items())
         write_text(tmp_path / "corpus" / "ctm_kaldi_librispeech" / f"{call_name}.ctm.gz", ctm)
     config = ["--config", section("earnings21"), section("earnings21_clients")]
     arguments = ["--raw-corpus", tmp_path / "corpus", "--out-clients", tmp_path / "out", *config]

@@ -43,9 +43,8 @@ def cells(table: Table, label: str) -> dict[str, str]:
 def test_every_layout_is_whole(name: str) -> None:
     read = layout(name)
     assert read.recipe == name
-    assert read.all_tables and all(
-        fact in read.facts for table in read.all_tables for fact in [table.split] if fact
-    )
+    assert read.all_tables
+    assert all(fact in read.facts for table in read.all_tables for fact in [table.split] if fact)
     for told in read.published:
         assert set(told) - {"where"} <= set(METRICS), told
 
@@ -209,7 +208,8 @@ def test_compare_tests_every_pair(tmp_path: Path) -> None:
 def test_plots(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, pate(tmp_path))
     [(name, plot)] = plots_of(layout("pate"), rows)  # none against teachers
-    assert name == "epsilon.svg" and plot.levels == {
+    assert name == "epsilon.svg"
+    assert plot.levels == {
         "public": pytest.approx(23.33, abs=0.01),
         "all data": pytest.approx(6.67, abs=0.01),
     }

@@ -116,11 +116,9 @@ def test_what_the_ends_are_worth() -> None:
     oracle = ConfidenceSums(correct.astype(float), correct, speakers, 1, OPTIONS).metrics(
         np.ones((1, 1))
     )
-    assert (
-        oracle[NCE][0] == pytest.approx(1, abs=0.02)
-        and oracle[AUC][0] == 1
-        and oracle[ECE_MASS][0] == 0
-    )
+    assert oracle[NCE][0] == pytest.approx(1, abs=0.02)
+    assert oracle[AUC][0] == 1
+    assert oracle[ECE_MASS][0] == 0
     none = ConfidenceSums(np.full(2, 0.5), np.ones(2), speakers[:2], 1, OPTIONS).metrics(
         np.ones((1, 1))
     )
