@@ -28,20 +28,15 @@ from privasr_k2.text.tags import with_tags
 
 def main() -> None:
     """Parse, adapt, write."""
-    parser = cli.parser(
-        __doc__, in_lm="LM an ARPA file, a class LM's folder", in_text="FILE... the adaptation text"
-    )
-    parser.add_argument(
-        "--in-background-text", type=Path, nargs="+", metavar="FILE", help="the text of the model"
-    )
-    cli.add_flags(
-        parser,
+    args = cli.arguments(
+        __doc__,
+        in_lm="LM an ARPA file, a class LM's folder",
+        in_text="FILE... the adaptation text",
+        in_background_text="[FILE+] the text of the model",
         in_dev="[FILE] text that beta is chosen by",
         out_lm="LM of the form of --in-lm",
         out_choice="FILE beta and what was tried, JSON",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(MarginalsConfig, args)
     class_lm = load_class_lm(args.in_lm) if is_class_lm(args.in_lm) else None
     root = class_lm.root if class_lm else read_arpa(args.in_lm)

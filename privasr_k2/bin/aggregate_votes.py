@@ -20,7 +20,7 @@ from privasr_k2.errors import ConfigError
 
 def main() -> None:
     """Parse, plan, spend, draw, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_votes="DIR of cast_votes",
         in_lang="DIR the teachers' language folder",
@@ -30,8 +30,6 @@ def main() -> None:
         ledger="[FILE] of the private data, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.pate.aggregate import AggregateConfig, settle, write_release
@@ -46,9 +44,8 @@ def main() -> None:
     hypotheses, inputs = None, [args.in_private_votes, args.in_lang]
     if votes.vote == UTTERANCE:
         if args.in_public_nbest is None:
-            raise ConfigError(
-                "the command line", "--in-public-nbest", "none", "give what was voted for"
-            )
+            place = "the command line"
+            raise ConfigError(place, "--in-public-nbest", "none", "give what was voted for")
         check_public(args.in_public_nbest)
         hypotheses = nbest_hypotheses(
             read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps

@@ -32,15 +32,13 @@ class ApplyConfidenceOptions:
 
 def main() -> None:
     """Parse, apply, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_model="DIR of train_confidence",
         in_nbest="DIR lists, *.jsonl",
         in_scores="[FILE...] of lm_scores",
         out_nbest="FILE the lists, JSON Lines",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options = cli.load(ApplyConfidenceOptions, args)
     model, lists = load_model(args.in_model), read_nbest(args.in_nbest)
     check_unseen(lists, model.trained_on)

@@ -57,9 +57,7 @@ def main() -> None:
     for name, text in _HELP.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="PATH", help=text)
     cli.add_flags(parser, out_audit="FILE JSON")
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
     kind = _kind(args)
     # Of several processes that torchrun starts, only those of federated training share the work.
     if kind == "fedlm" or os.environ.get("RANK", "0") == "0":

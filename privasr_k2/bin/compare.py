@@ -31,7 +31,7 @@ def main() -> None:
         in_manifests="[DIR] with corpus.json",
         out_table="[FILE] Markdown; without it, the terminal only",
     )
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False)
     folders = [*args.scores, *args.in_scores]
     text = comparison_text(folders, read_corpus_info(args.in_manifests))
     if args.out_table is not None:

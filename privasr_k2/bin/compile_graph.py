@@ -25,14 +25,12 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compile, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_lang="PATH the language folder",
         in_lm="PATH the n-gram model, ARPA, or a class LM",
         out_dir="PATH the graph folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(ClassGraphConfig, args)
     lang = load_lang(args.in_lang)
     parts = sorted(path for path in args.in_lm.rglob("*") if path.is_file()) or [args.in_lm]

@@ -12,11 +12,9 @@ from privasr_k2.data.features import FeatureConfig, compute
 
 def main() -> None:
     """Parse and compute."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__, in_manifests="PATH manifests folder", out_dir="PATH features folder"
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     compute(args.in_manifests, args.out_dir, cli.load(FeatureConfig, args), args.num_jobs)
 
 

@@ -47,7 +47,7 @@ class UnprotectedConfig(Checked):
 
 def main() -> None:
     """Parse, enter, copy."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_text="FILE... text",
         out_dir="[DIR] gets the same files",
@@ -55,17 +55,14 @@ def main() -> None:
         ledger="FILE of the private text",
         max_epsilon="[X] any limit refuses",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(UnprotectedConfig, args)
     for name, example in (("data", "ami/adapt"), ("purpose", "'LMs are adapted to it'")):
         if not getattr(config, name):
             raise ConfigError(name, "some words", "nothing", f"say it: --set {name}={example}")
     names = Counter(path.name for path in args.in_private_text)
     if twice := [name for name, count in names.items() if count > 1]:
-        raise ConfigError(
-            "--in-private-text", "files of different names", f"{twice[0]} twice", "rename one"
-        )
+        place = "--in-private-text"
+        raise ConfigError(place, "files of different names", f"{twice[0]} twice", "rename one")
     spending = Spending(
         data=config.data,
         released=f"text as it is, unprotected: {config.purpose}",

@@ -35,8 +35,9 @@ from privasr_k2.scoring.nbest_lists import write_nbest
 
 def main() -> None:
     """Parse, decode, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_model="PATH the model's folder, or heads",
         in_graph="[PATH] the graph folder; not for end-to-end models",
         in_feats="PATH the feature folder",
@@ -47,9 +48,6 @@ def main() -> None:
         out_lattices="[FILE] *.safetensors",
         out_kaldi="[FILE] the lattices as Kaldi's text",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     _check(args)
     if args.in_graph is None:
         _end_to_end(args)

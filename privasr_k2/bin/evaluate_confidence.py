@@ -34,14 +34,12 @@ class EvaluateConfidenceOptions(MetricOptions):
 
 def main() -> None:
     """Parse, evaluate, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_nbest="DIR... RECOGNIZER/SYSTEM/nbest_ROLE",
         in_manifests="[DIR] with corpus.json: units to score",
         out_dir="DIR for the results",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options, corpus = cli.load(EvaluateConfidenceOptions, args), read_corpus_info(args.in_manifests)
     results = evaluate(args.in_nbest, corpus.scored_units, options, options.baselines)
     with atomic_path(args.out_dir) as temporary:

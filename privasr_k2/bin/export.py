@@ -59,7 +59,6 @@ def main() -> None:
         out_trn="[FILE] the best words",
         out_ref_trn="[FILE] the references",
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     written = [name for name in _NEEDS if getattr(args, name) is not None]
     needed = {name for out in written for name in _NEEDS[out]}

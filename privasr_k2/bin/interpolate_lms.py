@@ -32,16 +32,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, choose weights, mix, write, measure."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_lm="LM... ARPA files, folders of models",
         in_dev="[FILE] text that the weights are chosen by",
         out_lm="LM the mixture",
         out_weights="FILE the weights, JSON",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(InterpolationConfig, args)
     weights, dev = config.fixed_weights(len(args.in_lm)), None
     if args.in_dev is not None:
@@ -49,9 +47,8 @@ def main() -> None:
         dev = DevText([open_lm(path, args.device) for path in args.in_lm], sentences)
     if weights is None:
         if dev is None:
-            raise ConfigError(
-                "--in-dev", "text to choose weights by", "none", "give it, or --set weights="
-            )
+            expected = "text to choose weights by"
+            raise ConfigError("--in-dev", expected, "none", "give it, or --set weights=")
         weights, _ = em_weights(
             dev.log_probs, max_steps=config.max_steps, tolerance=config.tolerance
         )

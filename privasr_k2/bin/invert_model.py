@@ -21,16 +21,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, attack word by word, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_models="DIR... of train_am, or one of train_heads",
         in_background="FEATS public features",
         in_lang="DIR how words are spelled",
         out_inversion="FILE safetensors",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -57,12 +55,8 @@ def main() -> None:
     )
     dim = target.models[0].feature_dim
     if len(background.mean) != dim:
-        raise DataError(
-            args.in_background,
-            f"{dim} features",
-            str(len(background.mean)),
-            "compute them as the model's",
-        )
+        found = str(len(background.mean))
+        raise DataError(args.in_background, f"{dim} features", found, "compute them as the model's")
     if config.control:
         known = (
             torch.from_numpy(value).to(device) for value in (background.mean, background.deviation)

@@ -39,15 +39,13 @@ class LmScoresOptions(Checked):
 
 def main() -> None:
     """Parse, score, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_nbest="DIR nbest_<role>, with *.jsonl",
         in_lm="LM an ARPA file, a folder of train_lm",
         out_scores="FILE *.safetensors",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options = cli.load(LmScoresOptions, args)
     from privasr_k2.lm.mixtures import open_lm
 

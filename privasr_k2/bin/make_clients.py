@@ -28,21 +28,19 @@ def main() -> None:
     """Parse, group, write."""
     parser = cli.parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--in-nbest", type=Path, nargs="+", metavar="DIR", help="N-best lists")
+    cli.add_flags(source, in_nbest="[DIR+] N-best lists")
     cli.add_flags(source, in_cuts="[FILE] cuts_<role>.jsonl.gz, for text=ref")
     cli.add_flags(
         parser,
         out_clients="FILE clients.jsonl.gz",
         out_text="[FILE] the same text, a sentence a line",
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     config = cli.load(DeviceConfig, args)
     if args.in_cuts is not None:
         if config.text != "ref":
-            raise ConfigError(
-                "text", "ref with --in-cuts", config.text, "nothing was recognized of cuts"
-            )
+            expected = "ref with --in-cuts"
+            raise ConfigError("text", expected, config.text, "nothing was recognized of cuts")
         lists = _of_cuts(args.in_cuts)
     else:
         lists = [one for folder in args.in_nbest for one in read_nbest(folder).lists]

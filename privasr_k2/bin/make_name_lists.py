@@ -39,13 +39,11 @@ class NameListConfig(Checked):
 
 def main() -> None:
     """Parse, collect, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_tagged="FILE... public text, in four classes",
         out_lists="DIR a file for each class",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(NameListConfig, args)
     texts = read_tagged(args.in_tagged)
     needs_entities(texts, "--in-tagged")

@@ -38,8 +38,7 @@ def main() -> None:
         in_lm="LM... ARPA files, folders of train_lm",
         out_perplexity="PATH the figures, JSON",
     )
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False, device=True)
 
     from privasr_k2.graph.lang import load_lang
     from privasr_k2.lm.mixtures import open_lm

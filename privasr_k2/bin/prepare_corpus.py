@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, prepare, say what was found."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_definition="PATH a Python file that exports CORPUS",
         raw_corpus="[PATH] the corpus; nothing is written there",
@@ -29,8 +29,6 @@ def main() -> None:
         raw_lexicon="[PATH] lexicon to take instead of the corpus's own",
         out_dir="PATH manifests folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     given = CorpusInput(
         raw_dir=args.raw_corpus,
         out_dir=args.out_dir,

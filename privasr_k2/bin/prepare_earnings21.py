@@ -34,7 +34,6 @@ def main() -> None:
     cli.add_flags(
         out, out_dir="[DIR] corpus.json and the lists", out_clients="[DIR] clients and text"
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     if args.out_dir:
         _lists(args)

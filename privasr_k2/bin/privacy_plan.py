@@ -78,7 +78,6 @@ def main() -> None:
         parser.add_argument(
             f"--{field.name.replace('_', '-')}", metavar="X", help=_HELP[field.name]
         )
-    cli.add_config(parser)
     cli.add_flags(parser, out_plan="[FILE] the plan as JSON")
     args = cli.parse(parser)
     if args.kind == "queries" or (

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, add noise, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_nbest="DIR with *.jsonl",
         in_private_timeline="FILE of prepare_fmp",
@@ -46,8 +46,6 @@ def main() -> None:
         ledger="FILE of the private lists",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     from privasr_k2.privacy import release
     from privasr_k2.privacy.spending import guarantees
@@ -131,9 +129,8 @@ def _published(args: argparse.Namespace) -> _Prepared:
 
 def _named(config: Any) -> Any:
     if not config.data:
-        raise ConfigError(
-            "data", "a corpus and its part", "nothing", "name it: --set data=mini/test"
-        )
+        expected = "a corpus and its part"
+        raise ConfigError("data", expected, "nothing", "name it: --set data=mini/test")
     return config
 
 

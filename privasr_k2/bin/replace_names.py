@@ -46,7 +46,7 @@ class ReplaceNamesOptions(Checked):
 
 def main() -> None:
     """Parse, replace, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_graph="PATH the graph folder of a class LM",
         in_lang="PATH the language folder it was compiled with",
@@ -54,13 +54,10 @@ def main() -> None:
         in_sub_lms="[DIR] automata of names: PER.txt, ORG.txt, ...",
         out_dir="PATH the new graph folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(ReplaceNamesOptions, args)
     if (args.in_names is None) == (args.in_sub_lms is None):
-        raise ConfigError(
-            "replace_names", "--in-names or --in-sub-lms", "both or none", "give one of them"
-        )
+        place = "replace_names"
+        raise ConfigError(place, "--in-names or --in-sub-lms", "both or none", "give one of them")
     lang = load_lang(args.in_lang)
     if args.in_names is not None:
         lists = read_lists(args.in_names, normalize_english)
@@ -78,9 +75,8 @@ def main() -> None:
         sources = {path.stem: path for path in sorted(args.in_sub_lms.glob("*.txt"))}
         names = {kind: read_sub_lm(path) for kind, path in sources.items()}
     if not names:
-        raise DataError(
-            args.in_sub_lms, "automata of names: PER.txt ORG.txt ...", "none", "name their folder"
-        )
+        expected = "automata of names: PER.txt ORG.txt ..."
+        raise DataError(args.in_sub_lms, expected, "none", "name their folder")
     given = sorted((args.in_names or args.in_sub_lms).glob("*.txt"))
     graphs, info = replace_names(
         args.in_graph, lang, names, with_tlg=config.with_tlg, sources=sources

@@ -41,7 +41,7 @@ from privasr_k2.scoring.corpus_info import read_corpus_info
 
 def main() -> None:
     """Parse, and write what is asked for."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_systems="[FILE] systems.jsonl of a recipe",
         in_artifacts="[PATH...] all that it names",
@@ -51,20 +51,11 @@ def main() -> None:
         out_results="[FILE] results.jsonl",
         out_figures="[DIR] SVG",
         out_layout="[FILE] the layout, for the page",
-    )
-    parser.add_argument(
-        "--in-results", type=Path, nargs="+", metavar="FILE", help="results.jsonl of recipes"
-    )
-    parser.add_argument(
-        "--in-layouts", type=Path, nargs="+", metavar="FILE", help="beside the results"
-    )
-    cli.add_flags(
-        parser,
+        in_results="[FILE+] results.jsonl of recipes",
+        in_layouts="[FILE+] beside the results",
         out_page="[FILE] report.html, which needs no other file",
         out_beside="[FILE] a page with the table's markers",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     if args.out_page is not None:
         write_text(args.out_page, page(_recipes(args)))
     elif args.out_beside is not None:

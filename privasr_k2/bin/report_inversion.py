@@ -22,7 +22,7 @@ from privasr_k2.fileio import write_json
 
 def main() -> None:
     """Parse, compare, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_inversions="FILE...",
         in_members="FEATS...",
@@ -32,8 +32,6 @@ def main() -> None:
         out_values="FILE JSON, for report",
         out_picture="[FILE] spectrograms side by side, SVG",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -53,9 +51,8 @@ def main() -> None:
     )
     if len(args.in_members) not in (1, len(inversions)):
         found = str(len(args.in_members))
-        raise ConfigError(
-            "--in-members", f"1 folder or {len(inversions)}", found, "one an inversion"
-        )
+        place = "--in-members"
+        raise ConfigError(place, f"1 folder or {len(inversions)}", found, "one an inversion")
     aligner = None if args.in_aligner is None else load_model(args.in_aligner)
     if aligner is not None:
         check_same_tokens(aligner.tokens, lang.tokens, model=args.in_aligner, graph=args.in_lang)

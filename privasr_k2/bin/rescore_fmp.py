@@ -63,9 +63,7 @@ def main() -> None:
         in_manifests="[DIR] what is scored",
         out_choice="[FILE] JSON",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
     to_score = [args.in_release, args.in_choice, args.out_scores, args.out_run]
     to_choose = [args.in_scores or None, args.in_weights, args.in_manifests, args.out_choice]
     scoring = args.out_scores is not None and args.out_run is not None

@@ -24,15 +24,13 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, search, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_lattices="DIR lattices_<role>, with *.safetensors",
         in_lm="LM an ARPA file, a folder of train_lm",
         out_nbest="FILE the lists, JSON Lines",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(RescoreLatticesConfig, args)
     from privasr_k2.decoding.lattice_lms import stepping
     from privasr_k2.lm.mixtures import open_lm

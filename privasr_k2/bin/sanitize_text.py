@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend, draw, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_private_text="FILE... tagged text or cuts",
         in_public_lists="[DIR] name lists; needed to replace",
@@ -39,19 +39,15 @@ def main() -> None:
         ledger="FILE of the private text",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(SanitizeConfig, args)
     if not config.data:
-        raise ConfigError(
-            "data", "a corpus and its part", "nothing", "name it: --set data=mini/train"
-        )
+        expected = "a corpus and its part"
+        raise ConfigError("data", expected, "nothing", "name it: --set data=mini/train")
     texts = read_tagged(args.in_private_text)
     needs_entities(texts, "--in-private-text")
     if config.method == "replace" and args.in_public_lists is None:
-        raise ConfigError(
-            "the command line", "--in-public-lists", "none", "name lists, or --set method=tag"
-        )
+        place = "the command line"
+        raise ConfigError(place, "--in-public-lists", "none", "name lists, or --set method=tag")
     if config.utterances_per_user is not None:
         needs_users(texts)
     lists = {}

@@ -22,14 +22,12 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, deal out, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_feats="DIR features of the corpus",
         in_public_train="[DIR] features of another corpus, public",
         out_dir="DIR the sides",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(SplitConfig, args)
     for side, speakers in split_speech(
         args.in_feats, args.out_dir, config, public_feats=args.in_public_train

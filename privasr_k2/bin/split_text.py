@@ -28,21 +28,18 @@ _ROLES = ("train", "adapt", "dev", "test")
 
 def main() -> None:
     """Parse, part, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_manifests="DIR cuts, tagged",
         in_text="[FILE...] more text of train, tagged",
         in_spoken="[DIR] cuts with speech, where --in-manifests is text",
         out_dir="DIR the parts",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(SplitConfig, args)
     if not cuts_path(args.in_manifests, "train").is_file():
         there = " ".join(roles(args.in_manifests)) or "none"
-        raise DataError(
-            args.in_manifests, "cuts of the role train", there, "name a manifests folder"
-        )
+        place = args.in_manifests
+        raise DataError(place, "cuts of the role train", there, "name a manifests folder")
     seconds, copies = _speech(args.in_manifests)
     if args.in_spoken is not None:
         seconds, _ = _speech(args.in_spoken)

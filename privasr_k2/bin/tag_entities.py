@@ -47,7 +47,7 @@ Normalize = Callable[[Sequence[str]], Sequence[str]]
 
 def main() -> None:
     """Parse, tag, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_text="[FILE...] tagged or plain text",
         raw_conll="[PATH...] files, folders: a token a line",
@@ -58,20 +58,14 @@ def main() -> None:
         in_public_cased="[FILE...] cased public text, from which capitals are learned",
         in_definition="[FILE] the corpus, for how it normalizes",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(TagConfig, args)
     if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(
         args.in_manifests
     ) != bool(args.out_manifests):
         raise ConfigError("the command line", "an --out- for each --in-", "one alone", "give both")
     if not (args.out_text or args.in_manifests):
-        raise ConfigError(
-            "the command line",
-            "--in-text, --raw-conll or --in-manifests",
-            "none of them",
-            "name one",
-        )
+        expected = "--in-text, --raw-conll or --in-manifests"
+        raise ConfigError("the command line", expected, "none of them", "name one")
     normalize = _normalize(args.in_definition, config)
     public = [line.cased.split() for line in _read(args.in_public_cased, normalize)]
     lists = read_name_lists(args.in_public_lists, normalize_english) if args.in_public_lists else {}
@@ -125,9 +119,8 @@ def _taggers(
         taggers["spacy"] = SpacyTagger(config.spacy_models, args.num_jobs)
     if "gazetteer" in config.taggers:
         if not lists:
-            raise ConfigError(
-                "taggers", "--in-public-lists for the gazetteer", "none", "name the folder"
-            )
+            expected = "--in-public-lists for the gazetteer"
+            raise ConfigError("taggers", expected, "none", "name the folder")
         names = {label: of_class.names for label, of_class in lists.items()}
         small = truecaser.small if truecaser else {}
         gazetteer = Gazetteer(names, ignore_case=config.ignore_case, small=small)
@@ -143,12 +136,8 @@ def _tag_manifests(
     manifests: Path, out: Path, tag: Callable[[Sequence[TaggedText]], list[TaggedText]], by: str
 ) -> None:
     if manifests.absolute().parent != out.absolute().parent:
-        raise ConfigError(
-            "--out-manifests",
-            f"a folder beside {manifests}",
-            str(out),
-            "paths of audio are relative",
-        )
+        expected = f"a folder beside {manifests}"
+        raise ConfigError("--out-manifests", expected, str(out), "paths of audio are relative")
     with atomic_path(out) as folder:
         folder.mkdir()
         for path in sorted(manifests.glob("cuts_*.jsonl.gz")):

@@ -19,16 +19,14 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_feats="PATH features folder",
         in_lang="PATH language folder",
         in_init="[DIR] train this model further: of the same form and tokens",
         out_dir="PATH the model's folder",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 

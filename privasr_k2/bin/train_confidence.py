@@ -31,7 +31,7 @@ from privasr_k2.scoring.nbest_lists import read_nbest
 
 def main() -> None:
     """Parse, train, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_nbest="DIR lists with references",
         in_scores="[FILE...] of lm_scores",
@@ -41,8 +41,6 @@ def main() -> None:
         in_manifests="[DIR] to find units to score",
         out_model="DIR the model's folder",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     config = cli.load(ConfidenceConfig, args)
     # Without weights: as recognizers are that tell no scores.
     weights = read_weights(args.in_weights) if args.in_weights else Weights(1.0, 0.0)

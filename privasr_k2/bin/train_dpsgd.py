@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -26,26 +25,18 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, plan, spend where a guarantee is claimed, train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_private_feats="DIR features folder",
         in_public_dev="DIR features folder",
         in_lang="DIR language folder",
-    )
-    parser.add_argument(
-        *("--in-init", "--in-public-init"), dest="in_init", type=Path, required=True, metavar="DIR",
-        help="initial model",
-    )  # fmt: skip
-    cli.add_flags(
-        parser,
+        in_init="DIR|--in-public-init initial model",
         out_dir="DIR the model's folder",
         out_privacy="[FILE] privacy.json, where there is noise",
         ledger="[FILE] of the speech, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 

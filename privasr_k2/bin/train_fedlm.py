@@ -37,8 +37,9 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, spend where a guarantee is claimed, train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_private_clients="FILE clients.jsonl.gz",
         in_public_init="DIR model to begin with",
         in_public_dev_text="[FILE] a sentence a line: which round is kept",
@@ -48,9 +49,6 @@ def main() -> None:
         ledger="[FILE] of the clients, where there is noise",
         max_epsilon="[X] refuse to spend beyond it",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 
@@ -69,9 +67,8 @@ def main() -> None:
     config = cli.load(FedLmConfig, args)
     if config.claims != (args.out_privacy is not None) or (config.claims and args.ledger is None):
         wanted = "--out-privacy and --ledger" if config.claims else "no --out-privacy without noise"
-        raise ConfigError(
-            "the command line", wanted, f"privacy.noise={config.privacy.noise:g}", "see --help"
-        )
+        place = "the command line"
+        raise ConfigError(place, wanted, f"privacy.noise={config.privacy.noise:g}", "see --help")
     clients = read_clients(args.in_private_clients)
     text = read_lines(args.in_public_dev_text) if args.in_public_dev_text is not None else ()
     dev = [line.split() for _, line in text if line.strip()]

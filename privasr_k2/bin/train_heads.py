@@ -17,16 +17,14 @@ from privasr_k2.bin import cli
 
 def main() -> None:
     """Parse and train."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        device=True,
         in_shards="DIR what make_shards wrote",
         in_model="DIR the public model's folder",
         in_lang="DIR its language folder",
         out_dir="DIR the folder of heads",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
 
     import torch
 

@@ -15,8 +15,6 @@ For several GPUs start it with torchrun, as train_am.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
@@ -25,13 +23,7 @@ def main() -> None:
     """Parse and train."""
     parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--in-text",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="*.jsonl(.gz) or plain, not the corpus's",
-    )
+    cli.add_flags(source, in_text="[FILE+] *.jsonl(.gz) or plain, not the corpus's")
     cli.add_flags(
         source, raw_text="[PATH] a normalized sentence a line, in place of lm_text.txt.gz"
     )
@@ -42,9 +34,7 @@ def main() -> None:
         in_init="[DIR] train this model further: of the same form and words",
         out_dir="PATH the model's folder",
     )
-    cli.add_config(parser)
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
 
     import torch
 
@@ -58,9 +48,8 @@ def main() -> None:
     config = cli.load(kind_of(args.config).config, args)
     words = list(load_lang(args.in_lang).word_ids)
     if args.in_manifests is None and args.in_dev is None:
-        raise ConfigError(
-            "--in-dev", "dev text to score epochs on", "none", "give it, or --in-manifests"
-        )
+        expected = "dev text to score epochs on"
+        raise ConfigError("--in-dev", expected, "none", "give it, or --in-manifests")
     text = training_text(config, args.in_manifests, args.in_text, args.raw_text)
     sentences, dev = (
         [sentence for sentence in text if sentence],

@@ -29,7 +29,6 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from pathlib import Path
 
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
@@ -43,13 +42,7 @@ def main() -> None:
     """Parse, estimate, write."""
     parser = cli.parser(__doc__, in_manifests="[PATH] cuts of train and dev, maybe lm_text.txt.gz")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--in-text",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="*.jsonl(.gz) or plain, not the corpus's",
-    )
+    cli.add_flags(source, in_text="[FILE+] *.jsonl(.gz) or plain, not the corpus's")
     cli.add_flags(source, raw_arpa="[PATH] an ARPA file to take instead of estimating one")
     cli.add_flags(
         parser,
@@ -64,9 +57,7 @@ def main() -> None:
         out_lm="[FILE] ARPA; gzipped if the name ends in .gz",
         out_class_lm="[DIR] a class LM's folder",
     )
-    cli.add_device(parser)
-    cli.add_config(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, device=True)
     of_text = args.out_class_lm or args.in_lm
     wrong = (
         (args.in_lm and args.out_class_lm)

@@ -18,8 +18,7 @@ def main() -> None:
     """Parse, recognize, print."""
     parser = cli.parser(__doc__, in_exp="PATH a recipe's folder in exp/")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    cli.add_device(parser)
-    args = cli.parse(parser)
+    args = cli.parse(parser, config=False, device=True)
 
     from privasr_k2.decoding.jobs import choose_device
     from privasr_k2.decoding.recognizer import Recognizer, read_audio

@@ -43,12 +43,10 @@ def main() -> None:
         in_manifests="[DIR] references, and what is scored",
         out_weights="FILE weights.json, rescoring.json",
     )
-    cli.add_config(parser)
     args = cli.parse(parser)
     if bool(args.in_nbest) != bool(args.in_scores):
-        raise ConfigError(
-            "the command line", "--in-nbest with --in-scores", "one", "give the other"
-        )
+        place = "the command line"
+        raise ConfigError(place, "--in-nbest with --in-scores", "one", "give the other")
     if args.in_hyps:
         _first_pass(args)
     else:

@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Parse, compute, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
+        config=False,
         in_private_votes="DIR of cast_votes",
         in_labels="[DIR] of aggregate_votes, for --out-costs",
         out_agreement="[FILE] JSON; private",
         out_costs="[FILE] JSON; private",
     )
-    args = cli.parse(parser)
     if (args.in_labels is None) != (args.out_costs is None) or not (
         args.out_costs or args.out_agreement
     ):

@@ -28,7 +28,7 @@ from privasr_k2.scoring.hypotheses import check_complete, read_decoded
 
 def main() -> None:
     """Parse, score, write."""
-    parser = cli.parser(
+    args = cli.arguments(
         __doc__,
         in_hyps="DIR decode_<role>, with *.jsonl",
         in_weights="[FILE] weights.json; needed where there is a grid",
@@ -37,8 +37,6 @@ def main() -> None:
         in_entity_cuts="[FILE...] more references with entities, to count false alarms",
         out_dir="DIR score_<role>",
     )
-    cli.add_config(parser)
-    args = cli.parse(parser)
     options = cli.load(results.ScoreOptions, args)
 
     decoded = read_decoded(args.in_hyps)

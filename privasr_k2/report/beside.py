@@ -68,7 +68,6 @@ def with_block(text: str, block: str, place: Path) -> str:
     before, start, rest = text.partition(f"{START}\n")
     _, end, after = rest.partition(f"{END}\n")
     if not start or not end:
-        raise DataError(
-            place, f"the lines {START} and {END}", "none", "write both around the table"
-        )
+        expected = f"the lines {START} and {END}"
+        raise DataError(place, expected, "none", "write both around the table")
     return before + block + after

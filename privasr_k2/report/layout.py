@@ -232,9 +232,8 @@ class Layout(Checked):
             self._wrong(f"{place}: {', '.join(unknown)}", f"keys of {', '.join(known)}")
 
     def _wrong(self, found: str, expected: str) -> None:
-        raise ConfigError(
-            f"the layout of {self.recipe}", expected, found, "correct it in conf/reports"
-        )
+        place = f"the layout of {self.recipe}"
+        raise ConfigError(place, expected, found, "correct it in conf/reports")
 
 
 def fits(row: Row, where: Where) -> bool:

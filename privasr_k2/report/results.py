@@ -148,17 +148,12 @@ def collect(
             systems that were measured on other data.
     """
     if not systems:
-        raise DataError(
-            "systems.jsonl", "at least one system", "none", "declare the recipe's systems"
-        )
+        place = "systems.jsonl"
+        raise DataError(place, "at least one system", "none", "declare the recipe's systems")
     for system in systems:
         if system.protects and "privacy" not in system.artifacts:
-            raise DataError(
-                f"system {system.name}",
-                "the privacy.json of what it protects",
-                "none",
-                "declare privacy",
-            )
+            expected = "the privacy.json of what it protects"
+            raise DataError(f"system {system.name}", expected, "none", "declare privacy")
     readings = {
         system.name: {kind: read(kind, path, context) for kind, path in system.artifacts.items()}
         for system in systems
@@ -281,9 +276,8 @@ def read_rows(path: Path) -> list[Row]:
         try:
             rows.append(Row.from_json(values))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{path}:{number}", "a row of report", repr(error), "report again"
-            ) from error
+            place = f"{path}:{number}"
+            raise DataError(place, "a row of report", repr(error), "report again") from error
     if not rows:
         raise DataError(path, "at least one row", "none", "report again")
     return rows

@@ -78,18 +78,13 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
         or not isinstance(units, dict)
         or not known
     ):
-        raise DataError(
-            path,
-            "name and scored_units of the corpus",
-            "something else",
-            "prepare the corpus again",
-        )
+        expected = "name and scored_units of the corpus"
+        raise DataError(path, expected, "something else", "prepare the corpus again")
     unit, public_roles = content.get("unit", WORD), content.get("public_roles", [])
     if unit not in (WORD, PHONE) or not isinstance(public_roles, list):
         found = f"unit {unit!r}, public_roles {public_roles!r}"
-        raise DataError(
-            path, f"unit {WORD} or {PHONE}, and a list", found, "prepare the corpus again"
-        )
+        way_out = "prepare the corpus again"
+        raise DataError(path, f"unit {WORD} or {PHONE}, and a list", found, way_out)
     synthetic = bool(content.get("synthetic", False))
     return CorpusInfo(
         name=str(content["name"]),
@@ -113,11 +108,7 @@ def read_vocabulary(lang_dir: Path) -> frozenset[str]:
     for number, line in read_lines(path):
         fields = line.split()
         if len(fields) != 2 or not fields[1].isdigit():
-            raise DataError(
-                f"{path}:{number}",
-                "a word and its number",
-                repr(line),
-                "prepare the lang folder again",
-            )
+            way_out = "prepare the lang folder again"
+            raise DataError(f"{path}:{number}", "a word and its number", repr(line), way_out)
         words.add(fields[0])
     return frozenset(words - {"<eps>", "#0"})

@@ -269,9 +269,8 @@ def score_entities(
             continue
         utterances += 1
         if sum(ref is not None for ref, _ in pairs) != len(of_words):
-            raise DataError(
-                name, f"a reference of {len(of_words)} words", "another one", "decode again"
-            )
+            expected = f"a reference of {len(of_words)} words"
+            raise DataError(name, expected, "another one", "decode again")
         by_speaker[speaker].add(pairs, of_words, entities)
     if not utterances:
         return None

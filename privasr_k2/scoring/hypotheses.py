@@ -109,12 +109,8 @@ def read_decoded(folder: Path) -> Decoded:
             utterances[utterance.id], seen[utterance.id] = utterance, path
             roles.setdefault(str(record.get("role", _role_of_folder(folder))), utterance.id)
     if not utterances:
-        raise DataError(
-            folder,
-            "*.jsonl files with a record an utterance",
-            "none",
-            f"{_AGAIN}, or correct --in-hyps",
-        )
+        expected = "*.jsonl files with a record an utterance"
+        raise DataError(folder, expected, "none", f"{_AGAIN}, or correct --in-hyps")
     if len(roles) > 1:
         found = ", ".join(f"{role} (such as {example})" for role, example in sorted(roles.items()))
         raise DataError(folder, "utterances of one role", found, _AGAIN)
@@ -137,12 +133,8 @@ def check_complete(decoded: Decoded, manifests: Path) -> None:
     expected, got = set(read_cut_ids(source)), {u.id for u in decoded.utterances}
     if missing := sorted(expected - got):
         found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
-        raise DataError(
-            decoded.place,
-            f"the utterances of {source}",
-            found,
-            f"{_AGAIN}: a job may have been lost",
-        )
+        way_out = f"{_AGAIN}: a job may have been lost"
+        raise DataError(decoded.place, f"the utterances of {source}", found, way_out)
     if surplus := sorted(got - expected):
         found = f"{len(surplus)} others: {_some(surplus)}"
         raise DataError(
@@ -162,9 +154,8 @@ def read_cut_ids(path: Path) -> list[str]:
     ids = []
     for number, cut in enumerate(read_jsonl(path), start=1):
         if "id" not in cut:
-            raise DataError(
-                path, "cuts with an id", f"none in cut {number}", "prepare the corpus again"
-            )
+            expected = "cuts with an id"
+            raise DataError(path, expected, f"none in cut {number}", "prepare the corpus again")
         ids.append(str(cut["id"]))
     return ids
 
@@ -189,9 +180,8 @@ def _utterance(path: Path, record: Mapping[str, Any]) -> Utterance:
     except KeyError as error:
         raise DataError(place, f"the key {error}", f"only {' '.join(record)}", _AGAIN) from error
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            place, "hyps with numbers as weights and text as words", str(error), _AGAIN
-        ) from error
+        expected = "hyps with numbers as weights and text as words"
+        raise DataError(place, expected, str(error), _AGAIN) from error
     if not all(math.isfinite(number) for point in hyps for number in point):
         raise DataError(place, "finite weights", "others", _AGAIN)
     if not hyps and not utterance.no_path:
@@ -221,12 +211,8 @@ def _grid(folder: Path, utterances: Iterable[Utterance]) -> tuple[Weights, ...]:
                 f"remove {folder} and {_AGAIN}: its files come from different runs",
             )
     if not grid:
-        raise DataError(
-            folder,
-            "an utterance with a path",
-            "none",
-            "widen the search beam, or look at the acoustic model",
-        )
+        way_out = "widen the search beam, or look at the acoustic model"
+        raise DataError(folder, "an utterance with a path", "none", way_out)
     return grid
 
 

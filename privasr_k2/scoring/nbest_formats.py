@@ -57,12 +57,8 @@ def read_references(cuts: Path) -> dict[str, Reference]:
             )
             references[str(cut["id"])] = Reference(*(str(text or "") for text in values))
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise DataError(
-                cuts,
-                "cuts with an id and a supervision",
-                f"cut {number} without",
-                "prepare the corpus again",
-            ) from error
+            expected, found = "cuts with an id and a supervision", f"cut {number} without"
+            raise DataError(cuts, expected, found, "prepare the corpus again") from error
     return references
 
 
@@ -81,12 +77,9 @@ def with_references(
     """
     if references is not None:
         if surplus := sorted(set(ranked) - set(references)):
-            raise DataError(
-                place,
-                "only utterances that have a reference",
-                f"{len(surplus)} others: {_some(surplus)}",
-                "give the cuts that were recognized, or rename the utterances",
-            )
+            expected = "only utterances that have a reference"
+            way_out = "give the cuts that were recognized, or rename the utterances"
+            raise DataError(place, expected, f"{len(surplus)} others: {_some(surplus)}", way_out)
         if missing := sorted(set(references) - set(ranked)):
             log.warning(
                 "%s: nothing for %d of %d utterances (no path there): %s",
@@ -133,9 +126,8 @@ def read_kaldi(folder: Path) -> Ranked:
     """
     words = folder / "words"
     if not words.is_file():
-        raise DataError(
-            words, "the words of an N-best list", "nothing", "write it with nbest-to-linear"
-        )
+        way_out = "write it with nbest-to-linear"
+        raise DataError(words, "the words of an N-best list", "nothing", way_out)
     texts: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
     for place, key, value in _entries(words):
         utterance, rank = _utterance_and_rank(place, key)
@@ -156,12 +148,8 @@ def read_kaldi(folder: Path) -> Ranked:
         for expected, rank in enumerate(sorted(ranks), start=1):
             place, text = ranks[rank]
             if rank != expected:
-                raise DataError(
-                    place,
-                    f"the ranks 1, 2, ... of {utterance}",
-                    f"{rank} after {expected - 1}",
-                    "number anew",
-                )
+                found = f"{rank} after {expected - 1}"
+                raise DataError(place, f"the ranks 1, 2, ... of {utterance}", found, "number anew")
             repeated += text in hyps
             key = f"{utterance}-{rank}"
             scores = {lm: 0.0 - costs[key] for lm, costs in lms.items()}
@@ -200,12 +188,8 @@ def write_ctm(lists: NbestLists, path: Path) -> None:
         for hyp in nbest.hyps[:1]:
             words = hyp.words.split()
             if words and hyp.times is None:
-                raise DataError(
-                    lists.lines[nbest.id],
-                    "word times",
-                    f"none for {nbest.id}",
-                    "give make_nbest the language folder, --in-lang",
-                )
+                expected, way_out = "word times", "give make_nbest the language folder, --in-lang"
+                raise DataError(lists.lines[nbest.id], expected, f"none for {nbest.id}", way_out)
             for n, (word, (start, end)) in enumerate(zip(words, hyp.times or ())):
                 confidence = "" if hyp.confidences is None else f" {hyp.confidences[n]:.6f}"
                 lines.append(
@@ -244,9 +228,8 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
                 )
             name, channel, start, duration, word = fields[:5]
             if word.startswith("<ALT"):
-                raise DataError(
-                    place, "one word at a time", f"alternatives ({word})", "choose one of them"
-                )
+                found = f"alternatives ({word})"
+                raise DataError(place, "one word at a time", found, "choose one of them")
             if channels.setdefault(name, channel) != channel:
                 raise DataError(
                     place,
@@ -267,9 +250,8 @@ def read_ctm(paths: Iterable[Path]) -> Ranked:
                 )
             spoken[name].append((begin, begin + length, word, sure))
         if empty:
-            raise DataError(
-                path, "words with times", "none", "write it again, or leave the file out"
-            )
+            expected = "words with times"
+            raise DataError(path, expected, "none", "write it again, or leave the file out")
     ranked: Ranked = {}
     for name, words in spoken.items():
         words.sort(key=lambda word: word[0])
@@ -307,9 +289,8 @@ def read_trn(path: Path) -> Ranked:
             raise DataError(place, "words (utterance)", repr(line)[:60], "correct the line")
         words, name = match[1].split(), match[2]
         if "{" in words:
-            raise DataError(
-                place, "one word at a time", "alternatives in { }", "choose one of them"
-            )
+            expected = "one word at a time"
+            raise DataError(place, expected, "alternatives in { }", "choose one of them")
         if name in ranked:
             raise DataError(place, "every utterance once", f"{name} again", "keep one of the two")
         ranked[name] = (Hypothesis(1, " ".join(words), 0.0, {}),)
@@ -323,9 +304,8 @@ def _cost_file(lm: str) -> str:
 def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
     """``file:line``, key and the rest of each line."""
     if not path.is_file():
-        raise DataError(
-            path, "a cost for every hypothesis", "nothing", "write it with nbest-to-linear"
-        )
+        expected = "a cost for every hypothesis"
+        raise DataError(path, expected, "nothing", "write it with nbest-to-linear")
     for number, line in read_lines(path):
         key, _, value = line.strip().replace("\t", " ").partition(" ")
         if key:
@@ -335,9 +315,8 @@ def _entries(path: Path) -> Iterator[tuple[str, str, str]]:
 def _utterance_and_rank(place: str, key: str) -> tuple[str, int]:
     utterance, _, rank = key.rpartition("-")
     if not utterance or not _RANK.fullmatch(rank):
-        raise DataError(
-            place, "a key such as utt-1, utt-2, ...", key, "write it with lattice-to-nbest"
-        )
+        expected = "a key such as utt-1, utt-2, ..."
+        raise DataError(place, expected, key, "write it with lattice-to-nbest")
     return utterance, int(rank)
 
 
@@ -346,9 +325,8 @@ def _costs(path: Path, known: set[str]) -> dict[str, float]:
     for place, key, value in _entries(path):
         if key not in known or key in costs:
             what = "again" if key in costs else "without words"
-            raise DataError(
-                place, "one cost for every hypothesis", f"{key} {what}", "take the line out"
-            )
+            expected = "one cost for every hypothesis"
+            raise DataError(place, expected, f"{key} {what}", "take the line out")
         costs[key] = _in_range(place, f"the cost of {key}", value, math.inf, -math.inf)
     if missing := sorted(known - set(costs)):
         lost = f"{len(missing)} of {len(known)} missing: {_some(missing)}"
@@ -363,12 +341,8 @@ def _in_range(place: str, what: str, text: str, most: float, least: float = 0.0)
         number = math.nan
     if not (math.isfinite(number) and least <= number <= most):
         limits = f" from {least:g} to {most:g}" if math.isfinite(most) else ""
-        raise DataError(
-            place,
-            f"{what}, a number{limits or (' from 0' if least == 0 else '')}",
-            repr(text),
-            "correct it",
-        )
+        expected = f"{what}, a number{limits or (' from 0' if least == 0 else '')}"
+        raise DataError(place, expected, repr(text), "correct it")
     return number
 
 

@@ -146,12 +146,8 @@ def read_nbest(folder: Path) -> NbestLists:
             place = f"{path}:{number}"
             nbest = parse_nbest(place, line)
             if nbest.id in lists:
-                raise DataError(
-                    place,
-                    "every utterance once",
-                    f"{nbest.id} again, which {lines[nbest.id]} has",
-                    _REPAIR,
-                )
+                found = f"{nbest.id} again, which {lines[nbest.id]} has"
+                raise DataError(place, "every utterance once", found, _REPAIR)
             for hyp in nbest.hyps:
                 if names is None:
                     names = tuple(sorted(hyp.lm_scores))
@@ -164,9 +160,8 @@ def read_nbest(folder: Path) -> NbestLists:
                     )
             lists[nbest.id], lines[nbest.id] = nbest, place
     if not lists:
-        raise DataError(
-            folder, "*.jsonl files with an N-best list a line", "none", "run make_nbest"
-        )
+        expected = "*.jsonl files with an N-best list a line"
+        raise DataError(folder, expected, "none", "run make_nbest")
     return NbestLists(folder, tuple(lists[name] for name in sorted(lists)), lines, names or ())
 
 
@@ -213,9 +208,8 @@ def check_nbest_complete(lists: NbestLists, cuts: Path) -> None:
     expected = set(read_cut_ids(cuts))
     if missing := sorted(expected - set(lists.lines)):
         found = f"{len(missing)} of {len(expected)} missing: {_some(missing)}"
-        raise DataError(
-            lists.place, f"a list for every utterance of {cuts}", found, "make the lists again"
-        )
+        way_out = "make the lists again"
+        raise DataError(lists.place, f"a list for every utterance of {cuts}", found, way_out)
     if surplus := [nbest.id for nbest in lists.lists if nbest.id not in expected]:
         raise DataError(
             lists.lines[surplus[0]],
@@ -245,12 +239,8 @@ def check_vocabulary(lists: NbestLists, vocabulary: Container[str], source: str 
             if not unknown.keys().isdisjoint(hyp.words.split())
         )
         found = f"{len(unknown)} others in {lists.place}: {_some(list(unknown))}"
-        raise DataError(
-            first,
-            f"the words of {source}",
-            found,
-            "normalize the lists as the LM's text, or take its <unk>",
-        )
+        way_out = "normalize the lists as the LM's text, or take its <unk>"
+        raise DataError(first, f"the words of {source}", found, way_out)
 
 
 def unknown_words(lists: NbestLists, vocabulary: Container[str]) -> Counter[str]:
@@ -342,12 +332,8 @@ def _classes(where: str, words: list[str], values: Any) -> tuple[tuple[int, int,
     for span in values if isinstance(values, list) else [values]:
         right = isinstance(span, list) and [type(v) for v in span] == [int, int, str]
         if not right or not 0 <= span[0] < span[1] <= len(words):
-            raise DataError(
-                where,
-                f"classes as [first word, last word + 1, class] within {len(words)} words",
-                repr(span)[:60],
-                _REPAIR,
-            )
+            expected = f"classes as [first word, last word + 1, class] within {len(words)} words"
+            raise DataError(where, expected, repr(span)[:60], _REPAIR)
         spans.append((span[0], span[1], span[2]))
     return tuple(spans)
 

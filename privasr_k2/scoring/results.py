@@ -182,12 +182,8 @@ def check_role(decoded: Decoded, role: str) -> None:
         DataError: the role of the decoded utterances is not ``role``.
     """
     if role and decoded.role != role:
-        raise DataError(
-            decoded.place,
-            f"utterances of the role {role}",
-            f"the role {decoded.role}",
-            "correct --in-hyps",
-        )
+        expected = f"utterances of the role {role}"
+        raise DataError(decoded.place, expected, f"the role {decoded.role}", "correct --in-hyps")
 
 
 def score_utterances(

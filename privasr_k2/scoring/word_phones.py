@@ -67,9 +67,8 @@ def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:
     for record in _utterances(score):
         unknown = next((word for word in record.ref if word not in spoken), None)
         if unknown is not None:
-            raise DataError(
-                score.place, "phones of every reference's word", f"none of {unknown!r}", "use g2p"
-            )
+            expected = "phones of every reference's word"
+            raise DataError(score.place, expected, f"none of {unknown!r}", "use g2p")
         phones = (
             tuple(phone for word in words for phone in spoken.get(word, (word,)))
             for words in record[2:]

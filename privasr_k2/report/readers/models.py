@@ -53,9 +53,8 @@ class GroupNats:
         (ours, counts), (theirs, others) = self.arrays, other.arrays
         if sorted(self.groups) != sorted(other.groups) or not np.array_equal(counts, others):
             expected = f"the groups and predictions of {other.place}"
-            raise DataError(
-                self.place, expected, "others", "compute both on one text with one vocabulary"
-            )
+            way_out = "compute both on one text with one vocabulary"
+            raise DataError(self.place, expected, "others", way_out)
         of = self.context
         test = ratio_difference(
             ours - theirs,

@@ -72,12 +72,8 @@ def ledger_measures(ledger: Path | None, shown: Iterable[Entry]) -> list[Measure
         book = Ledger(ledger, seal_of(ledger)).entries()
         lost = copies_agree(book, [*own.values()])
         if lost:
-            raise PrivacyError(
-                ledger,
-                f"release {lost[0].release}",
-                "a ledger without it",
-                "name its ledger: --ledger FILE",
-            )
+            way_out = "name its ledger: --ledger FILE"
+            raise PrivacyError(ledger, f"release {lost[0].release}", "a ledger without it", way_out)
         data = {spending.data for spending in spent}
         concerned = [e for e in book if any(is_related(e.spending.data, name) for name in data)]
         rows += [

@@ -24,10 +24,8 @@ class Options:
 def verb(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> argparse.Namespace:
     monkeypatch.setattr("sys.argv", ["train_am.py", *arguments])
     made = cli.parser("Train.")
-    cli.add_config(made)
-    cli.add_device(made)
     made.add_argument("--in-cuts", type=Path, required=True)
-    return cli.parse(made)
+    return cli.parse(made, device=True)
 
 
 def test_flags_and_layers(tmp_path: Path) -> None:
