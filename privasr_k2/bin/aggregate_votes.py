@@ -1,5 +1,4 @@
-r"""Release labels of public utterances: noisy answers to the teachers' votes, with a privacy
-guarantee.
+r"""Release labels of public utterances: noisy answers to the teachers' votes, with a guarantee.
 
     privasr verb aggregate_votes --in-private-votes exp/pate/votes --in-lang data/lang_char \
         --in-public-nbest exp/pate/public/nbest_pool --out-dir exp/pate/gnmax_8 \
@@ -47,15 +46,13 @@ def main() -> None:
             place = "the command line"
             raise ConfigError(place, "--in-public-nbest", "none", "give what was voted for")
         check_public(args.in_public_nbest)
-        hypotheses = nbest_hypotheses(
-            read_nbest(args.in_public_nbest), load_lang(args.in_lang), votes.max_hyps
-        )
+        lists, lang = read_nbest(args.in_public_nbest), load_lang(args.in_lang)
+        hypotheses = nbest_hypotheses(lists, lang, votes.max_hyps)
         inputs.append(args.in_public_nbest)
     asked = settle(votes, hypotheses, config)
     who = {"vote": votes.vote, "unit": votes.unit, "units": votes.units, "teachers": votes.teachers}
-    print_plan(
-        asked.setting, f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})"
-    )
+    pool = f"{len(asked.places):,} of {len(votes.ids):,} utterances ({votes.vote})"
+    print_plan(asked.setting, pool)
     with begin_release(args, config, asked.setting, who, inputs) as release:
         print_result(write_release(args.out_dir, votes, hypotheses, asked, release), release)
 

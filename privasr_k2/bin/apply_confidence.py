@@ -1,8 +1,8 @@
-"""Add confidences of a trained classifier to all words of N-best lists.
+r"""Add confidences of a trained classifier to all words of N-best lists.
 
-    python -m privasr_k2.bin.apply_confidence --in-model exp/x/confidence/model --in-nbest
-        exp/x/nbest_test \\ --out-nbest exp/x/confidence/network/nbest_test/1.jsonl --config
-        conf/confidence.yaml#apply_confidence
+    privasr verb apply_confidence --in-model exp/x/confidence/model --in-nbest exp/x/nbest_test \
+        --out-nbest exp/x/confidence/network/nbest_test/1.jsonl \
+        --config conf/confidence.yaml#apply_confidence
 
 All other fields of the lists stay. References are not read. Utterances of the classifier's training
 are refused.

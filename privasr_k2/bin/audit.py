@@ -12,8 +12,9 @@ where its bound must exceed the claim. Nothing is released; the output is privat
         --config conf/pate.yaml#dpsgd conf/pate.yaml#audit_dpsgd \
         --set data=an4/train unit=speaker epsilon=8
     privasr verb audit --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
-        --out-audit exp/fedlm/audit.json --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit
-        \ --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rounds=50
+        --out-audit exp/fedlm/audit.json \
+        --config conf/fedlm.yaml#fedlm conf/fedlm.yaml#fedlm_audit \
+        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.0 rounds=50
     privasr verb audit --in-nbest exp/x/nbest_test --in-timeline exp/fmp/timeline_test.jsonl \
         --in-lm exp/x/lm/transformer --out-audit exp/fmp/audit.json \
         --config conf/fmp.yaml#fmp_release conf/fmp.yaml#fmp_audit --set data=mini/test epsilon=1
@@ -29,8 +30,7 @@ from pathlib import Path
 from privasr_k2.bin import cli
 from privasr_k2.errors import ConfigError
 
-#: The module of ``bin.audits`` by the flag that chooses it, with the flags that it needs and may
-#: have.
+#: Flag that chooses an audit -> its module of ``bin.audits``, the flags it needs, and others.
 AUDITS = {
     "in_labels": ("pate", set(), set()),
     "in_private_feats": ("dpsgd", {"in_public_dev", "in_lang", "in_init"}, set()),

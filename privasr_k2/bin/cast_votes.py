@@ -48,9 +48,8 @@ def main() -> None:
             place = "the command line"
             raise ConfigError(place, "--in-public-nbest", "none", "give lists, or --set vote=frame")
         check_public(args.in_public_nbest)
-        hypotheses = nbest_hypotheses(
-            read_nbest(args.in_public_nbest), load_lang(args.in_lang), config.max_hyps
-        )
+        lists, lang = read_nbest(args.in_public_nbest), load_lang(args.in_lang)
+        hypotheses = nbest_hypotheses(lists, lang, config.max_hyps)
     shards, device = read_shards(args.in_shards), str(choose_device(args.device))
     ensemble = open_ensemble(
         args.in_private_teachers, shards.teachers, device, per_token=config.per_token

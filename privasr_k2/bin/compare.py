@@ -1,12 +1,10 @@
-"""Several systems on the same utterances, in one table: error rates, and every pair of systems
-tested.
+"""Several systems on the same utterances in one table: error rates, and every pair tested.
 
-  python -m privasr_k2.bin.compare exp/first/score_test exp/lstm/score_test
-  exp/transformer/score_test
+    privasr compare exp/first/score_test exp/lstm/score_test exp/transformer/score_test
 
-For each part: the error rate with its interval over speakers; for each pair the difference with its
-interval (both systems on the same draws) and MAPSSWE's p-value, raw and corrected by Holm for all
-comparisons of the table. Refuses systems that were scored on other utterances or references.
+For each part: the error rate with its interval over speakers. For each pair: the difference with
+its interval (both systems on the same draws) and MAPSSWE's p-value, raw and corrected by Holm for
+all comparisons of the table. Systems that were scored on other utterances are refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compute acoustic features and store them once, or store those that come with the corpus.
 
-Reads the manifests of --in-manifests; writes cuts_<role>.jsonl.gz with features, and features.yaml,
-to --out-dir.
+Writes cuts_<role>.jsonl.gz with features, and features.yaml, to --out-dir.
 """
 
 from __future__ import annotations

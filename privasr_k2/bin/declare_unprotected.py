@@ -1,9 +1,9 @@
 r"""Enter private text that is used without protection in the ledger: its epsilon is infinite.
 
-    python -m privasr_k2.bin.declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
+    privasr verb declare_unprotected --in-private-text data/split/adapt_20.jsonl.gz \
         --out-dir exp/adapt --out-privacy exp/adapt_privacy.json --ledger privacy/ledger.json \
-        --config conf/classlm.yaml#declare_unprotected --set data=ami/adapt purpose="LMs are adapted
-        to it"
+        --config conf/classlm.yaml#declare_unprotected \
+        --set data=ami/adapt purpose="LMs are adapted to it"
 
 --out-dir gets the unchanged files. Results made from these copies have this entry in their lineage.
 Any --max-epsilon makes it an error.

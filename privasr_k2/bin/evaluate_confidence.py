@@ -1,7 +1,7 @@
-"""Evaluate word confidences by NCE, ECE and AUC, with intervals over users and a reliability plot.
+r"""Evaluate word confidences by NCE, ECE and AUC, with intervals over users and a reliability plot.
 
-    python -m privasr_k2.bin.evaluate_confidence --out-dir exp/c/results \\
-        --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \\
+    privasr verb evaluate_confidence --out-dir exp/c/results \
+        --in-nbest exp/c/rev/own/nbest_test exp/c/rev/network/nbest_test \
         --in-manifests data/earnings21 --config conf/confidence.yaml#evaluate_confidence
 
 A system has the name of the folder of its lists; its recognizer has that of the folder above.

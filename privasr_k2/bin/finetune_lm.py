@@ -1,8 +1,8 @@
 r"""Adapt a neural language model on the server, on the text of all clients; nothing is private.
 
-    python -m privasr_k2.bin.finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --out-dir
-        exp/fedlm/server \ --in-init exp/lm/char_lstm --config conf/fedlm.yaml#finetune_lm --set
-        confidences.use=token
+    privasr verb finetune_lm --in-clients exp/fedlm/clients.jsonl.gz --in-init exp/lm/char_lstm \
+        --out-dir exp/fedlm/server --config conf/fedlm.yaml#finetune_lm \
+        --set confidences.use=token
 
 The optimizer is Adam on batches of sentences. The loss is that of the clients of train_fedlm, so
 that both use confidences alike.

@@ -1,8 +1,9 @@
 r"""Import an acoustic model, or a recognizer's output as N-best lists.
 
-    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt --out-dir
-    exp/theirs/am privasr import --raw-kaldi /their/nbest --in-cuts
-        data/manifests/cuts_test.jsonl.gz \ --out-nbest exp/theirs/nbest_test/1.jsonl
+    privasr import --raw-model /their/model.pt --raw-tokens /their/tokens.txt \
+        --out-dir exp/theirs/am
+    privasr import --raw-kaldi /their/nbest --in-cuts data/manifests/cuts_test.jsonl.gz \
+        --out-nbest exp/theirs/nbest_test/1.jsonl
 
 The model is CTC, exported as TorchScript or ONNX, for example by icefall. It maps (features (N, T,
 F), lengths (N,)) to (log_probs (N, T', C), lengths (N,)). Its features must be those of

@@ -57,9 +57,8 @@ def main() -> None:
     config = cli.load(MembershipConfig, args)
     torch.set_num_threads(args.num_jobs)
     device, lang = choose_device(args.device), load_lang(args.in_lang)
-    reference = (
-        [args.in_reference] if args.in_reference is not None and args.in_shards is None else []
-    )
+    alone = args.in_reference is not None and args.in_shards is None
+    reference = [args.in_reference] if alone else []
     folders = [*args.in_models, *reference]
     models = open_models(folders, lang, device)
     if args.in_shards is None and models.num_teachers != len(folders):

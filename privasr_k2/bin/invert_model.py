@@ -58,17 +58,14 @@ def main() -> None:
         found = str(len(background.mean))
         raise DataError(args.in_background, f"{dim} features", found, "compute them as the model's")
     if config.control:
-        known = (
-            torch.from_numpy(value).to(device) for value in (background.mean, background.deviation)
-        )
+        statistics = (background.mean, background.deviation)
+        known = (torch.from_numpy(value).to(device) for value in statistics)
         target = randomly_initialized(target.models[0], *known, seed=config.seed)
     inversions = {}
     for word, tokens in spelled.items():
         inversions[word] = best = invert(target, word, tokens, background, config, device)
-        log.info(
-            "%s: log P from %.2f to %.2f, %d frames, %d queries",
-            word, best.begun_at, best.log_likelihood, len(best.features), best.queries,
-        )  # fmt: skip
+        found = best.begun_at, best.log_likelihood, len(best.features), best.queries
+        log.info("%s: log P from %.2f to %.2f, %d frames, %d queries", word, *found)
     write_inversion(args.out_inversion, inversions, background, config, len(target.models))
 
 

@@ -1,6 +1,6 @@
 r"""Assign recognized utterances to clients: by speaker, or to devices by Zipf's law.
 
-    python -m privasr_k2.bin.make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
+    privasr verb make_clients --in-nbest exp/rescore/confidence/model/nbest_adapt \
         --out-clients exp/fedlm/clients.jsonl.gz --out-text exp/fedlm/adapt.txt.gz \
         --config conf/fedlm.yaml#clients
 
@@ -43,10 +43,10 @@ def main() -> None:
             raise ConfigError("text", expected, config.text, "nothing was recognized of cuts")
         lists = _of_cuts(args.in_cuts)
     else:
-        lists = [one for folder in args.in_nbest for one in read_nbest(folder).lists]
+        lists = [nbest for folder in args.in_nbest for nbest in read_nbest(folder).lists]
     clients = clients_of(lists, config)
     if args.out_text is not None:
-        lines = (" ".join(one.words) for client in clients for one in client.utterances)
+        lines = (" ".join(u.words) for client in clients for u in client.utterances)
         write_text(args.out_text, "".join(f"{line}\n" for line in lines))
     write_clients(args.out_clients, clients)
     log.info(" ".join(f"{name} {value:g}" for name, value in table(clients).items()))

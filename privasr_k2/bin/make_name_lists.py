@@ -1,6 +1,6 @@
 r"""Collect public name lists from public tagged text: per.txt org.txt loc.txt misc.txt.
 
-    python -m privasr_k2.bin.make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
+    privasr verb make_name_lists --in-tagged data/public/wikigold.jsonl.gz \
         --out-lists data/public_lists --config conf/classlm.yaml#name_lists
 
 The text must be public: a list from private text is a release. Names are normalized and in

@@ -1,10 +1,10 @@
-"""Turn Earnings-21 into N-best lists, or into the text of clients.
+r"""Turn Earnings-21 into N-best lists, or into the text of clients.
 
-    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \\
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-dir data/earnings21 \
         --config conf/corpora.yaml#earnings21
-    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 --out-clients
-        data/earnings21_clients \\ --config conf/corpora.yaml#earnings21
-        conf/corpora.yaml#earnings21_clients
+    privasr verb prepare_earnings21 --raw-corpus corpus/earnings21 \
+        --out-clients data/earnings21_clients \
+        --config conf/corpora.yaml#earnings21 conf/corpora.yaml#earnings21_clients
 
 --out-dir: corpus.json and <recognizer>/nbest_<role>/1.jsonl for the roles train, dev and test: gold
 words as references, recognizers' CTM as lists of one hypothesis. --out-clients:

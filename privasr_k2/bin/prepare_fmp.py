@@ -1,8 +1,8 @@
 r"""Prepare federated marginals: the clients and the order of utterances, or background unigrams.
 
     privasr verb prepare_fmp --in-manifests data/manifests --in-nbest exp/x/nbest_test \
-        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline --set
-        client=speaker
+        --out-timeline exp/fmp/timeline_test.jsonl --config conf/fmp.yaml#fmp_timeline \
+        --set client=speaker
     privasr verb prepare_fmp --in-text data/manifests/cuts_test.jsonl.gz \
         --out-nbest exp/fmp/nbest_test/1.jsonl --out-timeline exp/fmp/timeline_test.jsonl \
         --config conf/fmp.yaml#fmp_timeline --set client=prefix

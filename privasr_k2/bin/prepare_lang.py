@@ -1,12 +1,12 @@
-"""Make a language folder: tokens, words and how they are spelled.
+r"""Make a language folder: tokens, words and how they are spelled.
+
+    privasr verb prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \
+        --config conf/common.yaml#lang --set units=phone
 
 The vocabulary is the words of the training text, of --in-further-text and of the name lists, and
-the most frequent ones of lm_text.txt.gz or --raw-lm-text; with train_words=false without those of
-the training text, with corpus_words=false without those of lm_text.txt.gz, too. Phones come from
-the corpus's own lexicon.txt, then CMUdict, then espeak-ng.
-
-    python -m privasr_k2.bin.prepare_lang --in-manifests data/manifests --out-dir data/lang_phone \\
-        --config conf/common.yaml#lang --set units=phone
+the most frequent ones of lm_text.txt.gz or --raw-lm-text. train_words=false leaves out those of the
+training text, corpus_words=false those of lm_text.txt.gz, too. Phones come from the corpus's own
+lexicon.txt, then CMUdict, then espeak-ng.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main() -> None:
     config = cli.load(LangConfig, args)
     manifests = args.in_manifests
     lexicon, lm_text = manifests / "lexicon.txt", args.raw_lm_text or manifests / "lm_text.txt.gz"
+    has_lm_text = args.raw_lm_text or lm_text.exists()
     report = build_lang(
         args.out_dir,
         config,
@@ -50,23 +51,16 @@ def main() -> None:
             for role in roles(manifests)
             if role != "pool"  # its texts, where there are any, are not to be known
         },
-        lm_text=(line for _, line in read_lines(lm_text))
-        if args.raw_lm_text or lm_text.exists()
-        else (),
+        lm_text=(line for _, line in read_lines(lm_text)) if has_lm_text else (),
         further=_further(args.in_further_text, args.in_public_lists),
         corpus_lexicon=lexicon if lexicon.exists() else None,
         model_tokens=read_tokens(args.in_tokens) if args.in_tokens is not None else None,
         model_pieces=args.in_bpe_model,
     )
     for role, counted in report.items():
-        percent = 100 * counted["oov_words"] / max(counted["words"], 1)
-        log.info(
-            "%s: %d of %d words (%.2f %%) out of vocabulary",
-            role,
-            counted["oov_words"],
-            counted["words"],
-            percent,
-        )
+        oov, words = counted["oov_words"], counted["words"]
+        percent = 100 * oov / max(words, 1)
+        log.info("%s: %d of %d words (%.2f %%) out of vocabulary", role, oov, words, percent)
 
 
 def _further(files: Iterable[Path], lists: Path | None) -> Iterator[str]:

@@ -1,9 +1,8 @@
-"""Print which guarantee holds: for a release, for whatever was made from releases, or for a whole
-ledger.
+"""Print which guarantee holds: for a release, for what was made from releases, or for a ledger.
 
-  python -m privasr_k2.bin.privacy_report --in-path egs/mini/exp/fmp/privacy.json
-  python -m privasr_k2.bin.privacy_report --in-path egs/mini/exp/pate_rnnt/student
-  python -m privasr_k2.bin.privacy_report --ledger egs/mini/privacy/ledger.json
+    privasr privacy --in-path egs/mini/exp/fmp/privacy.json
+    privasr privacy --in-path egs/mini/exp/pate_rnnt/student
+    privasr privacy --ledger egs/mini/privacy/ledger.json
 
 The guarantee is that of *all* releases of the same private data, unit and relation that the ledger
 holds: what was spent before is not forgotten. Below it stands the lineage of --in-path: which

@@ -1,14 +1,14 @@
 r"""Write the results of a recipe, or one page of several recipes' results.
 
-    python -m privasr_k2.bin.report --in-systems exp/pate/systems.jsonl --in-artifacts
-        exp/pate/*/*/* \ --in-manifests data/manifests --out-report exp/pate/RESULTS.md
-        --out-results exp/pate/results.jsonl \ --out-figures exp/pate/figures --out-layout
-        exp/pate/layout.yaml --ledger privacy/ledger.json \ --config conf/common.yaml#report
-        conf/reports/pate.yaml --set command='./run.sh mini pate'
-    python -m privasr_k2.bin.report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml
-        \ --out-page exp/report.html
-    python -m privasr_k2.bin.report --in-results egs/*/results*.jsonl --in-layouts
-        conf/reports/*.yaml \ --config conf/common.yaml#report --out-beside docs/results.md
+    privasr verb report --in-systems exp/pate/systems.jsonl --in-artifacts exp/pate/*/*/* \
+        --in-manifests data/manifests --out-report exp/pate/RESULTS.md \
+        --out-results exp/pate/results.jsonl --out-figures exp/pate/figures \
+        --out-layout exp/pate/layout.yaml --ledger privacy/ledger.json \
+        --config conf/common.yaml#report conf/reports/pate.yaml --set command='./run.sh mini pate'
+    privasr verb report --in-results exp/*/results.jsonl --in-layouts exp/*/layout.yaml \
+        --out-page exp/report.html
+    privasr verb report --in-results egs/*/results*.jsonl --in-layouts conf/reports/*.yaml \
+        --config conf/common.yaml#report --out-beside docs/results.md
 
 The paths of artifacts are those of systems.jsonl; --in-artifacts names them for the stage runner. A
 page takes each layout from the folder of its results, else that of the recipe. --out-beside renews

@@ -1,6 +1,6 @@
 r"""Count tagged, sanitized and missed names, for the owner of the text.
 
-    python -m privasr_k2.bin.report_entities --in-text data/tagged/dev.jsonl.gz \
+    privasr verb report_entities --in-text data/tagged/dev.jsonl.gz \
         --in-gold data/gold/dev.jsonl.gz --in-sanitized exp/sanitized \
         --in-privacy exp/sanitized_privacy.json --out-report exp/entities.json
 

@@ -1,8 +1,8 @@
-"""Rescore lattices with a language model and write N-best lists with its scores.
+r"""Rescore lattices with a language model and write N-best lists with its scores.
 
-    python -m privasr_k2.bin.rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm
-        \\ --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl --config
-        conf/rescore.yaml#rescore_lattices
+    privasr verb rescore_lattices --in-lattices exp/x/lattices_dev --in-lm exp/lm/lstm \
+        --out-nbest exp/x/lattice_lstm/nbest_dev/1.jsonl \
+        --config conf/rescore.yaml#rescore_lattices
 
 The search mixes the scores of the LM and of the graph (neural_share), at the LM weight and the
 insertion penalty of the lattices. Merged histories make the LM scores approximate; lm_scores

@@ -1,6 +1,6 @@
 r"""Replace, tag or delete the names in tagged text, as a release.
 
-    python -m privasr_k2.bin.sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
+    privasr verb sanitize_text --in-private-text data/manifests/cuts_train.jsonl.gz \
         --in-public-lists data/manifests/public_lists --out-dir exp/sanitized \
         --out-privacy exp/sanitized_privacy.json --ledger privacy/ledger.json \
         --config conf/classlm.yaml#sanitize --set data=mini/train
@@ -52,9 +52,8 @@ def main() -> None:
         needs_users(texts)
     lists = {}
     if config.method == "replace":
-        lists = words_of(
-            read_name_lists(args.in_public_lists, normalize_english), normalize_english
-        )
+        names = read_name_lists(args.in_public_lists, normalize_english)
+        lists = words_of(names, normalize_english)
         needs_lists(texts, lists)
     protected = guarantee(config, {label: len(words) for label, words in lists.items()})
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]

@@ -1,8 +1,8 @@
 r"""Select the best hypothesis of each N-best list, by the weights that were chosen on dev.
 
-  python -m privasr_k2.bin.select_nbest --in-nbest exp/x/nbest_test --in-scores
-      exp/x/lstm_test.safetensors \ --in-weights exp/x/rescoring.json --out-hyps
-      exp/x/lstm/decode_test/1.jsonl
+    privasr verb select_nbest --in-nbest exp/x/nbest_test \
+        --in-scores exp/x/lstm_test.safetensors --in-weights exp/x/rescoring.json \
+        --out-hyps exp/x/lstm/decode_test/1.jsonl
 
 Without --in-weights it selects the hypothesis with the fewest errors, the oracle. An utterance
 without a path stays without one; its words count as deleted.

@@ -1,8 +1,8 @@
 r"""Split a corpus by speakers into private speech, public speech and a public pool without texts.
 
-    privasr verb split_speech --in-feats data/feats_fbank --in-public-train data/public/feats_fbank
-        \ --out-dir data/sides_fbank --config conf/pate.yaml#split_speech \
-        --set 'pool_speakers=[anna,bert]'
+    privasr verb split_speech --in-feats data/feats_fbank \
+        --in-public-train data/public/feats_fbank --out-dir data/sides_fbank \
+        --config conf/pate.yaml#split_speech --set 'pool_speakers=[anna,bert]'
 
 --out-dir gets private/ and public/ (roles train and dev), pool/ (role pool) and sides.json, which
 names the speakers of each. All of that but private/ is public, as is the corpus's dev. The pool is

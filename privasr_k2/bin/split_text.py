@@ -1,8 +1,7 @@
 r"""Split tagged text by users: background, adaptation parts of several sizes, dev and test.
 
-    python -m privasr_k2.bin.split_text --in-manifests data/tagged --in-text
-        data/manifests/written.jsonl \ --out-dir data/split --config conf/classlm.yaml#split_text
-        --set sizes=[12,15,20]
+    privasr verb split_text --in-manifests data/tagged --in-text data/manifests/written.jsonl \
+        --out-dir data/split --config conf/classlm.yaml#split_text --set sizes=[12,15,20]
 
 The parts are *.jsonl.gz files of tagged text: background, adapt_12 and so on, dev and test.
 about.json holds minutes of speech, users, words and entities of each part. Text of --in-text joins
@@ -64,9 +63,7 @@ def main() -> None:
 
 
 def _speech(manifests: Path) -> tuple[dict[str, float], frozenset[str]]:
-    """Seconds of each cut with speech, and the ids of copies at another speed, no texts of their
-    own.
-    """
+    """Seconds of each cut with speech, and the ids of copies at another speed."""
     seconds, copies = {}, set()
     for role in _ROLES:
         path = cuts_path(manifests, role)

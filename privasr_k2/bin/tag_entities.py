@@ -1,11 +1,10 @@
 r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 
-    python -m privasr_k2.bin.tag_entities --in-text data/gold/dev.jsonl.gz \
-        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities --set
-        normalize=spoken
-    python -m privasr_k2.bin.tag_entities --in-manifests data/manifests --out-manifests data/tagged
-        \ --config conf/classlm.yaml#tag_entities
-
+    privasr verb tag_entities --in-text data/gold/dev.jsonl.gz \
+        --out-text data/tagged/dev.jsonl.gz --config conf/classlm.yaml#tag_entities \
+        --set normalize=spoken
+    privasr verb tag_entities --in-manifests data/manifests --out-manifests data/tagged \
+        --config conf/classlm.yaml#tag_entities
     privasr verb tag_entities --raw-conll wikigold.conll.txt.gz --out-text data/public.jsonl.gz \
         --config conf/classlm.yaml#tag_entities --set taggers=[gold]
 
@@ -13,8 +12,7 @@ r"""Find the named entities of a corpus or a text: PER, ORG, LOC and MISC.
 --raw-conll reads CoNLL files, or all *.conll and *.conll.txt below a folder, gzipped or not.
 taggers=[gold] maps their labels to four classes. Taggers read the written form where it is known;
 entities refer to normalized words. --out-manifests gets the cuts of all roles with new entities,
-and corpus.json. Nothing is
-released: the result is as private as the text.
+and corpus.json. Nothing is released: the result is as private as the text.
 """
 
 from __future__ import annotations
@@ -59,9 +57,8 @@ def main() -> None:
         in_definition="[FILE] the corpus, for how it normalizes",
     )
     config = cli.load(TagConfig, args)
-    if bool(args.in_text or args.raw_conll) != bool(args.out_text) or bool(
-        args.in_manifests
-    ) != bool(args.out_manifests):
+    texts, manifests = bool(args.in_text or args.raw_conll), bool(args.in_manifests)
+    if texts != bool(args.out_text) or manifests != bool(args.out_manifests):
         raise ConfigError("the command line", "an --out- for each --in-", "one alone", "give both")
     if not (args.out_text or args.in_manifests):
         expected = "--in-text, --raw-conll or --in-manifests"
@@ -69,20 +66,16 @@ def main() -> None:
     normalize = _normalize(args.in_definition, config)
     public = [line.cased.split() for line in _read(args.in_public_cased, normalize)]
     lists = read_name_lists(args.in_public_lists, normalize_english) if args.in_public_lists else {}
-    truecaser = (
-        Truecaser(public, spread(lists), capital_unknown=config.capital_unknown) if public else None
-    )
+    unknown = config.capital_unknown
+    truecaser = Truecaser(public, spread(lists), capital_unknown=unknown) if public else None
     taggers = _taggers(args, config, lists, truecaser)
 
     def tag(texts: Sequence[TaggedText]) -> list[TaggedText]:
         return tag_texts(texts, taggers, config, normalize, truecaser)
 
     if args.out_text:
-        annotated = [
-            gold
-            for _, path in sorted(conll_files(args.raw_conll).items())
-            for gold in read_conll(path)
-        ]
+        files = sorted(conll_files(args.raw_conll).items())
+        annotated = [gold for _, path in files for gold in read_conll(path)]
         tagged = tag([*_read(args.in_text, normalize), *tagged_texts(annotated, normalize)])
         write_tagged(args.out_text, tagged)
         _say(args.out_text, tagged)
@@ -124,10 +117,8 @@ def _taggers(
         names = {label: of_class.names for label, of_class in lists.items()}
         small = truecaser.small if truecaser else {}
         gazetteer = Gazetteer(names, ignore_case=config.ignore_case, small=small)
-        log.info(
-            "%d names are on the lists of several classes and count for the first",
-            gazetteer.ambiguous,
-        )
+        text = "%d names are on the lists of several classes and count for the first"
+        log.info(text, gazetteer.ambiguous)
         taggers["gazetteer"] = gazetteer
     return taggers
 

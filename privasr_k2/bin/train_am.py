@@ -1,7 +1,7 @@
 r"""Train an acoustic model, or continue an interrupted training.
 
-    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char --out-dir exp/ctc/am
-        \ --config conf/ctc.yaml#am_ctc
+    privasr verb train_am --in-feats data/feats_fbank --in-lang data/lang_char \
+        --out-dir exp/ctc/am --config conf/ctc.yaml#am_ctc
 
 --in-feats has the roles train and dev, --in-lang tokens and pronunciations. --out-dir gets
 checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model. The key kind
@@ -37,15 +37,8 @@ def main() -> None:
     torch.set_num_threads(args.num_jobs)
     config = cli.load(kind_of(args.config).config, args)
     with join(args.device) as process:
-        train_am(
-            args.in_feats,
-            args.in_lang,
-            args.out_dir,
-            config,
-            process,
-            args.num_jobs,
-            init=args.in_init,
-        )
+        folders = args.in_feats, args.in_lang, args.out_dir
+        train_am(*folders, config, process, args.num_jobs, init=args.in_init)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,18 @@
 r"""Adapt a neural language model by federated training on the text of clients [liu2021].
 
-    python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
+    privasr verb train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/all \
         --config conf/fedlm.yaml#fedlm --set rounds=50
-
-Training is private where privacy.noise is above 0. It is then a release, with --out-privacy and
---ledger:
-
-    python -m privasr_k2.bin.train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
+    privasr verb train_fedlm --in-private-clients exp/fedlm/clients.jsonl.gz \
         --in-public-init exp/lm/char_lstm --out-dir exp/fedlm/private \
         --out-privacy exp/fedlm/private_privacy.json --ledger privacy/ledger.json \
-        --config conf/fedlm.yaml#fedlm \
-        --set data=mini/adapt weights.by=uniform privacy.clip=0.5 privacy.noise=1.5 cohort=20
-        rounds=100
+        --config conf/fedlm.yaml#fedlm --set data=mini/adapt weights.by=uniform privacy.clip=0.5 \
+        privacy.noise=1.5 cohort=20 rounds=100
 
-The guarantee covers all text of a client. With sampling=ordered, clients take part in a fixed
-order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches N
---strategy square_root plans such a training.
+Training is private where privacy.noise is above 0; it is then a release, with --out-privacy and
+--ledger. The guarantee covers all text of a client. With sampling=ordered, clients take part in a
+fixed order, and privacy.strategy=square_root correlates the noise of rounds. privacy_plan --batches
+N --strategy square_root plans such a training.
 
 --out-dir gets the files of train_lm, and federated.json. A training that was killed is continued.
 torchrun starts several processes; their number does not change the result. finetune_lm trains on

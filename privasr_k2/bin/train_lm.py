@@ -1,16 +1,15 @@
-"""Train a neural language model, or continue a training that was interrupted.
+r"""Train a neural language model, or continue a training that was interrupted.
+
+    privasr verb train_lm --in-manifests data/manifests --in-lang data/lang_phone \
+        --out-dir exp/lm_lstm --config conf/common.yaml#lm_lstm --set epochs=5
 
 Reads text as train_ngram does: that of the cuts of the role train and lm_text.txt.gz, or --raw-text
 in place of the latter; or, in place of both, the files of --in-text. Epochs are scored on the cuts
 of the role dev, or on --in-dev. The vocabulary is that of the language folder, other words count as
 <unk>. A model of --in-init is trained further, as a whole or, with trained=output, in its softmax
-alone. The first YAML file
-says which kind: section lm_lstm, lm_char_lstm or lm_transformer of conf/common.yaml. Writes
-checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last, the averaged model to --out-dir.
-For several GPUs start it with torchrun, as train_am.
-
-    python -m privasr_k2.bin.train_lm --in-manifests data/manifests --in-lang data/lang_phone \\
-        --out-dir exp/lm_lstm --config conf/common.yaml#lm_lstm --set epochs=5
+alone. The first YAML file says which kind: section lm_lstm, lm_char_lstm or lm_transformer of
+conf/common.yaml. --out-dir gets checkpoints/, train_log.jsonl, tensorboard/, config.yaml and, last,
+the averaged model. For several GPUs start it with torchrun, as train_am.
 """
 
 from __future__ import annotations
@@ -51,10 +50,8 @@ def main() -> None:
         expected = "dev text to score epochs on"
         raise ConfigError("--in-dev", expected, "none", "give it, or --in-manifests")
     text = training_text(config, args.in_manifests, args.in_text, args.raw_text)
-    sentences, dev = (
-        [sentence for sentence in text if sentence],
-        dev_text(args.in_manifests, args.in_dev),
-    )
+    sentences = [sentence for sentence in text if sentence]
+    dev = dev_text(args.in_manifests, args.in_dev)
     with join(args.device) as process:
         train_lm(sentences, dev, words, args.out_dir, config, process, init=args.in_init)
 

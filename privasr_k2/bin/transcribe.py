@@ -1,6 +1,6 @@
 """Transcribe audio files with what a recipe has trained.
 
-    python -m privasr_k2.bin.transcribe --in-exp egs/mini/exp/ctc_tdnn_phone FILE.wav...
+    privasr transcribe --in-exp egs/mini/exp/ctc_tdnn_phone FILE.wav...
 
 Prints a line a file: its name, a tab, the words. Files have one channel, in any format that
 libsndfile reads; another sampling rate than the training data's is resampled.

@@ -1,5 +1,4 @@
-r"""Release labels of public utterances token by token: teachers vote for the token after each
-prefix.
+r"""Release labels of public utterances token by token: teachers vote for each next token.
 
     privasr verb vote_tokens --in-private-teachers exp/pate/teachers \
         --in-private-shards exp/pate/shards --in-public-feats data/feats_pool \
@@ -65,12 +64,8 @@ def main() -> None:
         check_public(args.in_public_model)
         public = load_recognizer(args.in_public_model, device)
     print_plan(setting, f"tokens of {len(cuts):,} utterances")
-    who = {
-        "vote": TOKEN,
-        "unit": shards.unit,
-        "units": len(shards.roster),
-        "teachers": shards.teachers,
-    }
+    who = {"vote": TOKEN, "unit": shards.unit, "units": len(shards.roster)}
+    who["teachers"] = shards.teachers
     inputs = [args.in_private_teachers, args.in_shards, args.in_feats]
     inputs += filter(None, [args.in_public_model])
     with begin_release(args, config, setting, who, inputs) as release:

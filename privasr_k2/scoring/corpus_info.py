@@ -21,12 +21,10 @@ class CorpusInfo:
     Attributes:
         name: of the corpus; empty where it is not known.
         synthetic: whether the speech was made by a machine.
-        scored_units: recognized unit -> scored unit, as in
-            :func:`privasr_k2.scoring.align.to_scored_units`.
+        scored_units: as in :func:`privasr_k2.scoring.align.to_scored_units`.
         unit: what the recognized units are: :data:`WORD` or :data:`PHONE`.
         public_roles: the roles that are not private.
-        entities: what found the entities of the references, as ``tag_entities`` names it; empty:
-            whoever annotated the corpus, or nobody.
+        entities: the tagger of the references; empty: the corpus's own annotation, or none.
     """
 
     name: str
@@ -72,12 +70,7 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
     content = read_json(path)
     units = content.get("scored_units", {}) if isinstance(content, dict) else None
     known = isinstance(units, dict) and all(isinstance(scored, str) for scored in units.values())
-    if (
-        not isinstance(content, dict)
-        or "name" not in content
-        or not isinstance(units, dict)
-        or not known
-    ):
+    if not known or "name" not in content:
         expected = "name and scored_units of the corpus"
         raise DataError(path, expected, "something else", "prepare the corpus again")
     unit, public_roles = content.get("unit", WORD), content.get("public_roles", [])
@@ -85,11 +78,10 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
         found = f"unit {unit!r}, public_roles {public_roles!r}"
         way_out = "prepare the corpus again"
         raise DataError(path, f"unit {WORD} or {PHONE}, and a list", found, way_out)
-    synthetic = bool(content.get("synthetic", False))
     return CorpusInfo(
         name=str(content["name"]),
-        synthetic=synthetic,
-        scored_units=units,
+        synthetic=bool(content.get("synthetic", False)),
+        scored_units=units or {},
         unit=str(unit),
         public_roles=tuple(map(str, public_roles)),
         entities=str(content.get("entities", "")),
@@ -97,8 +89,7 @@ def read_corpus_info(manifests: Path | None) -> CorpusInfo:
 
 
 def read_vocabulary(lang_dir: Path) -> frozenset[str]:
-    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and the disambiguation
-    symbol ``#0``.
+    """The words of ``words.txt`` that can be recognized: without ``<eps>`` and ``#0``.
 
     Raises:
         DataError: a line is not a word and its number.

@@ -1,13 +1,14 @@
-"""The door of a verb: strict options, one message on an error, and exit codes that mean
-something.
-"""
+"""The command line of verbs: strict options, one message on an error, exit codes."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
+import io
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -21,16 +22,14 @@ class Options:
     epochs: int
 
 
-def verb(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> argparse.Namespace:
-    monkeypatch.setattr("sys.argv", ["train_am.py", *arguments])
-    made = cli.parser("Train.")
-    made.add_argument("--in-cuts", type=Path, required=True)
-    return cli.parse(made, device=True)
+def verb(words: str) -> argparse.Namespace:
+    with mock.patch("sys.argv", ["train_am.py", *words.split()]):
+        return cli.arguments("Train.", device=True, in_cuts="FILE")
 
 
 def test_flags_and_layers(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1e-3\nepochs: 1\n")
-    args = verb(f"--in-cuts x --config {tmp_path / 'a.yaml'!s} --set lr=2")
+    args = verb(f"--in-cuts x --config {tmp_path}/a.yaml --set lr=2")
     assert cli.load(Options, args) == Options(2.0, 1)
     assert (args.in_cuts, args.device, args.num_jobs) == (Path("x"), "auto", 1)
 
@@ -38,38 +37,38 @@ def test_flags_and_layers(tmp_path: Path) -> None:
 def test_repeated_flags_add_up(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("lr: 1\nepochs: 5\n")
     (tmp_path / "b.yaml").write_text("lr: 3\n")
-    first, second = str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")
-    flags = ["--config", first, "--set", "epochs=6", "--config", second, "--set", "lr=4"]
-    assert cli.load(Options, verb("--in-cuts", "x", *flags)) == Options(4.0, 6)
-    assert cli.load(Options, verb("--in-cuts", "x", *flags[:-2])) == Options(3.0, 6)
+    flags = f"--in-cuts x --config {tmp_path}/a.yaml --set epochs=6 --config {tmp_path}/b.yaml"
+    assert cli.load(Options, verb(f"{flags} --set lr=4")) == Options(4.0, 6)
+    assert cli.load(Options, verb(flags)) == Options(3.0, 6)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"),
+    ("words", "part"),
     [
-        (["--in-cuts"], "expected one argument"),
-        ([], "--in-cuts"),
-        (["--in-cut", "x"], "--in-cut"),
-        (["--in-cuts", "x", "--speed", "9"], "--speed"),
-        (["--in-cuts", "x", "--num-jobs", "two"], "two"),
-        (["--in-cuts", "x", "--num-jobs", "0"], "--num-jobs"),
-        (["--in-cuts", "x", "--log-level", "LOUD"], "LOUD"),
+        ("--in-cuts", "expected one argument"),
+        ("", "--in-cuts"),
+        ("--in-cut x", "--in-cut"),
+        ("--in-cuts x --speed 9", "--speed"),
+        ("--in-cuts x --num-jobs two", "two"),
+        ("--in-cuts x --num-jobs 0", "--num-jobs"),
+        ("--in-cuts x --log-level LOUD", "LOUD"),
     ],
 )
-def test_wrong_options(arguments: list[str], part: str) -> None:
+def test_wrong_options(words: str, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        verb(*arguments)
+        verb(words)
     assert part in str(caught.value)
     assert "privasr verb train_am --help" in caught.value.way_out
 
 
-def _exit(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+def _exit(error: BaseException) -> tuple[object, str]:
     def main() -> None:
         raise error
 
-    with pytest.raises(SystemExit) as caught:
+    shown = io.StringIO()
+    with pytest.raises(SystemExit) as caught, contextlib.redirect_stderr(shown):
         cli.run(main)
-    return caught.value.code, capsys.readouterr().err
+    return caught.value.code, shown.getvalue()
 
 
 def test_a_users_error_is_one_message_and_2() -> None:

@@ -22,7 +22,10 @@ from privasr_k2.scoring.nbest_lists import (
 
 HYPS = (
     Hypothesis(
-        *(1, "call anna", -12.25, {"graph": -3.5, "lstm": -4.125}),
+        1,
+        "call anna",
+        -12.25,
+        {"graph": -3.5, "lstm": -4.125},
         confidences=(0.5, 1.0),
         times=((0.0, 0.25), (0.25, 0.75)),
         classes=((1, 2, "PER"),),
