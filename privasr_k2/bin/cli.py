@@ -12,11 +12,16 @@ import errno
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privasr_k2 import config
 from privasr_k2.errors import ConfigError, PrivasrError
+
+if TYPE_CHECKING:
+    from privasr_k2.privacy.release import Release
+    from privasr_k2.privacy.spending import Spending
 
 T = TypeVar("T")
 
@@ -125,6 +130,21 @@ def parse(
         level=args.log_level, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     return args
+
+
+def begin_release(
+    args: argparse.Namespace, spending: Spending, fingerprint: str
+) -> AbstractContextManager[Release]:
+    """:func:`privasr_k2.privacy.release.begin` by --ledger, --out-privacy and --max-epsilon."""
+    from privasr_k2.privacy import release
+
+    return release.begin(
+        args.ledger,
+        beside=args.out_privacy,
+        spending=spending,
+        fingerprint=fingerprint,
+        max_epsilon=args.max_epsilon,
+    )
 
 
 def run(main: Callable[[], None]) -> None:

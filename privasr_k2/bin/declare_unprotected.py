@@ -76,13 +76,8 @@ def main() -> None:
             "Everything: whoever sees what was made of this text may learn any of it.",
         ),
     )
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spending,
-        fingerprint=release.fingerprint_of(config, args.in_private_text),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
+    fingerprint = release.fingerprint_of(config, args.in_private_text)
+    with cli.begin_release(args, spending, fingerprint) as begun:
         if args.out_dir is not None:
             with atomic_path(args.out_dir) as folder:
                 folder.mkdir()

@@ -33,36 +33,26 @@ from privasr_k2.fileio import write_json
 from privasr_k2.privacy.plan import PlanRequest, plan
 
 _HELP = {
-    "kind": (
-        "updates (noisy sums of contributions; taken without --kind), votes (of teachers), counts, "
-        "or queries (per epsilon)"
-    ),
-    "unit": (
-        "whose presence is hidden: mention, utterance, call, document, meeting, speaker, user or"
-        " shard"
-    ),
+    "kind": "updates (noisy sums; the default), votes (of teachers), counts, queries (per epsilon)",
+    "unit": "hidden: mention, utterance, call, document, meeting, speaker, user or shard",
     "units": "how many there are",
     "relation": "'add or remove one' (without it) or 'replace one'",
     "delta": "must be below 1/units",
     "rounds": "rounds, steps, answered queries, or releases of counts",
-    "noise": (
-        "updates: standard deviation by clip norm; votes: sigma or scale; counts: scale or sigma"
-    ),
+    "noise": "updates: standard deviation by clip norm; votes and counts: sigma or scale",
     "epsilon": "a target, in place of --noise or --rounds",
     "max_epsilon": "fail where it costs more",
     "rate": "updates: Poisson sampling with this probability",
     "cohort": "updates: fixed cohorts of this many units",
     "batches": "updates: each unit once in this many rounds",
     "strategy": "updates: square_root or tree: noise correlated over rounds; batches in one order",
-    "bands": (
-        "updates: rounds over which square_root correlates noise; without it the batches of an"
-        " epoch"
-    ),
+    "bands": "updates: rounds of correlated noise (square_root); without it an epoch's batches",
     "mechanism": "votes: gnmax or lnmax; counts: discrete_laplace or discrete_gaussian",
     "asked": "votes: queries whose majority is first compared with a threshold",
     "threshold_noise": "votes: standard deviation of the noise in that comparison",
     "sensitivity": "counts: how much one unit can change them, in L1 (Laplace) or L2 (Gaussian)",
 }
+_NEEDED = ("unit", "units", "delta")
 _WITHOUT = {"kind": "updates", "relation": "add or remove one"}
 
 
@@ -110,8 +100,6 @@ def _queries(args: argparse.Namespace) -> None:
         write_json(args.out_plan, {"config": about, "plans": [plan.to_json() for plan in plans]})
     print("\n".join(plan.line() for plan in plans))
 
-
-_NEEDED = ("unit", "units", "delta")
 
 if __name__ == "__main__":
     cli.run(main)

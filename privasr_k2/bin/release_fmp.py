@@ -51,13 +51,8 @@ def main() -> None:
     from privasr_k2.privacy.spending import guarantees
 
     prepared = _clipped(args) if args.in_public_background is None else _published(args)
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=prepared.spending,
-        fingerprint=release.fingerprint_of(prepared.config, prepared.inputs),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
+    fingerprint = release.fingerprint_of(prepared.config, prepared.inputs)
+    with cli.begin_release(args, prepared.spending, fingerprint) as begun:
         prepared.write(begun)
     log.log(prepared.level, prepared.line)
     for line in guarantees([prepared.spending])[0].lines():

@@ -57,13 +57,8 @@ def main() -> None:
         needs_lists(texts, lists)
     protected = guarantee(config, {label: len(words) for label, words in lists.items()})
     inputs = [*args.in_private_text, *([args.in_public_lists] if lists else [])]
-    with release.begin(
-        args.ledger,
-        beside=args.out_privacy,
-        spending=spending(config, protected),
-        fingerprint=release.fingerprint_of(config, inputs),
-        max_epsilon=args.max_epsilon,
-    ) as begun:
+    fingerprint = release.fingerprint_of(config, inputs)
+    with cli.begin_release(args, spending(config, protected), fingerprint) as begun:
         sanitize(args.out_dir, texts, lists, config, begun)
     for line in guarantees([spending(config, protected)])[0].lines():
         log.info(line)

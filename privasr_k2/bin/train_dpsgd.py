@@ -44,7 +44,6 @@ def main() -> None:
     from privasr_k2.dpsgd.train import fingerprint_of, read_inputs, train_dpsgd
     from privasr_k2.dpsgd.trainer import Trainer
     from privasr_k2.graph.lang import load_lang
-    from privasr_k2.privacy import release
     from privasr_k2.privacy.spending import guarantees
     from privasr_k2.training.distributed import choose_device
 
@@ -67,14 +66,7 @@ def main() -> None:
             log.info("plan: noise %.6g by the clip, %d steps", noise, config.steps)
             for line in guarantees([spent])[0].lines():
                 log.info(line)
-            release_block = release.begin(
-                args.ledger,
-                beside=args.out_privacy,
-                spending=spent,
-                fingerprint=fingerprint,
-                max_epsilon=args.max_epsilon,
-            )
-            begun = stack.enter_context(release_block)
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
         train_dpsgd(trainer, inputs, args.out_dir, fingerprint, begun)
 
 

@@ -82,25 +82,16 @@ def main() -> None:
             inputs = [args.in_private_clients, args.in_public_init]
             if config.select_round == "best":
                 inputs.append(args.in_public_dev_text)
-            made_release = release.begin(
-                args.ledger,
-                beside=args.out_privacy,
-                spending=spent,
-                fingerprint=release.fingerprint_of(neutral(config), inputs),
-                max_epsilon=args.max_epsilon,
-            )
-            begun = stack.enter_context(made_release)
+            fingerprint = release.fingerprint_of(neutral(config), inputs)
+            begun = stack.enter_context(cli.begin_release(args, spent, fingerprint))
         train_fedlm(clients, dev, args.in_public_init, args.out_dir, config, process, begun)
         if spent is not None and process.leads:
             of_paper = paper_epsilon(config.privacy.noise, config.privacy.delta)
             for line in guarantees([spent])[0].lines():
                 log.info(line)
-            log.info(
-                "plan: the paper's 10,000 devices, 100 a round, 1,000 rounds: epsilon (RDP) %s,"
-                " (PLD) %s",
-                shown(of_paper.rdp),
-                "none" if of_paper.pld is None else shown(of_paper.pld),
-            )
+            plan = "the paper's 10,000 devices, 100 a round, 1,000 rounds"
+            pld = "none" if of_paper.pld is None else shown(of_paper.pld)
+            log.info("plan: %s: epsilon (RDP) %s, (PLD) %s", plan, shown(of_paper.rdp), pld)
 
 
 if __name__ == "__main__":

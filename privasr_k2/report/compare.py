@@ -34,8 +34,8 @@ def comparison_text(folders: Sequence[Path], corpus: CorpusInfo) -> str:
         raise DataError("--in-scores", "two or more folders that score wrote", found, "name more")
     names = system_names(folders)
     systems = tuple(
-        System(name, name, "system", str(folder), {}, tuple(names[:n]), {"score_test": str(folder)})
-        for n, (name, folder) in enumerate(zip(names, folders, strict=True))
+        System(name, name, "system", path, {}, tuple(names[:n]), artifacts={"score_test": path})
+        for n, (name, path) in enumerate(zip(names, map(str, folders), strict=True))
     )
     table = {"title": "Systems", "kinds": ["score_test"], "columns": _COLUMNS.split(", ")}
     values = {

@@ -35,11 +35,6 @@ class CorpusInfo:
     entities: str = ""
 
     @property
-    def renamed(self) -> dict[str, str]:
-        """The part of ``scored_units`` that keeps a unit, as itself or as another."""
-        return {unit: scored for unit, scored in self.scored_units.items() if scored}
-
-    @property
     def heading(self) -> list[str]:
         """The note above a report's figures: a paragraph for corpora of synthetic speech."""
         if not self.synthetic:
@@ -48,11 +43,6 @@ class CorpusInfo:
             f"**Synthetic speech.** The corpus `{self.name}` is made by a program: these figures"
             " show that the recipe works, not how well it recognizes people.\n"
         ]
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Units that are not scored, such as hesitations, sorted."""
-        return tuple(sorted(unit for unit, scored in self.scored_units.items() if not scored))
 
 
 UNKNOWN = CorpusInfo(name="", synthetic=False, scored_units={})

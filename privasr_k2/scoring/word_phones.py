@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from privasr_k2.errors import DataError
@@ -47,8 +46,8 @@ class _Utterance(NamedTuple):
 def words_of(scores: Iterable[Score]) -> tuple[set[str], set[str]]:
     """The words of all references, and those of all hypotheses."""
     utterances = [utterance for score in scores for utterance in _utterances(score)]
-    refs, hyps = (chain.from_iterable(u[side] for u in utterances) for side in (2, 3))
-    return set(refs), set(hyps)
+    refs = {word for utterance in utterances for word in utterance.ref}
+    return refs, {word for utterance in utterances for word in utterance.hyp}
 
 
 def phone_rates(score: Score, spoken: Spoken) -> dict[str, PhoneRate]:

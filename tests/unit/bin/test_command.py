@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from privasr_k2 import __main__ as command
+from tests.support.conf import section
 from tests.support.verbs import call, refused
 
 HEAVY = ("torch", "lhotse", "k2", "numpy", "scipy", "omegaconf", "yaml")
@@ -73,6 +74,12 @@ def test_there_are_at_most_55_verbs() -> None:
         ("prepare_fmp --out-background u --in-lm l", "with --in-lm and text"),
         ("privacy_plan --kind queries --units 7", "found --units"),
         ("tune_weights --in-nbest n --out-weights w", "--in-nbest with --in-scores"),
+        ("export --in-nbest n", "an --out flag"),
+        ("import_external --out-nbest x", "one of the arguments"),
+        ("import_external --out-nbest x --raw-trn a --raw-ctm b", "not allowed with"),
+        ("tag_entities", "--raw-conll or --in-manifests"),
+        ("tag_entities --in-text t.jsonl", "an --out- for each --in-"),
+        ("report_entities --in-text t --out-report r --in-privacy p", "give both"),
     ],
 )
 def test_flags_of_one_verb_that_do_not_go_together(words: str, part: str) -> None:
@@ -80,6 +87,7 @@ def test_flags_of_one_verb_that_do_not_go_together(words: str, part: str) -> Non
         "decode": "--in-model m --in-feats f",
         "audit": "--out-audit a",
         "train_ngram": "--in-lang l",
+        "tag_entities": f"--config {section('tag_entities')}",
         "rescore_fmp": "--in-nbest n --in-timeline t --in-lm l --in-background u",
     }
     with refused(part):

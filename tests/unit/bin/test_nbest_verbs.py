@@ -168,13 +168,3 @@ def test_out_and_in_again(cuts: Path, tmp_path: Path) -> None:
     assert back["ctm"][0].hyps[0].confidences == (0.5, 1.0)
     assert back["ctm"][0].hyps[0].times == ((0.0, 0.5), (0.5, 1.0))
     assert math.copysign(1.0, back["trn"][0].hyps[0].am_score) == 1.0
-
-
-def test_a_format_must_be_chosen(tmp_path: Path) -> None:
-    for verb, arguments in [
-        ("export", ["--in-nbest", tmp_path]),
-        ("import_external", ["--out-nbest", tmp_path / "x"]),
-        ("import_external", ["--out-nbest", tmp_path / "x", "--raw-trn", "a", "--raw-ctm", "b"]),
-    ]:
-        with refused("way out"):
-            call(verb, *arguments)

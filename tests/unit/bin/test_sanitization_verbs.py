@@ -202,18 +202,6 @@ def test_manifests_get_entities_of_their_written_text(made, tmp_path):
     assert "a folder beside" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("tag_entities", *TAG), "--raw-conll or --in-manifests"),
-        (("tag_entities", "--in-text", "t.jsonl", *TAG), "an --out- for each --in-"),
-        (("report_entities --in-text t --out-report r --in-privacy p",), "give both"),
-    ],
-)
-def test_flags_that_do_not_fit_are_named(arguments, message):
-    assert message in run(*arguments, code=2)
-
-
 def test_json_lines_hold_no_more_than_is_said(made):
     folder, *_ = made
     with gzip.open(folder / "out/sanitized.jsonl.gz", "rt", encoding="utf-8") as file:

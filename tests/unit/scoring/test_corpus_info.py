@@ -22,7 +22,6 @@ def test_units_that_are_phones_and_words_that_are_left_out(tmp_path: Path) -> No
     )
     found = read_corpus_info(tmp_path)
     assert (found.unit, found.public_roles, found.entities) == ("phone", ("train",), "spacy")
-    assert (found.renamed, found.left_out) == ({"ix": "ih"}, ("uh", "um"))
 
 
 def test_no_manifests_no_knowledge() -> None:

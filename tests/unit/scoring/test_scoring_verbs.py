@@ -137,13 +137,6 @@ def test_lost_dev_utterances_stop_the_choice(tree: Path) -> None:
     assert not (tree / "w.json").exists()
 
 
-def test_the_decoding_of_another_role_is_not_scored(tree: Path) -> None:
-    call("tune_weights", "--in-hyps", "exp/ctc/decode_dev", "--out-weights", "w.json")
-    with refused("expected utterances of the role test, found the role dev"):
-        _score("test", "--in-weights", "w.json", "--in-hyps", "exp/ctc/decode_dev")
-    assert not (tree / "exp/ctc/score_test").exists()
-
-
 def _write_corpus(tree: Path, **more: Any) -> None:
     content = {"name": "mini", "synthetic": True, "scored_units": {}, **more}
     write_json(tree / "data/manifests/corpus.json", content)
