@@ -152,8 +152,8 @@ def read_kaldi(folder: Path) -> Ranked:
             if name in ranked:
                 what = "which has words" if ranked[name] else "again"
                 place, found = f"{folder / 'no_path'}:{number}", f"{name} {what}"
-                expected = "every utterance without a path, once"
-                raise DataError(place, expected, found, "take the line out")
+                wanted = "every utterance without a path, once"
+                raise DataError(place, wanted, found, "take the line out")
             if name:
                 ranked[name] = ()
     return ranked
