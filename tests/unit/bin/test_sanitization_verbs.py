@@ -234,10 +234,10 @@ def test_the_public_text_makes_lists(shared_data, tmp_path):
 def test_unprotected_text_is_entered_once_and_no_limit_allows_it(made, tmp_path):
     folder, *_ = made
     ledger, out = tmp_path / "private/ledger.json", tmp_path / "adapt"
-    flags = ("--in-private-text", folder / "found.jsonl", "--out-dir", out, "--ledger", ledger)
-    flags += (
-        f"--out-privacy {tmp_path}/privacy.json --config {section('declare_unprotected')}".split()
-    )
+    flags = (
+        f"--in-private-text {folder}/found.jsonl --out-dir {out} --ledger {ledger}"
+        f" --out-privacy {tmp_path}/privacy.json --config {section('declare_unprotected')}"
+    ).split()
     settings = ("--set", "data=toy/adapt", "purpose=adaptation of LMs")
     said = run("declare_unprotected", *flags, *settings, "--max-epsilon", "100", code=2)
     assert "found infinite" in said and "unprotected exceeds every limit" in said
