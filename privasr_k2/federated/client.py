@@ -1,17 +1,12 @@
-"""A client's part of a round: plain SGD on its own text, and the update that it sends [liu2021, eq.
-1-4].
+"""A client's part of a round: plain SGD on its own text [liu2021, eq. 1-4].
 
-    theta <- theta - eta_l gradient(batch),    K epochs of batches of 8;    update = theta_t -
-    theta_i
+    theta <- theta - eta_l gradient(batch),    update = theta_t - theta_i
 
-A simulation can do better than copying the model for each client. The first batches of all clients
-see the
-same weights: those of a chunk of clients are run together, with the gradient of each client apart
-(:mod:`privasr_k2.federated.lstm_gradients`). A client that has more batches goes on by itself, in
-the one buffer of weights that there is, and its update is written into the one buffer of gradients.
-Memory does not grow with the cohort.
-
-Clients train without dropout.
+The first batches of a chunk of clients see the same weights, and are run together with the
+gradients apart
+(:mod:`privasr_k2.federated.lstm_gradients`). Later batches are run client by client in one buffer,
+so that memory
+does not grow with the cohort. There is no dropout.
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ class ClientConfig(Checked):
         epochs: K, passes over its text.
         batch_size: sentences of a batch.
         lr: eta_l of plain SGD.
-        max_seconds: a client that takes longer is left out of the round; 0 = no limit.
+        max_seconds: a slower client is left out of the round; 0 = no limit.
     """
 
     epochs: Count
@@ -64,7 +59,7 @@ class LocalBatch:
 
     Attributes:
         inputs, targets: (M,) int64.
-        shares: (M,) float32, what -log P of each symbol counts in the loss: c / (n_b T_j).
+        shares: (M,) float32, weight of each symbol's -log P in the loss: c / (n_b T_j).
         lengths: (S,) positions of each sentence.
     """
 
@@ -100,9 +95,7 @@ def batch_of(client: ClientData, sentences: np.ndarray) -> LocalBatch:
 def local_batches(
     client: ClientData, config: ClientConfig, seed: int, round_number: int
 ) -> list[np.ndarray]:
-    """The sentences of each batch of a client's round: an order of its own in every round and
-    epoch.
-    """
+    """The sentences of each batch of a client's round, reordered in every round and epoch."""
     batches = []
     for epoch in range(config.epochs):
         order = stream(seed, "client", client.name, round_number, epoch).permutation(
@@ -115,8 +108,7 @@ def local_batches(
 
 
 class LocalTrainer:
-    """Trains clients one after the other, or the beginning of several together, in one copy of the
-    model.
+    """Trains clients in one copy of the model.
 
     Args:
         model: its parameters become views of :attr:`vector`; dropout is off.
@@ -124,7 +116,7 @@ class LocalTrainer:
         seed: of the order of sentences.
 
     Attributes:
-        vector: (P,) float32 the trained parameters; between clients those of the server.
+        vector: (P,) float32 trained parameters; between clients those of the server.
         gradient: (P,) their gradients, or the update of a client.
         trained: the parameters, whose ``grad`` are views of it.
     """
@@ -164,10 +156,9 @@ class LocalTrainer:
     def updates(
         self, clients: Sequence[ClientData], round_number: int
     ) -> Iterator[tuple[ClientData, Tensor | Failure | None]]:
-        """The update of each client of a chunk, theta_t - theta_i (P,): valid until the next one.
+        """The update theta_t - theta_i (P,) of each client of a chunk, valid until the next one.
 
-        ``None``: the client has no sentences to train on. A chunk in which something fails is done
-        again client by client, so that the others do not suffer.
+        ``None``: no sentences. A chunk in which something fails is done again client by client.
         """
         plans = {
             client.name: local_batches(client, self._config, self._seed, round_number)
@@ -220,7 +211,7 @@ class LocalTrainer:
         return torch.sub(self._base, self.vector, out=self.gradient)
 
     def _gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
-        """For each batch: its gradient stands in :attr:`gradient`."""
+        """Put the gradient of each batch into :attr:`gradient`."""
         if self._segments is not None:
             yield from self._segments.gradients(batches)
             return
@@ -246,9 +237,7 @@ Product = Callable[[nn.Parameter, Tensor, Tensor], None]
 
 
 def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
-    """The gradient ``left.T @ right`` of a matrix, or of a vector the sum over the rows of
-    ``left``.
-    """
+    """Set the gradient to ``left.T @ right``, for a vector to the sum over the rows of ``left``."""
     if parameter.dim() == 1:
         torch.sum(left, dim=0, out=parameter.grad)
     else:
@@ -256,9 +245,7 @@ def _store(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
 
 
 class _Segments:
-    """Gradients of an LSTM language model: words and softmax client by client, the layers between
-    for all.
-    """
+    """Gradients of an LSTM LM: words and softmax client by client, LSTM layers for all."""
 
     def __init__(self, model: RecurrentLm, trained: Sequence[nn.Parameter]) -> None:
         self._model, self._lstm = model, model.recurrent.lstm
@@ -279,11 +266,11 @@ class _Segments:
         ]
 
     def gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
-        """For each batch: its gradient stands in the parameters' ``grad``."""
+        """Put the gradient of each batch into the parameters' ``grad``."""
         yield from self._run(batches, _store)
 
     def descend(self, batch: LocalBatch, lr: float) -> None:
-        """A step of SGD. Where a gradient is one product, it is taken off the weights at once."""
+        """A step of SGD. A gradient that is one product is subtracted at once."""
         kept = set(self._model.output.parameters()) if self._tied else set()
 
         def take_off(parameter: nn.Parameter, left: Tensor, right: Tensor) -> None:
@@ -334,9 +321,7 @@ class _Segments:
     def _loss(
         self, hidden: Tensor, batch: LocalBatch, product: Product
     ) -> tuple[Tensor, Callable[[], None]]:
-        """The gradient of a client's loss for ``hidden`` (M, D), and what adds those of the
-        parameters.
-        """
+        """The gradient of a client's loss for ``hidden`` (M, D), and what adds the parameters'."""
         if not self._direct:
             leaf = hidden.detach().requires_grad_(True)
             log_probs = self._model.output.target_log_probs(

@@ -1,10 +1,10 @@
-"""The text of clients: what the first pass made of each device's utterances, a JSON object a line.
+"""The text of clients: first-pass transcripts of each device, a JSON object a line.
 
-    {"client": "s1", "id": "u1", "words": "so we went", "num_words": 3, "confidences": [0.9, 0.8,
-    0.4]}
+    {"client": "s1", "id": "u1", "words": "we went", "num_words": 2, "confidences": [0.9, 0.8]}
 
 A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances
-were dealt by Zipf's law [liu2021, section 3.2].
+were dealt by
+Zipf's law [liu2021, section 3.2].
 """
 
 from __future__ import annotations
@@ -27,13 +27,7 @@ _REPAIR = "make the file again with make_clients, or correct the line"
 
 @dataclass(frozen=True)
 class Utterance:
-    """One transcript.
-
-    Attributes:
-        id: of the utterance.
-        words: of the best hypothesis.
-        confidences: for each word the probability that it is right, where known.
-    """
+    """One transcript: the best hypothesis, and P(right) of each word where known."""
 
     id: str
     words: tuple[str, ...]
@@ -42,9 +36,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class ClientText:
-    """The text of one device: its utterances in the order of the file, at least one of them with
-    words.
-    """
+    """One device's utterances in the order of the file; at least one has words."""
 
     name: str
     utterances: tuple[Utterance, ...]
@@ -61,10 +53,9 @@ class DeviceConfig(Checked):
 
     Args:
         client: ``speaker``, or ``zipf``: a random device for each utterance.
-        devices: of Zipf's law: how many there are; those that get nothing do not appear.
-        exponent: of Zipf's law: device k has a share in proportion to k ** -exponent; 0 = all
-            alike.
-        text: ``hyp``, the best hypothesis, or ``ref``, what was said, without confidences.
+        devices: of Zipf's law; devices without an utterance do not appear.
+        exponent: of Zipf's law: the share of device k is proportional to k ** -exponent.
+        text: ``hyp``, the best hypothesis, or ``ref``, the reference, without confidences.
         seed: of the deal.
     """
 
@@ -141,13 +132,13 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
 
 
 def read_clients(path: Path) -> list[ClientText]:
-    """The clients of a file, sorted by name, so that the order of its lines changes nothing between
-    them.
+    """The clients of a file, sorted by name: the order of its lines does not matter.
 
     Raises:
-        DataError: with file and line: no JSON object; a key that is missing or of another kind;
-            another number of words than is said; confidences that are not one for each word, or
-            outside [0, 1]; an utterance twice. A client without words; no client.
+        DataError: with file and line: no JSON object, a missing or wrong key, a wrong number of
+            words or confidences,
+            a confidence outside [0, 1], a second utterance of one id, a client without words; or no
+            client.
     """
     by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
@@ -182,7 +173,7 @@ def read_clients(path: Path) -> list[ClientText]:
 
 
 def table(clients: Sequence[ClientText]) -> dict[str, Any]:
-    """The figures of Table 1 [liu2021]: clients, utterances, words, and how they are spread."""
+    """The figures of Table 1 [liu2021]: clients, utterances, words, and their spread."""
     words = np.array([client.num_words for client in clients])
     utterances = np.array([len(client.utterances) for client in clients])
     return {

@@ -1,14 +1,10 @@
-"""Attacks on federated training: canaries, membership of clients, and a lower bound on epsilon.
+"""Attacks on federated training: they read the model after each round, and are no releases.
 
-What they need of the training is what is released: the model after each round. None of them is a
-release.
-
-- *Exposure*: some clients have a secret sentence drawn out of a list; how far up does it stand by
-  the model's loss?
-- *Membership*: do the sentences of clients that took part gain more than those of clients that did
-  not?
-- *Marks*: can clients be recognized that send one coordinate, as long as the clip allows? The bound
-  of this attack can come near the claim (:mod:`privasr_k2.privacy.audit.canaries`).
+- *Exposure*: the rank of a canary's secret sentence among its candidates by the model's loss.
+- *Membership*: do sentences of clients that took part gain more than those of others?
+- *Marks*: clients that send one coordinate up to the clip. The bound on epsilon can come near the
+  claim
+  (:mod:`privasr_k2.privacy.audit.canaries`).
 """
 
 from __future__ import annotations
@@ -58,7 +54,7 @@ class AuditConfig(CanaryConfig):
 
 @dataclass(frozen=True)
 class AuditedConfig(AuditConfig, FedLmConfig):
-    """Both files."""
+    """Sections ``fedlm`` and ``fedlm_audit`` together."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
 def plant(
     clients: Sequence[ClientText], canaries: Sequence[Canary], repeats: int
 ) -> list[ClientText]:
-    """The clients and one more for each canary, sorted by name; secrets are sure to be right."""
+    """The clients and one more for each canary, sorted by name; secrets have confidence 1."""
     planted = []
     for number, canary in enumerate(canaries):
         secret = canary.candidates[canary.planted]
@@ -109,7 +105,7 @@ def plant(
 def exposure_of(
     scorer: NeuralScorer, canaries: Sequence[Canary], config: AuditConfig, delta: float
 ) -> dict[str, Any]:
-    """Ranks, exposures in bits, and the bound on epsilon that all canaries of one model give."""
+    """Ranks, exposures in bits, and the bound on epsilon from all canaries of one model."""
     losses = -scorer.score_sentences(
         [candidate for canary in canaries for candidate in canary.candidates]
     )
@@ -138,9 +134,7 @@ def membership_of(
     others: Sequence[ClientText],
     config: AuditConfig,
 ) -> dict[str, Any]:
-    """How well members are told from others by what the model gained, in nats a symbol, on their
-    text.
-    """
+    """How well the model's gain in nats a symbol tells members' text from others'."""
     gains = [
         np.array([_gain(before, after, client) for client in group]) for group in (members, others)
     ]
@@ -171,13 +165,12 @@ def marks(
     """The one-run audit of a claim: with its noise, with it divided, and with next to none.
 
     Args:
-        make_trainer: a new model for each run, with more trained parameters than there are marks.
+        make_trainer: a new model for each run.
         clients: real ones, who take part as well.
 
     Returns:
-        the bounds, what is claimed, and the verdict, as
-        :func:`privasr_k2.privacy.audit.canaries.audit_canaries`
-        gives them; those of the leader count.
+        what :func:`privasr_k2.privacy.audit.canaries.audit_canaries` gives; that of the leader
+        counts.
 
     Raises:
         DataError: fewer trained parameters than marks.
@@ -224,7 +217,7 @@ def _with_noise(config: FedLmConfig, share: float) -> FedLmConfig:
 def split_members(
     clients: Sequence[ClientText], seed: int
 ) -> tuple[list[ClientText], list[ClientText]]:
-    """Half of the clients, who will take part, and the others, in the order of their names.
+    """Half of the clients, who will take part, and the others, sorted by name.
 
     Raises:
         DataError: fewer than two clients.

@@ -1,9 +1,8 @@
-"""Learning rates for federated training, tried on clients of dev in place of those at hand.
+"""Learning rates for federated training, tried on clients of dev.
 
-The clients of dev are divided: some train, the text of the others is scored, so that the model
-adapts to other people than it is judged by. Nothing of the clients that the training is for is
-read, so that it costs them no privacy, where a sweep over their own updates would be a release for
-every rate. Cohorts, clip and noise are those of the training, as the best rates depend on them.
+Some clients of dev train, the text of the others is scored. Nothing of the real clients is read, so
+the sweep costs
+them no privacy. Cohorts, clip and noise are those of the training.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class TuneConfig(Checked):
 
 @dataclass(frozen=True)
 class TunedConfig(TuneConfig, FedLmConfig):
-    """Both files."""
+    """Sections ``fedlm`` and ``fedlm_tune`` together."""
 
 
 def divide(
@@ -56,8 +55,7 @@ def divide(
     """Clients to train on, of half of the groups, and the sentences of the others' ``scored`` text.
 
     Args:
-        by: ``client``: each is a group; ``call``: those whose names are alike up to the last
-            hyphen.
+        by: ``client``: each is a group; ``call``: names alike up to the last hyphen are one.
 
     Raises:
         DataError: nobody is left to train, or no sentence to score.
@@ -106,8 +104,7 @@ def tune(
         dev: sentences of others than the clients.
 
     Returns:
-        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``, with the
-        round of each perplexity.
+        ``client_lr`` and ``server_lr`` of the least perplexity, and the whole ``grid``.
     """
     data, own = prepare(clients, vocabulary, config.confidences), sized(config, len(clients))
     grid = []
@@ -134,10 +131,10 @@ def tune(
 
 
 def read_rates(path: Path) -> list[str]:
-    """The rates that :func:`tune` has chosen, as settings of ``conf/fedlm.yaml#fedlm``.
+    """The rates that :func:`tune` chose, as settings of ``conf/fedlm.yaml#fedlm``.
 
     Raises:
-        DataError: something else.
+        DataError: another file.
     """
     rates = read_json(path)
     try:

@@ -1,12 +1,9 @@
-"""Does a rare word that one unit has said show in the released marginals? A lower bound on epsilon.
+"""A lower bound on epsilon from the released counts of a rare word that one unit has said.
 
-The release is run many times, each time with noise of its own: with the words of one unit, and
-without. The attacker knows all other words, sees what was released of the rare word's counts, and
-computes the ratio of likelihoods, the best score there is. The code that is run is that of the
-release; words of which the unit has said nothing tell nothing of it and are left out.
-
-An audit counts only beside the same attack on the release with a tenth of the noise, which must
-exceed the claim, and on one without noise (:mod:`privasr_k2.privacy.audit.bounds`).
+The release is run many times with and without the unit's words. The attacker knows all other words
+and uses the ratio
+of likelihoods. An audit counts only where the same attack on a tenth of the noise exceeds the claim
+(:mod:`privasr_k2.privacy.audit.bounds`).
 """
 
 from __future__ import annotations
@@ -37,9 +34,8 @@ class FmpAudit:
 
     Attributes:
         claimed: epsilon of the release.
-        sound, broken, noise_free: bounds on the release as it is, with a tenth of its noise,
-            without any.
-        verdict: whether the audit counts, and what it says.
+        sound, broken, noise_free: bounds on the release, with a tenth of its noise, with none.
+        verdict: whether the audit counts, and its result.
     """
 
     claimed: float
@@ -49,7 +45,7 @@ class FmpAudit:
     verdict: Verdict
 
     def lines(self) -> list[str]:
-        """For people: the claim, the bounds beneath it, the verdict."""
+        """The claim, the bounds beneath it, and the verdict."""
         return [
             f"claimed epsilon {self.claimed:.4g} at delta {self.sound.delta:g}",
             f"as it is: {self.sound}",
@@ -74,7 +70,7 @@ class FmpAudit:
 
 
 def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
-    """(T,) int64 steps: a unit that says one word nobody else says, as much as the bound allows."""
+    """(T,) int64 steps: a unit that says one word of its own, as much as the bound allows."""
     counts = np.zeros(mechanism.config.rounds, dtype=np.int64)
     # No more than the bound, which is rounded up for the accountant.
     counts[: mechanism.max_rounds] = int(mechanism.grid.steps(mechanism.config.bound))
@@ -82,7 +78,7 @@ def heaviest_unit(mechanism: FmpMechanism) -> np.ndarray:
 
 
 def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarray]:
-    """The word that one unit alone has said, and says most, and its counts (T,) in steps. Private.
+    """The word said by one unit alone, and most often, with its counts (T,) in steps. Private.
 
     Raises:
         PrivacyError: every word was said by several units, or after the last release.
@@ -114,12 +110,12 @@ def audit_release(
     """Attack the release of one word's counts.
 
     Args:
-        said: (T,) int64 steps of the word that the unit alone has said.
+        said: (T,) int64 steps of the word, all by the unit.
         trials: runs with the unit, and as many without; at least 2.
         confidence: of the bounds, between 0 and 1.
 
     Raises:
-        PrivacyError: counts that the mechanism would not let through, or fewer trials.
+        PrivacyError: counts beyond the mechanism's bound, or fewer trials.
     """
     checks.whole("trials", trials, at_least=2)
     if (

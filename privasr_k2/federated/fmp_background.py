@@ -1,6 +1,4 @@
-"""The background unigrams u of [liu2020, eq. 2]: counted once, read by all that adapts to
-marginals.
-"""
+"""The background unigrams u of [liu2020, eq. 2], counted once for all marginals."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ class BackgroundConfig(Checked):
 
     Args:
         text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
-        prior_words: even chances count as so many words; 0: as the text has different words.
+        prior_words: even chances count as so many words; 0: the text's number of different words.
     """
 
     text: Annotated[str, one_of(*TEXTS)]
@@ -34,7 +32,7 @@ class BackgroundConfig(Checked):
 
 
 def write_background(path: Path, unigrams: np.ndarray, numbers: WordNumbers) -> None:
-    """Write u (V,) with the digest of the words that it is of."""
+    """Write u (V,) with the digest of its numbering."""
     with atomic_path(path) as temporary, disk_errors(path):
         save_file(
             {"unigrams": unigrams}, str(temporary), {"json": json.dumps({"words": numbers.digest})}
@@ -45,7 +43,7 @@ def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
     """(V,) u.
 
     Raises:
-        DataError: another kind of file, or unigrams of the words of another model.
+        DataError: another kind of file, or another numbering.
     """
     what = "unigrams of make_background"
     header, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")

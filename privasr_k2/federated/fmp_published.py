@@ -1,15 +1,12 @@
-"""Eq. 8 and 9 of [liu2020] as they were published, and what they are worth.
+"""Eq. 8 and 9 of [liu2020] as published, and the guarantee that really holds.
 
     q(w) = (sum_i c_i q_i(w) + r(w)) / (sum_i c_i + sum_w r(w)),   r(w) ~ Laplace(1 / epsilon)
 
-The paper calls this (epsilon, 0)-private for utterances, with each sensitive word at most once in
-an utterance. But the noise is on the count of *each* word, in *each* round, and counts run over the
-rounds: an utterance whose hypotheses weigh l words (eq. 3) moves the counts by l in L1, in every
-release after it. With n releases that is l n epsilon, and without a clip of l no number holds for
-all utterances. What is summed is smoothed besides, which the paper leaves open: where the
-background's mass is the number of a client's different words, d new ones move what was counted
-before, too, and l becomes l + 2 d (:func:`largest_move`). These functions are for showing that
-beside a mechanism whose guarantee holds (:mod:`privasr_k2.federated.fmp_release`).
+The paper calls this (epsilon, 0)-private. But the noise is on each word in each round and counts
+run over the rounds:
+an utterance of weight l (eq. 3) moves them by l in L1 in each of n releases, so that it costs l n
+epsilon, and l is
+not clipped. With smoothing by a client's number of words, l becomes l + 2 d (:func:`largest_move`).
 """
 
 from __future__ import annotations
@@ -54,14 +51,14 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
 
 
 def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.ndarray:
-    """(T, V) eq. 8 with the noise of eq. 9; values may be negative, as the paper leaves them.
+    """(T, V) eq. 8 with the noise of eq. 9; values may be negative, as in the paper.
 
     Args:
         sums: (T, V) of :func:`published_sums`.
         begun: a release of :func:`published_spending`.
 
     Raises:
-        PrivacyError: epsilon 0, or totals that the noise has made 0 or less.
+        PrivacyError: epsilon 0, or noisy totals of 0 or less.
     """
     noise = LaplaceNoise(scale=1 / checks.number("epsilon", epsilon, above=0), l1_sensitivity=1.0)
     noisy = np.stack([noise.add(row, begun.noise("published", t)) for t, row in enumerate(sums)])
@@ -74,25 +71,25 @@ def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.
 
 
 def usable(marginals: np.ndarray) -> np.ndarray:
-    """(T, V) the marginals with negative values at 0, summing to 1: a power of a negative ratio is
-    none.
-    """
+    """(T, V) the marginals with negative values at 0, summing to 1."""
     cut = np.maximum(marginals, 0.0)
     return cut / cut.sum(axis=1, keepdims=True)
 
 
 def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.ndarray:
-    """By how much a unit moves c q(w), a client's share of eq. 8's sum, in L1 at most.
+    """A bound in L1 on how far a unit moves c q(w), a client's share of eq. 8's sum.
 
-    With C words counted, of which c(w) are w, and a background of mass m: c q = C (c + m u) / (C +
-    m). For a constant m adding l words moves that by no more than l. For m = D, the number of
-    different words, write a = C / (C + D). Along the way from (C, D) to (C + l, D + d) words move
-    it by a dl, the share of counts by no more than max(a (1 - a) dl, a^2 dd), that of the
-    background by (1 - a)^2 dl + a^2 dd: together at most dl + 2 dd.
+    With C words counted, c(w) of them w, and a background of mass m: c q = C (c + m u) / (C + m).
+    For a constant m, l more
+    words move it by at most l. For m = D, the number of different words, let a = C / (C + D). From
+    (C, D) to (C + l, D + d)
+    words move it by a dl, the share of counts by at most max(a (1 - a) dl, a^2 dd), that of the
+    background by
+    (1 - a)^2 dl + a^2 dd: together at most dl + 2 dd.
 
     Args:
-        words: l, by which the counts grow. kinds: at least d, the words that were not among them
-            before.
+        words: l, by which the counts grow.
+        kinds: at least d, the words that were not counted before.
         prior_words: m; 0: D.
 
     >>> largest_move([7.0, 3.0], [6, 0], 0.0).tolist(), largest_move(7.0, 6, 4.0).tolist()
@@ -103,8 +100,7 @@ def largest_move(words: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.n
 
 
 def published_event(epsilon: float, moved: float, releases: int) -> events.Event:
-    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` running sums by ``moved``
-    in L1.
+    """The event of eq. 8 and 9 for a unit that moves each of ``releases`` sums by ``moved`` in L1.
 
     >>> account(published_event(1.0, 7.0, 10), Relation.ADD_OR_REMOVE_ONE, 1e-12).value <= 70
     True
@@ -115,9 +111,7 @@ def published_event(epsilon: float, moved: float, releases: int) -> events.Event
 
 
 def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray:
-    """(M,) by how much each unit that is counted moves one running sum at most, in words.
-    Private.
-    """
+    """(M,) how far each counted unit moves one running sum at most, in words. Private."""
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
@@ -140,11 +134,7 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
 def published_worth(
     spoken: Spoken, config: CacheConfig, epsilon: float, delta: float, unit: str
 ) -> dict[str, Epsilon]:
-    """The epsilon of the published noise for an average and for the heaviest unit, over all T
-    releases.
-
-    This looks at the data: for the owner's table, no release.
-    """
+    """The epsilon of all T releases for an average and the heaviest unit. Private."""
     moves = moves_of_units(spoken, config, unit)
     kinds = {"average": float(moves.mean()), "largest": float(moves.max())}
     return {
@@ -165,11 +155,10 @@ def published_spending(
     units: int,
     delta: float,
 ) -> Spending:
-    """The entry of the ledger, true for units of at most ``words``, a public number.
+    """The entry of the ledger for units of at most ``words``, a public number.
 
     Args:
-        words: most words of a unit in a running sum, by weight and by number of different ones;
-            units beyond it are not covered.
+        words: most words of a unit in a running sum, by weight and by number of different ones.
     """
     return Spending(
         data=data,

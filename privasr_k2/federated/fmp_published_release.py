@@ -1,6 +1,4 @@
-"""Files of the release of eq. 8 and 9 as published: written once, read again where a run is
-continued.
-"""
+"""Files of the release of eq. 8 and 9 as published, written once."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ _MARGINALS, _AGAIN = "released marginals of eq. 8 and 9", "release them again"
 
 
 def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
-    """The entry of the ledger: what the published epsilon is worth for units of
-    ``config.words``.
-    """
+    """The entry of the ledger: the published epsilon for units of ``config.words`` words."""
     return published_spending(
         config.caches, epsilon=config.epsilon, words=config.words, data=config.data, unit=config.unit,
         units=unit_numbers(spoken, config.unit)[1], delta=config.delta,
@@ -43,14 +39,10 @@ def spending_of(config: PublishedConfig, spoken: Spoken) -> Spending:
 def write_published(
     path: Path, spoken: Spoken, config: PublishedConfig, background: np.ndarray, begun: Release
 ) -> None:
-    """Write marginals with the noise of eq. 9, or leave what this release has written, and finish.
-
-    Args:
-        path: ``*.safetensors``.
-        begun: a release of :func:`spending_of`.
+    """Write marginals with the noise of eq. 9 to ``*.safetensors``, once, and finish the release.
 
     Raises:
-        PrivacyError: the release is finished, and what it has written is gone.
+        PrivacyError: the release is finished, and its file is gone.
     """
     if not (path.exists() and header_of(path).get("release") == begun.entry.release):
         sums = published_sums(spoken, config.caches, background)
@@ -71,10 +63,10 @@ def is_published(path: Path) -> bool:
 
 
 def read_published(path: Path, numbers: WordNumbers) -> tuple[np.ndarray, dict[str, Any]]:
-    """The marginals (T, V), those below 0 at 0, and the settings of their release.
+    """The usable marginals (T, V), and the settings of their release.
 
     Raises:
-        DataError: they are of another vocabulary.
+        DataError: another vocabulary.
     """
     header, arrays = read_arrays(path, ["marginals"], expected=_MARGINALS, way_out=_AGAIN)
     if header.get("words") != numbers.digest:

@@ -1,8 +1,4 @@
-"""Adapted scores of N-best lists as rescoring reads them, with exact or released global marginals.
-
-What the verbs share: a model and its numbering of words, the lists and their timeline as arrays,
-the background marginals, and the two forms of eq. 1 of [liu2020].
-"""
+"""Models, lists, timelines and backgrounds of the FMP verbs, and scores by eq. 1 of [liu2020]."""
 
 from __future__ import annotations
 
@@ -49,9 +45,9 @@ class Adaptable:
 
     Attributes:
         name: of its folder or file.
-        numbers: of its words; others count as ``<unk>`` where it has that.
+        numbers: of its words.
         plain: unadapted natural logs of every word and sentence end of N-best lists.
-        score: the same adapted and normalized.
+        score: the same, adapted and normalized.
     """
 
     name: str
@@ -94,13 +90,7 @@ def open_adaptable(path: Path, device: str) -> Adaptable:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """The lists of one role, the same as arrays, and the background.
-
-    Attributes:
-        lists: as they were read.
-        spoken: with the numbering of the model.
-        background: (V,) u.
-    """
+    """The lists of one role, the same as arrays, and the background u (V,)."""
 
     lists: NbestLists
     spoken: Spoken
@@ -118,7 +108,7 @@ def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbe
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
-    """(W,) what ``lm_scores`` wrote of the unadapted model."""
+    """(W,) the unadapted model's scores in a file of ``lm_scores``."""
     [log_probs] = read_lm_scores([path], lists).values()
     return log_probs
 
@@ -131,12 +121,11 @@ def token_scores(
     released: np.ndarray | None,
     plain: np.ndarray | None,
 ) -> np.ndarray:
-    """(W, K) natural logs of every word and sentence end of all hypotheses, for each lambda.
+    """(W, K) natural logs of all words and sentence ends of all hypotheses, for each lambda.
 
     Args:
         released: (T, V) global marginals; None: the exact average of eq. 6.
-        plain: (W,) unadapted scores, where they are known already; the model itself is then not
-            read unless scores are normalized.
+        plain: (W,) unadapted scores, where known; unnormalized scores then need no model.
     """
     spoken, background = world.spoken, world.background
     if config.normalized:
@@ -154,11 +143,11 @@ def token_scores(
 def read_released(
     path: Path, numbers: WordNumbers, config: FmpConfig, background: np.ndarray
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """The global marginals (T, V) of a release, usable as they are, and its settings.
+    """The usable global marginals (T, V) of a release, and its settings.
 
     Raises:
-        DataError: it is of another vocabulary.
-        ConfigError: it is of another number of rounds.
+        DataError: another vocabulary.
+        ConfigError: another number of rounds.
     """
     if is_published(path):
         marginals, settings = read_published(path, numbers)
@@ -179,10 +168,10 @@ def read_released(
 
 
 def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
-    """The settings with lambda as ``tune_fmp`` chose it, and what it chose besides.
+    """The settings with lambda and whatever else ``tune_fmp`` chose.
 
     Raises:
-        DataError: the file is not what it writes.
+        DataError: the file is not one of ``tune_fmp``.
     """
     content = read_json(path)
     try:

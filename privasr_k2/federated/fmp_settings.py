@@ -1,6 +1,4 @@
-"""Settings of the verbs of federated marginal personalization: run_fmp, tune_fmp, release_fmp,
-audit_fmp.
-"""
+"""Settings of the verbs run_fmp, tune_fmp, release_fmp and audit_fmp."""
 
 from __future__ import annotations
 
@@ -24,17 +22,13 @@ class FmpConfig(CacheConfig):
 
     Args:
         lam, alpha, beta: of eq. 1 and 2, as in :class:`privasr_k2.federated.adapted_lm.Mixing`.
-        normalized: divide by Z(h); false leaves it out, as the paper rescores. Perplexities need
-            it.
-        threshold: a released count is believed as far as it differs from the background's by more
-            than so many standard deviations of its noise.
-        release_words: the background counts as so many words beside all released counts, at least
-            1.
+        normalized: divide by Z(h), which the paper's rescoring does not. Perplexities need it.
+        threshold: of :func:`privasr_k2.federated.fmp_release.released_marginals`.
+        release_words: the background counts as so many words beside all released counts.
         name: of the adapted LM in rescoring; empty: that of the LM's folder or file.
-        lams: of lambda, what tune_fmp tries.
-        alphas, betas, kernel_bandwidths: the same of the other weights, where alpha + beta is at
-            most 1;
-            empty: the value above alone.
+        lams: values of lambda that tune_fmp tries.
+        alphas, betas, kernel_bandwidths: of the other weights, where alpha + beta <= 1; empty: the
+            one value above.
         criterion: ``errors`` of rescoring or ``perplexity``: what tune_fmp chooses by.
     """
 
@@ -60,7 +54,7 @@ class FmpConfig(CacheConfig):
             )
 
     def tried(self) -> list[dict[str, float]]:
-        """Points of the grid that are tried with every lambda; one empty point without a grid."""
+        """Points of the grid besides lambda; one empty point without a grid."""
         lists = {
             "alpha": self.alphas,
             "beta": self.betas,
@@ -80,12 +74,11 @@ class PublishedConfig(Checked):
     """The release of eq. 8 and 9 as published; ``conf/fmp.yaml#fmp_published`` has defaults.
 
     Args:
-        data: whose releases are added up: a corpus and its part.
+        data: corpus and part whose releases are added up.
         unit: as in :class:`privasr_k2.federated.fmp_release.FmpReleaseConfig`.
-        rounds, kernel_bandwidth, decay: of the caches, as in :class:`CacheConfig`.
-        prior_words: smoothing of q_i.
-        epsilon: what the paper calls epsilon: 1 / scale of the noise.
-        words: a unit of at most so many words is covered by what the ledger says; a public number.
+        rounds, kernel_bandwidth, decay, prior_words: of the caches, as in :class:`CacheConfig`.
+        epsilon: the paper's: 1 / scale of the noise.
+        words: the ledger's entry covers units of at most so many words; public.
         delta: of the guarantee in the ledger.
     """
 
@@ -105,7 +98,7 @@ class PublishedConfig(Checked):
 
     @property
     def caches(self) -> CacheConfig:
-        """The caches of all clients, whose kernel is the paper's."""
+        """The caches of all clients, with the paper's kernel."""
         return CacheConfig(
             rounds=self.rounds, kernel_bandwidth=self.kernel_bandwidth, normalized_kernel=False,
             prior_words=self.prior_words, decay=self.decay, refresh="round", client_fraction=1.0, seed=0,
@@ -127,6 +120,4 @@ class FmpAuditConfig(Checked):
 
 @dataclass(frozen=True)
 class AuditedReleaseConfig(FmpReleaseConfig, FmpAuditConfig):
-    """A release and the attack on it: sections ``fmp_release`` and ``fmp_audit`` of
-    ``conf/fmp.yaml``.
-    """
+    """Sections ``fmp_release`` and ``fmp_audit`` of ``conf/fmp.yaml`` together."""

@@ -1,8 +1,8 @@
-"""Timelines: whose utterances are whose, in the order of time, as ``prepare_fmp`` writes them.
+"""Timelines, as ``prepare_fmp`` writes them: the utterances of each client in the order of time.
 
-A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance, those of each
-client in the order in which they were spoken. Cuts say when: by their start in a recording, and
-otherwise by their id.
+A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance. The order is that
+of the cuts' start
+in a recording, otherwise of ids.
 """
 
 from __future__ import annotations
@@ -27,18 +27,14 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 @dataclass(frozen=True)
 class TimelineConfig(Checked):
-    """The definition of a client; ``conf/fmp.yaml#fmp_timeline`` has defaults.
-
-    Args:
-        client: one of :data:`CLIENTS`.
-    """
+    """The definition of a client, one of :data:`CLIENTS`; ``conf/fmp.yaml#fmp_timeline``."""
 
     client: Annotated[str, one_of(*CLIENTS)]
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """Where and when an utterance was spoken, as its cut or its line of tagged text says."""
+    """Place and time of an utterance, from its cut or its line of tagged text."""
 
     id: str
     speaker: str
@@ -66,7 +62,7 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
     """Utterances of cuts or tagged text, by id.
 
     Raises:
-        DataError: with file and line: a record that is neither, or an id that stands twice.
+        DataError: with file and line: a record that is neither, or a second one of an id.
     """
     occasions: dict[str, Occasion] = {}
     for path in paths:
@@ -107,7 +103,7 @@ def _of_text(record: Mapping[str, Any]) -> Occasion:
 
 
 def text_lists(occasions: Mapping[str, Occasion], role: str) -> list[NbestList]:
-    """Text without audio as lists of one hypothesis each: what was said."""
+    """Text without audio as lists of one hypothesis each, the reference."""
     return [
         NbestList(
             occasion.id,
@@ -125,10 +121,10 @@ def text_lists(occasions: Mapping[str, Occasion], role: str) -> list[NbestList]:
 def timeline_of(
     lists: Sequence[NbestList], occasions: Mapping[str, Occasion], config: TimelineConfig
 ) -> list[Turn]:
-    """The utterances of some lists, client by client, those of each in the order of time.
+    """The utterances of some lists, client by client, each client's in the order of time.
 
     Raises:
-        DataError: an utterance of which no occasion is known, or without a client.
+        DataError: an utterance without an occasion or a client.
     """
     if lost := [nbest.id for nbest in lists if nbest.id not in occasions]:
         found = f"{len(lost)} others: {' '.join(lost[:3])}"

@@ -27,7 +27,7 @@ def word_errors(
 
     Args:
         scores: (W, K) of the adapted model.
-        name: under which the weights know it.
+        name: of that model in the weights.
         others: files of lm_scores of all other models of the weights.
 
     Raises:

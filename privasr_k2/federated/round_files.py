@@ -1,11 +1,9 @@
-"""The files of a federated training: where it stands, and the noisy rounds that were released
-since.
+"""The files of a federated training: its state, and the noisy rounds released since.
 
-``latest.safetensors`` has the server's state after some rounds. Under a claim each round's noisy
-average is written to ``released/round-N.safetensors`` before it is used. A training that was killed
-reads the state, then those rounds; only a round that was not written is computed and drawn again,
-with the release's own key. ``best.safetensors`` has the weights of the round that read dev best so
-far.
+``latest.safetensors`` has the server's state. Under a claim each noisy average is written to
+``released/round-N.safetensors`` before it is used, and read back after a kill: a round is never
+drawn twice.
+``best.safetensors`` has the weights of the round with the least perplexity on dev.
 """
 
 from __future__ import annotations
@@ -28,13 +26,7 @@ _BEST = "best.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Stand:
-    """Where a training stands.
-
-    Attributes:
-        round: rounds that are done.
-        server: its state.
-        clip: the clip of the next round, where there is one.
-    """
+    """The state of a training: rounds done, server, and the clip of the next round."""
 
     round: int
     server: ServerState
@@ -42,13 +34,11 @@ class Stand:
 
 
 class RoundFiles:
-    """Writes and reads them.
+    """Reads and writes the files of ``checkpoints/``.
 
     Args:
-        folder: ``checkpoints/``.
-        fingerprint: of all that the weights depend on, the release included; what another wrote is
-            removed.
-        writes: whether this process does.
+        fingerprint: of all that the weights depend on; files of another are removed.
+        writes: whether this process does; the others read nothing either.
     """
 
     def __init__(self, folder: Path, fingerprint: str, *, writes: bool) -> None:

@@ -1,8 +1,7 @@
-"""Training on the server with the text of all clients together: the baseline of [liu2021, section
-3.2].
+"""Training on the server with all clients' text: the baseline of [liu2021, section 3.2].
 
-Adam, batches of 32 sentences, 10 epochs, and the clients' own loss, so that confidences can be used
-in the same four ways. No dropout, as on the clients. It claims nothing.
+Adam, batches of 32 sentences, 10 epochs, and the clients' own loss and confidences. There is no
+dropout and no claim.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def pooled(clients: Sequence[ClientData]) -> ClientData:
 
 
 def epochs(trainer: LocalTrainer, data: ClientData, config: FinetuneConfig) -> Iterator[int]:
-    """Train; the number of each epoch when it is done, from 0."""
+    """Train; yields the number of each finished epoch, from 0."""
     optimizer = torch.optim.Adam(trainer.trained, lr=config.lr)
     for epoch in range(config.epochs):
         report_progress(epoch, config.epochs, "epoch")
@@ -93,7 +92,7 @@ def finetune(
         dev: scored after every epoch; needed with ``select_epoch=best``.
 
     Raises:
-        DataError: an utterance without the confidences that are asked for, no text, or no model.
+        DataError: an utterance without the confidences in use, no text, or no model.
     """
     model, vocabulary, spec = load_initial(
         init, init=config.init, trained=config.trained, seed=config.seed

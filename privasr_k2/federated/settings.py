@@ -1,6 +1,4 @@
-"""The numbers of a federated training, what it claims, and what that costs before anything is
-spent.
-"""
+"""The settings of federated training, the guarantee it claims, and its cost."""
 
 from __future__ import annotations
 
@@ -42,11 +40,10 @@ class WeightsConfig(Checked):
     """The weight of a client's update in the average [liu2021, eq. 5].
 
     Args:
-        by: ``words``: w = its words, without a claim only; ``uniform``: w = 1; ``capped``:
-            w = min(words, cap) / cap.
+        by: ``words``: its words (without a claim only); ``uniform``: 1; ``capped``: min(words, cap)
+            / cap.
         cap: of ``capped``.
-        mean: under a claim the weighted sum is divided by the expected cohort times this public
-            number.
+        mean: under a claim the sum is divided by the expected cohort times this public number.
     """
 
     by: Annotated[str, one_of("words", "uniform", "capped")]
@@ -54,7 +51,7 @@ class WeightsConfig(Checked):
     mean: Positive
 
     def of(self, words: int) -> float:
-        """The weight of a client with that many words.
+        """The weight of a client with ``words`` words.
 
         >>> WeightsConfig(by="capped", cap=100, mean=1.0).of(25)
         0.25
@@ -69,16 +66,14 @@ class PrivacyConfig(Checked):
     """Clipping and noise of a client's update.
 
     Args:
-        clip: largest L2 norm of a client's whole update, above 0; None = no limit.
-        noise: noise multiplier; 0 = no claim is made.
-        strategy: one of :data:`privasr_k2.privacy.strategies.STRATEGIES`: how noise of rounds is
-            correlated.
-        bands: of ``square_root``; None = as many as there are rounds from one turn of a client to
-            the next.
+        clip: largest L2 norm of a client's whole update; None = no limit.
+        noise: noise multiplier; 0 = no claim.
+        strategy: how noise is correlated over rounds (:mod:`privasr_k2.privacy.strategies`).
+        bands: of ``square_root``; None = the rounds between two turns of a client.
         delta: of the guarantee.
         quantile: the clip follows this quantile of the norms; None = it stays.
         quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
-        isolate_clients: under a claim each client is computed by itself.
+        isolate_clients: under a claim each client is computed alone.
     """
 
     clip: Positive | None
@@ -110,16 +105,14 @@ class PrivacyConfig(Checked):
 
     @property
     def adaptive(self) -> QuantileClip | None:
-        """How the clip moves, where it does."""
+        """The rule of the clip; None = it stays."""
         if self.quantile is None:
             return None
         return QuantileClip(self.quantile, self.quantile_lr, self.count_noise)
 
     @property
     def sum_noise(self) -> float:
-        """The multiplier of the noise on the sum; where bits are sent too, more than that of the
-        whole.
-        """
+        """The multiplier of the noise on the sum: more than ``noise`` where bits are sent too."""
         return (
             self.noise
             if self.quantile is None or not self.noise
@@ -184,7 +177,7 @@ class FedLmConfig(Checked):
         return self.privacy.noise > 0
 
     def sampling_for(self, clients: int) -> Sampling:
-        """The contract that draws the cohorts out of so many clients.
+        """The sampling of cohorts out of ``clients`` clients.
 
         Raises:
             PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
@@ -194,7 +187,7 @@ class FedLmConfig(Checked):
         )
 
     def strategy_for(self, clients: int) -> Strategy:
-        """How the noise of rounds is correlated.
+        """How noise is correlated over rounds.
 
         Raises:
             PrivacyError: as :meth:`sampling_for`.
@@ -212,13 +205,14 @@ class FedLmConfig(Checked):
 def spending(config: FedLmConfig, clients: int) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
-    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism
-    whose multiplier is ``privacy.noise``. Where noise is correlated over rounds, all rounds are a
-    single one.
+    Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism of
+    multiplier
+    ``privacy.noise``. Correlated noise makes all rounds one mechanism.
 
     Raises:
-        PrivacyError: no noise; a delta at or above 1 / clients; a client_fraction of 0 or above 1;
-            a scheme that has no bound for the relation.
+        PrivacyError: no noise, delta >= 1 / clients, client_fraction outside (0, 1], or a scheme
+            without a bound for
+            the relation.
     """
     if not config.claims or config.privacy.clip is None:
         raise PrivacyError(

@@ -1,10 +1,8 @@
-"""An n-gram approximation of any language model (turan2022, section 2.4): its probabilities in an
-ARPA model.
+"""An n-gram approximation of any language model [turan2022, section 2.4].
 
-The model reads a text. What it says of every word, after all words of the sentence before it,
-belongs to the unigram, bigram, ... that ends there. The values of an n-gram's occurrences are
-averaged, normalized over the words that follow its history, and smoothed, so that other words keep
-the mass of backing off.
+The model reads a text. The probability of each word belongs to the unigram, bigram, ... that ends
+there; an n-gram
+has the average of its occurrences, normalized over the words that follow its history, and smoothed.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ class ApproximationConfig(Checked):
 
     Args:
         order: the length of the longest n-grams.
-        unigrams: ``average``: as all other orders; ``counts``: from the text's counts. An average
-            over occurrences does not tell how many there are.
+        unigrams: ``average``, as all other orders, or ``counts``, from the text's counts.
         max_ngrams: entropy pruning keeps at most so many n-grams; 0 keeps all.
         block_words: words that the model reads at a time.
     """
@@ -43,10 +40,10 @@ class ApproximationConfig(Checked):
 
 
 def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> np.ndarray:
-    """(M,) P of every word and sentence end of a text, read in blocks of about so many words.
+    """(M,) P of every word and sentence end of a text, read in blocks of about ``block_words``.
 
     Raises:
-        DataError: a probability that is none.
+        DataError: a probability that is not finite.
     """
     sizes = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
     blocks, start = [np.zeros(0)], 0
@@ -63,29 +60,26 @@ def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> 
 
 
 def approximate(
-    sentences: Sentences,
-    probs: np.ndarray,
-    vocabulary: Sequence[str],
-    *,
-    order: int,
-    unigrams: str,
+    sentences: Sentences, probs: np.ndarray, vocabulary: Sequence[str], *, order: int, unigrams: str
 ) -> Arpa:
     """The n-grams of a text with a model's probabilities.
 
-    With the average ``p(hw)`` of the model's probabilities at the occurrences of the n-gram,
-    ``P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')``, ``g(h) = T(h) / (c(h) +
-    T(h))`` for T(h) different words after c(h) occurrences of h [Witten & Bell 1991]. P(w) is
-    smoothed alike by the uniform distribution.
+    With the average ``p(hw)`` of the model's probabilities at the occurrences of an n-gram and T(h)
+    different words after
+    c(h) occurrences of h [Witten & Bell 1991],
+
+        P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h'),   g(h) = T(h) / (c(h) +
+        T(h)).
+
+    P(w) is smoothed alike by the uniform distribution.
 
     Args:
         probs: (M,) the model's probability of every word and sentence end of ``sentences``.
         vocabulary: as for :func:`privasr_k2.lm.ngram.count_ngrams`.
         order, unigrams: as in :class:`ApproximationConfig`.
 
-    >>> text = [["a", "b"], ["a"]]
-    >>> found = approximate(text, np.array([0.9, 0.2, 0.9, 0.9, 0.3]), ["a", "b"], order=2,
-    ...                     unigrams="counts")
-    >>> found.counts
+    >>> text, probs = [["a", "b"], ["a"]], np.array([0.9, 0.2, 0.9, 0.9, 0.3])
+    >>> approximate(text, probs, ["a", "b"], order=2, unigrams="counts").counts
     (5, 4)
     """
     counts = count_ngrams(sentences, vocabulary, order=order)

@@ -1,9 +1,10 @@
 """N-gram language models in ARPA format, held as one sorted trie of numpy arrays.
 
-Every n-gram is a node: node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row
-``i`` has the key ``parent * V + word``, where ``parent`` is the node of the n-gram without its last
-word. Rows go by order, and by key within an order, so the keys of the whole model ascend and any
-set of look-ups is one binary search.
+Node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row ``i`` has the key
+``parent * V + word``,
+where ``parent`` is the node of the n-gram without its last word. Rows go by order, and by key
+within an order: the
+keys of the whole model ascend, and any set of look-ups is one binary search.
 """
 
 from __future__ import annotations
@@ -35,11 +36,10 @@ class Arpa:
 
     Args:
         words: the V words; word ``w`` is the unigram of row ``w``.
-        counts: how many n-grams there are of order 1, 2, ...
+        counts: number of n-grams of order 1, 2, ...
         keys: (n,) int64, ascending; see the module's docstring.
         log10_probs: (n,) log10 P(last word | the words before it).
-        log10_backoffs: (n,) log10 of the back-off weight of the n-gram as a history; 0 where there
-            is none.
+        log10_backoffs: (n,) log10 of the back-off weight as a history; 0 where there is none.
     """
 
     words: tuple[str, ...]
@@ -70,9 +70,7 @@ class Arpa:
 
     @cached_property
     def suffixes(self) -> np.ndarray:
-        """(n + 1,) for each node, that of its longest proper suffix in the model (0 for the
-        root).
-        """
+        """(n + 1,) for each node, that of its longest proper suffix; 0 for the root."""
         suffixes = np.zeros(len(self.keys) + 1, dtype=np.int64)
         for rows in self.rows_of_orders()[1:]:
             suffixes[rows.start + 1 : rows.stop + 1] = self.longest_nodes(
@@ -82,11 +80,7 @@ class Arpa:
 
     @cached_property
     def lower_log10_probs(self) -> np.ndarray:
-        """(n,) log10 P(last word | the history without its first word): what backing off would
-        give.
-
-        0 for unigrams.
-        """
+        """(n,) log10 P(last word | the history without its first word); 0 for unigrams."""
         lower = np.zeros(len(self.keys))
         first, parents = self.counts[0], self.parents
         # Mostly the shorter n-gram is there, and is then the longest suffix that has been found
@@ -112,7 +106,7 @@ class Arpa:
     def longest_nodes(
         self, nodes: np.ndarray, words: np.ndarray, suffixes: np.ndarray
     ) -> np.ndarray:
-        """The nodes of ``words`` after the longest suffixes of ``nodes`` for which there is one."""
+        """The nodes of ``words`` after the longest suffixes of ``nodes`` that have one."""
         nodes, longest = nodes.copy(), np.zeros(len(nodes), dtype=np.int64)
         active = np.arange(len(nodes))
         while active.size:
@@ -144,11 +138,11 @@ class Arpa:
     def sentence_scores(
         self, sentences: Sequence[Sequence[str]], *, score_unknown: bool = True
     ) -> tuple[np.ndarray, int]:
-        """log10 P(words and end | start) of each sentence (N,), and how many words are unknown.
+        """log10 P(words and end | start) of each sentence (N,), and the number of unknown words.
 
-        An unknown word has the probability of ``<unk>`` where the model has one and
-        ``score_unknown`` is true, otherwise it is left out; what follows it has no history in
-        either case.
+        An unknown word has the probability of ``<unk>`` where ``score_unknown`` is true and the
+        model has one, otherwise it
+        is left out. What follows it has no history.
         """
         unknown = self.word_ids.get(UNK, -1)
         tokens, sentence_of = encode(sentences, self.word_ids, unknown)
@@ -160,7 +154,7 @@ class Arpa:
         return np.bincount(sentence_of[scored], scores, minlength=len(sentences)), num_unknown
 
     def _histories(self, tokens: np.ndarray, sentence_of: np.ndarray) -> np.ndarray:
-        """For each position, the node of its longest history that is in the model."""
+        """(M,) the node of the longest history of each position."""
         histories = np.zeros(len(tokens), dtype=np.int64)
         nodes = np.zeros(
             len(tokens), dtype=np.int64
@@ -224,13 +218,14 @@ def write_arpa(model: Arpa, path: Path) -> None:
 def read_arpa(path: Path) -> Arpa:
     """Read and check an ARPA file.
 
-    A back-off weight may be left out where it is never used or is 1: of an n-gram that is no
-    other's history, or that every word follows, or whose longer n-grams are as probable as the
-    shorter ones.
+    A back-off weight may be missing where it is never used or is 1: of an n-gram that is no
+    history, that every word
+    follows, or whose longer n-grams are as probable as the shorter ones.
 
     Raises:
-        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history that
-            lacks the back-off weight with which it would sum to 1, a missing section.
+        GraphError: an unreadable line, a wrong count, an n-gram without its history, a history
+            without the back-off
+            weight it needs, a missing section.
         DataError: text that is not UTF-8, or a broken gzip file.
     """
     lines = read_lines(path)
@@ -278,11 +273,7 @@ def read_arpa(path: Path) -> Arpa:
 
 @dataclass(frozen=True)
 class _Section:
-    """One order as read: line numbers, word numbers (rows, order), probabilities and back-off
-    weights.
-
-    ``bare``: the rows that have no back-off weight; of the highest order none are named.
-    """
+    """One order as read; ``bare``: rows without a back-off weight, none of the highest order."""
 
     numbers: array[int]
     bare: array[int]

@@ -47,8 +47,8 @@ class ClassLmConfig(Checked):
         classes: their names; tags are ``<NAME>``.
         order, discounting, max_ngrams: of the root model, as in ``conf/common.yaml#lm_ngram``.
         sub_lm: ``tree``, ``bigram`` or ``unigram``.
-        list_weight: the share of the lists of names beside the names in the text, in [0, 1].
-        unknown_mass: P(a name is on no list and in no text), in [0, 1).
+        list_weight: the share of the lists of names beside the names in the text.
+        unknown_mass: P(a name is on no list and in no text).
         cut_history: whether the root model goes on from the tag alone after a name.
     """
 
@@ -80,10 +80,9 @@ def train_class_lm(
     """The root model of the tagged text, and a sub-model of each class's names.
 
     Args:
-        vocabulary: words that can be spoken; a name with another word is left out, and the log says
-            so.
+        vocabulary: words that can be spoken; names with others are left out and logged.
         lists: for some classes, names and their probabilities.
-        places: of names of the lists, file and line, which the log and errors name.
+        places: file and line of names of the lists, for the log and errors.
         dev: tagged held-out text, whose perplexity under the root model is logged.
 
     Raises:
@@ -112,7 +111,7 @@ def train_class_lm(
 
 
 def _place(texts: Sequence[TaggedText], kind: str) -> str:
-    """A class, and where the text first has its tag."""
+    """The class and the first place of its tag in the text."""
     tagged = (text.place for text in texts if text.place and tag_of(kind) in text.words)
     place = next(tagged, "")
     return f"{place} (class {kind})" if place else f"class {kind}"
@@ -154,7 +153,7 @@ def save_class_lm(folder: Path, lm: ClassLm) -> None:
 
 
 def sub_file(folder: str | Path, kind: str) -> Path:
-    """Where a class LM's folder has the names of a class."""
+    """The file of a class's names in a class LM's folder."""
     return Path(folder) / SUBS / f"{kind}.txt"
 
 
@@ -167,10 +166,8 @@ def load_class_lm(folder: Path) -> ClassLm:
     """Read and check the folder of :func:`save_class_lm`.
 
     Raises:
-        DataError: a file is missing or no class LM's; a class of the folder or of the root model
-            without a sub-model; a sub-model that is not as :func:`privasr_k2.lm.sub_lm.read_sub_lm`
-            wants it.
-        GraphError: a root model that is no ARPA, or lacks a class.
+        DataError: a missing file or one of another kind, or a bad sub-model.
+        GraphError: a root model that is no ARPA, lacks a class, or has one without a sub-model.
     """
     if not is_class_lm(folder):
         raise DataError(folder / SPEC, "a class LM", "no such file", "make it with train_class_lm")

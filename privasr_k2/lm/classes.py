@@ -1,11 +1,10 @@
-"""A class language model: an n-gram model of words and classes, and for each class a model of its
-names.
+"""A class language model: an n-gram model of words and classes, and a model of each class's names.
 
 In ``... call <PER> now`` the root model predicts ``<PER>``, the class's automaton the words of the
-name, and the root model goes on after the tag. What the words do not tell is hidden: whether a word
-is a name's, and how far the name goes. The probability of a word is the sum over all that is
-possible (the forward algorithm), so that P(w | history) sums to 1 over the vocabulary for every
-history, and a word that is both plain and a name's has the sum of both.
+name. Which words
+are names is hidden: P(w | history) is the sum over all readings (the forward algorithm), and sums
+to 1 over the
+vocabulary.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """The possible states before the next word, for some histories at once: K hypotheses.
+    """The K possible states before the next word, for some histories at once.
 
     Attributes:
-        owners: (K,) whose history it is, ascending.
+        owners: (K,) the history of each, ascending.
         nodes: (K,) the history's node in the root model; inside a name, that after the name.
         states: (K,) the state inside a name, -1 outside of one.
         probs: (K,) P(hypothesis | the words of the history); they sum to 1 for each history.
@@ -48,9 +47,7 @@ class Hidden:
     probs: np.ndarray
 
     def select(self, owners: np.ndarray) -> Hidden:
-        """The hypotheses of the histories ``owners`` (M,), which may repeat, now numbered 0 to M -
-        1.
-        """
+        """The hypotheses of ``owners`` (M,), which may repeat, renumbered 0 to M - 1."""
         starts = np.searchsorted(self.owners, owners)
         counts = np.searchsorted(self.owners, owners, side="right") - starts
         which, rows = np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)
@@ -63,8 +60,9 @@ class ClassLm:
     Args:
         root: words and tags such as ``<PER>``.
         sub_lms: for each class (``PER``) its automaton.
-        cut_history: after a name the root model goes on from the tag alone, as if nothing stood
-            before it. A graph then needs one copy of each sub-model only.
+        cut_history: after a name the root model goes on from the tag alone. A graph then needs one
+            copy of each
+            sub-model only.
 
     Raises:
         GraphError: a class whose tag the root model lacks.
@@ -107,10 +105,9 @@ class ClassLm:
         return frozenset(self.vocabulary.words)
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
-        other.
+        """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence.
 
-        A word that is unknown has the probability of ``<unk>``.
+        An unknown word has the probability of ``<unk>``.
         """
         blocks = [sentences[start : start + BLOCK] for start in range(0, len(sentences), BLOCK)]
         return np.concatenate([np.zeros(0), *map(self._score, blocks)])
@@ -124,7 +121,7 @@ class ClassLm:
         return ClassLm(root, self.sub_lms, cut_history=self.cut_history, name=self.name)
 
     def same_names(self, other: ClassLm) -> bool:
-        """Whether the sub-models of both are the same."""
+        """Whether both have the same sub-models."""
         return self.sub_lms.keys() == other.sub_lms.keys() and all(
             sub.words == other.sub_lms[kind].words
             and all(
@@ -135,10 +132,9 @@ class ClassLm:
         )
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of P(w | hypothesis) over the vocabulary: for each node (n + 1,), and inside names
-        (S,).
+        """Sums of P(w | hypothesis) over w: of each node (n + 1,), and inside names (S,).
 
-        Inside names the names' own part only; ending gives what the node has.
+        Inside names it is the names' own part; ending gives that of the node.
         """
         inside = (
             np.bincount(self._names.sources, self._names.probs, minlength=len(self._names.ends))
@@ -163,8 +159,9 @@ class ClassLm:
             words: (E,) numbers of ``vocabulary``; :data:`BOUNDARY` is the sentence's end.
 
         Returns:
-            (E,) P(word | history), and the new histories, number e after word e. After a word of
-            probability 0 there is no history: the root model's empty one.
+            (E,) P(word | history), and the new histories, number e after word e; after a word of
+            probability 0 the root
+            model's empty one.
         """
         before = self._with_ends(hidden).select(owners)
         word = words[before.owners]
@@ -247,7 +244,7 @@ class ClassLm:
         return _possible(before.owners[rows], before.nodes[rows], self._names.targets[arcs], probs)
 
     def _merged(self, hidden: Hidden) -> Hidden:
-        """Equal hypotheses of a history as one; by history."""
+        """Equal hypotheses of a history as one; sorted by history."""
         nodes, states = len(self._history), len(self._names.ends) + 1
         keys = (hidden.owners * nodes + hidden.nodes) * states + hidden.states + 1
         different, which = np.unique(keys, return_inverse=True)
@@ -266,9 +263,7 @@ class ClassLm:
 
     @cached_property
     def _history(self) -> np.ndarray:
-        """(n + 1,) each node, or where no n-gram can begin with it, its longest suffix that
-        counts.
-        """
+        """(n + 1,) each node, or its longest suffix that begins an n-gram."""
         nodes = np.arange(len(self.root.keys) + 1)
         highest = self.root.rows_of_orders()[-1].start + 1
         nodes[highest:] = self.root.suffixes[highest:] if self.root.order > 1 else 0
@@ -276,7 +271,7 @@ class ClassLm:
 
     @cached_property
     def _roots(self) -> np.ndarray:
-        """(V,) each word of the vocabulary in the root model, -1 where it is none."""
+        """(V,) each word of the vocabulary in the root model, -1 where it is missing."""
         ids = self.root.word_ids
         numbers = np.array([ids.get(word, -1) for word in self.vocabulary.symbols], dtype=np.int64)
         numbers[[BOUNDARY, UNKNOWN]] = ids[EOS], ids.get(UNK, -1)

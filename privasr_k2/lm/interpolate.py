@@ -1,12 +1,10 @@
 """Linear interpolation of language models, at the level of probabilities (eq. 3 of turan2022).
 
-*Dynamic*: every word's probability is mixed when it is asked for; any models, neural ones among
-them. This is eq. 3.
-*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm``
-makes it. The probabilities of these n-grams are the mixture's exactly; back-off weights are fitted
-so that all histories sum to 1. It differs from the dynamic mixture where no model has the n-gram:
-that gives each model the weight of its own back-off, here one weight serves all. Where words and
-tags of class LMs are mixed, it differs more (:func:`privasr_k2.lm.mixtures.interpolate_files`).
+*Dynamic*: each word's probability is mixed when it is scored, for models of any kind (eq. 3).
+*Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm``. The
+probabilities of
+these n-grams are the mixture's exactly; other words share one back-off weight, fitted so that each
+history sums to 1.
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ class InterpolationConfig(Checked):
     Args:
         form: ``static`` (one ARPA, or one class LM) or ``dynamic`` (a file that names the models).
         weights: ``em`` (chosen on dev), ``preset``, or a number for each model, as ``0.2,0.8``.
-        preset: lambda_w, lambda_c, lambda_n of eq. 3: for a word model and a class model, and a
-            third, neural one.
+        preset: lambda_w, lambda_c, lambda_n of eq. 3: of a word, a class, and a neural model.
         max_steps: most steps of EM.
         tolerance: EM ends when a step gains less log-probability a word, in nats.
     """
@@ -55,7 +52,7 @@ class InterpolationConfig(Checked):
             )
 
     def fixed_weights(self, count: int) -> np.ndarray | None:
-        """(count,) the weights that are given; None where EM chooses them.
+        """(count,) the given weights; None where EM chooses them.
 
         Raises:
             DataError: another number of weights than models, or weights that do not sum to 1.
@@ -86,7 +83,7 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
     """(count,) the weights as an array.
 
     Raises:
-        DataError: another number than models, one outside [0, 1], or a sum other than 1 (by more
+        DataError: another number than ``count``, one outside [0, 1], or a sum other than 1 (by more
             than 1e-6).
     """
     checked = np.array(weights, dtype=np.float64)
@@ -103,11 +100,9 @@ def checked_weights(weights: Sequence[float], count: int, place: str = "weights"
 def em_weights(
     log_probs: np.ndarray, *, max_steps: int = 1000, tolerance: float = 1e-7
 ) -> tuple[np.ndarray, float]:
-    """The weights of the mixture that give a text the greatest probability, by EM from equal
-    weights.
+    """The mixture weights of greatest probability of a text, by EM from equal weights.
 
-    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``; the log-probability is concave in the
-    weights, so there is one maximum.
+    ``w_i <- mean over the text of w_i p_i / sum_j w_j p_j``: the log-probability is concave in w.
 
     Args:
         log_probs: (M, I) ln P of every word by each model; -inf is a probability of 0.
@@ -116,7 +111,7 @@ def em_weights(
         (I,) the weights, and the mean ln P of a word.
 
     Raises:
-        DataError: a word that no model gives a probability.
+        DataError: a word without a probability in any model.
 
     >>> weights, _ = em_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]))
     >>> weights.round(3).tolist()
@@ -148,8 +143,8 @@ def em_weights(
 class Interpolated:
     """Models whose probabilities are mixed word by word.
 
-    A word that some models know and others do not cannot be scored: these would take it as
-    ``<unk>``, and the mixture would not sum to 1.
+    A word that only some models know is refused: others would score it as ``<unk>``, and the
+    mixture would not sum to 1.
     """
 
     def __init__(
@@ -163,9 +158,7 @@ class Interpolated:
         self.scores_unknown = all(lm.scores_unknown for lm in lms)
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
-        """Natural log P of every word and sentence end, (M,) float64, all sentences one after the
-        other.
-        """
+        """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
         return self._mixed([lm.token_log_probs(self._checked(sentences)) for lm in self.lms])
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
@@ -204,13 +197,9 @@ def mixed_log_probs(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 class DevText:
-    """Text that a mixture's weights are chosen by, and mixtures are judged by.
+    """Text by which the weights of a mixture are chosen and mixtures are compared.
 
-    Words that a model does not know are left out: they stand in histories, but nobody predicts
-    them, as in ``ppl`` of :mod:`privasr_k2.lm.perplexity`.
-
-    Args:
-        lms: the models to mix.
+    Words unknown to some model stand in histories, but are not predicted.
 
     Attributes:
         log_probs: (M, I) ln P of every word and sentence end by each model, for :func:`em_weights`.
@@ -248,10 +237,9 @@ class DevText:
 
 
 def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
-    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)`` in
-    each.
+    """One back-off model of the union of n-grams, with ``P(w|h) = sum_i weights_i P_i(w|h)``.
 
-    A word that a model lacks has probability 0 in it, and leaves it without a history.
+    A word that a model lacks has probability 0 in it, and ends its history.
 
     Raises:
         DataError: weights that do not fit.
@@ -313,7 +301,7 @@ def _numbers(models: Sequence[Arpa], words: Sequence[str]) -> list[np.ndarray]:
 def _union_keys(
     model: Arpa, level: int, numbers: np.ndarray, places: np.ndarray, num_words: int
 ) -> np.ndarray | None:
-    """The union's keys of a model's n-grams of one order; None where it has none of it."""
+    """The union's keys of a model's n-grams of one order; None without any."""
     if level >= model.order:
         return None
     rows = model.rows_of_orders()[level]

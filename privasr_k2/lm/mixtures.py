@@ -1,7 +1,7 @@
-"""Language models by their files: any one of them, and mixtures as one model or as a JSON file.
+"""Language models by their files, and mixtures as one model or as a JSON file.
 
-A mixture's file: ``format``; ``lms``, for each model its path (from the file's folder), its weight,
-and a hash of its content.
+A mixture's file has ``format`` and ``lms``: for each model its path (from the file's folder),
+weight and hash.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ FORMAT = "privasr_k2 mixture 1"
 
 
 def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
-    """The model at ``path``: a folder of ``train_lm``, a class LM's, a mixture's JSON, or an ARPA
-    file.
-    """
+    """The model at ``path``: a neural or a class LM's folder, a mixture's JSON, or an ARPA file."""
     if path.suffix == ".json":
         return load_mixture(path, device)
     if is_class_lm(path):
@@ -45,12 +43,10 @@ def open_lm(path: Path, device: str = "cpu") -> LanguageModel:
 def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa | ClassLm:
     """ARPA files and class LMs as one static mixture; a class LM where one of them is one.
 
-    Of class LMs the root models are mixed, whose n-grams hold tags in place of names. A word model
-    has no
-    tags: after a name that the class has given it knows no history. The root model of a class LM
-    has no n-grams of a name's words: after a name that was read as plain words it knows none. The
-    sums of both readings so differ from the mixture of the models' probabilities [turan2022, eq.
-    3], which the dynamic form is. Which of the two predicts better is a matter of models and text.
+    Of class LMs the root models are mixed. A word model has no tags and so no history after a name,
+    and a root model has
+    none after a name read as plain words: the result differs from the dynamic mixture [turan2022,
+    eq. 3].
 
     Raises:
         DataError: class LMs with different names, a neural model, or weights that do not fit.
@@ -94,8 +90,7 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
     """The mixture that a file names.
 
     Raises:
-        DataError: another file, a model that is not there or not as it was, weights that do not sum
-            to 1.
+        DataError: another file, a missing or changed model, or weights that do not sum to 1.
     """
     spec: Any = read_json(path)
     named = spec.get("lms") if isinstance(spec, dict) and spec.get("format") == FORMAT else None

@@ -10,15 +10,13 @@ from privasr_k2.lm.arpa import BOS, EOS, LOG10_ZERO, Arpa
 def prune_to(
     model: Arpa, max_ngrams: int, history_log10_probs: np.ndarray | None = None
 ) -> tuple[Arpa, float]:
-    """The model with at most ``max_ngrams`` n-grams, and the threshold that was found for it.
+    """The model with at most ``max_ngrams`` n-grams, and the threshold that gives it.
 
-    An n-gram goes if perplexity rises by less than the threshold (relative) without it. An n-gram
-    stays as long as a longer one needs it as its history; unigrams always stay. Because no score
-    depends on what else goes, one sort finds the threshold.
+    An n-gram without which perplexity rises by less than the threshold (relative) is dropped,
+    unless a longer one needs
+    it as its history. Unigrams stay.
 
     Args:
-        model: V unigrams and longer n-grams.
-        max_ngrams: at least V is always kept.
         history_log10_probs: (n + 1,) log10 P of each node as a history; the model's own by default.
     """
     if len(model.keys) <= max(max_ngrams, model.counts[0]):
@@ -37,9 +35,7 @@ def prune_to(
 
 
 def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = None) -> np.ndarray:
-    """(n,) the relative change of perplexity without each n-gram [Stolcke 1998]; inf for
-    unigrams.
-    """
+    """(n,) the relative rise of perplexity without each n-gram [Stolcke 1998]; unigrams inf."""
     parents, first = model.parents, model.counts[0]
     if history_log10_probs is None:
         history_log10_probs = history_probs(model)
@@ -74,9 +70,7 @@ def history_probs(model: Arpa) -> np.ndarray:
 
 
 def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
-    """The model with the n-grams ``kept`` (n,) and the back-off weights that make it sum to 1
-    again.
-    """
+    """The model with the n-grams ``kept`` (n,), and back-off weights that make it sum to 1."""
     num_words = len(model.words)
     new_node = np.concatenate([[0], np.cumsum(kept)])
     keys = new_node[model.parents[kept]] * num_words + model.last_words[kept]
@@ -90,8 +84,7 @@ def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
 
 
 def with_fitting_backoffs(model: Arpa) -> Arpa:
-    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over the words that
-    follow h.
+    """The model with ``backoff(h) = (1 - sum P(w|h)) / (1 - sum P(w|h'))`` over w following h.
 
     Where those words hold all of the mass, nothing is left for others; where they are all words, it
     is 1.

@@ -1,15 +1,14 @@
-"""Sub-language models: what the words of a class's names are, as a small deterministic weighted
-automaton.
+"""Sub-language models: the names of a class as a small deterministic weighted automaton.
 
 State 0 is the start. In every state the probabilities of the arcs and of ending sum to 1, and no
-name is empty. Three kinds, from names with weights:
+name is empty.
 
-- ``tree``: a prefix tree; every name has its own relative frequency, others have none
-- ``bigram``: the words of names follow each other as they do in the list, by relative frequencies
-- ``unigram``: any words of names in any order; the end is as likely after every word
+- ``tree``: a prefix tree; every name has its relative frequency, others none
+- ``bigram``: words follow each other as in the names, by relative frequencies
+- ``unigram``: any words of names in any order; the end is equally likely after every word
 
-Names that no list has may be given some mass: the start then has an arc ``<unk>``, which the graph
-can expand by a model of spellings or sounds; such names are as long as those of the list.
+An arc ``<unk>`` of the start can hold the mass of unlisted names, to be expanded by spelling or
+sound.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ class SubLm:
     """The automaton of S states, A arcs and W words.
 
     Attributes:
-        words: the W words on its arcs, each once; ``<unk>`` for names that it does not list.
-        sources, labels, targets: (A,) int64; labels are places in ``words``. By source and label,
-            ascending; no two of the same.
+        words: the W words on its arcs, each once; ``<unk>`` for unlisted names.
+        sources, labels, targets: (A,) int64; labels index ``words``. Sorted by source and label, no
+            pair twice.
         log_probs: (A,) ln P(label | source).
         finals: (S,) ln P(the name ends | state), -inf where it cannot.
     """
@@ -63,7 +62,7 @@ class SubLm:
         return {key: arc for arc, key in enumerate(zip(self.sources.tolist(), words))}
 
     def log_prob(self, name: Name) -> float:
-        """ln P(name), -inf where it cannot be.
+        """ln P(name), -inf for an impossible one.
 
         >>> sub = make_sub_lm({("new", "york"): 3.0, ("york",): 1.0}, "tree")
         >>> round(math.exp(sub.log_prob(("new", "york"))), 6), sub.log_prob(("new",))
@@ -84,13 +83,13 @@ def make_sub_lm(
     """The automaton of names.
 
     Args:
-        names: the words of each name and its weight; weights of any sum.
+        names: the words of each name and its weight, of any sum.
         kind: one of :data:`KINDS`.
-        unknown_mass: P(a name is none that the automaton lists), in [0, 1).
+        unknown_mass: P(an unlisted name), in [0, 1).
         place: what errors name.
 
     Raises:
-        DataError: no name, or none with a weight above 0.
+        DataError: no name with a weight above 0.
     """
     listed = {name: weight for name, weight in names.items() if weight > 0}
     if not listed:
@@ -133,7 +132,7 @@ _Arcs = tuple[
 def _relative_frequencies(
     padded: np.ndarray, lengths: np.ndarray, weights: np.ndarray, num_words: int, tree: bool
 ) -> tuple[_Arcs, np.ndarray]:
-    """Arcs and ends of a prefix tree, or where the last word is all that counts."""
+    """Arcs and ends of a prefix tree, or of a bigram."""
     states = np.zeros(len(padded), dtype=np.int64)
     num_states = 1 if tree else num_words + 1
     sources, labels, targets, masses, ends, end_masses = [], [], [], [], [], []
@@ -165,7 +164,7 @@ def _relative_frequencies(
 def _with_unknown(
     words: Name, arcs: _Arcs, ends: np.ndarray, mass: float, ending: float
 ) -> tuple[Name, _Arcs, np.ndarray]:
-    """With one more state, of names that are not listed: as many words as others on the average."""
+    """With one more state, of unlisted names whose length is that of others on average."""
     sources, labels, targets, probs = arcs
     probs = np.where(sources == 0, probs * (1 - mass), probs)
     state, unknown = len(ends), len(words)
@@ -243,8 +242,7 @@ def join_sub_lms(subs: Sequence[SubLm], word_ids: Mapping[str, int]) -> JoinedSu
 def mix_names(
     counts: Mapping[Name, float], listed: Mapping[Name, float], list_weight: float
 ) -> dict[Name, float]:
-    """Relative frequencies in text, mixed with a list: ``(1 - list_weight) f(name) + list_weight
-    g(name)``.
+    """The mixture ``(1 - list_weight) f(name) + list_weight g(name)`` of relative frequencies.
 
     Where one of the two has no name, the other stands alone.
 
@@ -270,9 +268,7 @@ def within(names: Mapping[Name, float], words: Collection[str]) -> dict[Name, fl
 
 
 def write_sub_lm(path: Path, sub: SubLm) -> None:
-    """Write ``source target word lnP`` for each arc, ``state lnP`` for each state where a name may
-    end.
-    """
+    """Write a line ``source target word lnP`` for each arc, ``state lnP`` for each end."""
     words = [sub.words[label] for label in sub.labels.tolist()]
     rows = zip(sub.sources.tolist(), sub.targets.tolist(), words, sub.log_probs.tolist())
     lines = [f"{source} {target} {word} {log_prob!r}\n" for source, target, word, log_prob in rows]
@@ -287,10 +283,10 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
     """Read and check an automaton.
 
     Raises:
-        DataError: a line that is none, a word that is a class (sub-models are not nested) or a
-            sentence's boundary, two arcs of one state and word, a state whose probabilities do not
-            sum to 1 within ``tolerance``, an end in the start state, a state from which no name
-            ends.
+        DataError: another line, a tag or a boundary as a word, two arcs of one state and word,
+            probabilities of a state
+            that do not sum to 1 within ``tolerance``, an end in the start state, a state from which
+            no name ends.
     """
     if not path.is_file():
         raise DataError(path, "a sub-language model", "no such file", "make it with train_class_lm")

@@ -1,6 +1,4 @@
-"""Which text a language model learns from; from there to a pruned n-gram model, with its
-figures.
-"""
+"""The text that a language model learns from, and its way to a pruned n-gram model."""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ class NgramConfig(Checked):
     Args:
         order: the length of the longest n-grams.
         discounting: ``modified_kneser_ney``, ``kneser_ney`` or ``witten_bell``.
-        max_ngrams: entropy pruning keeps at most so many n-grams of all orders together; 0 keeps
-            all.
+        max_ngrams: entropy pruning keeps at most so many n-grams of all orders; 0 keeps all.
         text, train_repeat: as in :class:`TextConfig`.
     """
 
@@ -57,11 +54,10 @@ class TextConfig(Protocol):
 
     Attributes:
         text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place),
-            ``both``;
-            ``auto``: ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's own
-            ``auto``, and the file beside it.
-        train_repeat: how often the text of train is taken; with ``beside`` that of
-            ``lm_text.txt.gz``, too.
+            ``both``; ``auto``:
+            ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's ``auto``, and
+            the file beside it.
+        train_repeat: repetitions of the text of train; with ``beside`` of ``lm_text.txt.gz``, too.
     """
 
     @property
@@ -77,17 +73,15 @@ def training_text(
     given: Sequence[Path] | None,
     further: Path | None = None,
 ) -> Sentences:
-    """The sentences of the files ``given``, or else those of a corpus that ``config.text`` asks
-    for.
+    """The sentences of the files ``given``, or those of a corpus selected by ``config.text``.
 
     Args:
         manifests: the folder of ``cuts_train.jsonl.gz`` and, maybe, ``lm_text.txt.gz``.
-        given: text in the forms of :func:`privasr_k2.lm.names.read_text`, in place of all that.
-        further: a normalized sentence a line, in place of ``lm_text.txt.gz`` alone, or beside it
-            where ``config.text`` is ``beside``.
+        given: text in the forms of :func:`privasr_k2.lm.names.read_text`.
+        further: normalized sentences in place of ``lm_text.txt.gz``, or beside it with ``beside``.
 
     Raises:
-        ConfigError: neither files nor a corpus; or files, and values that choose from a corpus.
+        ConfigError: neither files nor a corpus, or files and a selection from a corpus.
         DataError: as :func:`choose_text` and :func:`privasr_k2.lm.names.read_text`.
     """
     if given:
@@ -110,9 +104,7 @@ def training_text(
 
 
 def dev_text(manifests: Path | None, given: Path | None) -> Sentences:
-    """The sentences of the file ``given``, or else of the corpus's cuts of dev; none where there
-    are none.
-    """
+    """The sentences of the file ``given``, or of the corpus's dev cuts, if any."""
     if given is not None:
         return read_words([given])
     if manifests is None or not cuts_path(manifests, "dev").exists():
@@ -129,9 +121,7 @@ def _text_of_lines(path: Path) -> Sentences:
 
 
 def _refuse_choices(config: TextConfig) -> None:
-    """Whoever asks for a corpus's text by value and gives files besides would get less than was
-    asked for.
-    """
+    """Refuse a selection from a corpus beside files, which would have no effect."""
     for name, wanted, way_out in (
         ("text", "auto", "take one of the two out"),
         ("train_repeat", 1, "name a file as often as it is to count"),
@@ -146,10 +136,10 @@ def _refuse_choices(config: TextConfig) -> None:
 def choose_text(
     config: TextConfig, train: Sentences, lm_text: Sentences | None, place: Path
 ) -> Sentences:
-    """The sentences that ``config.text`` asks for.
+    """The sentences that ``config.text`` selects.
 
     Raises:
-        DataError: ``lm_text`` is asked for where the corpus has none.
+        DataError: ``lm_text`` is selected where the corpus has none.
     """
     if config.text == "train" or (config.text == "auto" and lm_text is None):
         return list(train) * config.train_repeat
@@ -167,9 +157,7 @@ def choose_text(
 def train_ngram(
     sentences: Sentences, vocabulary: Sequence[str], config: NgramConfig, *, held_out: Sentences
 ) -> Arpa:
-    """Estimate and prune; sizes, seconds and the perplexity of ``held_out`` are logged before and
-    after.
-    """
+    """Estimate and prune; logs sizes, seconds and the perplexity of ``held_out``."""
     clock = time.perf_counter()
     counts = count_ngrams(sentences, vocabulary, order=config.order)
     model = estimate(counts, config.discounting)

@@ -1,6 +1,4 @@
-"""Batches of sentences of like length, in an order that seed and epoch determine. No sentence is
-cut.
-"""
+"""Batches of sentences of similar length, in an order set by seed and epoch. No sentence is cut."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ class Batch:
     """Sentences padded to one length U, their ends included.
 
     Attributes:
-        ids: which sentences of the text, counted from 1.
+        ids: names of the sentences, counted from 1.
         inputs: (N, U) int64, ``<s> w_1 ... w_n``.
         targets: (N, U) int64, ``w_1 ... w_n </s>``.
         lengths: (N,) int64, true positions.
@@ -53,12 +51,11 @@ def make_batch(text: Text, sentences: np.ndarray) -> Batch:
 
 
 def group_by_length(lengths: np.ndarray, max_words: int, order: np.ndarray) -> list[np.ndarray]:
-    """Sentences in groups of at most ``max_words`` positions, padding included; a longer one stands
-    alone.
+    """Sentences in groups of at most ``max_words`` positions with padding; longer ones alone.
 
     Args:
         lengths: (S,) positions of each sentence.
-        order: (S,) the sentences as they shall follow each other within one length.
+        order: (S,) the sentences in their order within one length.
 
     >>> [group.tolist() for group in group_by_length(np.array([1, 3, 1, 2]), 4, np.arange(4))]
     [[0, 2], [3], [1]]
@@ -82,8 +79,7 @@ class Batches:
     Args:
         max_words: most positions of a batch, padding included.
         seed: of the order; None = shortest first, for scoring.
-        rank, world_size: this process and the number of processes that share an epoch. Each gets as
-            many batches; where they do not come out even, the first ones of the epoch come twice.
+        rank, world_size: of this process. Each gets as many batches; the first may come twice.
     """
 
     def __init__(
@@ -118,8 +114,7 @@ class Batches:
 
 
 def choose_sentences(lengths: np.ndarray, limit: int, seed: int) -> np.ndarray:
-    """Which sentences to take so that their words are at most ``limit``, at random, in their own
-    order.
+    """Random sentences of at most ``limit`` words together, in their own order.
 
     Args:
         lengths: (S,) words of each sentence.

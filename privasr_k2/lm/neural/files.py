@@ -1,7 +1,4 @@
-"""A finished neural language model's folder.
-
-It holds ``model.yaml``, ``words.txt`` (the numbering) and ``model.safetensors``.
-"""
+"""A neural language model's folder: ``model.yaml``, ``words.txt``, ``model.safetensors``."""
 
 from __future__ import annotations
 
@@ -33,12 +30,10 @@ def save_lm(
 
 
 def load_lm(folder: str | Path, device: torch.device | str = "cpu") -> tuple[NeuralLm, Vocabulary]:
-    """The language model of a folder that ``train_lm`` wrote, ready to score, and its numbering of
-    words.
+    """The language model of a folder of ``train_lm``, ready to score, and its vocabulary.
 
     Raises:
-        DataError: a file is missing or damaged, or weights of another numbering or another
-            ``model.yaml``.
+        DataError: a missing or damaged file, or weights of other words or another ``model.yaml``.
     """
     folder = Path(folder)
     spec = _read_spec(folder)
@@ -51,15 +46,14 @@ def continue_lm(
 ) -> tuple[NeuralLm, Vocabulary, Spec]:
     """The model of a folder with the dropout of ``spec``, to train it further.
 
-    Where it is tied and ``spec`` is not, it is untied: it gets a copy of the vectors that it reads,
-    and gives the same probabilities bit for bit.
+    A tied model with an untied ``spec`` gets a copy of the vectors it reads: the same
+    probabilities, bit for bit.
 
     Returns:
-        the model, its numbering of words, and ``spec`` with what else the model's form depends on.
+        the model, its vocabulary, and the completed ``spec``.
 
     Raises:
-        DataError: as :func:`load_lm`; or the model is of another kind or size than ``spec``, or has
-            other words.
+        DataError: as :func:`load_lm`, or another kind, size, or words.
     """
     saved = _read_spec(folder)
     if saved.kind != spec.kind:

@@ -1,9 +1,4 @@
-"""Word LSTM language model [turan2022, section 2.3].
-
-Turan, Klakow, Vincent and Jouvet (2022), "Adapting language models when training on
-privacy-transformed data", LREC. The paper names an LSTM whose (cluster) softmax is adapted, and no
-sizes.
-"""
+"""Word LSTM language model [turan2022, section 2.3]."""
 
 from __future__ import annotations
 
@@ -28,7 +23,7 @@ class LstmConfig(Checked):
         embedding_dim: dimensions E of a word's vector.
         dim: cells D of a layer.
         layers: LSTM layers.
-        dropout: share of values dropped before, between and after the layers, in [0, 1).
+        dropout: share of values dropped before, between and after the layers.
     """
 
     embedding_dim: Count
@@ -58,9 +53,7 @@ class Recurrent(nn.Module):
         return self.dropout(hidden), State(tuple(tensor.transpose(0, 1) for tensor in after))
 
     def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """The part of a layer's gates that comes from its inputs (N, E): (N, 4 D), biases
-        included.
-        """
+        """The part (N, 4 D) of a layer's gates from its inputs (N, E), biases included."""
         part = {
             name: getattr(self.lstm, f"{name}_l{layer}")
             for name in ("weight_ih", "bias_ih", "bias_hh")
@@ -70,10 +63,9 @@ class Recurrent(nn.Module):
         )
 
     def step(self, gates: Tensor, state: State) -> tuple[Tensor, State]:
-        """One word after each prefix, given the :meth:`input_gates` (N, 4 D) of the first layer.
+        """One word after each prefix, from the first layer's :meth:`input_gates` (N, 4 D).
 
-        They are half of a layer's work and the same wherever a word is read: ``nn.LSTM`` does it
-        each time.
+        They are half of a layer's work, and the same wherever a word is read.
         """
         hiddens, cells = [], []
         for layer, (hidden, cell) in enumerate(
@@ -115,13 +107,10 @@ class RecurrentLm(NeuralLm):
 
 
 class LstmLm(RecurrentLm):
-    """Word vectors, LSTM layers, softmax.
-
-    Where vectors are tied and the layers have another size than they, a linear layer stands
-    between.
+    """Word vectors, LSTM layers, softmax; a linear layer joins tied vectors of another size.
 
     Args:
-        untied: the form of a tied model, but for a copy of the vectors to read.
+        untied: the form of a tied model, with a copy of the vectors to read.
     """
 
     def __init__(

@@ -11,17 +11,13 @@ import numpy as np
 class PrefixTree:
     """M distinct prefixes (nodes) of R sequences and the E distinct words that follow them (edges).
 
-    Nodes are numbered level by level; node 0 is the empty prefix, and those of a level stand
-    together.
-
     Attributes:
-        starts: (levels + 1,) where the nodes of each level start; the last entry is M.
-        parents: (M,) for each node its parent's place within the level above; 0 for node 0.
+        starts: (levels + 1,) first node of each level; the last entry is M. Node 0 is the empty
+            prefix.
+        parents: (M,) index of each node's parent within the level above; 0 for node 0.
         words: (M,) the last word of each prefix; the boundary for node 0.
-        edge_nodes, edge_words: (E,) after which node which word follows, the boundary at a
-            sequence's end.
-        sequences, edges: (P,) for every position of every sequence, the sequence and the edge that
-            it takes, level by level.
+        edge_nodes, edge_words: (E,) node and following word, the boundary at a sequence's end.
+        sequences, edges: (P,) sequence and edge of every position, level by level.
     """
 
     starts: np.ndarray
@@ -42,9 +38,8 @@ def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:
     """The tree of R sequences.
 
     Args:
-        padded: (R, U + 1) word numbers from 0 between boundaries, as of ``Text.padded``; column 0
-            alone is no word of a sequence.
-        lengths: (R,) positions: words and the end, whose number is the boundary's and no word's.
+        padded: (R, U + 1) word numbers between boundaries, as of ``Text.padded``.
+        lengths: (R,) positions: words and the end.
 
     >>> tree = build_tree(np.array([[0, 5, 6, 0], [0, 5, 0, 0], [0, 5, 7, 0]]), np.array([3, 2, 3]))
     >>> tree.words.tolist(), tree.starts.tolist(), tree.parents.tolist()

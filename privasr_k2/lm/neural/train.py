@@ -33,11 +33,7 @@ Sentences = Sequence[Sequence[str]]
 
 
 class LmTask:
-    """How the trainer gets losses from a :class:`privasr_k2.lm.neural.model.NeuralLm`.
-
-    The loss is in nats a predicted symbol, sentence ends and ``<unk>`` included: its exponential is
-    the perplexity with unknown words.
-    """
+    """How the trainer gets losses, in nats a predicted symbol with sentence ends and ``<unk>``."""
 
     def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator | None) -> Loss:
         """The losses of a batch of sentences."""
@@ -63,16 +59,13 @@ def train_lm(
 
     Args:
         words: the vocabulary; other words of the text count as ``<unk>``.
-        folder: gets what :func:`privasr_k2.training.trainer.train` writes, ``config.yaml`` and the
-            model.
-        init: the folder of a model of the same form and words, whose weights are trained further;
-            with ``config.trained == "output"`` those of the softmax alone [turan2022, section 2.3].
-            The layers below drop values as in any training, and stay as they are bit for bit.
+        init: the folder of a model of the same form and words to train further; with
+            ``config.trained == "output"`` its
+            softmax alone [turan2022, section 2.3].
 
     Raises:
-        ConfigError: the softmax alone, of no model.
-        DataError: there is no text to train on, or none of dev; ``init`` is of another form or
-            other words.
+        ConfigError: the softmax alone, without ``init``.
+        DataError: no text, no dev text, or ``init`` is of another form or other words.
     """
     if config.trained == "output" and init is None:
         raise ConfigError(

@@ -1,10 +1,7 @@
-"""Transformer language model [liu2020, section 3.2].
+"""Transformer language model [liu2020, section 3.2]: 3 blocks of 256 dimensions by default.
 
-Liu, Li, Bakshi and Peng (2020), "Federated marginal personalization for ASR rescoring": word
-vectors of 256 dimensions, feed-forward layers of 1024, 3 decoder blocks, 4 heads, dropout 0.1.
-Blocks normalize before each part, which trains without a long warm-up (Xiong et al. 2020, "On layer
-normalization in the transformer architecture", ICML); positions are sinusoids (Vaswani et al. 2017,
-"Attention is all you need", section 3.5).
+Blocks normalize before each part [Xiong et al. 2020]; positions are sinusoids [Vaswani et al. 2017,
+section 3.5].
 """
 
 from __future__ import annotations
@@ -26,11 +23,11 @@ class TransformerConfig(Checked):
     """Numbers of a Transformer.
 
     Attributes:
-        dim: dimensions E of a word's vector and of every block; even, and a multiple of ``heads``.
+        dim: dimensions E of word vectors and blocks; even, and a multiple of ``heads``.
         feedforward: hidden units of the feed-forward layers.
         layers: blocks L.
         heads: attention heads.
-        dropout: share of values dropped, in [0, 1).
+        dropout: share of values dropped.
     """
 
     dim: Count
@@ -89,14 +86,14 @@ class Block(nn.Module):
 
 
 class TransformerLm(NeuralLm):
-    """Word vectors, causal blocks, softmax. A state holds keys and values, and which of its places
-    are true.
+    """Word vectors, causal blocks, softmax.
 
-    Prefixes of different lengths can stand in one state: places that a shorter one does not have
-    are not seen, and positions count true places only.
+    A state holds keys and values, and which of its positions are valid: prefixes of different
+    lengths can be in one
+    state.
 
     Args:
-        untied: the form of a tied model, but for a copy of the vectors to read.
+        untied: the form of a tied model, with a copy of the vectors to read.
     """
 
     def __init__(
