@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from privasr_k2.constraints import Checked, FiniteOrZero, Share
 from privasr_k2.lm.arpa import Arpa
 from privasr_k2.lm.classes import ClassLm
 from privasr_k2.lm.marginals import rescale
 from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
-from privasr_k2.lm.neural.scoring import MAX_NUMBERS, NeuralScorer
+from privasr_k2.lm.neural.scoring import MAX_NUMBERS, NeuralScorer, scoring
 from privasr_k2.lm.neural.softmax import MAX_SCORES, FullSoftmax, Output
 
 #: g/u is at least this: rounding must not make a probability 0 or less.
@@ -34,25 +34,15 @@ LogFactors = Callable[[int], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Mixing:
-    """The hyper-parameters of eq. 1 and 2.
+class Mixing(Checked):
+    """The hyper-parameters of eq. 1 and 2: lambda and the weights of global and own marginals."""
 
-    Args:
-        lam: lambda, the exponent.
-        alpha: weight of the global marginal.
-        beta: weight of the client's own; alpha + beta is at most 1.
-    """
-
-    lam: float
-    alpha: float
-    beta: float
+    lam: FiniteOrZero
+    alpha: Share
+    beta: Share
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lam < np.inf:
-            raise ValueError(f"lam must be 0 or more, got {self.lam}")
-        for name in ("alpha", "beta"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.alpha + self.beta > 1 + 1e-12:
             raise ValueError(f"alpha + beta must be at most 1, got {self.alpha} + {self.beta}")
 
@@ -80,7 +70,6 @@ def normalizers(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return np.log1p(probs @ np.expm1(factors).T)
 
 
-@torch.no_grad()
 def adapted_log_probs(
     lm: NeuralScorer,
     nbests: Sequence[Nbest],
@@ -100,14 +89,11 @@ def adapted_log_probs(
         (W, K) float64, the hypotheses of all lists one after the other. A setting whose factors are
         all 0 has the bits of the model's own scores of the same block.
     """
-    blocks = []
-    was_training = lm.model.training
-    lm.model.eval()
-    try:
-        for first, last in _blocks(lm, nbests, max_numbers):
-            blocks.append(_score_block(lm, nbests[first:last], states[first:last], factors))
-    finally:
-        lm.model.train(was_training)
+    with scoring(lm.model):
+        blocks = [
+            _score_block(lm, nbests[first:last], states[first:last], factors)
+            for first, last in _blocks(lm, nbests, max_numbers)
+        ]
     return np.concatenate(blocks) if blocks else np.zeros((0, len(factors(0))))
 
 
@@ -135,7 +121,7 @@ def _score_block(
     if not len(text):
         return np.zeros((0, len(factors(int(states[0])))))
     tree = build_tree(text.padded(np.arange(len(text))), text.lengths)
-    hidden = _read(lm, tree)
+    hidden = lm.read_tree(tree)
     edges, of_position = tree.edges[tree.order], np.repeat(numbers, text.lengths)
     # Each prefix once for every state that it is needed in.
     nodes = tree.edge_nodes[edges]
@@ -150,19 +136,6 @@ def _score_block(
         added[own] = table[:, words[own]].T
     # The brackets first: 0 - 0 leaves the bits of log_probs.
     return log_probs[edges][:, None] + (added - log_z[of_pair])
-
-
-def _read(lm: NeuralScorer, tree: PrefixTree) -> Tensor:
-    """(M, D) hidden values after each prefix, level by level."""
-    model, device = lm.model, lm.device
-    different, kinds = np.unique(tree.words, return_inverse=True)
-    inputs = model.step_inputs(torch.from_numpy(different).to(device))
-    kinds, parents = (torch.from_numpy(values).to(device) for values in (kinds, tree.parents))
-    state, levels = model.initial_state(1), []
-    for start, end in pairwise(tree.starts.tolist()):
-        hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
-        levels.append(hidden)
-    return torch.cat(levels)
 
 
 def _with_normalizers(

@@ -1,9 +1,8 @@
 """A clip that follows a quantile of the norms of clients' updates [andrew2021].
 
 A client also sends whether its update was within the clip, as +1/2 or -1/2; the noisy sum of these
-bits moves the clip.
-The noise of the sum and of the bits is one Gaussian mechanism: with its multiplier z and sigma_b of
-the bits,
+bits moves the clip. The noise of the sum and of the bits is one Gaussian mechanism: with its
+multiplier z and sigma_b of the bits,
 
     z_sum = (z^-2 - (2 sigma_b)^-2)^(-1/2)    [andrew2021, theorem 1]
 

@@ -3,10 +3,8 @@
     theta <- theta - eta_l gradient(batch),    update = theta_t - theta_i
 
 The first batches of a chunk of clients see the same weights, and are run together with the
-gradients apart
-(:mod:`privasr_k2.federated.lstm_gradients`). Later batches are run client by client in one buffer,
-so that memory
-does not grow with the cohort. There is no dropout.
+gradients apart (:mod:`privasr_k2.federated.lstm_gradients`). Later batches are run client by client
+in one buffer, so that memory does not grow with the cohort. There is no dropout.
 """
 
 from __future__ import annotations
@@ -31,14 +29,7 @@ from privasr_k2.randomness import stream
 
 @dataclass(frozen=True)
 class ClientConfig(Checked):
-    """Hyper-parameters of a client's training in a round.
-
-    Args:
-        epochs: K, passes over its text.
-        batch_size: sentences of a batch.
-        lr: eta_l of plain SGD.
-        max_seconds: a slower client is left out of the round; 0 = no limit.
-    """
+    """A client's training in a round; see ``client`` of ``conf/fedlm.yaml#fedlm``."""
 
     epochs: Count
     batch_size: Count
@@ -96,14 +87,11 @@ def local_batches(
     client: ClientData, config: ClientConfig, seed: int, round_number: int
 ) -> list[np.ndarray]:
     """The sentences of each batch of a client's round, reordered in every round and epoch."""
-    batches = []
+    batches, starts = [], range(0, len(client.text), config.batch_size)
     for epoch in range(config.epochs):
-        order = stream(seed, "client", client.name, round_number, epoch).permutation(
-            len(client.text)
-        )
-        batches += [
-            order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)
-        ]
+        generator = stream(seed, "client", client.name, round_number, epoch)
+        order = generator.permutation(len(client.text))
+        batches += [order[start : start + config.batch_size] for start in starts]
     return batches
 
 
@@ -160,10 +148,8 @@ class LocalTrainer:
 
         ``None``: no sentences. A chunk in which something fails is done again client by client.
         """
-        plans = {
-            client.name: local_batches(client, self._config, self._seed, round_number)
-            for client in clients
-        }
+        settings = self._config, self._seed, round_number
+        plans = {client.name: local_batches(client, *settings) for client in clients}
         busy = [client for client in clients if plans[client.name]]
         done = 0
         try:
@@ -191,10 +177,9 @@ class LocalTrainer:
                 yield client, self._alone(client, rest)
                 self.vector.copy_(self._base)
             else:
-                yield (
-                    client,
-                    self.gradient if self._config.lr == 1 else self.gradient.mul_(self._config.lr),
-                )
+                if self._config.lr != 1:
+                    self.gradient.mul_(self._config.lr)
+                yield client, self.gradient
 
     def _alone(self, client: ClientData, rest: Sequence[np.ndarray]) -> Tensor | Failure:
         begun = time.monotonic()
@@ -252,18 +237,15 @@ class _Segments:
         of_lstm, of_output = set(self._lstm.parameters()), {*model.output.parameters()}
         self._layers = any(parameter in of_lstm for parameter in trained)
         # Words are read by the vectors of the softmax, and no copy of them.
-        self._tied = (
-            getattr(model, "embedding", self) is None and getattr(model, "vectors", None) is None
-        )
+        embedding, vectors = getattr(model, "embedding", self), getattr(model, "vectors", None)
+        self._tied = embedding is None and vectors is None
         self._all = self._tied or any(parameter not in of_output for parameter in trained)
-        self._direct = isinstance(model.output, FullSoftmax) and isinstance(
-            model.project, nn.Identity
-        )
+        identity = isinstance(model.project, nn.Identity)
+        self._direct = isinstance(model.output, FullSoftmax) and identity
         written = (of_lstm if self._layers else set()) | (of_output if self._direct else set())
         self._added = [parameter for parameter in trained if parameter not in written]
-        self._behind = [
-            p for p in trained if p in of_output or p in set(model.project.parameters())
-        ]
+        behind = of_output | {*model.project.parameters()}
+        self._behind = [parameter for parameter in trained if parameter in behind]
 
     def gradients(self, batches: Sequence[LocalBatch]) -> Iterator[None]:
         """Put the gradient of each batch into the parameters' ``grad``."""
@@ -288,9 +270,8 @@ class _Segments:
     def _run(self, batches: Sequence[LocalBatch], product: Product) -> Iterator[None]:
         ends = np.cumsum([len(batch.inputs) for batch in batches])
         device = batches[0].inputs.device
-        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches])).to(
-            device
-        )
+        packing = lstm_gradients.pack(np.concatenate([batch.lengths for batch in batches]))
+        packing = packing.to(device)
         rows = [packing.places[end - len(b.inputs) : end] for end, b in zip(ends.tolist(), batches)]
         with torch.set_grad_enabled(self._all):
             vectors = [self._model.embed(batch.inputs) for batch in batches]
@@ -324,9 +305,8 @@ class _Segments:
         """The gradient of a client's loss for ``hidden`` (M, D), and what adds the parameters'."""
         if not self._direct:
             leaf = hidden.detach().requires_grad_(True)
-            log_probs = self._model.output.target_log_probs(
-                self._model.project(leaf), batch.targets
-            )
+            projected = self._model.project(leaf)
+            log_probs = self._model.output.target_log_probs(projected, batch.targets)
             loss = -(batch.shares * log_probs).sum()
             (d_hidden,) = torch.autograd.grad(loss, leaf, retain_graph=True)
             return d_hidden, lambda: torch.autograd.backward(loss, inputs=self._behind)

@@ -3,8 +3,7 @@
     {"client": "s1", "id": "u1", "words": "we went", "num_words": 2, "confidences": [0.9, 0.8]}
 
 A client is the unit of a guarantee: a speaker, a speaker in a call, or a device to which utterances
-were dealt by
-Zipf's law [liu2021, section 3.2].
+were dealt by Zipf's law [liu2021, section 3.2].
 """
 
 from __future__ import annotations
@@ -49,15 +48,7 @@ class ClientText:
 
 @dataclass(frozen=True)
 class DeviceConfig(Checked):
-    """How utterances become clients; defaults in ``conf/fedlm.yaml#clients``.
-
-    Args:
-        client: ``speaker``, or ``zipf``: a random device for each utterance.
-        devices: of Zipf's law; devices without an utterance do not appear.
-        exponent: of Zipf's law: the share of device k is proportional to k ** -exponent.
-        text: ``hyp``, the best hypothesis, or ``ref``, the reference, without confidences.
-        seed: of the deal.
-    """
+    """How utterances become clients; see ``conf/fedlm.yaml#clients``."""
 
     client: Annotated[str, one_of("speaker", "zipf")]
     devices: Count
@@ -121,9 +112,7 @@ def write_clients(path: Path, clients: Iterable[ClientText]) -> None:
                 "id": utterance.id,
                 "words": " ".join(utterance.words),
                 "num_words": len(utterance.words),
-                "confidences": None
-                if utterance.confidences is None
-                else list(utterance.confidences),
+                "confidences": utterance.confidences,
             }
             for client in clients
             for utterance in client.utterances
@@ -136,9 +125,8 @@ def read_clients(path: Path) -> list[ClientText]:
 
     Raises:
         DataError: with file and line: no JSON object, a missing or wrong key, a wrong number of
-            words or confidences,
-            a confidence outside [0, 1], a second utterance of one id, a client without words; or no
-            client.
+            words or confidences, a confidence outside [0, 1], a second utterance of one id, a
+            client without words; or no client.
     """
     by_client: dict[str, list[Utterance]] = {}
     places: dict[str, str] = {}
@@ -148,28 +136,17 @@ def read_clients(path: Path) -> list[ClientText]:
         place = f"{path}:{number}"
         client, utterance = _parsed(place, parse_record(line, place, way_out=_REPAIR))
         if utterance.id in places:
-            raise DataError(
-                place,
-                "every utterance once",
-                f"{utterance.id} again, as in {places[utterance.id]}",
-                _REPAIR,
-            )
+            found = f"{utterance.id} again, as in {places[utterance.id]}"
+            raise DataError(place, "every utterance once", found, _REPAIR)
         places[utterance.id] = place
         by_client.setdefault(client, []).append(utterance)
     if not by_client:
         raise DataError(path, "an utterance a line", "none", _REPAIR)
     for client, utterances in by_client.items():
         if not any(utterance.words for utterance in utterances):
-            raise DataError(
-                f"{places[utterances[0].id]}: client {client!r}",
-                "at least one word",
-                f"{len(utterances)} transcripts without words",
-                "leave the client out",
-            )
-    return [
-        ClientText(name, tuple(utterance for utterance in by_client[name] if utterance.words))
-        for name in sorted(by_client)
-    ]
+            place, found = places[utterances[0].id], f"{len(utterances)} transcripts without words"
+            raise DataError(f"{place}: client {client!r}", "a word", found, "leave the client out")
+    return group((name, utterance) for name in by_client for utterance in by_client[name])
 
 
 def table(clients: Sequence[ClientText]) -> dict[str, Any]:

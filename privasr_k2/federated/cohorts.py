@@ -27,10 +27,8 @@ def sampling_of(
 
     Args:
         scheme: ``poisson``: each client with probability ``client_fraction``, or cohort / clients;
-            ``fixed``: ``cohort``
-            different ones; ``partitioned``: each once in about clients / cohort rounds;
-                ``ordered``: so, and in the
-            same order every time; ``everyone``.
+            ``fixed``: ``cohort`` different ones; ``partitioned``: each once in about clients /
+            cohort rounds; ``ordered``: so, and in the same order every time; ``everyone``.
 
     Raises:
         PrivacyError: client_fraction outside (0, 1], or a cohort larger than ``clients``.

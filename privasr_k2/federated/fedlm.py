@@ -3,8 +3,8 @@
 Liu, Li, Bakshi and Peng (2021), "Private language model adaptation for speech recognition".
 
 The leader draws the cohort, the processes share its chunks, and clipped, weighted updates are
-summed exactly. The
-leader adds noise, writes the result, and steps. Results do not depend on the number of processes.
+summed exactly. The leader adds noise, writes the result, and steps. Results do not depend on the
+number of processes.
 
 A failed client is left out and logged. Under a claim it counts as zero and the denominator stays.
 """
@@ -98,8 +98,7 @@ def rounds(
 
     Returns:
         the rounds; only the weights of a server state are right in processes that do not lead. At
-        the end the
-        trainer's model has the last weights.
+        the end the trainer's model has the last weights.
     """
     trainer = federation.trainer
     stand = Stand(0, server.begin(trainer.vector.cpu(), config.server), config.privacy.clip)

@@ -3,13 +3,12 @@
 - *Exposure*: the rank of a canary's secret sentence among its candidates by the model's loss.
 - *Membership*: do sentences of clients that took part gain more than those of others?
 - *Marks*: clients that send one coordinate up to the clip. The bound on epsilon can come near the
-  claim
-  (:mod:`privasr_k2.privacy.audit.canaries`).
+  claim (:mod:`privasr_k2.privacy.audit.canaries`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -38,7 +37,7 @@ from privasr_k2.training.distributed import Process
 
 @dataclass(frozen=True)
 class AuditConfig(CanaryConfig):
-    """``conf/fedlm.yaml#fedlm_audit``, where every number is explained."""
+    """Attacks on federated training; see ``conf/fedlm.yaml#fedlm_audit``."""
 
     canaries: Count
     candidates: Annotated[int, Ge(2)]
@@ -91,14 +90,10 @@ def plant(
     """The clients and one more for each canary, sorted by name; secrets have confidence 1."""
     planted = []
     for number, canary in enumerate(canaries):
-        secret = canary.candidates[canary.planted]
+        name, secret = f"canary-{number}", canary.candidates[canary.planted]
         sure = (1.0,) * len(secret)
-        name = f"canary-{number}"
-        planted.append(
-            ClientText(
-                name, tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats))
-            )
-        )
+        text = tuple(Utterance(f"{name}-{time}", secret, sure) for time in range(repeats))
+        planted.append(ClientText(name, text))
     return sorted([*clients, *planted], key=lambda client: client.name)
 
 
@@ -180,10 +175,8 @@ def marks(
 
     def run(inside: np.ndarray, coordinates: np.ndarray, share: float) -> np.ndarray:
         replaced = CanaryGradients(inside.tolist(), size, 2.0 * (config.privacy.clip or 0.0))
-        added = [
-            ClientData(name, nothing, np.zeros(0, dtype=np.float32), config.weights.cap)
-            for name in replaced
-        ]
+        silent = nothing, np.zeros(0, dtype=np.float32), config.weights.cap
+        added = [ClientData(name, *silent) for name in replaced]
         everyone = sorted([*clients, *added], key=lambda client: client.name)
         federation = Federation(everyone, make_trainer(), replaced)
         scores = np.zeros(len(coordinates))
@@ -206,12 +199,8 @@ def marks(
 
 
 def _with_noise(config: FedLmConfig, share: float) -> FedLmConfig:
-    privacy = replace(
-        config.privacy,
-        noise=config.privacy.noise * share,
-        count_noise=config.privacy.count_noise * share,
-    )
-    return replace(config, privacy=privacy)
+    scaled = {name: getattr(config.privacy, name) * share for name in ("noise", "count_noise")}
+    return replace(config, privacy=replace(config.privacy, **scaled))
 
 
 def split_members(
@@ -224,10 +213,6 @@ def split_members(
     """
     if len(clients) < 2:
         raise DataError("the clients", "two or more", str(len(clients)), "give more")
-    inside = set(
-        stream(seed, "members").permutation(len(clients))[: (len(clients) + 1) // 2].tolist()
-    )
-    groups: Mapping[bool, list[ClientText]] = {True: [], False: []}
-    for index, client in enumerate(clients):
-        groups[index in inside].append(client)
-    return groups[True], groups[False]
+    order = stream(seed, "members").permutation(len(clients))
+    members, others = (np.sort(half).tolist() for half in np.array_split(order, 2))
+    return [clients[index] for index in members], [clients[index] for index in others]

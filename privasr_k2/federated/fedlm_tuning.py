@@ -1,8 +1,7 @@
 """Learning rates for federated training, tried on clients of dev.
 
 Some clients of dev train, the text of the others is scored. Nothing of the real clients is read, so
-the sweep costs
-them no privacy. Cohorts, clip and noise are those of the training.
+the sweep costs them no privacy. Cohorts, clip and noise are those of the training.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TuneConfig(Checked):
-    """``conf/fedlm.yaml#fedlm_tune``, where every number is explained."""
+    """Learning rates to try; see ``conf/fedlm.yaml#fedlm_tune``."""
 
     client_lrs: Annotated[list[Positive], MinLen(1)]
     server_lrs: Annotated[list[Positive], MinLen(1)]
@@ -81,11 +80,9 @@ def sized(config: TunedConfig, clients: int) -> TunedConfig:
     """The configuration with cohorts of ``clients`` as large as those of the training."""
     if config.sampling != "poisson":
         return replace(config, cohort=min(config.cohort, clients))
-    expected = (
-        config.cohort
-        if config.client_fraction is None
-        else config.client_fraction * (config.clients or clients)
-    )
+    expected: float = config.cohort
+    if config.client_fraction is not None:
+        expected = config.client_fraction * (config.clients or clients)
     return replace(config, client_fraction=min(1.0, expected / clients))
 
 

@@ -1,9 +1,8 @@
 """A lower bound on epsilon from the released counts of a rare word that one unit has said.
 
 The release is run many times with and without the unit's words. The attacker knows all other words
-and uses the ratio
-of likelihoods. An audit counts only where the same attack on a tenth of the noise exceeds the claim
-(:mod:`privasr_k2.privacy.audit.bounds`).
+and uses the ratio of likelihoods. An audit counts only where the same attack on a tenth of the
+noise exceeds the claim (:mod:`privasr_k2.privacy.audit.bounds`).
 """
 
 from __future__ import annotations
@@ -96,10 +95,7 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
     word = int(np.argmax(word_counts))
     if word_counts[word] == 0:
         raise PrivacyError(
-            "the utterances",
-            f"a word that one {config.unit} alone says",
-            "none",
-            "audit heaviest_unit",
+            "the utterances", f"a word of one {config.unit} alone", "none", "audit heaviest_unit"
         )
     return word, increments[:, word]
 
@@ -124,10 +120,7 @@ def audit_release(
         or (said > mechanism.bound_steps).any()
     ):
         raise PrivacyError(
-            "said",
-            f"counts of {mechanism.config.rounds} rounds within the bound",
-            "others",
-            "clip them",
+            "said", f"{mechanism.config.rounds} rounds of counts within the bound", "others", "clip"
         )
     delta = mechanism.config.delta
     claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value

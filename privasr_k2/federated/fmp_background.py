@@ -19,12 +19,7 @@ from privasr_k2.lm.train import TEXTS
 
 @dataclass(frozen=True)
 class BackgroundConfig(Checked):
-    """``conf/fmp.yaml#fmp_background``.
-
-    Args:
-        text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
-        prior_words: even chances count as so many words; 0: the text's number of different words.
-    """
+    """The text of u and its smoothing; see ``conf/fmp.yaml#fmp_background``."""
 
     text: Annotated[str, one_of(*TEXTS)]
     train_repeat: Count
@@ -33,10 +28,9 @@ class BackgroundConfig(Checked):
 
 def write_background(path: Path, unigrams: np.ndarray, numbers: WordNumbers) -> None:
     """Write u (V,) with the digest of its numbering."""
+    header = {"json": json.dumps({"words": numbers.digest})}
     with atomic_path(path) as temporary, disk_errors(path):
-        save_file(
-            {"unigrams": unigrams}, str(temporary), {"json": json.dumps({"words": numbers.digest})}
-        )
+        save_file({"unigrams": unigrams}, str(temporary), header)
 
 
 def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:

@@ -1,10 +1,9 @@
 """The global marginal as a private release: clipped counts of each round with discrete noise.
 
 In each round a unit contributes its expected word counts over first-pass hypotheses (rank kernel of
-sum 1), clipped
-to ``bound`` words in L1 (Laplace) or L2 (Gaussian), in its first ``max_rounds`` rounds. Neighbours
-differ in the words
-of one unit. When utterances came, and so the cut into rounds, is public.
+sum 1), clipped to ``bound`` words in L1 (Laplace) or L2 (Gaussian), in its first ``max_rounds``
+rounds. Neighbours differ in the words of one unit. When utterances came, and so the cut into
+rounds, is public.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,35 +48,18 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy, Turns
 
 MECHANISMS: dict[str, Norm] = {"discrete_laplace": "l1", "discrete_gaussian": "l2"}
 #: Which units are whose: of the utterance itself, its speaker, or its client.
-UNITS = {
-    "utterance": "utterance",
-    "user": "user",
-    "speaker": "user",
-    "meeting": "client",
-    "call": "client",
-}
-_MARGINALS, _AGAIN = "released marginals", "release them again"
+UNITS = {"utterance": "utterance", "meeting": "client", "call": "client"}
+UNITS |= dict.fromkeys(("user", "speaker"), "user")
+_MARGINALS, AGAIN = "released marginals", "release them again"
+_DEVICE = "the personal marginal on the device, what is rescored with it, and whoever sees that"
+_WHEN = "when utterances came, and how many: a unit's words are hidden, not its place in a round"
 _STEPS_LOG2 = 13  # steps in the bound: what is cut off is 1/8192 of it a word and unit
 _PADDED, _ROWS = 4_000_000, 2**20  # values and rows that are clipped at a time
 
 
 @dataclass(frozen=True)
 class FmpReleaseConfig(Checked):
-    """A release of the global marginals of rounds 0 to T - 1.
-
-    Args:
-        data: corpus and part whose releases are added up.
-        unit: one of :data:`UNITS`, whose words are protected.
-        mechanism: ``discrete_laplace`` (bounded in L1) or ``discrete_gaussian`` (in L2), which has
-            less noise where
-            the bound allows more than about 9 different words.
-        strategy: how rounds are measured (:mod:`privasr_k2.privacy.strategies`).
-        rounds: T.
-        max_rounds: rounds in which a unit may be counted; 0: all. Utterances are in one.
-        bound: of a unit's counts in one round, in words.
-        decay: of running sums, per round; 1 forgets nothing.
-        epsilon, delta: of the guarantee.
-    """
+    """A release of the marginals of rounds 0 to T - 1; see ``conf/fmp.yaml#fmp_release``."""
 
     data: str
     unit: Annotated[str, one_of(*UNITS)]
@@ -180,16 +163,11 @@ class FmpMechanism:
     def spending(self, units: int) -> Spending:
         """The entry of the ledger."""
         config = self.config
-        how = (
-            "its words"
-            if config.unit == "utterance"
-            else f"its words in its first {self.max_rounds} rounds"
-        )
+        first = "" if config.unit == "utterance" else f" in its first {self.max_rounds} rounds"
         return Spending(
             data=config.data,
-            released=(
-                f"unigram counts of {config.rounds} rounds ({config.strategy}), {config.mechanism}"
-            ),
+            released=f"unigram counts of {config.rounds} rounds ({config.strategy}),"
+            f" {config.mechanism}",
             unit=config.unit,
             units=units,
             relation=Relation.ADD_OR_REMOVE_ONE,
@@ -197,19 +175,11 @@ class FmpMechanism:
             sampling="all units in every round",
             delta=config.delta,
             does_not_cover=(
-                (
-                    "when utterances came, and how many: a unit's words are hidden, not its place"
-                    " in a round"
-                ),
-                (
-                    f"of each {config.unit}: {how}, clipped to {config.bound:g} words in"
-                    f" {self.norm.upper()}; nothing else of it is used in the release"
-                ),
+                _WHEN,
+                f"of each {config.unit}: its words{first}, clipped to {config.bound:g} words in"
+                f" {self.norm.upper()}; nothing else of it is used in the release",
                 "the vocabulary and the background marginals, wherever they are from",
-                (
-                    "the personal marginal on the device, what is rescored with it, and whoever"
-                    " sees that"
-                ),
+                _DEVICE,
             ),
         )
 
@@ -282,17 +252,38 @@ def write_release(path: Path, spoken: Spoken, mechanism: FmpMechanism, begun: Re
     Raises:
         PrivacyError: the release is finished, and its file is gone.
     """
-    if not (path.exists() and header_of(path).get("release") == begun.entry.release):
+
+    def measured() -> np.ndarray:
         begun.stream("check")  # refused where the release is finished
-        noisy = mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
-        header = {
-            "release": begun.entry.release,
-            "config": dataclasses.asdict(mechanism.config),
-            "words": spoken.numbers.digest,
-        }
+        return mechanism.noise.add(mechanism.measure(increments_of(spoken, mechanism)))
+
+    write_once(
+        path, begun, "measured", measured, config=mechanism.config, words=spoken.numbers.digest
+    )
+
+
+def write_once(
+    path: Path, begun: Release, name: str, draw: Callable[[], np.ndarray], **header: Any
+) -> None:
+    """Write the array that ``draw`` gives, unless this release has been written, and finish it."""
+    if not (path.exists() and header_of(path).get("release") == begun.entry.release):
+        array = draw()
+        content = json.dumps({"release": begun.entry.release, **header}, default=dataclasses.asdict)
         with atomic_path(path) as temporary, disk_errors(path):
-            save_file({"measured": noisy}, str(temporary), {"json": json.dumps(header)})
+            save_file({name: array}, str(temporary), {"json": content})
     begun.finish()
+
+
+def read_counts(path: Path, name: str, numbers: WordNumbers) -> tuple[dict[str, Any], np.ndarray]:
+    """The header and an array of a released file of this vocabulary.
+
+    Raises:
+        DataError: no such file, or another vocabulary.
+    """
+    header, arrays = read_arrays(path, [name], expected=_MARGINALS, way_out=AGAIN)
+    if header.get("words") != numbers.digest:
+        raise DataError(path, f"{name} of this vocabulary", "others", "give their own model")
+    return header, arrays[name]
 
 
 def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.ndarray]:
@@ -301,22 +292,15 @@ def read_release(path: Path, numbers: WordNumbers) -> tuple[FmpMechanism, np.nda
     Raises:
         DataError: no such file, or another vocabulary.
     """
-    header, arrays = read_arrays(path, ["measured"], expected=_MARGINALS, way_out=_AGAIN)
-    if header.get("words") != numbers.digest:
-        raise DataError(
-            path, "counts of this vocabulary", "those of another", "give the model it was made for"
-        )
+    header, measured = read_counts(path, "measured", numbers)
     mechanism = FmpMechanism(from_values(FmpReleaseConfig, settings_in(header, "config"), path))
-    measured = arrays["measured"]
     shape, rounds = measured.shape, mechanism.config.rounds
-    # A strategy measures at least as much as there are rounds: looked at first, as it has a matrix
-    # of rounds.
+    # A strategy measures no less than there are rounds: looked at before its matrix is made.
     fitting = len(shape) == 2 and shape[1] == numbers.size and shape[0] >= rounds
     if not fitting or measured.dtype != np.int64 or shape[0] != len(mechanism.strategy.encode):
         stored = f"{measured.dtype} of the shape {shape}"
-        raise DataError(
-            path, f"whole counts of {rounds} rounds and {numbers.size} words", stored, _AGAIN
-        )
+        expected = f"whole counts of {rounds} rounds and {numbers.size} words"
+        raise DataError(path, expected, stored, AGAIN)
     return mechanism, measured
 
 
@@ -327,10 +311,9 @@ def settings_in(header: dict[str, Any], key: str) -> Any:
     {'kernel_bandwidth': 0.1}
     """
     values = header.get(key)
-    if isinstance(values, dict) and "sigma" in values:
-        return {
-            ("kernel_bandwidth" if name == "sigma" else name): of for name, of in values.items()
-        }
+    if isinstance(values, dict):
+        names = {"sigma": "kernel_bandwidth"}
+        return {names.get(name, name): value for name, value in values.items()}
     return values
 
 
@@ -340,9 +323,9 @@ def header_of(path: Path) -> dict[str, Any]:
     Raises:
         DataError: no such file, or another kind of file.
     """
-    header, _ = read_arrays(path, (), expected=_MARGINALS, way_out=_AGAIN)
+    header, _ = read_arrays(path, (), expected=_MARGINALS, way_out=AGAIN)
     if "words" not in header:
-        raise DataError(path, _MARGINALS, "another kind of file", _AGAIN)
+        raise DataError(path, _MARGINALS, "another kind of file", AGAIN)
     return header
 
 

@@ -14,7 +14,7 @@ from privasr_k2.decoding.lm_scores import read_lm_scores, sentences_of
 from privasr_k2.errors import ConfigError, DataError
 from privasr_k2.federated.adapted_lm import Mixing, Nbest, adapted_arpa_log_probs, adapted_log_probs
 from privasr_k2.federated.fmp_background import read_background
-from privasr_k2.federated.fmp_published_release import is_published, read_published
+from privasr_k2.federated.fmp_published import is_published, read_published
 from privasr_k2.federated.fmp_release import read_release, released_marginals
 from privasr_k2.federated.fmp_settings import FmpConfig
 from privasr_k2.federated.fmp_simulation import (
@@ -154,11 +154,9 @@ def read_released(
         about: dict[str, Any] = {"mechanism": "as published, eq. 8-9", **settings}
     else:
         mechanism, measured = read_release(path, numbers)
-        errors = mechanism.errors()
-        marginals = released_marginals(
-            mechanism.sums(measured), errors, background,
-            threshold=config.threshold, prior_words=config.release_words,
-        )  # fmt: skip
+        sums, errors = mechanism.sums(measured), mechanism.errors()
+        smoothing = {"threshold": config.threshold, "prior_words": config.release_words}
+        marginals = released_marginals(sums, errors, background, **smoothing)
         about = {**vars(mechanism.config), "sd_of_counts": [float(value) for value in errors]}
     if len(marginals) != config.rounds:
         raise ConfigError(

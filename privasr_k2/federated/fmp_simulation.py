@@ -27,19 +27,7 @@ REFRESHES = ("round", "utterance")
 
 @dataclass(frozen=True)
 class CacheConfig(Checked):
-    """How marginals are counted; lambda, alpha and beta are in :class:`Mixing`.
-
-    Args:
-        rounds: T: there are T + 1 groups of utterances.
-        kernel_bandwidth: of the rank kernel, 0 to infinity.
-        normalized_kernel: the kernel sums to 1 over an utterance's hypotheses; the paper's does
-            not.
-        prior_words: words that the background counts as; 0: the client's number of different words.
-        decay: share of a cache that is kept per round; 1 is the paper's.
-        refresh: ``round`` or ``utterance``: when a client's own marginal grows.
-        client_fraction: share of the clients averaged in each round, drawn anew.
-        seed: of that draw.
-    """
+    """How marginals are counted [liu2020, algorithm 1]; see ``conf/fmp.yaml#fmp``."""
 
     rounds: Count
     kernel_bandwidth: NotNegative

@@ -47,13 +47,9 @@ class WordNumbers:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the numbering."""
-        content = [
-            self.size,
-            self.end,
-            self.unspoken,
-            sorted(self.ids.items(), key=lambda item: item[1]),
-        ]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        ids = sorted(self.ids.items(), key=lambda item: item[1])
+        content = json.dumps([self.size, self.end, self.unspoken, ids])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def of(self, words: Sequence[str], place: str) -> list[int]:
         """The numbers of ``words``.
@@ -64,12 +60,8 @@ class WordNumbers:
         numbers = [self.ids.get(word, self.unknown) for word in words]
         if None in numbers:
             lost = sorted({word for word, number in zip(words, numbers) if number is None})
-            raise DataError(
-                place,
-                "words of the vocabulary",
-                f"{len(lost)} others: {' '.join(lost[:_SHOWN])}",
-                "normalize as the vocabulary's text, or let others count as <unk>",
-            )
+            found = f"{len(lost)} others: {' '.join(lost[:_SHOWN])}"
+            raise DataError(place, "words of the vocabulary", found, "normalize as its text")
         return numbers  # type: ignore[return-value]
 
 
@@ -166,8 +158,7 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
 
     Raises:
         DataError: with its line: an utterance missing or twice in the timeline, one without a list,
-            a word outside the
-            vocabulary, hypotheses not ranked 1, 2, ...
+            a word outside the vocabulary, hypotheses not ranked 1, 2, ...
     """
     place_of: dict[str, tuple[Turn, int]] = {}
     so_far: dict[str, int] = {}

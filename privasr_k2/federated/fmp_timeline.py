@@ -1,8 +1,7 @@
 """Timelines, as ``prepare_fmp`` writes them: the utterances of each client in the order of time.
 
 A timeline is JSON Lines, ``{"id", "client", "user", "ref_words"}`` an utterance. The order is that
-of the cuts' start
-in a recording, otherwise of ids.
+of the cuts' start in a recording, otherwise of ids.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ONE_CLOCK = ("recording", "document", "prefix")
 
 @dataclass(frozen=True)
 class TimelineConfig(Checked):
-    """The definition of a client, one of :data:`CLIENTS`; ``conf/fmp.yaml#fmp_timeline``."""
+    """The definition of a client; see ``conf/fmp.yaml#fmp_timeline``."""
 
     client: Annotated[str, one_of(*CLIENTS)]
 
@@ -104,18 +103,13 @@ def _of_text(record: Mapping[str, Any]) -> Occasion:
 
 def text_lists(occasions: Mapping[str, Occasion], role: str) -> list[NbestList]:
     """Text without audio as lists of one hypothesis each, the reference."""
-    return [
-        NbestList(
-            occasion.id,
-            occasion.part or role,
-            occasion.speaker,
-            words,
-            False,
-            (Hypothesis(1, words, 0.0, {}),),
-        )
-        for occasion in occasions.values()
-        for words in [" ".join(occasion.text.split())]
-    ]  # fmt: skip
+    lists = []
+    for occasion in occasions.values():
+        words = " ".join(occasion.text.split())
+        hyps = (Hypothesis(1, words, 0.0, {}),)
+        part = occasion.part or role
+        lists.append(NbestList(occasion.id, part, occasion.speaker, words, False, hyps))
+    return lists
 
 
 def timeline_of(
@@ -158,13 +152,7 @@ def table_1(timeline: Sequence[Turn], lists: Sequence[NbestList]) -> dict[str, i
 def write_timeline(path: Path, timeline: Sequence[Turn], lists: Sequence[NbestList]) -> None:
     """Write a timeline, with the number of words that were said."""
     words = {nbest.id: len(nbest.ref.split()) for nbest in lists}
-    write_jsonl(
-        path,
-        (
-            {"id": turn.id, "client": turn.client, "user": turn.user, "ref_words": words[turn.id]}
-            for turn in timeline
-        ),
-    )
+    write_jsonl(path, ({**vars(turn), "ref_words": words[turn.id]} for turn in timeline))
 
 
 def read_timeline(path: Path) -> list[Turn]:

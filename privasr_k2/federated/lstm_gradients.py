@@ -1,10 +1,8 @@
 """LSTM layers forward and backward for many clients at once, with each client's gradient apart.
 
 All clients of a round share the weights, so one product a time step serves all their sentences. The
-weight gradient
-of a client is a product over its own rows. Positions are packed: all first words, the longest
-sentence first, then
-all second words, and so on, so that nothing is padded.
+weight gradient of a client is a product over its own rows. Positions are packed: all first words,
+the longest sentence first, then all second words, and so on, so that nothing is padded.
 """
 
 from __future__ import annotations
@@ -172,8 +170,7 @@ def weight_gradients(
 
     Args:
         product: gets each parameter, ``left`` and ``right``: its gradient is ``left.T @ right``, of
-            a bias the sum over
-            the rows of ``left``.
+            a bias the sum over the rows of ``left``.
     """
     with torch.no_grad():
         for number, (layer, own) in enumerate(zip(layers, d_gates)):

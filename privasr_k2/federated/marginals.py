@@ -6,8 +6,8 @@
     q(w)   = sum_i c_i q_i(w) / sum_i c_i                                                 [eq. 6]
 
 The paper leaves the smoothing of eq. 4 open. Here the background u counts as m words; m = 0 stands
-for the client's
-number of different words [witten1991]. Counts are sparse; sentence ends have no marginal.
+for the client's number of different words [witten1991]. Counts are sparse; sentence ends have no
+marginal.
 
 [liu2020] Z. Liu and F. Peng, Federated marginal personalization for ASR rescoring, arXiv
 2012.00898.
@@ -78,11 +78,7 @@ def background_share(totals: ArrayLike, kinds: ArrayLike, prior_words: float) ->
     if not 0 <= prior_words < np.inf:
         raise ValueError(f"prior_words must be at least 0, got {prior_words}")
     counted = np.asarray(totals, dtype=np.float64)
-    mass = (
-        np.asarray(kinds, dtype=np.float64)
-        if prior_words == 0
-        else np.full(counted.shape, prior_words)
-    )
+    mass = np.asarray(kinds if prior_words == 0 else prior_words, dtype=np.float64)
     empty = counted == 0
     return np.where(empty, 1.0, mass / np.where(empty, 1.0, counted + mass))
 
@@ -109,12 +105,9 @@ def background_unigrams(
     >>> u.tolist()
     [0.0, 0.75, 0.25]
     """
-    words = np.array(
-        [number for s in sentences for number in numbers.of(s, "the background text")],
-        dtype=np.int64,
-    )
-    counts = np.bincount(words, minlength=numbers.size).astype(np.float64)
-    return smoothed(counts, numbers.is_word / numbers.is_word.sum(), prior_words)
+    words = [number for s in sentences for number in numbers.of(s, "the background text")]
+    counts = np.bincount(np.array(words, dtype=np.int64), minlength=numbers.size)
+    return smoothed(counts.astype(float), numbers.is_word / numbers.is_word.sum(), prior_words)
 
 
 def ratio_to(marginals: np.ndarray, background: np.ndarray) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 ``latest.safetensors`` has the server's state. Under a claim each noisy average is written to
 ``released/round-N.safetensors`` before it is used, and read back after a kill: a round is never
-drawn twice.
-``best.safetensors`` has the weights of the round with the least perplexity on dev.
+drawn twice. ``best.safetensors`` has the weights of the round with the least perplexity on dev.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -69,22 +69,16 @@ class RoundFiles:
         """Write the stand, and remove the released rounds that it contains."""
         if self._writes:
             server = stand.server
-            header = {
-                "fingerprint": self._fingerprint,
-                "round": stand.round,
-                "steps": server.steps,
-                "clip": stand.clip,
-            }
+            header = {"round": stand.round, "steps": server.steps, "clip": stand.clip}
             tensors = {"weights": server.weights, "first": server.first, "second": server.second}
-            save_tensors(self._folder / LATEST, tensors, header)
+            self._save(self._folder / LATEST, tensors, header)
             for path in self._rounds():
                 if read_header(path)["round"] < stand.round:
                     path.unlink()
 
     def save_best(self, number: int, ppl: float, weights: Tensor) -> None:
         """Write the weights of round ``number`` (from 1) and their perplexity on dev."""
-        header = {"fingerprint": self._fingerprint, "round": number, "ppl": ppl}
-        save_tensors(self._folder / _BEST, {"weights": weights}, header)
+        self._save(self._folder / _BEST, {"weights": weights}, {"round": number, "ppl": ppl})
 
     def best(self) -> tuple[int, float, Tensor] | None:
         """The weights that :meth:`save_best` wrote last; None before the first."""
@@ -96,8 +90,7 @@ class RoundFiles:
 
     def save_round(self, number: int, delta: Tensor, clip: float | None) -> None:
         """Write the noisy average of round ``number`` (from 0) and the clip of the next."""
-        header = {"fingerprint": self._fingerprint, "round": number, "clip": clip}
-        save_tensors(self._path(number), {"delta": delta}, header)
+        self._save(self._path(number), {"delta": delta}, {"round": number, "clip": clip})
 
     def read_round(self, number: int) -> tuple[Tensor, float | None] | None:
         """The round that :meth:`save_round` wrote; None before the first."""
@@ -105,11 +98,12 @@ class RoundFiles:
         if not self._writes or not path.is_file():
             return None
         header = read_header(path)
-        return (
-            (load_tensors(path)["delta"], header["clip"])
-            if header["fingerprint"] == self._fingerprint
-            else None
-        )
+        if header["fingerprint"] != self._fingerprint:
+            return None
+        return load_tensors(path)["delta"], header["clip"]
+
+    def _save(self, path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+        save_tensors(path, tensors, {"fingerprint": self._fingerprint, **header})
 
     def _path(self, number: int) -> Path:
         return self._folder / "released" / f"round-{number}.safetensors"

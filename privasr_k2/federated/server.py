@@ -20,14 +20,7 @@ OPTIMIZERS = ("fedadam", "fedavg", "fedavgm")
 
 @dataclass(frozen=True)
 class ServerConfig(Checked):
-    """How the server steps.
-
-    Args:
-        optimizer: ``fedadam`` [liu2021, eq. 6-8], ``fedavg`` or ``fedavgm`` [hsu2019].
-        lr: eta_g; FedAvg proper has 1.
-        beta1, beta2: of FedAdam; beta1 is also the momentum of FedAvgM.
-        adam_eps: eps_g of FedAdam, *inside* the root.
-    """
+    """FedAdam [liu2021, eq. 6-8], FedAvg or FedAvgM [hsu2019]; see ``conf/fedlm.yaml#fedlm``."""
 
     optimizer: Annotated[str, one_of(*OPTIMIZERS)]
     lr: Positive

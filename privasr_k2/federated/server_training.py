@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FinetuneConfig(Checked):
-    """``conf/fedlm.yaml#finetune_lm``, where every number is explained."""
+    """Training on the server; see ``conf/fedlm.yaml#finetune_lm``."""
 
     init: Annotated[str, one_of("pretrained", "scratch")]
     trained: Annotated[str, one_of("all", "output")]

@@ -33,18 +33,14 @@ from privasr_k2.privacy.strategies import STRATEGIES, Strategy
 SELECTED = ("best", "last")
 #: Units that no client of federated training can be.
 FINER_THAN_CLIENTS = ("mention", "utterance")
+_BEFORE = "the text that the model was trained on before, and its vocabulary, wherever it is from"
+_SEVERAL = "that somebody is several clients, in two calls or on two devices: each is hidden alone"
+_SHARED_ROUNDING = "float32 rounding that clients of a chunk share"
 
 
 @dataclass(frozen=True)
 class WeightsConfig(Checked):
-    """The weight of a client's update in the average [liu2021, eq. 5].
-
-    Args:
-        by: ``words``: its words (without a claim only); ``uniform``: 1; ``capped``: min(words, cap)
-            / cap.
-        cap: of ``capped``.
-        mean: under a claim the sum is divided by the expected cohort times this public number.
-    """
+    """The weight of an update in the average [liu2021, eq. 5]; see ``conf/fedlm.yaml#fedlm``."""
 
     by: Annotated[str, one_of("words", "uniform", "capped")]
     cap: Count
@@ -63,18 +59,7 @@ class WeightsConfig(Checked):
 
 @dataclass(frozen=True)
 class PrivacyConfig(Checked):
-    """Clipping and noise of a client's update.
-
-    Args:
-        clip: largest L2 norm of a client's whole update; None = no limit.
-        noise: noise multiplier; 0 = no claim.
-        strategy: how noise is correlated over rounds (:mod:`privasr_k2.privacy.strategies`).
-        bands: of ``square_root``; None = the rounds between two turns of a client.
-        delta: of the guarantee.
-        quantile: the clip follows this quantile of the norms; None = it stays.
-        quantile_lr, count_noise: as in :class:`privasr_k2.federated.adaptive_clip.QuantileClip`.
-        isolate_clients: under a claim each client is computed alone.
-    """
+    """Clipping and noise of a client's update; see ``privacy`` of ``conf/fedlm.yaml#fedlm``."""
 
     clip: Positive | None
     noise: NotNegative
@@ -113,16 +98,14 @@ class PrivacyConfig(Checked):
     @property
     def sum_noise(self) -> float:
         """The multiplier of the noise on the sum: more than ``noise`` where bits are sent too."""
-        return (
-            self.noise
-            if self.quantile is None or not self.noise
-            else noise_of_sum(self.noise, self.count_noise)
-        )
+        if self.quantile is None or not self.noise:
+            return self.noise
+        return noise_of_sum(self.noise, self.count_noise)
 
 
 @dataclass(frozen=True)
 class FedLmConfig(Checked):
-    """``conf/fedlm.yaml#fedlm``, where every number is explained."""
+    """Federated training; see ``conf/fedlm.yaml#fedlm``."""
 
     NEUTRAL: ClassVar[Mapping[str, str]] = {
         "save_every": "a training that is continued gives the same weights"
@@ -206,13 +189,11 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     """The entry of the ledger: all rounds, whether clients fail in them or not.
 
     Where the clip adapts, the noisy sum and the noisy bits of a round are one Gaussian mechanism of
-    multiplier
-    ``privacy.noise``. Correlated noise makes all rounds one mechanism.
+    multiplier ``privacy.noise``. Correlated noise makes all rounds one mechanism.
 
     Raises:
         PrivacyError: no noise, delta >= 1 / clients, client_fraction outside (0, 1], or a scheme
-            without a bound for
-            the relation.
+            without a bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
         raise PrivacyError(
@@ -228,11 +209,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
     else:
         event = correlated_event(config.privacy.noise, strategy, sampling.turns(config.rounds))
         how = f"{sampling.describe()}; noise correlated over rounds by {strategy.describe()}"
-    rounding = (
-        ()
-        if config.privacy.isolate_clients
-        else ("float32 rounding that clients of a chunk share",)
-    )
+    shared = () if config.privacy.isolate_clients else (_SHARED_ROUNDING,)
     return Spending(
         data=config.data,
         released="the language model after every round of federated training",
@@ -242,16 +219,5 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
         event=event,
         sampling=how,
         delta=config.privacy.delta,
-        does_not_cover=(
-            (
-                "the text that the model was trained on before, and its vocabulary, wherever it is"
-                " from"
-            ),
-            "how many clients and rounds there are",
-            (
-                "that somebody is several clients, in two calls or on two devices: each is hidden"
-                " alone"
-            ),
-            *rounding,
-        ),
+        does_not_cover=(_BEFORE, "how many clients and rounds there are", _SEVERAL, *shared),
     )

@@ -88,8 +88,7 @@ def train_fedlm(
 
     Args:
         dev: public sentences that select the round; may be empty with ``select_round=last``. The
-            choice costs no
-            privacy, as every round is released.
+            choice costs no privacy, as every round is released.
         init: folder of the model to begin with.
         release: of the leader, where a guarantee is claimed; finished at the end.
 

@@ -10,8 +10,7 @@ With n_b sentences in a batch, T_j symbols in sentence j and the weight c of a s
     token       c = the word's confidence                                [eq. 4]
 
 A sentence end counts in T_j and has the mean confidence of its words. Sentences below the threshold
-do not count in
-n_b, which the paper leaves open.
+do not count in n_b, which the paper leaves open.
 """
 
 from __future__ import annotations
@@ -84,12 +83,9 @@ def _prepared(client: ClientText, vocabulary: Vocabulary, weighting: Weighting) 
     kept = []
     for utterance in client.utterances:
         if weighting.use != "all" and utterance.confidences is None:
-            raise DataError(
-                f"client {client.name!r}, utterance {utterance.id!r}",
-                f"confidences for confidences.use={weighting.use}",
-                "none",
-                "score them with apply_confidence, or take confidences.use=all",
-            )
+            place = f"client {client.name!r}, utterance {utterance.id!r}"
+            expected = f"confidences for confidences.use={weighting.use}"
+            raise DataError(place, expected, "none", "run apply_confidence, or use all")
         if weighting.use != "hard" or np.mean(utterance.confidences) >= weighting.threshold:  # type: ignore[arg-type]
             kept.append(utterance)
     text = vocabulary.encode([utterance.words for utterance in kept])

@@ -1,8 +1,8 @@
 """An n-gram approximation of any language model [turan2022, section 2.4].
 
 The model reads a text. The probability of each word belongs to the unigram, bigram, ... that ends
-there; an n-gram
-has the average of its occurrences, normalized over the words that follow its history, and smoothed.
+there; an n-gram has the average of its occurrences, normalized over the words that follow its
+history, and smoothed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class ApproximationConfig(Checked):
-    """How a model is approximated; defaults in ``conf/common.yaml#approximate``.
-
-    Args:
-        order: the length of the longest n-grams.
-        unigrams: ``average``, as all other orders, or ``counts``, from the text's counts.
-        max_ngrams: entropy pruning keeps at most so many n-grams; 0 keeps all.
-        block_words: words that the model reads at a time.
-    """
+    """How a model is approximated; see ``conf/common.yaml#approximate``."""
 
     order: Count
     unigrams: Annotated[str, one_of("average", "counts")]
@@ -65,8 +58,7 @@ def approximate(
     """The n-grams of a text with a model's probabilities.
 
     With the average ``p(hw)`` of the model's probabilities at the occurrences of an n-gram and T(h)
-    different words after
-    c(h) occurrences of h [Witten & Bell 1991],
+    different words after c(h) occurrences of h [Witten & Bell 1991],
 
         P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h'),   g(h) = T(h) / (c(h) +
         T(h)).
@@ -89,13 +81,9 @@ def approximate(
     backoffs: list[np.ndarray] = []
     for level, (keys, number, total) in enumerate(zip(counts.keys, counts.counts, sums)):
         if level == 0:
-            # <s> is never predicted.
-            number = np.where(np.arange(num_words) == 0, 0, number)
-            histories, lower = (
-                np.zeros(num_words, np.int64),
-                (np.arange(num_words) > 0) / (num_words - 1),
-            )
-            num_histories = 1
+            predicted = np.arange(num_words) > 0  # all but <s>
+            number, lower = np.where(predicted, number, 0), predicted / (num_words - 1)
+            histories, num_histories = np.zeros(num_words, np.int64), 1
         else:
             histories, lower = keys // num_words, levels[-1][counts.suffixes[level]]
             num_histories = len(counts.keys[level - 1])
@@ -122,11 +110,9 @@ def _sums(counts: Counts, sentences: Sentences, probs: np.ndarray) -> list[np.nd
     ids = {word: number for number, word in enumerate(counts.words)}
     tokens, sentence_of = encode(sentences, ids, ids[UNK])
     values = np.zeros(len(tokens))
-    if np.count_nonzero(tokens) != len(probs):
-        raise DataError(
-            "probabilities of the text", f"{np.count_nonzero(tokens)} words and sentence ends",
-            f"{len(probs)}", "let the model read the same text",
-        )  # fmt: skip
+    if (count := np.count_nonzero(tokens)) != len(probs):
+        expected = f"{count} words and sentence ends"
+        raise DataError("probabilities of the text", expected, f"{len(probs)}", "score this text")
     values[tokens != 0] = probs
     rows, sums = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
     for length, keys in enumerate(counts.keys[1:], start=2):

@@ -1,10 +1,9 @@
 """N-gram language models in ARPA format, held as one sorted trie of numpy arrays.
 
 Node 0 is the empty history, node ``i + 1`` is the n-gram of row ``i``. Row ``i`` has the key
-``parent * V + word``,
-where ``parent`` is the node of the n-gram without its last word. Rows go by order, and by key
-within an order: the
-keys of the whole model ascend, and any set of look-ups is one binary search.
+``parent * V + word``, where ``parent`` is the node of the n-gram without its last word. Rows go by
+order, and by key within an order: the keys of the whole model ascend, and any set of look-ups is
+one binary search.
 """
 
 from __future__ import annotations
@@ -141,8 +140,7 @@ class Arpa:
         """log10 P(words and end | start) of each sentence (N,), and the number of unknown words.
 
         An unknown word has the probability of ``<unk>`` where ``score_unknown`` is true and the
-        model has one, otherwise it
-        is left out. What follows it has no history.
+        model has one, otherwise it is left out. What follows it has no history.
         """
         unknown = self.word_ids.get(UNK, -1)
         tokens, sentence_of = encode(sentences, self.word_ids, unknown)
@@ -219,13 +217,11 @@ def read_arpa(path: Path) -> Arpa:
     """Read and check an ARPA file.
 
     A back-off weight may be missing where it is never used or is 1: of an n-gram that is no
-    history, that every word
-    follows, or whose longer n-grams are as probable as the shorter ones.
+    history, that every word follows, or whose longer n-grams are as probable as the shorter ones.
 
     Raises:
         GraphError: an unreadable line, a wrong count, an n-gram without its history, a history
-            without the back-off
-            weight it needs, a missing section.
+            without the back-off weight it needs, a missing section.
         DataError: text that is not UTF-8, or a broken gzip file.
     """
     lines = read_lines(path)
@@ -241,10 +237,7 @@ def read_arpa(path: Path) -> Arpa:
         )
         if order == 1 and not {BOS, EOS} <= word_ids.keys():
             raise GraphError(
-                path,
-                f"{BOS} and {EOS} among the unigrams",
-                "one of them is missing",
-                "estimate it again",
+                path, f"{BOS} and {EOS} among the unigrams", "one is missing", "estimate it again"
             )
         section_keys = _section_keys(path, section, word_ids, keys)
         by_key = np.argsort(section_keys, kind="stable")
@@ -253,10 +246,7 @@ def read_arpa(path: Path) -> Arpa:
         if twice.size:
             row = int(by_key[twice[0] + 1])
             raise GraphError(
-                f"{path}:{section.numbers[row]}",
-                "each n-gram once",
-                "one a second time",
-                "remove it",
+                f"{path}:{section.numbers[row]}", "each n-gram once", "one again", "remove it"
             )
         rank = np.empty_like(by_key)
         rank[by_key] = np.arange(len(by_key))
@@ -393,12 +383,9 @@ def _refuse_bare_histories(path: Path, model: Arpa, bare: np.ndarray, lines: np.
     )
     wrong = (np.abs(mass - shorter) > _BARE_EXCESS) & (shorter < 1 - _BARE_EXCESS)
     if wrong.any():
-        raise GraphError(
-            f"{path}:{lines[wrong].min()}",
-            "a back-off weight, as longer n-grams begin with this one",
-            "none",
-            "give it (0 for a weight of 1), or estimate the file again",
-        )
+        expected = "a back-off weight, as longer n-grams begin with this one"
+        way_out = "give it (0 for a weight of 1), or estimate the file again"
+        raise GraphError(f"{path}:{lines[wrong].min()}", expected, "none", way_out)
 
 
 def _section_keys(
@@ -414,11 +401,9 @@ def _section_keys(
         if missing.size:
             row, words = int(missing[0]), tuple(word_ids)
             history = " ".join(words[word] for word in ids[row, : column + 1].tolist())
+            expected = f"its history {history!r} among the {column + 1}-grams"
             raise GraphError(
-                f"{path}:{section.numbers[row]}",
-                f"its history {history!r} among the {column + 1}-grams",
-                "none",
-                "estimate it again: every n-gram's history must be in the model",
+                f"{path}:{section.numbers[row]}", expected, "none", "estimate it again"
             )
         nodes = rows + 1
     return nodes * len(word_ids) + ids[:, -1]

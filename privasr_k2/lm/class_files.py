@@ -41,16 +41,7 @@ FORMAT = "privasr_k2 class LM 1"
 
 @dataclass(frozen=True)
 class ClassLmConfig(Checked):
-    """How a class LM is trained; defaults in ``conf/common.yaml#class_lm``.
-
-    Args:
-        classes: their names; tags are ``<NAME>``.
-        order, discounting, max_ngrams: of the root model, as in ``conf/common.yaml#lm_ngram``.
-        sub_lm: ``tree``, ``bigram`` or ``unigram``.
-        list_weight: the share of the lists of names beside the names in the text.
-        unknown_mass: P(a name is on no list and in no text).
-        cut_history: whether the root model goes on from the tag alone after a name.
-    """
+    """How a class LM is trained; see ``conf/common.yaml#class_lm``."""
 
     classes: Annotated[list[str], MinLen(1), Different()]
     order: Count
@@ -140,10 +131,8 @@ def save_class_lm(folder: Path, lm: ClassLm) -> None:
         }
         for kind, sub in lm.sub_lms.items()
     }
-    spec = {
-        "format": FORMAT, "root": ROOT, "order": lm.root.order, "ngrams": list(lm.root.counts),
-        "cut_history": lm.cut_history, "classes": classes,
-    }  # fmt: skip
+    root = {"root": ROOT, "order": lm.root.order, "ngrams": list(lm.root.counts)}
+    spec = {"format": FORMAT, **root, "cut_history": lm.cut_history, "classes": classes}
     with atomic_path(folder) as temporary:
         (temporary / SUBS).mkdir(parents=True)
         for kind, sub in lm.sub_lms.items():
@@ -185,9 +174,6 @@ def load_class_lm(folder: Path) -> ClassLm:
     tags = set(filter(is_tag, root.words))
     if lone := sorted(tags - {tag_of(kind) for kind in subs}):
         raise GraphError(
-            folder / SPEC,
-            "a sub-model for every class of root.arpa.gz",
-            f"none for {lone[0]}",
-            "train it again",
+            folder / SPEC, "a sub-model of every class", f"none for {lone[0]}", "train it again"
         )
     return ClassLm(root, subs, cut_history=bool(spec.get("cut_history")), name=str(folder))

@@ -1,10 +1,8 @@
 """A class language model: an n-gram model of words and classes, and a model of each class's names.
 
 In ``... call <PER> now`` the root model predicts ``<PER>``, the class's automaton the words of the
-name. Which words
-are names is hidden: P(w | history) is the sum over all readings (the forward algorithm), and sums
-to 1 over the
-vocabulary.
+name. Which words are names is hidden: P(w | history) is the sum over all readings (the forward
+algorithm), and sums to 1 over the vocabulary.
 """
 
 from __future__ import annotations
@@ -61,8 +59,7 @@ class ClassLm:
         root: words and tags such as ``<PER>``.
         sub_lms: for each class (``PER``) its automaton.
         cut_history: after a name the root model goes on from the tag alone. A graph then needs one
-            copy of each
-            sub-model only.
+            copy of each sub-model only.
 
     Raises:
         GraphError: a class whose tag the root model lacks.
@@ -76,19 +73,12 @@ class ClassLm:
         cut_history: bool = False,
         name: str = "class_lm",
     ) -> None:
-        self.root, self.sub_lms, self.cut_history, self.name = (
-            root,
-            dict(sub_lms),
-            cut_history,
-            name,
-        )
+        self.root, self.sub_lms, self.cut_history = root, dict(sub_lms), cut_history
+        self.name = name
         lacking = [kind for kind in sub_lms if tag_of(kind) not in root.word_ids]
         if lacking:
             raise GraphError(
-                name,
-                f"{tag_of(lacking[0])} in the root model",
-                "no such word",
-                "train it with this class",
+                name, f"{tag_of(lacking[0])} in the root model", "no such word", "train it again"
             )
         tags = {tag_of(kind) for kind in sub_lms}
         plain = set(root.words) - tags - {BOS, EOS, UNK}
@@ -122,13 +112,11 @@ class ClassLm:
 
     def same_names(self, other: ClassLm) -> bool:
         """Whether both have the same sub-models."""
+        keys = ("words", "sources", "labels", "targets", "log_probs", "finals")
         return self.sub_lms.keys() == other.sub_lms.keys() and all(
-            sub.words == other.sub_lms[kind].words
-            and all(
-                np.array_equal(getattr(sub, key), getattr(other.sub_lms[kind], key))
-                for key in ("sources", "labels", "targets", "log_probs", "finals")
-            )
+            np.array_equal(getattr(sub, key), getattr(other.sub_lms[kind], key))
             for kind, sub in self.sub_lms.items()
+            for key in keys
         )
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,13 +124,10 @@ class ClassLm:
 
         Inside names it is the names' own part; ending gives that of the node.
         """
-        inside = (
-            np.bincount(self._names.sources, self._names.probs, minlength=len(self._names.ends))
-            + self._names.ends
-        )
-        factors = np.ones(len(self.root.words))
-        factors[self._tags] = inside[self._names.starts] - self._names.ends[self._names.starts]
-        return history_sums(self.root, factors), inside
+        names, factors = self._names, np.ones(len(self.root.words))
+        going = np.bincount(names.sources, names.probs, minlength=len(names.ends))
+        factors[self._tags] = going[names.starts]
+        return history_sums(self.root, factors), going + names.ends
 
     def start(self) -> Hidden:
         """The beginning of a sentence, as history 0."""
@@ -160,8 +145,7 @@ class ClassLm:
 
         Returns:
             (E,) P(word | history), and the new histories, number e after word e; after a word of
-            probability 0 the root
-            model's empty one.
+            probability 0 the root model's empty one.
         """
         before = self._with_ends(hidden).select(owners)
         word = words[before.owners]
@@ -211,29 +195,20 @@ class ClassLm:
     def _plain(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
         roots = self._roots[words[rows]]
         rows, roots = rows[roots >= 0], roots[roots >= 0]
-        probs = before.probs[rows] * self._root_probs(before.nodes[rows], roots)
-        return _possible(
-            before.owners[rows],
-            self._after(before.nodes[rows], roots),
-            np.full(len(rows), -1),
-            probs,
-        )
+        nodes = before.nodes[rows]
+        probs = before.probs[rows] * self._root_probs(nodes, roots)
+        outside = np.full(len(rows), -1)
+        return _possible(before.owners[rows], self._after(nodes, roots), outside, probs)
 
     def _entering(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
-        first = np.searchsorted(self._names.first_words, words[rows])
-        count = np.searchsorted(self._names.first_words, words[rows], side="right") - first
-        which, entries = np.repeat(np.arange(len(first)), count), ranges(first, count)
-        rows, arcs = rows[which], self._names.first_arcs[entries]
-        tags = self._tags[self._names.class_of[self._names.sources[arcs]]]
-        probs = (
-            before.probs[rows]
-            * self._root_probs(before.nodes[rows], tags)
-            * self._names.probs[arcs]
-        )
+        names = self._names
+        first = np.searchsorted(names.first_words, words[rows])
+        count = np.searchsorted(names.first_words, words[rows], side="right") - first
+        rows, arcs = np.repeat(rows, count), names.first_arcs[ranges(first, count)]
+        tags = self._tags[names.class_of[names.sources[arcs]]]
+        probs = before.probs[rows] * self._root_probs(before.nodes[rows], tags) * names.probs[arcs]
         nodes = np.zeros_like(rows) if self.cut_history else before.nodes[rows]
-        return _possible(
-            before.owners[rows], self._after(nodes, tags), self._names.targets[arcs], probs
-        )
+        return _possible(before.owners[rows], self._after(nodes, tags), names.targets[arcs], probs)
 
     def _inside(self, before: Hidden, rows: np.ndarray, words: np.ndarray) -> Hidden:
         wanted = before.states[rows] * self._names.num_words + words[rows]
@@ -250,9 +225,8 @@ class ClassLm:
         different, which = np.unique(keys, return_inverse=True)
         owners_nodes, state = np.divmod(different, states)
         owners, node = np.divmod(owners_nodes, nodes)
-        return Hidden(
-            owners, node, state - 1, np.bincount(which, hidden.probs, minlength=len(different))
-        )
+        probs = np.bincount(which, hidden.probs, minlength=len(different))
+        return Hidden(owners, node, state - 1, probs)
 
     def _root_probs(self, nodes: np.ndarray, roots: np.ndarray) -> np.ndarray:
         log10_probs = self.root.log10_conditional(nodes, roots)

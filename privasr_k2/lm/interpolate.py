@@ -2,13 +2,13 @@
 
 *Dynamic*: each word's probability is mixed when it is scored, for models of any kind (eq. 3).
 *Static*: n-gram models as one ARPA of the union of their n-grams, as SRILM's ``ngram -mix-lm``. The
-probabilities of
-these n-grams are the mixture's exactly; other words share one back-off weight, fitted so that each
-history sums to 1.
+probabilities of these n-grams are the mixture's exactly; other words share one back-off weight,
+fitted so that each history sums to 1.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 from collections.abc import Collection, Sequence
@@ -28,15 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class InterpolationConfig(Checked):
-    """How models are interpolated; defaults in ``conf/classlm.yaml#interpolate``.
-
-    Args:
-        form: ``static`` (one ARPA, or one class LM) or ``dynamic`` (a file that names the models).
-        weights: ``em`` (chosen on dev), ``preset``, or a number for each model, as ``0.2,0.8``.
-        preset: lambda_w, lambda_c, lambda_n of eq. 3: of a word, a class, and a neural model.
-        max_steps: most steps of EM.
-        tolerance: EM ends when a step gains less log-probability a word, in nats.
-    """
+    """How models are interpolated; see ``conf/classlm.yaml#interpolate``."""
 
     form: Annotated[str, one_of("static", "dynamic")]
     weights: str
@@ -61,22 +53,15 @@ class InterpolationConfig(Checked):
             return None
         if self.weights == "preset":
             word, of_class, neural = self.preset
-            weights = {
-                2: [word, of_class],
-                3: [(1 - neural) * word, (1 - neural) * of_class, neural],
-            }.get(count)
-            if weights is None:
+            if count not in (2, 3):
                 raise DataError("weights=preset", "2 or 3 models", f"{count}", "choose weights=em")
-            return np.array(weights)
+            own = 1 - neural if count == 3 else 1.0
+            return np.array([own * word, own * of_class, neural][:count])
         try:
             return checked_weights([float(part) for part in self.weights.split(",")], count)
         except ValueError:
-            raise DataError(
-                f"weights={self.weights}",
-                "em, preset, or numbers parted by commas",
-                self.weights,
-                "correct it",
-            ) from None
+            expected = "em, preset, or numbers parted by commas"
+            raise DataError("weights", expected, self.weights, "correct it") from None
 
 
 def checked_weights(weights: Sequence[float], count: int, place: str = "weights") -> np.ndarray:
@@ -121,10 +106,7 @@ def em_weights(
     if not np.isfinite(best).all():
         row = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
         raise DataError(
-            "dev text",
-            "words with a probability in some model",
-            f"none for word {row + 1}",
-            "train on more",
+            "dev text", "words that some model knows", f"none for word {row + 1}", "train on more"
         )
     scaled = np.exp(log_probs - best)
     weights = np.full(log_probs.shape[1], 1.0 / log_probs.shape[1])
@@ -172,13 +154,10 @@ class Interpolated:
 
     def _checked(self, sentences: Sentences) -> Sentences:
         if self._partly_known:
-            for sentence in sentences:
-                for word in sentence:
-                    if word in self._partly_known:
-                        raise GraphError(
-                            self.name, "words that all models know or none", f"{word!r}, known to some",
-                            "train the models with the same lang folder",
-                        )  # fmt: skip
+            words = itertools.chain.from_iterable(sentences)
+            if word := next((word for word in words if word in self._partly_known), None):
+                expected, found = "words that all models know or none", f"{word!r}, known to some"
+                raise GraphError(self.name, expected, found, "train them with one lang folder")
         return sentences
 
 
@@ -216,10 +195,7 @@ class DevText:
         if not tokens:
             raise DataError("dev text", "sentences", "none", "give text with at least one")
         if partly:
-            log.info(
-                "%d words are not known to all models: their probabilities do not count",
-                len(partly),
-            )
+            log.info("%d words that some models do not know do not count", len(partly))
         self._sentences = sentences
         self._used = np.array([word == EOS or word in everywhere for word in tokens], bool)
         self.log_probs = np.stack([self._of(lm) for lm in lms], axis=1)
@@ -245,12 +221,11 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
         DataError: weights that do not fit.
     """
     shares = checked_weights(weights, len(models))
-    words = tuple(
-        dict.fromkeys([BOS, EOS, UNK, *(word for model in models for word in model.words)])
-    )
-    if not any(UNK in model.word_ids for model in models):
-        words = tuple(word for word in words if word != UNK)
-    to_union = _numbers(models, words)
+    unknown = [UNK] if any(UNK in model.word_ids for model in models) else []
+    every = (word for model in models for word in model.words)
+    words = tuple(dict.fromkeys([BOS, EOS, *unknown, *every]))
+    ids = {word: number for number, word in enumerate(words)}
+    to_union = [np.array([ids[word] for word in model.words], dtype=np.int64) for model in models]
     from_union = [np.full(len(words), -1, dtype=np.int64) for _ in models]
     for numbers, back in zip(to_union, from_union):
         back[numbers] = np.arange(len(numbers))
@@ -290,12 +265,6 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     return with_fitting_backoffs(
         Arpa(words, tuple(counts), joined, log10_probs, np.zeros(len(joined)))
     )
-
-
-def _numbers(models: Sequence[Arpa], words: Sequence[str]) -> list[np.ndarray]:
-    """For each model, the numbers of its words in ``words``."""
-    ids = {word: number for number, word in enumerate(words)}
-    return [np.array([ids[word] for word in model.words], dtype=np.int64) for model in models]
 
 
 def _union_keys(

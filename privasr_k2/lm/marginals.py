@@ -6,8 +6,7 @@ Both equations of turan2022 rescale a background model and normalize it again, h
 - eq. 2: ``P(w|h) = (P_B(w|h) / P_B(w))^beta P_A(w) / Z(h)``
 
 that is ``c(w) P_B(w|h)^a / Z(h)``. With the back-off weight ``bow(h)^a Z(h') / Z(h)`` the adapted
-model is an exact
-back-off model of the same n-grams.
+model is an exact back-off model of the same n-grams.
 """
 
 from __future__ import annotations
@@ -33,16 +32,7 @@ Sentences = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class MarginalsConfig(Checked):
-    """How a model is adapted; defaults in ``conf/classlm.yaml#fma``.
-
-    Args:
-        equation: 1 or 2; None: that with the least perplexity on dev.
-        beta: the exponent; None: that of ``betas`` with the least perplexity on dev.
-        betas: tried on dev.
-        prior_words: the background's unigrams count as so many words beside the adaptation text; 0:
-            as its number of
-            different words [Witten & Bell 1991].
-    """
+    """How a model is adapted; see ``conf/classlm.yaml#fma``."""
 
     equation: Annotated[int, Interval(ge=1, le=2)] | None
     beta: Share | None
@@ -97,8 +87,7 @@ def adapt(
         beta: in [0, 1]; 0 gives the background (eq. 1) or the unigrams ``adapted`` (eq. 2).
         equation: 1 or 2.
         background: (V,) P_B(w) of the ratio; by default the model's unigrams, which of a Kneser-Ney
-            model are no
-            marginals.
+            model are no marginals.
 
     >>> from privasr_k2.lm.ngram import count_ngrams, estimate
     >>> model = estimate(count_ngrams([["a", "b"], ["a"]], ["a", "b"], order=2), "witten_bell")
@@ -130,10 +119,7 @@ def rescale(model: Arpa, factors: np.ndarray, power: float) -> Arpa:
     if not (normalizers > 0).all():
         word = model.words[model.last_words[max(int(np.argmin(normalizers)) - 1, 0)]]
         raise GraphError(
-            "the background model",
-            f"a word that can follow ... {word}",
-            "none",
-            "estimate it again",
+            "the background model", f"a word that can follow ... {word}", "none", "estimate again"
         )
     parents = model.parents
     with np.errstate(divide="ignore"):

@@ -44,9 +44,8 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
     """ARPA files and class LMs as one static mixture; a class LM where one of them is one.
 
     Of class LMs the root models are mixed. A word model has no tags and so no history after a name,
-    and a root model has
-    none after a name read as plain words: the result differs from the dynamic mixture [turan2022,
-    eq. 3].
+    and a root model has none after a name read as plain words: the result differs from the dynamic
+    mixture [turan2022, eq. 3].
 
     Raises:
         DataError: class LMs with different names, a neural model, or weights that do not fit.
@@ -54,12 +53,7 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
     models: list[Arpa | ClassLm] = []
     for path in paths:
         if path.is_dir() and not is_class_lm(path):
-            raise DataError(
-                path,
-                "an ARPA file or a class LM",
-                "another folder",
-                "--set form=dynamic takes any model",
-            )
+            raise DataError(path, "an ARPA file or class LM", "a folder", "take --set form=dynamic")
         models.append(load_class_lm(path) if path.is_dir() else read_arpa(path))
     with_classes = [model for model in models if isinstance(model, ClassLm)]
     for other in with_classes[1:]:
@@ -68,7 +62,7 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
                 other.name,
                 f"the names of {with_classes[0].name}",
                 "others",
-                "--set form=dynamic takes any model",
+                "take --set form=dynamic",
             )
     mixed = interpolate(
         [model.root if isinstance(model, ClassLm) else model for model in models], weights
@@ -104,10 +98,7 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
         digest = _hash(lm)
         if digest is None or digest != entry.get("hash"):
             raise DataError(
-                path,
-                f"{lm} as it was when the weights were chosen",
-                "another or none",
-                "run interpolate_lms again",
+                path, f"{lm} as it was when weights were chosen", "another", "interpolate again"
             )
         lms.append(open_lm(lm, device))
     weights = checked_weights(

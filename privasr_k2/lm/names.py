@@ -7,6 +7,7 @@ JSON Lines (``*.jsonl``, ``*.jsonl.gz``; cuts too) hold words and the spans of n
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -80,15 +81,12 @@ def _refuse_nested(place: str, text: TaggedText) -> None:
 
 def mentions(texts: Sequence[TaggedText]) -> dict[str, dict[Name, float]]:
     """For each class, how often each name is marked; a span of its own tag is no name."""
-    counts = {
-        kind: {
-            tuple(name.split()): float(count)
-            for name, count in names.items()
-            if name != tag_of(kind)
-        }
-        for kind, names in names_of(texts).items()
-    }
-    return {kind: names for kind, names in counts.items() if names}
+    counts: dict[str, dict[Name, float]] = {}
+    for kind, names in names_of(texts).items():
+        for name, count in names.items():
+            if name != tag_of(kind):
+                counts.setdefault(kind, {})[tuple(name.split())] = float(count)
+    return counts
 
 
 def mention_places(texts: Sequence[TaggedText]) -> dict[str, dict[Name, str]]:
@@ -115,26 +113,22 @@ def read_lists(folder: Path, normalize: Callable[[str], str]) -> dict[str, Mappi
         DataError: as :func:`privasr_k2.text.name_lists.read_name_lists`.
     """
     return {
-        kind: {
-            tuple(normalize(name).split()): weight
-            for name, weight in zip(
-                names_of.names,
-                names_of.weights or [1.0 / len(names_of.names)] * len(names_of.names),
-            )
-        }
-        for kind, names_of in read_name_lists(folder, normalize).items()
+        kind: dict(zip(_words(listed.names, normalize), listed.weights or itertools.repeat(even)))
+        for kind, listed in read_name_lists(folder, normalize).items()
+        for even in [1.0 / max(1, len(listed.names))]
     }
 
 
 def list_places(folder: Path, normalize: Callable[[str], str]) -> dict[str, dict[Name, str]]:
     """For each class, file and line of each name of :func:`read_lists`."""
     return {
-        kind: {
-            tuple(normalize(name).split()): place
-            for name, place in zip(names_of.names, names_of.places)
-        }
-        for kind, names_of in read_name_lists(folder, normalize).items()
+        kind: dict(zip(_words(listed.names, normalize), listed.places))
+        for kind, listed in read_name_lists(folder, normalize).items()
     }
+
+
+def _words(names: Sequence[str], normalize: Callable[[str], str]) -> list[Name]:
+    return [tuple(normalize(name).split()) for name in names]
 
 
 def check_spoken(
@@ -161,13 +155,9 @@ def check_spoken(
         for place, name in zip(where, lost)
     )
     if len(lost) == len(names):
-        raise DataError(
-            where[0],
-            f"a name of {kind} with all its words in words.txt",
-            f"words that it lacks, in brackets: {shown}",
-            "add them to the lexicon, or other names to the list",
-        )
-    log.warning(
-        "class %s: %d of %d names (%.1f %% in mass) have words that words.txt lacks (in brackets) and are "
-        "left out: %s", kind, len(lost), len(names), 100 * sum(names[name] for name in lost), shown,
-    )  # fmt: skip
+        expected = f"a name of {kind} with all its words in words.txt"
+        found = f"words that it lacks, in brackets: {shown}"
+        raise DataError(where[0], expected, found, "add words to the lexicon, or names to the list")
+    mass = 100 * sum(names[name] for name in lost)
+    counts = f"{len(lost)} of {len(names)} names ({mass:.1f} % in mass)"
+    log.warning("class %s: %s with words outside words.txt are left out: %s", kind, counts, shown)

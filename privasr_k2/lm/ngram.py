@@ -1,10 +1,8 @@
 """Estimating a word n-gram model: counts, discounting, back-off weights.
 
 N-grams of every order are counted by sorting keys in a trie, as in
-:class:`privasr_k2.lm.arpa.Arpa`. The vocabulary
-is closed: other words are counted as ``<unk>``. Longer n-grams with ``<unk>`` are left out of the
-model, because a
-decoder never asks for them.
+:class:`privasr_k2.lm.arpa.Arpa`. The vocabulary is closed: other words are counted as ``<unk>``.
+Longer n-grams with ``<unk>`` are left out of the model, because a decoder never asks for them.
 """
 
 from __future__ import annotations
@@ -54,18 +52,12 @@ def count_ngrams(
     word_ids = {word: number for number, word in enumerate(words)}
     if len(word_ids) < len(words):
         raise DataError(
-            "words.txt",
-            "each word once, and none of <s> </s> <unk>",
-            "a repeated word",
-            "make it again",
+            "words.txt", "each word once, and none of <s> </s> <unk>", "a repetition", "make again"
         )
     tokens, sentence_of = encode(sentences, word_ids, word_ids[UNK])
     if len(tokens) == 2 * len(sentences):
         raise DataError(
-            "the text of the language model",
-            "words",
-            "none",
-            "give text, or another 'text' setting",
+            "the text of the language model", "words", "none", "give text, or set 'text'"
         )
     keys = [np.arange(len(words), dtype=np.int64)]
     counts = [np.bincount(tokens, minlength=len(words))]
@@ -94,8 +86,8 @@ def estimate(counts: Counts, discounting: str) -> Arpa:
     """A back-off model from counts.
 
     - ``witten_bell``: ``P(w|h) = (c(hw) + T(h) P(w|h')) / (c(h) + T(h))``, T(h) different words
-      after h [Witten & Bell
-      1991, method C, interpolated]. It stands pruning well [Chelba et al. 2010].
+      after h [Witten & Bell 1991, method C, interpolated]. It stands pruning well [Chelba et al.
+      2010].
     - ``kneser_ney``: one discount ``D = n1 / (n1 + 2 n2)`` per order, back-off, as SRILM's
       ``-ukndiscount -kn-modify-counts-at-end`` [Kneser & Ney 1995].
     - ``modified_kneser_ney``: three discounts per order, interpolated [Chen & Goodman 1998].

@@ -1,10 +1,8 @@
 """Perplexity, computed alike for n-gram and neural language models.
 
 The vocabulary is closed, that of ``words.txt``. Every other word (OOV) is read as ``<unk>``, whose
-probability is not
-split over the words it stands for. Sentence ends are predicted and counted. ``ppl`` leaves out the
-predictions of
-OOVs; ``ppl_with_oov`` takes log P(<unk>) for them.
+probability is not split over the words it stands for. Sentence ends are predicted and counted.
+``ppl`` leaves out the predictions of OOVs; ``ppl_with_oov`` takes log P(<unk>) for them.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -127,12 +126,10 @@ def perplexity(
     beyond, lacking = set(lm.words) - known, known - set(lm.words)
     missing = next((w for sentence in sentences for w in sentence if w in lacking), None)
     if missing is not None:
+        expected = f"the vocabulary of words.txt ({len(known)} words)"
+        found = f"{len(lacking)} of its words are missing, {missing!r} of the text among them"
         raise GraphError(
-            lm.name,
-            f"the vocabulary of words.txt ({len(known)} words)",
-            f"{len(lacking)} of its words are missing, {missing!r} of the text among them",
-            "train the model with this lang folder, or give the lang folder that it was trained"
-            " with",
+            lm.name, expected, found, "train it with this lang folder, or give its own"
         )
     read = [[word if word in known else UNK for word in sentence] for sentence in sentences]
     is_oov = np.array([word == UNK for sentence in read for word in (*sentence, EOS)])
@@ -209,23 +206,16 @@ class KenlmModel:
 def table(results: Sequence[Perplexity]) -> str:
     """A table of plain text, the treatment beneath it."""
     head = ["lm", "ppl", "ppl with OOV", "words", "ends", "OOV", "beyond", "lacking"]
+    counts = attrgetter("words", "sentences", "oov", "words_beyond", "words_lacking")
     rows = [
-        [result.lm, f"{result.ppl:.2f}", _shown(result.ppl_with_oov)]
-        + [
-            str(n)
-            for n in (
-                result.words,
-                result.sentences,
-                result.oov,
-                result.words_beyond,
-                result.words_lacking,
-            )
-        ]
+        [result.lm, f"{result.ppl:.2f}", _shown(result.ppl_with_oov), *map(str, counts(result))]
         for result in results
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows)]
-    lines = ["  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
-             for row in (head, *rows)]  # fmt: skip
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+        for row in (head, *rows)
+    ]
     return "\n".join([*lines, TREATMENT])
 
 

@@ -13,8 +13,7 @@ def prune_to(
     """The model with at most ``max_ngrams`` n-grams, and the threshold that gives it.
 
     An n-gram without which perplexity rises by less than the threshold (relative) is dropped,
-    unless a longer one needs
-    it as its history. Unigrams stay.
+    unless a longer one needs it as its history. Unigrams stay.
 
     Args:
         history_log10_probs: (n + 1,) log10 P of each node as a history; the model's own by default.

@@ -94,10 +94,7 @@ def make_sub_lm(
     listed = {name: weight for name, weight in names.items() if weight > 0}
     if not listed:
         raise DataError(
-            place,
-            "names",
-            "none",
-            "tag more text, give a list of names, or take the class out of 'classes'",
+            place, "names", "none", "tag more text, give a list, or take it out of 'classes'"
         )
     words = tuple(sorted({word for name in listed for word in name}))
     numbers = {word: number for number, word in enumerate(words)}
@@ -284,9 +281,8 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
 
     Raises:
         DataError: another line, a tag or a boundary as a word, two arcs of one state and word,
-            probabilities of a state
-            that do not sum to 1 within ``tolerance``, an end in the start state, a state from which
-            no name ends.
+            probabilities of a state that do not sum to 1 within ``tolerance``, an end in the start
+            state, a state from which no name ends.
     """
     if not path.is_file():
         raise DataError(path, "a sub-language model", "no such file", "make it with train_class_lm")
@@ -338,10 +334,8 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
     wrong = np.flatnonzero(np.abs(sub.sums - 1) > tolerance)
     if wrong.size:
         state = int(wrong[0])
-        raise _wrong(
-            path, last_line.get(state, 1), f"probabilities of state {state} that sum to 1",
-            f"{sub.sums[state]:.6g}",
-        )  # fmt: skip
+        expected = f"probabilities of state {state} that sum to 1"
+        raise _wrong(path, last_line.get(state, 1), expected, f"{sub.sums[state]:.6g}")
     endless = np.flatnonzero(~_ending(sub))
     if endless.size:
         state = int(endless[0])

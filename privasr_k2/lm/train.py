@@ -33,14 +33,7 @@ TEXTS = ("auto", "train", "lm_text", "both", "beside")
 
 @dataclass(frozen=True)
 class NgramConfig(Checked):
-    """How an n-gram model is estimated; defaults in ``conf/common.yaml#lm_ngram``.
-
-    Args:
-        order: the length of the longest n-grams.
-        discounting: ``modified_kneser_ney``, ``kneser_ney`` or ``witten_bell``.
-        max_ngrams: entropy pruning keeps at most so many n-grams of all orders; 0 keeps all.
-        text, train_repeat: as in :class:`TextConfig`.
-    """
+    """How an n-gram model is estimated; see ``conf/common.yaml#lm_ngram``."""
 
     order: Count
     discounting: Annotated[str, one_of(*DISCOUNTINGS)]
@@ -50,15 +43,7 @@ class NgramConfig(Checked):
 
 
 class TextConfig(Protocol):
-    """The settings that select the text of a corpus.
-
-    Attributes:
-        text: ``train`` (the cuts), ``lm_text`` (``lm_text.txt.gz``, or a file in its place),
-            ``both``; ``auto``:
-            ``lm_text`` where there is one, else ``train``; ``beside``: the corpus's ``auto``, and
-            the file beside it.
-        train_repeat: repetitions of the text of train; with ``beside`` of ``lm_text.txt.gz``, too.
-    """
+    """The settings that select a corpus's text; see ``conf/common.yaml#lm_ngram``."""
 
     @property
     def text(self) -> str: ...
@@ -147,11 +132,9 @@ def choose_text(
         raise DataError(
             place, f"text for text={config.text}", "no such file", "choose --set text=train"
         )
-    return (
-        lm_text
-        if config.text in ("auto", "lm_text")
-        else [*lm_text, *list(train) * config.train_repeat]
-    )
+    if config.text in ("auto", "lm_text"):
+        return lm_text
+    return [*lm_text, *list(train) * config.train_repeat]
 
 
 def train_ngram(
@@ -181,12 +164,8 @@ def import_arpa(
     model = read_arpa(path)
     known = sum(word in model.word_ids for word in vocabulary)
     if not known:
-        raise GraphError(
-            path,
-            "words of words.txt (lower case)",
-            f"none of its {len(model.words)} words",
-            "normalize the model's text as the corpus's text",
-        )
+        found = f"none of its {len(model.words)} words"
+        raise GraphError(path, "words of words.txt (lower case)", found, "normalize its text alike")
     log.info("%s: %d of the %d words of words.txt", path, known, len(vocabulary))
     log_figures("before pruning", model, held_out)
     if 0 < config.max_ngrams < len(model.keys):

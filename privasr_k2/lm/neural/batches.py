@@ -87,12 +87,8 @@ class Batches:
     ) -> None:
         self.text = text
         self.total_frames = int(text.lengths.sum())  # what the trainer counts: here, positions
-        self._max_words, self._seed, self._rank, self._world_size = (
-            max_words,
-            seed,
-            rank,
-            world_size,
-        )
+        self._max_words, self._seed = max_words, seed
+        self._rank, self._world_size = rank, world_size
 
     def epoch(self, number: int, *, skip: int = 0) -> Iterator[Batch]:
         """The batches of epoch ``number`` after the first ``skip``."""

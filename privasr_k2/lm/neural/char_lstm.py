@@ -1,8 +1,8 @@
 """Character-aware LSTM language model [liu2021, section 3.2].
 
 A word's vector comes from its characters [Kim et al. 2016, "Character-aware neural language
-models", section 2]:
-convolutions of several widths, the greatest value over time of each filter, highway layers.
+models", section 2]: convolutions of several widths, the greatest value over time of each filter,
+highway layers.
 """
 
 from __future__ import annotations
@@ -24,16 +24,7 @@ from privasr_k2.lm.neural.vocabulary import SYMBOLS
 
 @dataclass(frozen=True)
 class CharLstmConfig(Checked):
-    """Numbers of a character-aware LSTM.
-
-    Attributes:
-        char_dim: dimensions of a character's vector.
-        widths: characters that each group of filters sees.
-        filters: filters of each group; their sum is the dimension of a word's vector.
-        highway_layers: highway layers upon the filters; may be 0.
-        max_chars: characters of a word that are read.
-        dim, layers, dropout: of the LSTM.
-    """
+    """Numbers of a character-aware LSTM; see ``network`` of ``conf/common.yaml#lm_char_lstm``."""
 
     char_dim: Count
     widths: Annotated[list[Count], MinLen(1)]

@@ -58,22 +58,16 @@ def continue_lm(
     saved = _read_spec(folder)
     if saved.kind != spec.kind:
         raise DataError(
-            folder / SPEC,
-            f"kind: {spec.kind}",
-            saved.kind,
-            "take the YAML file that it was trained with",
+            folder / SPEC, f"kind: {spec.kind}", saved.kind, "take the YAML of its training"
         )
     unties = saved.output.tied and not spec.output.tied
     spec = replace(spec, untied=unties or (saved.untied and not spec.output.tied))
     model, vocabulary = _filled(folder, spec, unties=unties)
     wanted, known = set(words) - NO_WORDS, set(vocabulary.words)
     if differing := sorted(wanted ^ known):
-        raise DataError(
-            folder / WORDS,
-            f"the {len(wanted)} words of the lang folder",
-            f"{len(known)}; {len(differing)} are in one of them only, {differing[0]!r} among them",
-            "train the first model with the same lang folder",
-        )
+        expected = f"the {len(wanted)} words of the lang folder"
+        found = f"{len(known)}; {len(differing)} are in one of them only, as {differing[0]!r}"
+        raise DataError(folder / WORDS, expected, found, "train both with one lang folder")
     return model, vocabulary, spec
 
 
@@ -89,18 +83,11 @@ def _filled(folder: Path, spec: Spec, *, unties: bool = False) -> tuple[NeuralLm
     weights = load_tensors(folder / WEIGHTS)
     if read_header(folder / WEIGHTS)["words"] != vocabulary.digest:
         raise DataError(
-            folder / WORDS,
-            "the words that the model was trained with",
-            "others",
-            "train the model again",
+            folder / WORDS, "the words that the model was trained with", "others", "train again"
         )
     model = KINDS[spec.kind].make(spec, vocabulary)
     if unties:
-        tied = {
-            name.replace("output.", "vectors.", 1): name
-            for name in weights
-            if name.startswith("output.")
-        }
-        weights |= {name: weights[tied[name]] for name in model.state_dict() if name in tied}
+        copies = [name for name in model.state_dict() if name.startswith("vectors.")]
+        weights |= {name: weights[name.replace("vectors.", "output.", 1)] for name in copies}
     fill(model, weights, folder / WEIGHTS)
     return model, vocabulary

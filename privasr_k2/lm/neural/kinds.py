@@ -27,16 +27,7 @@ from privasr_k2.training.task import TrainerConfig
 
 @dataclass(frozen=True)
 class NeuralLmConfig(TrainerConfig):
-    """The settings of ``conf/common.yaml#lm_<kind>`` besides the network.
-
-    Attributes:
-        kind: one of :data:`KINDS`.
-        output: the softmax.
-        trained: ``all``, or ``output``: the softmax alone, of a model that is trained further.
-        text, train_repeat: as in :class:`privasr_k2.lm.train.TextConfig`.
-        max_text_words: train on random sentences of so many words; 0 = on all.
-        max_words: most positions in a batch of a process, sentence ends and padding included.
-    """
+    """The settings of ``conf/common.yaml#lm_<kind>`` besides the network."""
 
     kind: str
     output: OutputConfig
@@ -64,8 +55,7 @@ class Spec:
     Attributes:
         kind, output: as in :class:`NeuralLmConfig`.
         untied: a tied model was trained further with ``output.tied=false``, and reads a copy of its
-            vectors. Older
-            files lack this key.
+            vectors. Older files lack this key.
     """
 
     kind: str

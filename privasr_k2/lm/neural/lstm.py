@@ -17,14 +17,7 @@ from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 @dataclass(frozen=True)
 class LstmConfig(Checked):
-    """Numbers of a word LSTM.
-
-    Attributes:
-        embedding_dim: dimensions E of a word's vector.
-        dim: cells D of a layer.
-        layers: LSTM layers.
-        dropout: share of values dropped before, between and after the layers.
-    """
+    """Numbers of a word LSTM; see ``network`` of ``conf/common.yaml#lm_lstm``."""
 
     embedding_dim: Count
     dim: Count
@@ -54,13 +47,10 @@ class Recurrent(nn.Module):
 
     def input_gates(self, inputs: Tensor, layer: int = 0) -> Tensor:
         """The part (N, 4 D) of a layer's gates from its inputs (N, E), biases included."""
-        part = {
-            name: getattr(self.lstm, f"{name}_l{layer}")
-            for name in ("weight_ih", "bias_ih", "bias_hh")
-        }
-        return functional.linear(
-            self.dropout(inputs), part["weight_ih"], part["bias_ih"] + part["bias_hh"]
+        weight, bias_ih, bias_hh = (
+            getattr(self.lstm, f"{name}_l{layer}") for name in ("weight_ih", "bias_ih", "bias_hh")
         )
+        return functional.linear(self.dropout(inputs), weight, bias_ih + bias_hh)
 
     def step(self, gates: Tensor, state: State) -> tuple[Tensor, State]:
         """One word after each prefix, from the first layer's :meth:`input_gates` (N, 4 D).

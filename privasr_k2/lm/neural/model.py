@@ -1,10 +1,8 @@
 """The interface of neural language models.
 
 A sentence ``w_1 ... w_n`` is read as ``<s> w_1 ... w_n`` and predicted as ``w_1 ... w_n </s>``: U =
-n + 1 positions.
-Opacus gives per-example gradients of :meth:`NeuralLm.log_probs` for word models with a full softmax
-and untied
-vectors (``nn.LSTM`` as its ``DPLSTM``).
+n + 1 positions. Opacus gives per-example gradients of :meth:`NeuralLm.log_probs` for word models
+with a full softmax and untied vectors (``nn.LSTM`` as its ``DPLSTM``).
 """
 
 from __future__ import annotations
@@ -42,15 +40,10 @@ def join(states: Sequence[State]) -> State:
     joined = []
     for parts in zip(*(state.tensors for state in states)):
         longest = max(part.size(1) for part in parts)
-        filled = [
-            torch.cat(
-                [part, part.new_zeros(len(part), longest - part.size(1), *part.shape[2:])], dim=1
-            )
-            if part.size(1) < longest
-            else part
-            for part in parts
-        ]
-        joined.append(torch.cat(filled))
+        filled = parts[0].new_zeros(sum(map(len, parts)), longest, *parts[0].shape[2:])
+        for rows, part in zip(filled.split([len(part) for part in parts]), parts):
+            rows[:, : part.size(1)] = part
+        joined.append(filled)
     return State(tuple(joined))
 
 

@@ -1,8 +1,7 @@
 """Log-probabilities of sentences by a neural language model: in padded batches, or as prefix trees.
 
 The hypotheses of many N-best lists form a prefix tree: each distinct prefix is read once, level by
-level, and its
-state serves all words that follow.
+level, and its state serves all words that follow.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from privasr_k2.lm.neural.batches import group_by_length, make_batch
 from privasr_k2.lm.neural.model import NeuralLm
-from privasr_k2.lm.neural.prefix_tree import build_tree
+from privasr_k2.lm.neural.prefix_tree import PrefixTree, build_tree
 from privasr_k2.lm.neural.vocabulary import Text, Vocabulary
 from privasr_k2.recipe.progress import report_progress
 
@@ -51,7 +50,7 @@ class NeuralScorer:
         text = self.vocabulary.encode(sentences)
         ends = np.cumsum(text.lengths)
         values = np.zeros(int(text.lengths.sum()))
-        with _scoring(self.model):
+        with scoring(self.model):
             done = 0
             for group in group_by_length(text.lengths, BATCH_POSITIONS, np.arange(len(text))):
                 done += len(group)
@@ -84,12 +83,11 @@ class NeuralScorer:
         ends = np.cumsum([len(nbest) for nbest in nbests], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(text.lengths)])  # of each hypothesis's positions
         values = np.zeros(int(starts[-1]))
-        with _scoring(self.model):
+        with scoring(self.model):
             for first, last in self._blocks(text, ends, max_numbers):
                 if last > first:
-                    values[starts[first] : starts[last]] = self._score_tree(
-                        text, np.arange(first, last)
-                    )
+                    scores = self._score_tree(text, np.arange(first, last))
+                    values[starts[first] : starts[last]] = scores
         return values
 
     def score_with_shared_prefixes(
@@ -126,26 +124,28 @@ class NeuralScorer:
 
     def _score_tree(self, text: Text, hyps: np.ndarray) -> np.ndarray:
         """Log-probabilities of all positions of the hypotheses ``hyps`` (R,), as one tree."""
-        model = self.model
         tree = build_tree(text.padded(hyps), text.lengths[hyps])
-        different, kinds = np.unique(tree.words, return_inverse=True)
-        inputs, kinds = model.step_inputs(self._tensor(different)), self._tensor(kinds)
-        parents, blocks = self._tensor(tree.parents), []
-        state = model.initial_state(1)
+        edges = (self._tensor(values) for values in (tree.edge_words, tree.edge_nodes))
+        log_probs = self.model.output.target_log_probs(self.read_tree(tree), *edges)
+        return log_probs.cpu().double().numpy()[tree.edges[tree.order]]
+
+    def read_tree(self, tree: PrefixTree) -> Tensor:
+        """(M, D) hidden values after each prefix, level by level."""
+        model = self.model
+        different, kinds = (self._tensor(v) for v in np.unique(tree.words, return_inverse=True))
+        inputs, parents = model.step_inputs(different), self._tensor(tree.parents)
+        state, levels = model.initial_state(1), []
         for start, end in pairwise(tree.starts.tolist()):
             hidden, state = model.read(inputs[kinds[start:end]], state.select(parents[start:end]))
-            blocks.append(hidden)
-        log_probs = model.output.target_log_probs(
-            torch.cat(blocks), self._tensor(tree.edge_words), self._tensor(tree.edge_nodes)
-        )
-        return log_probs.cpu().double().numpy()[tree.edges[tree.order]]
+            levels.append(hidden)
+        return torch.cat(levels)
 
     def _tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.device)
 
 
 @contextmanager
-def _scoring(model: NeuralLm) -> Iterator[None]:
+def scoring(model: NeuralLm) -> Iterator[None]:
     """No dropout and no gradients within the block."""
     was_training = model.training
     model.eval()

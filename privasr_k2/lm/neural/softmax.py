@@ -1,13 +1,11 @@
 """The outputs of a neural language model: a full softmax, or an adaptive one in clusters.
 
 Adaptive softmax [Grave et al. 2017]: words are numbered by falling frequency. The head holds the
-first ``cutoffs[0]``
-symbols and one symbol per cluster; log P(w | h) = log P(cluster | h) + log P(w | cluster, h) for
-the others, exactly.
+first ``cutoffs[0]`` symbols and one symbol per cluster; log P(w | h) = log P(cluster | h) + log P(w
+| cluster, h) for the others, exactly.
 
 Tied embeddings [Press & Wolf 2017; for clusters Baevski & Auli 2019]: the vector of a word is the
-row that the output
-multiplies with, its cluster's projection included.
+row that the output multiplies with, its cluster's projection included.
 """
 
 from __future__ import annotations
@@ -29,15 +27,7 @@ MAX_SCORES = 1 << 24
 
 @dataclass(frozen=True)
 class OutputConfig(Checked):
-    """How words are predicted.
-
-    Attributes:
-        softmax: ``full`` or ``adaptive``.
-        cutoffs: first word of each cluster of the adaptive softmax, ascending; those beyond the
-            vocabulary are ignored.
-        reduction: the vectors of the i-th cluster have 1 / reduction ** i of the dimensions.
-        tied: words are read as the vectors that predict them.
-    """
+    """How words are predicted; see ``output`` of ``conf/common.yaml#lm_lstm``."""
 
     softmax: Annotated[str, one_of("full", "adaptive")]
     cutoffs: list[int]
@@ -82,8 +72,8 @@ class AdaptiveSoftmax(nn.Module):
     """The softmax in clusters, with the methods of :class:`FullSoftmax`.
 
     It equals ``torch.nn.AdaptiveLogSoftmaxWithLoss`` (``head_bias=False``), but shares vectors with
-    the input and gives
-    every parameter a gradient in every step, as training in several processes needs.
+    the input and gives every parameter a gradient in every step, as training in several processes
+    needs.
     """
 
     boundaries: Tensor
@@ -168,14 +158,9 @@ def _gathered(
         return -functional.cross_entropy(
             functional.linear(hidden, weight, bias).float(), words, reduction="none"
         )
-    block = max(1, MAX_SCORES // max(1, len(weight)))
-    normalizers = torch.cat(
-        [
-            functional.linear(part, weight, bias).float().logsumexp(dim=1)
-            for part in hidden.split(block)
-        ]
-        or [hidden.new_zeros(0)]
-    )
+    parts = hidden.split(max(1, MAX_SCORES // max(1, len(weight))))
+    scores = (functional.linear(part, weight, bias).float() for part in parts)
+    normalizers = torch.cat([score.logsumexp(dim=1) for score in scores])
     if rows is not None:
         hidden, normalizers = hidden[rows], normalizers[rows]
     scores = (hidden.float() * weight[words].float()).sum(dim=1)

@@ -20,15 +20,7 @@ from privasr_k2.lm.neural.softmax import OutputConfig, make_output, make_vectors
 
 @dataclass(frozen=True)
 class TransformerConfig(Checked):
-    """Numbers of a Transformer.
-
-    Attributes:
-        dim: dimensions E of word vectors and blocks; even, and a multiple of ``heads``.
-        feedforward: hidden units of the feed-forward layers.
-        layers: blocks L.
-        heads: attention heads.
-        dropout: share of values dropped.
-    """
+    """Numbers of a Transformer; see ``network`` of ``conf/common.yaml#lm_transformer``."""
 
     dim: Count
     feedforward: Count
@@ -51,10 +43,8 @@ class Block(nn.Module):
         self.heads = config.heads
         self.attention_norm, self.feedforward_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.query, self.key, self.value, self.out = (nn.Linear(dim, dim) for _ in range(4))
-        self.inner, self.outer = (
-            nn.Linear(dim, config.feedforward),
-            nn.Linear(config.feedforward, dim),
-        )
+        self.inner = nn.Linear(dim, config.feedforward)
+        self.outer = nn.Linear(config.feedforward, dim)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, past: Tensor, hidden_from: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,8 +79,7 @@ class TransformerLm(NeuralLm):
     """Word vectors, causal blocks, softmax.
 
     A state holds keys and values, and which of its positions are valid: prefixes of different
-    lengths can be in one
-    state.
+    lengths can be in one state.
 
     Args:
         untied: the form of a tied model, with a copy of the vectors to read.

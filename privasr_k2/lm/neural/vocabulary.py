@@ -1,10 +1,8 @@
 """The numbering of words that a neural language model reads and predicts.
 
 Number 0 is the sentence boundary: ``<s>`` where it is read, ``</s>`` where it is predicted. Number
-1 is ``<unk>``, then
-come words by falling count in the training text, as an adaptive softmax needs them. The order
-reveals which words the
-text has often, so a private recipe counts a public text.
+1 is ``<unk>``, then come words by falling count in the training text, as an adaptive softmax needs
+them. The order reveals which words the text has often, so a private recipe counts a public text.
 """
 
 from __future__ import annotations
@@ -134,7 +132,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
                 f"{path}:{number}",
                 f"{wanted} and the number {len(symbols)}",
                 repr(line),
-                "train it again",
+                "train again",
             )
         symbols.append(fields[0])
     if len(symbols) < len(SYMBOLS) or len(set(symbols)) < len(symbols):
