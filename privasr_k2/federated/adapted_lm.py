@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from privasr_k2.constraints import Checked, FiniteOrZero, Share
 from privasr_k2.lm.arpa import Arpa
@@ -126,9 +125,8 @@ def _score_block(
     # Each prefix once for every state that it is needed in.
     nodes = tree.edge_nodes[edges]
     pairs, of_pair = np.unique(nodes * len(known) + of_position, return_inverse=True)
-    log_probs, log_z = _with_normalizers(
-        lm.model.output, hidden, tree, *np.divmod(pairs, len(known)), tables
-    )
+    where = np.divmod(pairs, len(known))
+    log_probs, log_z = _with_normalizers(lm.model.output, hidden, tree, *where, tables)
     words = tree.edge_words[edges]
     added = np.zeros((len(words), len(tables[0])))
     for number, table in enumerate(tables):
@@ -192,9 +190,7 @@ class _Part:
 def _distributions(output: Output, hidden: Tensor) -> tuple[list[_Part], Tensor]:
     """The distributions after B prefixes in parts, and ln of the first softmax's sum (B,)."""
     if isinstance(output, FullSoftmax):
-        values, sums, logs = _exponentials(
-            functional.linear(hidden, output.linear.weight, output.linear.bias)
-        )
+        values, sums, logs = _exponentials(output.linear(hidden))
         return [_Part(0, values, 1 / sums)], logs
     head, sums, logs = _exponentials(output.head(hidden))
     parts = [_Part(0, head[:, : output.shortlist], 1 / sums)]

@@ -96,9 +96,7 @@ def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:
         if utterance.words:
             of_client.setdefault(name, []).append(utterance)
     if not of_client:
-        raise DataError(
-            "the clients", "utterances with words", "none", "decode the adaptation part again"
-        )
+        raise DataError("the clients", "utterances with words", "none", "decode them again")
     return [ClientText(name, tuple(of_client[name])) for name in sorted(of_client)]
 
 
@@ -179,7 +177,7 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
     words = tuple(record["words"].split())
     if record.get("num_words") != len(words):
         raise DataError(
-            place, f"num_words {len(words)}", repr(record.get("num_words"))[:60], _REPAIR
+            place, f"num_words {len(words)}", str(record.get("num_words"))[:60], _REPAIR
         )
     values = record.get("confidences")
     if values is None:
@@ -191,6 +189,6 @@ def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:
         inside = type(value) in (int, float) and 0 <= value <= 1
         if not inside:
             raise DataError(
-                place, "confidences from 0 to 1", f"{value!r} for {word!r}"[:60], _REPAIR
+                place, "confidences from 0 to 1", f"{value!r} of {word!r}"[:60], _REPAIR
             )
     return record["client"], Utterance(record["id"], words, tuple(float(value) for value in values))

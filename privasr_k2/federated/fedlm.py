@@ -186,9 +186,7 @@ def _sum(
                 reason = "values that are not finite"
             if reason is not None:
                 failed += 1
-                log.warning(
-                    "round %d goes on without client %s: %s", number + 1, client.name, reason
-                )
+                log.warning("round %d goes on without %s: %s", number + 1, client.name, reason)
     summed(process, total.steps)
     figures = torch.tensor(
         [total.weight, total.within, total.norm, total.count, failed], dtype=torch.float64

@@ -72,7 +72,7 @@ def draw_canaries(words: Sequence[str], config: AuditConfig, seed: int) -> list[
     """
     if len(words) ** config.secret_words < 2 * config.candidates:
         raise DataError(
-            "the vocabulary", "words for the canaries", f"{len(words)} words", "take longer secrets"
+            "the vocabulary", "words for canaries", f"{len(words)} words", "take longer"
         )
     canaries = []
     for number in range(config.canaries):
@@ -101,9 +101,7 @@ def exposure_of(
     scorer: NeuralScorer, canaries: Sequence[Canary], config: AuditConfig, delta: float
 ) -> dict[str, Any]:
     """Ranks, exposures in bits, and the bound on epsilon from all canaries of one model."""
-    losses = -scorer.score_sentences(
-        [candidate for canary in canaries for candidate in canary.candidates]
-    )
+    losses = -scorer.score_sentences([text for canary in canaries for text in canary.candidates])
     by_canary = losses.reshape(len(canaries), -1)
     own = np.array([canary.planted for canary in canaries])
     others = np.ones(by_canary.shape, dtype=bool)
@@ -130,9 +128,7 @@ def membership_of(
     config: AuditConfig,
 ) -> dict[str, Any]:
     """How well the model's gain in nats a symbol tells members' text from others'."""
-    gains = [
-        np.array([_gain(before, after, client) for client in group]) for group in (members, others)
-    ]
+    gains = [np.array([_gain(before, after, c) for c in group]) for group in (members, others)]
     curve = membership.roc(*gains)
     interval = membership.auc_interval(curve, confidence=config.confidence)
     rare = membership.at_low_fpr(*gains, fpr=0.1, confidence=config.confidence)

@@ -70,9 +70,7 @@ def divide(
     others = [client for client in scored if group(client) not in inside]
     sentences = [list(utterance.words) for client in others for utterance in client.utterances]
     if not clients or not sentences:
-        raise DataError(
-            "the clients of dev", f"text of two {by}s or more", "less", "give more, or by=client"
-        )
+        raise DataError("the clients of dev", f"text of two {by}s or more", "less", "give more")
     return clients, sentences
 
 
@@ -120,9 +118,7 @@ def tune(
                 perplexities.append((perplexity(scorer, dev, vocabulary.words).ppl, done))
         ppl, number = min(perplexities) if config.select_round == "best" else perplexities[-1]
         grid.append({"client_lr": client_lr, "server_lr": server_lr, "ppl": ppl, "round": number})
-        log.info(
-            "client.lr %g, server.lr %g: %.2f after round %d", client_lr, server_lr, ppl, number
-        )
+        log.info("client.lr %g, server.lr %g: %.2f, round %d", client_lr, server_lr, ppl, number)
     best = min(grid, key=lambda finished: finished["ppl"])
     return {"client_lr": best["client_lr"], "server_lr": best["server_lr"], "grid": grid}
 

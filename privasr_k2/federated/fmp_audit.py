@@ -95,7 +95,7 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
     word = int(np.argmax(word_counts))
     if word_counts[word] == 0:
         raise PrivacyError(
-            "the utterances", f"a word of one {config.unit} alone", "none", "audit heaviest_unit"
+            "the lists", f"a word of one {config.unit} alone", "none", "audit heaviest"
         )
     return word, increments[:, word]
 
@@ -119,9 +119,7 @@ def audit_release(
         or not said.any()
         or (said > mechanism.bound_steps).any()
     ):
-        raise PrivacyError(
-            "said", f"{mechanism.config.rounds} rounds of counts within the bound", "others", "clip"
-        )
+        raise PrivacyError("said", "counts of T rounds within the bound", "others", "clip")
     delta = mechanism.config.delta
     claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value
 

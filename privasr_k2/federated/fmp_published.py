@@ -47,9 +47,7 @@ def published_sums(spoken: Spoken, config: CacheConfig, background: np.ndarray) 
         PrivacyError: a sample of clients, for which eq. 8 says nothing.
     """
     if config.client_fraction < 1:
-        raise PrivacyError(
-            "client_fraction", "1: eq. 8 is of all clients", f"{config.client_fraction:g}", "set it"
-        )
+        raise PrivacyError("client_fraction", "1", f"{config.client_fraction:g}", "set it")
     counts = utterance_counts(spoken, config.kernel_bandwidth, normalized=config.normalized_kernel)
     weights = np.asarray(counts.sum(axis=1)).reshape(-1)
     by_round = np.bincount(rounds_of(spoken, config.rounds), weights, minlength=config.rounds + 1)
@@ -71,9 +69,7 @@ def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.
     noisy = np.stack([noise.add(row, begun.noise("published", t)) for t, row in enumerate(sums)])
     totals = noisy.sum(axis=1, keepdims=True)
     if not (totals > 0).all():
-        raise PrivacyError(
-            "eq. 8", "totals above 0", "the noise has made one 0 or less", "take more data"
-        )
+        raise PrivacyError("eq. 8", "totals above 0", "0 or less by noise", "take more data")
     return noisy / totals
 
 
@@ -121,10 +117,9 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
     counted = (rounds_of(spoken, config.rounds) < config.rounds).astype(np.float64)
     units, number = unit_numbers(spoken, unit)
     # A speaker may be heard in several meetings: a part of each of these clients.
-    parts, part_of = np.unique(
-        units * len(spoken.client_names) + spoken.clients, return_inverse=True
-    )
-    unit_of, client_of = np.divmod(parts, len(spoken.client_names))
+    keys, size = units * len(spoken.client_names) + spoken.clients, len(spoken.client_names)
+    parts, part_of = np.unique(keys, return_inverse=True)
+    unit_of, client_of = np.divmod(parts, size)
     of_parts = csr_array(csr_array((counted, (part_of, np.arange(len(units))))) @ counts)
     of_parts.eliminate_zeros()
     words = np.asarray(of_parts.sum(axis=1)).reshape(-1)

@@ -216,9 +216,8 @@ def clipped_increments(
     owners, in_round = np.divmod(cells, num_rounds)
     starts = np.searchsorted(owners, owners)
     kept = np.arange(len(cells)) - starts < mechanism.max_rounds
-    gathering = csr_array(
-        (np.ones(len(used)), (of_cell, used)), shape=(len(cells), counts.shape[0])
-    )
+    shape = len(cells), counts.shape[0]
+    gathering = csr_array((np.ones(len(used)), (of_cell, used)), shape=shape)
     rows = csr_array(gathering @ counts)[np.flatnonzero(kept)]
     values = _clipped(csr_array(rows), mechanism.config.bound, mechanism.norm)
     increments = np.zeros((num_rounds, size), dtype=np.int64)
@@ -359,8 +358,6 @@ def released_marginals(
         expected = max(float(counts.sum()), 0.0) * background
         beyond = counts - expected
         cut = threshold * error if error > 0 else 0.0
-        kept = np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
-        marginals[number] = smoothed(
-            np.maximum(expected + kept, 0.0), background, max(prior_words, 1.0)
-        )
+        kept = expected + np.sign(beyond) * np.maximum(np.abs(beyond) - cut, 0.0)
+        marginals[number] = smoothed(np.maximum(kept, 0.0), background, max(prior_words, 1.0))
     return marginals

@@ -67,7 +67,7 @@ def numbers_of_lm(path: Path) -> WordNumbers:
 def _refuse_mixtures(path: Path) -> None:
     if is_class_lm(path) or path.suffix == ".json":
         raise DataError(
-            path, "a neural LM or an ARPA file", "a class LM or a mixture", "adapt one of its parts"
+            path, "a neural LM or an ARPA file", "a class LM or a mixture", "adapt a part"
         )
 
 
@@ -159,9 +159,7 @@ def read_released(
         marginals = released_marginals(sums, errors, background, **smoothing)
         about = {**vars(mechanism.config), "sd_of_counts": [float(value) for value in errors]}
     if len(marginals) != config.rounds:
-        raise ConfigError(
-            "rounds", f"{len(marginals)}, as {path}", str(config.rounds), "give the same T"
-        )
+        raise ConfigError("rounds", f"{len(marginals)}, as {path}", str(config.rounds), "set its T")
     return marginals, about
 
 
@@ -174,9 +172,7 @@ def as_chosen(config: FmpConfig, path: Path) -> FmpConfig:
     content = read_json(path)
     try:
         if content["role"] != "dev":
-            raise DataError(
-                path, "lambda that was chosen on dev", str(content["role"]), "choose on dev"
-            )
+            raise DataError(path, "lambda that was chosen on dev", str(content["role"]), "use dev")
         names = {"alpha": "alpha", "beta": "beta", "kernel_bandwidth": "kernel_bandwidth"}
         names |= {"sigma": "kernel_bandwidth"}  # as it was called
         chosen = {name: float(content[key]) for key, name in names.items() if key in content}

@@ -37,9 +37,7 @@ class FmpConfig(CacheConfig):
         super().__post_init__()
         Mixing(self.lam, self.alpha, self.beta)
         if not self.tried():
-            raise ValueError(
-                f"alphas and betas must have sums of at most 1, got {self.alphas} and {self.betas}"
-            )
+            raise ValueError(f"alphas and betas must have sums of at most 1, got {self.alphas}")
 
     def tried(self) -> list[dict[str, float]]:
         """Points of the grid besides lambda; one empty point without a grid."""

@@ -92,18 +92,16 @@ def epochs(
         order = np.lexsort((spoken.places, in_round, spoken.clients))
         keys = (spoken.clients * (config.rounds + 1) + in_round)[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        part[order] = np.arange(len(order)) - np.repeat(
-            starts, np.diff(np.append(starts, len(order)))
-        )
+        sizes = np.diff(np.append(starts, len(order)))
+        part[order] = np.arange(len(order)) - np.repeat(starts, sizes)
     drawn = sampled_clients(len(spoken.client_names), config) if own_global else None
     caches = no_marginals(len(spoken.client_names), spoken.numbers, config.prior_words)
     shared = None
     for number in range(config.rounds + 1):
         report_progress(number, config.rounds, "round")
         now = np.flatnonzero(in_round == number)
-        parts = np.split(
-            now[np.argsort(part[now], kind="stable")], np.cumsum(np.bincount(part[now]))[:-1]
-        )
+        by_part = now[np.argsort(part[now], kind="stable")]
+        parts = np.split(by_part, np.cumsum(np.bincount(part[now]))[:-1])
         for group, utterances in enumerate(parts):
             if number:
                 yield Epoch(number, np.sort(utterances), caches, shared)
@@ -212,9 +210,8 @@ def normalized_log_probs(
 
         def factors(client: int, epoch: Epoch = epoch) -> np.ndarray:
             own = epoch.caches.ratio(client, background)
-            return np.stack(
-                [log_factors(m, _shared(epoch, given), own) for m, given in zip(mixings, shared_of)]
-            )
+            shared = [_shared(epoch, given) for given in shared_of]
+            return np.stack([log_factors(m, q, own) for m, q in zip(mixings, shared)])
 
         fill(epoch.utterances, factors)
     return log_probs

@@ -164,17 +164,13 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
     so_far: dict[str, int] = {}
     for turn in timeline:
         if turn.id in place_of:
-            raise DataError(
-                "the timeline", "every utterance once", f"{turn.id} twice", "make it again"
-            )
+            raise DataError("the timeline", "every utterance once", f"{turn.id} twice", "make anew")
         place_of[turn.id] = (turn, so_far.setdefault(turn.client, 0))
         so_far[turn.client] += 1
     ids = tuple(nbest.id for nbest in lists.lists)
     if differing := set(ids) ^ set(place_of):
         found = f"{len(differing)} in one of them only: {' '.join(sorted(differing)[:_SHOWN])}"
-        raise DataError(
-            lists.place, "the utterances of the timeline", found, "make both from the same cuts"
-        )
+        raise DataError(lists.place, "the utterances of the timeline", found, "use the same cuts")
     turns = [place_of[name][0] for name in ids]
     ranks: list[int] = []
     lengths: list[int] = []
@@ -183,9 +179,7 @@ def spoken_of(lists: NbestLists, timeline: Sequence[Turn], numbers: WordNumbers)
         place = f"{lists.lines.get(nbest.id, lists.place)} ({nbest.id})"
         own = [hyp.rank for hyp in nbest.hyps]
         if own != list(range(1, len(own) + 1)):
-            raise DataError(
-                place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank them by their scores"
-            )
+            raise DataError(place, "hypotheses ranked 1, 2, ...", str(own)[:60], "rank by scores")
         for hyp in nbest.hyps:
             words = hyp.words.split()
             tokens += [*numbers.of(words, place), numbers.end]

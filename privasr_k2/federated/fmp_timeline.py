@@ -51,9 +51,7 @@ class Occasion:
         """
         name = self.id.partition("-")[0] if kind == "prefix" else str(getattr(self, kind))
         if not name:
-            raise DataError(
-                f"utterance {self.id}", f"its {kind}", "none", "choose another --set client="
-            )
+            raise DataError(f"utterance {self.id}", f"its {kind}", "none", "set another client=")
         return name
 
 
@@ -72,9 +70,7 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
                 if not math.isfinite(occasion.start):
                     raise ValueError(f"the start {occasion.start}")
             except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise DataError(
-                    place, "a cut or a line of tagged text", repr(error), "mend it"
-                ) from error
+                raise DataError(place, "a cut or tagged text", repr(error), "mend it") from error
             if occasion.id in occasions:
                 raise DataError(place, "each id once", f"{occasion.id!r} again", "rename one")
             occasions[occasion.id] = occasion
@@ -122,9 +118,7 @@ def timeline_of(
     """
     if lost := [nbest.id for nbest in lists if nbest.id not in occasions]:
         found = f"{len(lost)} others: {' '.join(lost[:3])}"
-        raise DataError(
-            "--in-nbest", "utterances of the cuts", found, "give lists and cuts of one role"
-        )
+        raise DataError("--in-nbest", "utterances of the cuts", found, "give those of one role")
     whose = {nbest.id: occasions[nbest.id].client(config.client) for nbest in lists}
 
     def order(nbest: NbestList) -> tuple[str, str, float, str]:
@@ -166,7 +160,7 @@ def read_timeline(path: Path) -> list[Turn]:
         values = [record.get(name) for name in ("id", "client", "user")]
         if not all(isinstance(value, str) and value for value in values[:2]) or values[2] is None:
             raise DataError(
-                f"{path}:{number}", "id, client and user", str(record)[:60], "run prepare_fmp"
+                f"{path}:{number}", "id, client and user", str(record)[:60], "make anew"
             )
         turns.append(Turn(*map(str, values)))
     return turns

@@ -37,9 +37,7 @@ def word_errors(
     logs = {**read_lm_scores(others, world.lists), name: scores[:, 0]}
     if set(names) != set(logs):
         found = f"scores of {' '.join(sorted(logs))}"
-        raise DataError(
-            weights, f"the LMs {' '.join(names)}", found, "name the LM as the weights do: name="
-        )
+        raise DataError(weights, f"the LMs {' '.join(names)}", found, "set name= as they do")
     units = read_corpus_info(manifests).scored_units
     candidates = candidates_of(world.lists, logs, units)
     lambdas = dict(zip(names, point.lambdas))

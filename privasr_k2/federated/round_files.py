@@ -50,9 +50,7 @@ class RoundFiles:
             return beginning
         latest = self._folder / LATEST
         header = read_header(latest) if latest.is_file() else None
-        mine = [
-            path for path in self._rounds() if read_header(path)["fingerprint"] == self._fingerprint
-        ]
+        mine = [p for p in self._rounds() if read_header(p)["fingerprint"] == self._fingerprint]
         if header is not None and header["fingerprint"] == self._fingerprint:
             tensors = load_tensors(latest)
             server = ServerState(

@@ -58,9 +58,7 @@ def pooled(clients: Sequence[ClientData]) -> ClientData:
     words = np.concatenate([client.text.words for client in clients])
     sizes = np.concatenate([np.diff(client.text.starts) for client in clients])
     if not len(sizes):
-        raise DataError(
-            "the clients", "sentences to train on", "none", "lower confidences.threshold"
-        )
+        raise DataError("the clients", "sentences to train on", "none", "lower the threshold")
     starts = np.concatenate([[0], np.cumsum(sizes)])
     weights = np.concatenate([client.weights for client in clients])
     return ClientData("server", Text(words, starts), weights, len(words))

@@ -82,9 +82,7 @@ class PrivacyConfig(Checked):
             )
         if self.quantile is not None:
             if not self.quantile_lr > 0 or not self.count_noise > 0:
-                raise ValueError(
-                    "privacy.quantile_lr and count_noise must be above 0 with a quantile"
-                )
+                raise ValueError("privacy.quantile_lr and count_noise must be above 0")
             if self.noise:
                 noise_of_sum(self.noise, self.count_noise)
 
@@ -107,9 +105,7 @@ class PrivacyConfig(Checked):
 class FedLmConfig(Checked):
     """Federated training; see ``conf/fedlm.yaml#fedlm``."""
 
-    NEUTRAL: ClassVar[Mapping[str, str]] = {
-        "save_every": "a training that is continued gives the same weights"
-    }
+    NEUTRAL: ClassVar[Mapping[str, str]] = {"save_every": "a continued training is the same"}
 
     data: str
     unit: str
@@ -134,9 +130,7 @@ class FedLmConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.claims and self.weights.by == "words":
-            raise ValueError(
-                "weights.by must be uniform or capped where there is noise: words bound nothing"
-            )
+            raise ValueError("weights.by must be uniform or capped where there is noise")
         if self.claims and self.unit in FINER_THAN_CLIENTS:
             # Without one utterance a client sends another update: that moves a sum by up to twice
             # the clip.
@@ -150,9 +144,7 @@ class FedLmConfig(Checked):
                 f" got {self.sampling}: nothing is known for cohorts drawn anew"
             )
         if self.privacy.bands is not None and self.privacy.bands > self.rounds:
-            raise ValueError(
-                f"privacy.bands must be at most rounds, got {self.privacy.bands} of {self.rounds}"
-            )
+            raise ValueError(f"privacy.bands must be at most rounds, got {self.privacy.bands}")
 
     @property
     def claims(self) -> bool:
@@ -165,9 +157,8 @@ class FedLmConfig(Checked):
         Raises:
             PrivacyError: as :func:`privasr_k2.federated.cohorts.sampling_of`.
         """
-        return sampling_of(
-            self.sampling, cohort=self.cohort, client_fraction=self.client_fraction, clients=clients
-        )
+        size = {"cohort": self.cohort, "client_fraction": self.client_fraction}
+        return sampling_of(self.sampling, clients=clients, **size)
 
     def strategy_for(self, clients: int) -> Strategy:
         """How noise is correlated over rounds.
@@ -196,9 +187,7 @@ def spending(config: FedLmConfig, clients: int) -> Spending:
             without a bound for the relation.
     """
     if not config.claims or config.privacy.clip is None:
-        raise PrivacyError(
-            "privacy.noise", "a number above 0", "0", "a claim needs a clip and noise"
-        )
+        raise PrivacyError("privacy.noise", "a number above 0", "0", "set clip and noise")
     relation = Relation(config.relation)
     sampling, strategy = config.sampling_for(clients), config.strategy_for(clients)
     if strategy.name == "increments":

@@ -101,9 +101,8 @@ def train_fedlm(
     )
     data = prepare(clients, vocabulary, config.confidences)
     model = model.to(process.device)
-    trainer = LocalTrainer(
-        model, chosen_parameters(model, config.trained), config.client, config.seed
-    )
+    parameters = chosen_parameters(model, config.trained)
+    trainer = LocalTrainer(model, parameters, config.client, config.seed)
     name = release.entry.release if release is not None else ""
     if not _is_done(folder, name, process):
         # A release has one configuration and one data set; a hash of them in a file would tell of
@@ -119,10 +118,9 @@ def train_fedlm(
             if kept is not None:
                 trainer.load(kept[2])
             save_lm(folder, spec, model.state_dict(), vocabulary)
-            kept_round = config.rounds if kept is None else kept[0]
-            write_json(
-                folder / ABOUT, _about(config, clients, trainer, name) | {"kept_round": kept_round}
-            )
+            about = _about(config, clients, trainer, name)
+            about["kept_round"] = config.rounds if kept is None else kept[0]
+            write_json(folder / ABOUT, about)
     if release is not None:
         release.finish()
 

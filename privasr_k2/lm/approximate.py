@@ -41,9 +41,8 @@ def probs_of_text(lm: LanguageModel, sentences: Sentences, block_words: int) -> 
     sizes = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])
     blocks, start = [np.zeros(0)], 0
     while start < len(sentences):
-        end = max(
-            start + 1, int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1
-        )
+        end = int(np.searchsorted(sizes, sizes[start] + block_words, side="right")) - 1
+        end = max(start + 1, end)
         blocks.append(np.exp(lm.token_log_probs(sentences[start:end])))
         start = end
     probs = np.concatenate(blocks)
@@ -92,9 +91,8 @@ def approximate(
             value = number.astype(np.float64)
         mass = np.bincount(histories, value, minlength=num_histories)
         kinds = np.bincount(histories, number > 0, minlength=num_histories)
-        left = kinds / np.maximum(
-            np.bincount(histories, number, minlength=num_histories) + kinds, 1
-        )
+        totals = np.bincount(histories, number, minlength=num_histories)
+        left = kinds / np.maximum(totals + kinds, 1)
         # Values too small for a float leave all to the lower order.
         left = np.where(mass > 0, left, 1.0)
         seen = value / np.where(mass > 0, mass, 1.0)[histories]
@@ -116,9 +114,8 @@ def _sums(counts: Counts, sentences: Sentences, probs: np.ndarray) -> list[np.nd
     values[tokens != 0] = probs
     rows, sums = tokens, [np.bincount(tokens, values, minlength=len(counts.words))]
     for length, keys in enumerate(counts.keys[1:], start=2):
-        starts = np.flatnonzero(
-            sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
-        )
+        inside = sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
+        starts = np.flatnonzero(inside)
         ends = starts + length - 1
         which = np.searchsorted(keys, rows[starts] * len(counts.words) + tokens[ends])
         sums.append(np.bincount(which, values[ends], minlength=len(keys)))

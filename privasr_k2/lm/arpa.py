@@ -24,9 +24,7 @@ BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 LOG10_ZERO = -99.0  # how ARPA writes a probability of zero
 _LOG10_MOST = 1e6  # of back-off weights: their sums stay finite
 _COUNT = re.compile("[0-9]{1,18}")
-_BARE_EXCESS = (
-    1e-4  # by how much a history without a back-off weight may miss 1: files hold seven digits
-)
+_BARE_EXCESS = 1e-4  # a history without a back-off weight may miss 1 by: seven digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +235,7 @@ def read_arpa(path: Path) -> Arpa:
         )
         if order == 1 and not {BOS, EOS} <= word_ids.keys():
             raise GraphError(
-                path, f"{BOS} and {EOS} among the unigrams", "one is missing", "estimate it again"
+                path, f"{BOS} and {EOS} among the unigrams", "not both", "estimate again"
             )
         section_keys = _section_keys(path, section, word_ids, keys)
         by_key = np.argsort(section_keys, kind="stable")
@@ -246,7 +244,7 @@ def read_arpa(path: Path) -> Arpa:
         if twice.size:
             row = int(by_key[twice[0] + 1])
             raise GraphError(
-                f"{path}:{section.numbers[row]}", "each n-gram once", "one again", "remove it"
+                f"{path}:{section.numbers[row]}", "each n-gram once", "one again", "remove"
             )
         rank = np.empty_like(by_key)
         rank[by_key] = np.arange(len(by_key))
@@ -279,9 +277,7 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         if numbered[1].strip() == "\\data\\":
             break
     else:
-        raise GraphError(
-            f"{path}:{number}", r"a line '\data\'", "the end of the file", "give an ARPA file"
-        )
+        raise GraphError(f"{path}:{number}", r"a line '\data\'", "the end of the file", "give ARPA")
     counts: list[int] = []
     for number, line in lines:
         text = line.strip()
@@ -292,12 +288,10 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> list[int]:
         name, _, value = text.partition("=")
         if name.split() != ["ngram", str(len(counts) + 1)] or not _COUNT.fullmatch(value.strip()):
             expected = f"'ngram {len(counts) + 1}=COUNT'" + (r" or '\1-grams:'" if counts else "")
-            raise GraphError(
-                f"{path}:{number}", expected, repr(text), "repair or estimate the file again"
-            )
+            raise GraphError(f"{path}:{number}", expected, repr(text), "estimate it again")
         counts.append(int(value))
     raise GraphError(
-        f"{path}:{number}", r"a section '\1-grams:'", "the end of the file", "copy or make it again"
+        f"{path}:{number}", r"a section '\1-grams:'", "the end of the file", "make it again"
     )
 
 
@@ -326,9 +320,7 @@ def _read_section(
             if not fields:
                 continue
         if len(fields) != order + 1 and (highest or len(fields) != order + 2):
-            what = f"log10 P and {order} word(s)" + (
-                "" if highest else ", and maybe a back-off weight"
-            )
+            what = f"log10 P and {order} word(s)" + ("" if highest else ", maybe a back-off weight")
             raise GraphError(f"{path}:{number}", what, repr(" ".join(fields)), way_out)
         try:
             probs.append(float(fields[0]))
@@ -352,11 +344,11 @@ def _read_section(
         numbers.append(number)
     else:
         raise GraphError(
-            f"{path}:{number}", f"a line '{end}'", "the end of the file", "copy or make it again"
+            f"{path}:{number}", f"a line '{end}'", "the end of the file", "make it again"
         )
     if len(numbers) != expected:
         what = f"{expected} {order}-grams as the header says"
-        raise GraphError(f"{path}:{number}", what, str(len(numbers)), "copy or make it again")
+        raise GraphError(f"{path}:{number}", what, str(len(numbers)), "make it again")
     log10_probs, log10_backoffs = np.array(probs), np.array(backoffs)
     for values, good, what in (
         (log10_probs, log10_probs <= 1e-6, "log10 P at most 0"),

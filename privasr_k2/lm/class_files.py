@@ -85,9 +85,7 @@ def train_class_lm(
     for kind in config.classes:
         names = mix_names(counts.get(kind, {}), lists.get(kind, {}), config.list_weight)
         listed = (places or {}).get(kind, {})
-        unlisted = {
-            name: place for name, place in marked.get(kind, {}).items() if name not in listed
-        }
+        unlisted = {name: at for name, at in marked.get(kind, {}).items() if name not in listed}
         check_spoken(kind, names, spoken, {**listed, **unlisted})
         subs[kind] = _sub_lm(kind, within(names, spoken), config, _place(texts, kind))
     root = train_ngram(
@@ -166,14 +164,12 @@ def load_class_lm(folder: Path) -> ClassLm:
         or spec.get("format") != FORMAT
         or not isinstance(spec.get("classes"), dict)
     ):
-        raise DataError(
-            folder / SPEC, f"format {FORMAT!r} and classes", "another file", "make it again"
-        )
+        raise DataError(folder / SPEC, f"format {FORMAT!r} and classes", "another file", "redo it")
     root = read_arpa(folder / ROOT)
     subs = {kind: read_sub_lm(sub_file(folder, kind)) for kind in spec["classes"]}
     tags = set(filter(is_tag, root.words))
     if lone := sorted(tags - {tag_of(kind) for kind in subs}):
         raise GraphError(
-            folder / SPEC, "a sub-model of every class", f"none for {lone[0]}", "train it again"
+            folder / SPEC, "a sub-model of every class", f"none for {lone[0]}", "retrain"
         )
     return ClassLm(root, subs, cut_history=bool(spec.get("cut_history")), name=str(folder))

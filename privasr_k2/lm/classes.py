@@ -77,9 +77,7 @@ class ClassLm:
         self.name = name
         lacking = [kind for kind in sub_lms if tag_of(kind) not in root.word_ids]
         if lacking:
-            raise GraphError(
-                name, f"{tag_of(lacking[0])} in the root model", "no such word", "train it again"
-            )
+            raise GraphError(name, f"{tag_of(lacking[0])} in the root model", "none", "train anew")
         tags = {tag_of(kind) for kind in sub_lms}
         plain = set(root.words) - tags - {BOS, EOS, UNK}
         words = sorted(plain.union(*(sub.words for sub in sub_lms.values())) - {UNK})

@@ -39,9 +39,7 @@ class InterpolationConfig(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.preset) != 3 or abs(self.preset[0] + self.preset[1] - 1) > 1e-6:
-            raise ValueError(
-                f"preset must be three numbers, lambda_w + lambda_c = 1, got {self.preset}"
-            )
+            raise ValueError(f"preset must be three numbers, w + c = 1, got {self.preset}")
 
     def fixed_weights(self, count: int) -> np.ndarray | None:
         """(count,) the given weights; None where EM chooses them.
@@ -105,9 +103,7 @@ def em_weights(
     best = log_probs.max(axis=1, keepdims=True)
     if not np.isfinite(best).all():
         row = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
-        raise DataError(
-            "dev text", "words that some model knows", f"none for word {row + 1}", "train on more"
-        )
+        raise DataError("dev text", "words of some model", f"none for word {row + 1}", "use more")
     scaled = np.exp(log_probs - best)
     weights = np.full(log_probs.shape[1], 1.0 / log_probs.shape[1])
     before = -np.inf
@@ -261,10 +257,8 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
         probs.append(prob)
     with np.errstate(divide="ignore"):
         log10_probs = np.maximum(np.log10(np.concatenate(probs)), LOG10_ZERO)
-    joined = np.concatenate(keys)
-    return with_fitting_backoffs(
-        Arpa(words, tuple(counts), joined, log10_probs, np.zeros(len(joined)))
-    )
+    joined, none = np.concatenate(keys), np.zeros(sum(counts))
+    return with_fitting_backoffs(Arpa(words, tuple(counts), joined, log10_probs, none))
 
 
 def _union_keys(

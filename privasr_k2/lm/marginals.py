@@ -65,9 +65,7 @@ def smoothed_unigrams(
     counts[prior == 0] = 0.0
     total, kinds = counts.sum(), np.count_nonzero(counts)
     if total <= len(sentences):
-        raise DataError(
-            place, f"words of the model's {len(prior)}", "none", "give text of the same form"
-        )
+        raise DataError(place, f"words of the model's {len(prior)}", "none", "normalize it alike")
     mass = prior_words or float(kinds)
     return (counts + mass * prior) / (total + mass)
 
@@ -119,7 +117,7 @@ def rescale(model: Arpa, factors: np.ndarray, power: float) -> Arpa:
     if not (normalizers > 0).all():
         word = model.words[model.last_words[max(int(np.argmin(normalizers)) - 1, 0)]]
         raise GraphError(
-            "the background model", f"a word that can follow ... {word}", "none", "estimate again"
+            "the model", f"a word that can follow ... {word}", "none", "estimate again"
         )
     parents = model.parents
     with np.errstate(divide="ignore"):

@@ -64,9 +64,8 @@ def interpolate_files(paths: Sequence[Path], weights: Sequence[float]) -> Arpa |
                 "others",
                 "take --set form=dynamic",
             )
-    mixed = interpolate(
-        [model.root if isinstance(model, ClassLm) else model for model in models], weights
-    )
+    roots = [model.root if isinstance(model, ClassLm) else model for model in models]
+    mixed = interpolate(roots, weights)
     return with_classes[0].with_root(mixed) if with_classes else mixed
 
 
@@ -89,22 +88,16 @@ def load_mixture(path: Path, device: str = "cpu") -> Interpolated:
     spec: Any = read_json(path)
     named = spec.get("lms") if isinstance(spec, dict) and spec.get("format") == FORMAT else None
     if not isinstance(named, list) or not all(isinstance(entry, dict) for entry in named):
-        raise DataError(
-            path, f"format {FORMAT!r} and lms", "another file", "make it with interpolate_lms"
-        )
+        raise DataError(path, f"format {FORMAT!r} and lms", "another file", "make it again")
     lms = []
     for entry in named:
         lm = path.parent / str(entry.get("path"))
         digest = _hash(lm)
         if digest is None or digest != entry.get("hash"):
-            raise DataError(
-                path, f"{lm} as it was when weights were chosen", "another", "interpolate again"
-            )
+            raise DataError(path, f"{lm} as it was when weights were chosen", "another", "redo it")
         lms.append(open_lm(lm, device))
-    weights = checked_weights(
-        [float(entry.get("weight", np.nan)) for entry in named], len(lms), str(path)
-    )
-    return Interpolated(lms, weights.tolist(), name=str(path))
+    weights = [float(entry.get("weight", np.nan)) for entry in named]
+    return Interpolated(lms, weights, name=str(path))
 
 
 def _hash(path: Path) -> str | None:

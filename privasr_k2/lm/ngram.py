@@ -52,27 +52,22 @@ def count_ngrams(
     word_ids = {word: number for number, word in enumerate(words)}
     if len(word_ids) < len(words):
         raise DataError(
-            "words.txt", "each word once, and none of <s> </s> <unk>", "a repetition", "make again"
+            "words.txt", "each word once, and none of <s> </s> <unk>", "other", "repair"
         )
     tokens, sentence_of = encode(sentences, word_ids, word_ids[UNK])
     if len(tokens) == 2 * len(sentences):
-        raise DataError(
-            "the text of the language model", "words", "none", "give text, or set 'text'"
-        )
+        raise DataError("the text of the language model", "words", "none", "give text")
     keys = [np.arange(len(words), dtype=np.int64)]
     counts = [np.bincount(tokens, minlength=len(words))]
     suffixes = [np.zeros(len(words), dtype=np.int64)]
     # of the window that starts at each position; -1 where it crosses a sentence's border
     rows = tokens
     for length in range(2, order + 1):
-        starts = np.flatnonzero(
-            sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
-        )
+        inside = sentence_of[: len(tokens) - length + 1] == sentence_of[length - 1 :]
+        starts = np.flatnonzero(inside)
+        windows = rows[starts] * len(words) + tokens[starts + length - 1]
         new_keys, first, inverse, new_counts = np.unique(
-            rows[starts] * len(words) + tokens[starts + length - 1],
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
+            windows, return_index=True, return_inverse=True, return_counts=True
         )
         suffixes.append(rows[starts[first] + 1])
         keys.append(new_keys)
@@ -96,9 +91,7 @@ def estimate(counts: Counts, discounting: str) -> Arpa:
         ConfigError: an unknown ``discounting``.
     """
     if discounting not in DISCOUNTINGS:
-        raise ConfigError(
-            "discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one of them"
-        )
+        raise ConfigError("discounting", " | ".join(DISCOUNTINGS), repr(discounting), "choose one")
     kneser_ney = discounting != "witten_bell"
     interpolate = discounting != "kneser_ney"
     num_words = len(counts.words)
@@ -221,9 +214,8 @@ def history_frequencies(counts: Counts) -> np.ndarray:
     The lower orders of a Kneser-Ney model are no estimates of P(h) [Chelba et al. 2010].
     """
     total = float(counts.counts[0].sum())
-    frequencies = _as_arpa(
-        counts, [c / total for c in counts.counts], [np.ones(len(c)) for c in counts.counts]
-    )
+    ones = [np.ones(len(c)) for c in counts.counts]
+    frequencies = _as_arpa(counts, [c / total for c in counts.counts], ones)
     return np.concatenate([[0.0], frequencies.log10_probs[_without_unknown(frequencies)]])
 
 

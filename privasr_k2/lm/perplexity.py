@@ -99,9 +99,9 @@ class Perplexity:
     def record(self) -> dict[str, Any]:
         """The figures as JSON has them."""
         figures = {**asdict(self), "ppl": self.ppl, "ppl_with_oov": self.ppl_with_oov}
-        return {
-            name: value for name, value in figures.items() if name != "groups" or value is not None
-        }
+        if self.groups is None:
+            del figures["groups"]
+        return figures
 
 
 def perplexity(
@@ -128,9 +128,7 @@ def perplexity(
     if missing is not None:
         expected = f"the vocabulary of words.txt ({len(known)} words)"
         found = f"{len(lacking)} of its words are missing, {missing!r} of the text among them"
-        raise GraphError(
-            lm.name, expected, found, "train it with this lang folder, or give its own"
-        )
+        raise GraphError(lm.name, expected, found, "use its own lang folder")
     read = [[word if word in known else UNK for word in sentence] for sentence in sentences]
     is_oov = np.array([word == UNK for sentence in read for word in (*sentence, EOS)])
     log_probs = lm.token_log_probs(read)
@@ -189,10 +187,8 @@ class KenlmModel:
 
     def token_log_probs(self, sentences: Sentences) -> np.ndarray:
         """Natural log P of all words and sentence ends, (M,) float64, sentence by sentence."""
-        log10_probs = [
-            score for s in sentences for score, _, _ in self._model.full_scores(" ".join(s))
-        ]
-        return np.array(log10_probs) * math.log(10.0)
+        scores = (self._model.full_scores(" ".join(sentence)) for sentence in sentences)
+        return np.array([score for words in scores for score, _, _ in words]) * math.log(10.0)
 
     def nbest_token_log_probs(self, nbests: Sequence[Sentences]) -> np.ndarray:
         """The same for the hypotheses of N-best lists."""

@@ -51,9 +51,8 @@ def perplexity_changes(model: Arpa, history_log10_probs: np.ndarray | None = Non
         p * change + left[parents] * (new_backoff - old_backoff)
     )
     # A history without a usable back-off weight (its words are all of them) keeps its n-grams.
-    changes = np.where(
-        np.isfinite(delta), 10.0 ** np.where(np.isfinite(delta), delta, 0.0) - 1.0, np.inf
-    )
+    usable = np.isfinite(delta)
+    changes = np.where(usable, 10.0 ** np.where(usable, delta, 0.0) - 1.0, np.inf)
     changes[:first] = np.inf
     return changes
 
@@ -76,10 +75,8 @@ def keep_rows(model: Arpa, kept: np.ndarray) -> Arpa:
     counts = tuple(int(np.count_nonzero(kept[rows])) for rows in model.rows_of_orders())
     while len(counts) > 1 and counts[-1] == 0:
         counts = counts[:-1]
-    pruned = Arpa(
-        model.words, counts, keys, model.log10_probs[kept], model.log10_backoffs[kept].copy()
-    )
-    return with_fitting_backoffs(pruned)
+    probs, backoffs = model.log10_probs[kept], model.log10_backoffs[kept]
+    return with_fitting_backoffs(Arpa(model.words, counts, keys, probs, backoffs))
 
 
 def with_fitting_backoffs(model: Arpa) -> Arpa:
@@ -95,13 +92,12 @@ def with_fitting_backoffs(model: Arpa) -> Arpa:
         # Shorter histories first: the lower-order probabilities go through their new weights.
         parents = model.parents[rows]
         lower = fitted.log10_conditional(model.suffixes[parents], model.last_words[rows])
-        start, size = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
-        left = 1.0 - np.bincount(
-            parents - start, 10.0 ** model.log10_probs[rows], minlength=size - start
-        )
-        left_lower = 1.0 - np.bincount(parents - start, 10.0**lower, minlength=size - start)
+        start, end = int(parents.min(initial=1)), int(parents.max(initial=1)) + 1
+        own, size = parents - start, end - start
+        left = 1.0 - np.bincount(own, 10.0 ** model.log10_probs[rows], minlength=size)
+        left_lower = 1.0 - np.bincount(own, 10.0**lower, minlength=size)
         ratio = np.log10(np.maximum(left, 1e-12) / np.maximum(left_lower, 1e-12))
         weights = np.where(left_lower > 1e-12, np.where(left > 1e-12, ratio, LOG10_ZERO), 0.0)
-        has_children = np.bincount(parents - start, minlength=size - start) > 0
-        backoffs[start - 1 : size - 1][has_children] = weights[has_children]
+        has_children = np.bincount(own, minlength=size) > 0
+        backoffs[start - 1 : end - 1][has_children] = weights[has_children]
     return fitted

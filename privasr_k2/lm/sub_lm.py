@@ -93,9 +93,7 @@ def make_sub_lm(
     """
     listed = {name: weight for name, weight in names.items() if weight > 0}
     if not listed:
-        raise DataError(
-            place, "names", "none", "tag more text, give a list, or take it out of 'classes'"
-        )
+        raise DataError(place, "names", "none", "tag more text, or give a list of names")
     words = tuple(sorted({word for name in listed for word in name}))
     numbers = {word: number for number, word in enumerate(words)}
     lengths = np.array([len(name) for name in listed])
@@ -106,9 +104,8 @@ def make_sub_lm(
     weights = weights / weights.sum()
     ending = 1.0 / float(weights @ lengths)  # of a name of the mean length, after each of its words
     if kind == "unigram":
-        share = (
-            np.bincount(padded[inside], np.repeat(weights, lengths), minlength=len(words)) * ending
-        )
+        counts = np.bincount(padded[inside], np.repeat(weights, lengths), minlength=len(words))
+        share = counts * ending
         count = 2 if ending < 1 - 1e-12 else 1
         sources = np.repeat(np.arange(count), len(words))
         leaving = np.concatenate([share, (1 - ending) * share][:count])
@@ -270,9 +267,8 @@ def write_sub_lm(path: Path, sub: SubLm) -> None:
     rows = zip(sub.sources.tolist(), sub.targets.tolist(), words, sub.log_probs.tolist())
     lines = [f"{source} {target} {word} {log_prob!r}\n" for source, target, word, log_prob in rows]
     ends = np.flatnonzero(np.isfinite(sub.finals))
-    lines += [
-        f"{state} {value!r}\n" for state, value in zip(ends.tolist(), sub.finals[ends].tolist())
-    ]
+    finals = zip(ends.tolist(), sub.finals[ends].tolist())
+    lines += [f"{state} {value!r}\n" for state, value in finals]
     write_text(path, "".join(lines))
 
 
@@ -293,9 +289,8 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
         fields = line.split()
         if not fields:
             continue
-        if len(fields) not in (2, 4) or not all(
-            field.isdecimal() for field in fields[: len(fields) // 2]
-        ):
+        states = fields[: len(fields) // 2]
+        if len(fields) not in (2, 4) or not all(map(str.isdecimal, states)):
             raise _wrong(path, number, "'source target word lnP' or 'state lnP'", repr(line))
         value, state = _log_prob(path, number, fields[-1]), int(fields[0])
         last_line[state] = number
@@ -311,7 +306,7 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
             raise _wrong(path, number, "words (sub-models are not nested)", word)
         if (state, word) in arcs:
             raise _wrong(
-                path, number, "one arc for each state and word", f"a second one of {state} {word}"
+                path, number, "one arc for each state and word", f"a second {state} {word}"
             )
         arcs[state, word] = (int(fields[1]), value)
     if not arcs:
@@ -319,9 +314,7 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
     num_states = 1 + max(
         *finals, *(key[0] for key in arcs), *(target for target, _ in arcs.values())
     )
-    words = tuple(sorted({word for _, word in arcs} - {UNK})) + (
-        (UNK,) if any(w == UNK for _, w in arcs) else ()
-    )
+    words = tuple(sorted({word for _, word in arcs}, key=lambda word: (word == UNK, word)))
     numbers = {word: number for number, word in enumerate(words)}
     ends = np.exp([finals.get(state, -math.inf) for state in range(num_states)])
     columns = (
@@ -366,6 +359,4 @@ def _log_prob(path: Path, number: int, text: str) -> float:
 
 
 def _wrong(path: Path, number: int, expected: str, found: str) -> DataError:
-    return DataError(
-        f"{path}:{number}", expected, found, "repair it, or make it again with train_class_lm"
-    )
+    return DataError(f"{path}:{number}", expected, found, "repair it, or train it again")

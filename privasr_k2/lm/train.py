@@ -73,9 +73,7 @@ def training_text(
         _refuse_choices(config)
         return read_words(given)
     if manifests is None:
-        raise ConfigError(
-            "--in-manifests", "a corpus, or files of text", "neither", "give it, or --in-text"
-        )
+        raise ConfigError("--in-manifests", "a corpus, or files of text", "neither", "give one")
     own = manifests / "lm_text.txt.gz"
     if config.text == "beside":
         of_corpus = _text_of_lines(own) if own.exists() else _text_of_cuts(manifests, "train")
@@ -108,14 +106,12 @@ def _text_of_lines(path: Path) -> Sentences:
 def _refuse_choices(config: TextConfig) -> None:
     """Refuse a selection from a corpus beside files, which would have no effect."""
     for name, wanted, way_out in (
-        ("text", "auto", "take one of the two out"),
+        ("text", "auto", "take one out"),
         ("train_repeat", 1, "name a file as often as it is to count"),
     ):
         found = getattr(config, name)
         if found != wanted:
-            raise ConfigError(
-                f"{name}={found}", f"{name}={wanted} with --in-text", f"{name}={found}", way_out
-            )
+            raise ConfigError(name, f"{name}={wanted} with --in-text", f"{name}={found}", way_out)
 
 
 def choose_text(
@@ -129,9 +125,7 @@ def choose_text(
     if config.text == "train" or (config.text == "auto" and lm_text is None):
         return list(train) * config.train_repeat
     if lm_text is None:
-        raise DataError(
-            place, f"text for text={config.text}", "no such file", "choose --set text=train"
-        )
+        raise DataError(place, f"text for text={config.text}", "no such file", "set text=train")
     if config.text in ("auto", "lm_text"):
         return lm_text
     return [*lm_text, *list(train) * config.train_repeat]

@@ -85,15 +85,8 @@ def test_unigrams_and_bigrams_by_their_formulas() -> None:
     for name, prob in all_names(make_sub_lm(names, "unigram"), 4).items():
         expected = math.prod(share[w] for w in name) * ending * (1 - ending) ** (len(name) - 1)
         assert prob == pytest.approx(expected)
-    pairs = {
-        ("", "a"): 3,
-        ("", "b"): 1,
-        ("a", ""): 2,
-        ("a", "b"): 2,
-        ("b", ""): 2,
-        ("b", "b"): 1,
-        ("b", "a"): 1,
-    }
+    pairs = {("", "a"): 3, ("", "b"): 1, ("a", ""): 2, ("a", "b"): 2}
+    pairs |= {("b", ""): 2, ("b", "b"): 1, ("b", "a"): 1}
     for name, prob in all_names(make_sub_lm(names, "bigram"), 4).items():
         chain = list(itertools.pairwise(["", *name, ""]))
         expected = math.prod(

@@ -1,6 +1,4 @@
-"""Federated training against slow twins: a copy of the model for each client, equations number by
-number.
-"""
+"""Federated training against slow twins: a copy of the model for each client."""
 
 from __future__ import annotations
 
@@ -130,9 +128,7 @@ def test_server_against_the_equations(optimizer: str) -> None:
 
 
 def test_rounds_against_algorithm_1() -> None:
-    """Everyone takes part: the weighted mean of the twins' updates, and the server's step,
-    twice.
-    """
+    """Everyone takes part, in two rounds."""
     config = settings("sampling=everyone", "rounds=2", "confidences.use=token")
     ours = trainer(config)
     clients = prepare(made_clients(6), VOCABULARY, config.confidences)
@@ -152,9 +148,7 @@ def test_rounds_against_algorithm_1() -> None:
 
 
 def test_server_training_against_adam() -> None:
-    """All sentences in one pool, ``torch.optim.Adam``, the mean over symbols and then over
-    sentences.
-    """
+    """All sentences in one pool, ``torch.optim.Adam``, the mean over symbols, then sentences."""
     data = pooled(prepare(made_clients(5), VOCABULARY, Weighting("token", 0.0)))
     chosen = FinetuneConfig(
         "pretrained", "all", 2, "last", 6, 0.02, Weighting("token", 0.0), seed=4

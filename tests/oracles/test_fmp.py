@@ -1,6 +1,4 @@
-"""A slow twin of federated marginal personalization: dictionaries, loops, the formulas word by
-word.
-"""
+"""A slow twin of federated marginal personalization: dictionaries and loops."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 
 from privasr_k2.federated.adapted_lm import LogFactors, Mixing, Nbest, normalizers
-from privasr_k2.federated.fmp_release import FmpMechanism, FmpReleaseConfig, increments_of
+from privasr_k2.federated.fmp_release import increments_of
 from privasr_k2.federated.fmp_simulation import (
     CacheConfig,
     client_perplexities,
@@ -23,19 +21,13 @@ from privasr_k2.federated.fmp_simulation import (
 )
 from privasr_k2.federated.fmp_spoken import Spoken, Turn
 from privasr_k2.scoring.nbest_lists import NbestLists
+from tests.support.fmp_release import mechanism as made_mechanism
 from tests.support.fmp_tiny import CACHES, NUMBERS, WORDS, random_world
 
 Counts = dict[str, float]
-MIXINGS = [
-    Mixing(0.5, 0.5, 0.25),
-    Mixing(0.3, 0.0, 0.75),
-    Mixing(1.0, 0.75, 0.0),
-    Mixing(0.8, 0.4, 0.6),
-]
-U = {
-    word: share
-    for word, share in zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist())
-}
+WEIGHTS = [(0.5, 0.5, 0.25), (0.3, 0.0, 0.75), (1.0, 0.75, 0.0), (0.8, 0.4, 0.6)]
+MIXINGS = [Mixing(*weights) for weights in WEIGHTS]
+U = dict(zip(WORDS, np.random.default_rng(9).dirichlet(np.ones(8) * 3).tolist()))
 BACKGROUND = np.array([0.0, *U.values()])
 
 
@@ -119,13 +111,8 @@ SETTINGS = [
     {},
     {"refresh": "utterance"},
     {"rounds": 5, "decay": 0.7, "prior_words": 0.0},
-    {
-        "rounds": 1,
-        "kernel_bandwidth": 0.6,
-        "normalized_kernel": True,
-        "refresh": "utterance",
-        "decay": 0.5,
-    },
+    {"rounds": 1, "kernel_bandwidth": 0.6, "normalized_kernel": True, "decay": 0.5}
+    | {"refresh": "utterance"},
 ]
 
 
@@ -228,11 +215,8 @@ def test_normalized_scores_and_perplexities(seed: int, changes: dict[str, object
 @pytest.mark.parametrize("seed", range(3))
 def test_clipped_increments(seed: int, mechanism: str, unit: str) -> None:
     lists, timeline, spoken = random_world(seed, utterances=20)
-    config = FmpReleaseConfig(
-        data="x", unit=unit, mechanism=mechanism, strategy="increments", rounds=4, max_rounds=2, bound=1.5,
-        kernel_bandwidth=1.3, decay=1.0, epsilon=1.0, delta=1e-5,
-    )  # fmt: skip
-    found = FmpMechanism(config)
+    changes = {"rounds": 4, "max_rounds": 2, "bound": 1.5, "kernel_bandwidth": 1.3}
+    found = made_mechanism(unit=unit, mechanism=mechanism, **changes)
     rounds = slow_rounds(timeline, 4)
     owner = {t.id: {"utterance": t.id, "user": t.user, "meeting": t.client}[unit] for t in timeline}
     expected: dict[tuple[int, str], float] = defaultdict(float)

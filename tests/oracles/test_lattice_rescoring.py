@@ -134,9 +134,7 @@ def test_merged_paths_take_the_scores_of_the_best_one(order: int) -> None:
 
 
 def slowly_merged(lattice: Lattice, lm: LanguageModel, order: int) -> Scored:
-    """All paths, where each state (lattice state, last words) scores with the best partial path
-    into it.
-    """
+    """All paths; a state (lattice state, last words) scores with the best partial path into it."""
     numbers = stepping(lm).symbols(SYMBOLS)
     best: dict[tuple[Any, ...], tuple[float, tuple[int, ...]]] = {
         (0, (-1,) * (order - 1)): (0.0, ())

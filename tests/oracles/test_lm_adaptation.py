@@ -1,6 +1,4 @@
-"""Adaptation, interpolation and approximation of n-gram models against their formulas, written as
-loops.
-"""
+"""Adaptation, interpolation and approximation of n-gram models against their formulas."""
 
 from __future__ import annotations
 
@@ -70,16 +68,13 @@ def test_adapted_model_is_the_formula(
     write_arpa(adapted, tmp_path / "a.arpa")
     test = sentences(3, 20)
     scores = adapted.sentence_scores(test)[0] * math.log(10)
-    np.testing.assert_allclose(
-        scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4
-    )
+    expected = KenlmModel(tmp_path / "a.arpa").score_sentences(test)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("orders", [(3, 3), (3, 2), (1, 3)])
 def test_static_interpolation(tmp_path: Path, orders: tuple[int, int]) -> None:
-    """At the union's n-grams the mixture exactly; elsewhere its own back-off, so that all sum to
-    1.
-    """
+    """At the union's n-grams the mixture exactly; elsewhere its own back-off."""
     words = [*VOCABULARY[4:], "x", "y"]  # the models do not know the same words
     parts = [
         model(1, orders[0], "modified_kneser_ney", 250),
@@ -104,9 +99,8 @@ def test_static_interpolation(tmp_path: Path, orders: tuple[int, int]) -> None:
     write_arpa(mixed, tmp_path / "a.arpa")
     test = sentences(3, 20)
     scores = mixed.sentence_scores(test)[0] * math.log(10)
-    np.testing.assert_allclose(
-        scores, KenlmModel(tmp_path / "a.arpa").score_sentences(test), atol=1e-4
-    )
+    expected = KenlmModel(tmp_path / "a.arpa").score_sentences(test)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
 
 
 def test_dynamic_interpolation_is_the_mixture_of_probabilities(tmp_path: Path) -> None:

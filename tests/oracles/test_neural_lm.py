@@ -1,6 +1,4 @@
-"""Neural language models against torch's own modules, loops over one word at a time, kenlm, and
-Opacus.
-"""
+"""Neural language models against torch's own modules, loops over words, kenlm, and Opacus."""
 
 from __future__ import annotations
 

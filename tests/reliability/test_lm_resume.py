@@ -1,6 +1,4 @@
-"""The training of a language model killed with SIGKILL at any moment ends, continued, with the same
-bytes.
-"""
+"""A language model's training killed with SIGKILL at any moment ends with the same bytes."""
 
 from __future__ import annotations
 

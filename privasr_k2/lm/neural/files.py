@@ -57,9 +57,7 @@ def continue_lm(
     """
     saved = _read_spec(folder)
     if saved.kind != spec.kind:
-        raise DataError(
-            folder / SPEC, f"kind: {spec.kind}", saved.kind, "take the YAML of its training"
-        )
+        raise DataError(folder / SPEC, f"kind: {spec.kind}", saved.kind, "take its own YAML")
     unties = saved.output.tied and not spec.output.tied
     spec = replace(spec, untied=unties or (saved.untied and not spec.output.tied))
     model, vocabulary = _filled(folder, spec, unties=unties)
@@ -83,7 +81,7 @@ def _filled(folder: Path, spec: Spec, *, unties: bool = False) -> tuple[NeuralLm
     weights = load_tensors(folder / WEIGHTS)
     if read_header(folder / WEIGHTS)["words"] != vocabulary.digest:
         raise DataError(
-            folder / WORDS, "the words that the model was trained with", "others", "train again"
+            folder / WORDS, "the words that the model was trained with", "others", "retrain"
         )
     model = KINDS[spec.kind].make(spec, vocabulary)
     if unties:

@@ -56,9 +56,8 @@ def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:
         active = np.flatnonzero(lengths > level)
         if not active.size:
             break
-        keys, edge_of = np.unique(
-            places[active] * base + padded[active, level + 1], return_inverse=True
-        )
+        taken = places[active] * base + padded[active, level + 1]
+        keys, edge_of = np.unique(taken, return_inverse=True)
         above, following = np.divmod(keys, base)
         edge_nodes.append(starts[-2] + above)
         edge_words.append(following)
@@ -73,6 +72,6 @@ def build_tree(padded: np.ndarray, lengths: np.ndarray) -> PrefixTree:
         place_of = np.full(len(keys), -1)
         place_of[going] = np.arange(len(going))
         places[active] = place_of[edge_of]
-    joined = [np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-              for parts in (parents, words, edge_nodes, edge_words, sequences, edges)]  # fmt: skip
+    none, columns = [np.zeros(0, dtype=np.int64)], (edge_nodes, edge_words, sequences, edges)
+    joined = [np.concatenate(parts or none) for parts in (parents, words, *columns)]
     return PrefixTree(np.array(starts), *joined)

@@ -72,7 +72,7 @@ def train_lm(
     for what, given in (("training", sentences), ("dev", dev)):
         if not any(given):
             raise DataError(
-                f"the {what} text", "sentences", "none", "prepare the corpus again, or give text"
+                f"the {what} text", "sentences", "none", "prepare it again, or give text"
             )
     # As in any perplexity: a reference without words is no sentence.
     dev = [sentence for sentence in dev if sentence]
@@ -109,6 +109,5 @@ def train_lm(
     if process.leads:
         log.info("average of %s", " ".join(path.stem for path in epochs))
         save_lm(folder, spec, average(epochs), vocabulary)
-        log.info(
-            "dev: %s", perplexity(NeuralScorer(*load_lm(folder, process.device)), dev, words).shown
-        )
+        scorer = NeuralScorer(*load_lm(folder, process.device))
+        log.info("dev: %s", perplexity(scorer, dev, words).shown)

@@ -124,10 +124,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
     for number, line in read_lines(path):
         fields = line.split()
         wanted = SYMBOLS[len(symbols)] if len(symbols) < len(SYMBOLS) else "a word"
-        fits = (
-            len(fields) == 2 and fields[1] == str(len(symbols)) and wanted in ("a word", fields[0])
-        )
-        if not fits:
+        expected = fields[0] if wanted == "a word" and fields else wanted
+        if fields != [expected, str(len(symbols))]:
             raise DataError(
                 f"{path}:{number}",
                 f"{wanted} and the number {len(symbols)}",
@@ -136,9 +134,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
             )
         symbols.append(fields[0])
     if len(symbols) < len(SYMBOLS) or len(set(symbols)) < len(symbols):
-        raise DataError(
-            path, "every word once", "one twice, or none at all", "train the model again"
-        )
+        raise DataError(path, "every word once", "one twice, or none at all", "train it again")
     return Vocabulary(tuple(symbols))
 
 

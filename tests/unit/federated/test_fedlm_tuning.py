@@ -1,5 +1,4 @@
-"""Learning rates tried on clients of dev: who trains, who is scored, how large cohorts are; the
-kept round."""
+"""Learning rates tried on clients of dev, and the kept round."""
 
 from __future__ import annotations
 

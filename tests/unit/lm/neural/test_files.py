@@ -43,12 +43,10 @@ def test_words_in_another_order(tmp_path: Path) -> None:
     written("lstm", tmp_path)
     lines = (tmp_path / "words.txt").read_text().split()
     lines[4], lines[6] = lines[6], lines[4]
-    (tmp_path / "words.txt").write_text(
-        "".join(f"{a} {b}\n" for a, b in zip(lines[::2], lines[1::2]))
-    )
-    with pytest.raises(
-        DataError, match=r"words.txt: expected the words that the model was trained with"
-    ):
+    swapped = "".join(f"{a} {b}\n" for a, b in zip(lines[::2], lines[1::2]))
+    (tmp_path / "words.txt").write_text(swapped)
+    message = r"words.txt: expected the words that the model was trained with"
+    with pytest.raises(DataError, match=message):
         load_lm(tmp_path)
 
 
