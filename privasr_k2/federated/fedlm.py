@@ -122,24 +122,20 @@ def rounds(
         if not np.array_equal(chosen, _READ_BACK):
             trainer.load(stand.server.weights)
             total, failed = _sum(federation, config, process, chosen, number, clip)
-            figures = {
-                "clients": float(total.count),
-                "failed": float(failed),
-                "mean_norm": total.norm / max(1, total.count),
-            }
+            figures = {"clients": float(total.count), "failed": float(failed)}
+            figures["mean_norm"] = total.norm / max(1, total.count)
             if process.leads:
                 known = _averaged(total, config, len(federation.clients), number, clip, noises)
                 delta = known[0]
                 if files is not None and config.claims and delta is not None:
                     files.save_round(number, delta, known[1])
         if process.leads and known is not None:
-            state = (
-                stand.server if delta is None else server.step(stand.server, delta, config.server)
-            )
+            state = stand.server
+            if delta is not None:
+                state = server.step(state, delta, config.server)
             stand = Stand(number + 1, state, known[1])
-            if files is not None and (
-                stand.round % config.save_every == 0 or stand.round == config.rounds
-            ):
+            due = stand.round % config.save_every == 0 or stand.round == config.rounds
+            if files is not None and due:
                 files.save(stand)
         yield Round(number, stand, delta, figures)
     trainer.load(from_leader(process, stand.server.weights))
@@ -174,9 +170,8 @@ def _sum(
     trainer = federation.trainer
     cohort = [federation.clients[index] for index in chosen.tolist()]
     alone = config.claims and config.privacy.isolate_clients
-    shared = chunks(
-        cohort, batch_size=config.client.batch_size, positions=1 if alone else config.positions
-    )
+    positions = 1 if alone else config.positions
+    shared = chunks(cohort, batch_size=config.client.batch_size, positions=positions)
     total, failed = UnitSum(len(trainer.vector), clip, trainer.vector.device), 0
     for chunk in shared[process.rank :: process.world_size]:
         for client, update in _updates(federation, chunk, number):
@@ -188,9 +183,8 @@ def _sum(
                 failed += 1
                 log.warning("round %d goes on without %s: %s", number + 1, client.name, reason)
     summed(process, total.steps)
-    figures = torch.tensor(
-        [total.weight, total.within, total.norm, total.count, failed], dtype=torch.float64
-    )
+    values = [total.weight, total.within, total.norm, total.count, failed]
+    figures = torch.tensor(values, dtype=torch.float64)
     total.weight, total.within, total.norm, count, failures = summed(process, figures).tolist()
     total.count = int(count)
     return total, int(failures)

@@ -55,15 +55,12 @@ class FmpAudit:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
+        bounds = {"": self.sound, "_broken": self.broken, "_noise_free": self.noise_free}
         return {
             "claimed_epsilon": self.claimed,
-            "delta": self.sound.delta,
-            "confidence": self.sound.confidence,
-            "epsilon_lower": self.sound.epsilon_lower,
-            "epsilon_lower_broken": self.broken.epsilon_lower,
-            "epsilon_lower_noise_free": self.noise_free.epsilon_lower,
-            "largest_possible": self.sound.largest_possible,
-            "trials": self.sound.trials,
+            **{name: getattr(self.sound, name) for name in ("delta", "confidence")},
+            **{f"epsilon_lower{kind}": bound.epsilon_lower for kind, bound in bounds.items()},
+            **{name: getattr(self.sound, name) for name in ("largest_possible", "trials")},
             "verdict": self.verdict.value,
         }
 
@@ -114,41 +111,31 @@ def audit_release(
         PrivacyError: counts beyond the mechanism's bound, or fewer trials.
     """
     checks.whole("trials", trials, at_least=2)
-    if (
-        said.shape != (mechanism.config.rounds,)
-        or not said.any()
-        or (said > mechanism.bound_steps).any()
-    ):
+    wrong_shape = said.shape != (mechanism.config.rounds,)
+    if wrong_shape or not said.any() or (said > mechanism.bound_steps).any():
         raise PrivacyError("said", "counts of T rounds within the bound", "others", "clip")
     delta = mechanism.config.delta
     claimed = account(mechanism.event, Relation.ADD_OR_REMOVE_ONE, delta).value
 
     def bound(share: float) -> AuditBound:
-        with_unit, without = (
-            _scores(mechanism, said, there, trials, share) for there in (True, False)
-        )
-        return split_bound(with_unit, without, delta=delta, confidence=confidence)
+        scores = [_scores(mechanism, said, there, trials, share) for there in (True, False)]
+        return split_bound(*scores, delta=delta, confidence=confidence)
 
-    sound, broken, noise_free = bound(1.0), bound(BROKEN), bound(0.0)
-    verdict = judge(
-        sound, broken=broken, noise_free=noise_free, claimed_epsilon=claimed, claimed_delta=delta
-    )
-    return FmpAudit(claimed, sound, broken, noise_free, verdict)
+    sound, others = bound(1.0), {"broken": bound(BROKEN), "noise_free": bound(0.0)}
+    verdict = judge(sound, **others, claimed_epsilon=claimed, claimed_delta=delta)
+    return FmpAudit(claimed, sound, **others, verdict=verdict)
 
 
 def _scores(
     mechanism: FmpMechanism, said: np.ndarray, there: bool, trials: int, share: float
 ) -> np.ndarray:
     """(trials,) the log ratio of likelihoods, with against without the unit, up to a factor."""
-    increments = np.repeat(said[:, None] if there else np.zeros_like(said)[:, None], trials, axis=1)
-    seen = mechanism.measure(increments)
+    increments = np.repeat((said * there)[:, None], trials, axis=1)
+    seen, noise = mechanism.measure(increments), mechanism.noise
     if share > 0:
-        noise = mechanism.noise
-        kind = type(noise)
-        seen = kind(
-            (noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma) * share
-        ).add(seen)
+        scale = noise.scale if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma
+        seen = type(noise)(scale * share).add(seen)
     moved = mechanism.measure(said[:, None])
-    if isinstance(mechanism.noise, DiscreteGaussianNoise):
+    if isinstance(noise, DiscreteGaussianNoise):
         return (seen * moved.astype(np.float64)).sum(axis=0)
     return (np.abs(seen) - np.abs(seen - moved)).sum(axis=0).astype(np.float64)

@@ -66,9 +66,7 @@ def numbers_of_lm(path: Path) -> WordNumbers:
 
 def _refuse_mixtures(path: Path) -> None:
     if is_class_lm(path) or path.suffix == ".json":
-        raise DataError(
-            path, "a neural LM or an ARPA file", "a class LM or a mixture", "adapt a part"
-        )
+        raise DataError(path, "a neural LM or ARPA file", "a class LM or mixture", "adapt a part")
 
 
 def open_adaptable(path: Path, device: str) -> Adaptable:
@@ -100,11 +98,8 @@ class World:
 def read_world(nbest: Path, timeline: Path, background: Path, numbers: WordNumbers) -> World:
     """Lists, their timeline, and u of the file of ``make_background``."""
     lists = read_nbest(nbest)
-    return World(
-        lists,
-        spoken_of(lists, read_timeline(timeline), numbers),
-        read_background(background, numbers),
-    )
+    spoken = spoken_of(lists, read_timeline(timeline), numbers)
+    return World(lists, spoken, read_background(background, numbers))
 
 
 def read_plain(path: Path, lists: NbestLists) -> np.ndarray:
@@ -127,16 +122,15 @@ def token_scores(
         released: (T, V) global marginals; None: the exact average of eq. 6.
         plain: (W,) unadapted scores, where known; unnormalized scores then need no model.
     """
-    spoken, background = world.spoken, world.background
+    spoken, caches = world.spoken, (config, world.background)
     if config.normalized:
         mixings = [Mixing(lam, config.alpha, config.beta) for lam in lams]
         nbests = [[hyp.words.split() for hyp in nbest.hyps] for nbest in world.lists.lists]
-        return normalized_log_probs(
-            spoken, nbests, lm.score, config, background, mixings, [released] * len(lams)
-        )
+        shared = [released] * len(lams)
+        return normalized_log_probs(spoken, nbests, lm.score, *caches, mixings, shared)
     scores = lm.plain(sentences_of(world.lists)) if plain is None else plain
     mixing = Mixing(1.0, config.alpha, config.beta)
-    ratios = token_log_ratios(spoken, config, background, [mixing], [released])
+    ratios = token_log_ratios(spoken, *caches, [mixing], [released])
     return scores[:, None] + np.array(lams) * ratios
 
 

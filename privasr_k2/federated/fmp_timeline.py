@@ -80,20 +80,14 @@ def read_occasions(paths: Sequence[Path]) -> dict[str, Occasion]:
 def _of_cut(record: Mapping[str, Any]) -> Occasion:
     [supervision] = record["supervisions"]
     recording = (record.get("recording") or {}).get("id") or supervision["recording_id"]
-    return Occasion(
-        id=str(record["id"]),
-        speaker=str(supervision.get("speaker") or ""),
-        recording=str(recording),
-        document=str((supervision.get("custom") or {}).get("document") or ""),
-        part=str((record.get("custom") or {}).get("part") or ""),
-        start=float(record["start"]),
-        text=str(supervision.get("text") or ""),
-    )
+    speaker, text = (str(supervision.get(key) or "") for key in ("speaker", "text"))
+    document = str((supervision.get("custom") or {}).get("document") or "")
+    part, start = str((record.get("custom") or {}).get("part") or ""), float(record["start"])
+    return Occasion(str(record["id"]), speaker, str(recording), document, part, start, text)
 
 
 def _of_text(record: Mapping[str, Any]) -> Occasion:
-    document = str(record.get("document") or "")
-    user = str(record.get("user") or "")
+    document, user = (str(record.get(key) or "") for key in ("document", "user"))
     return Occasion(str(record["id"]), user, document, document, "", 0.0, str(record["text"]))
 
 
@@ -157,10 +151,9 @@ def read_timeline(path: Path) -> list[Turn]:
     """
     turns = []
     for number, record in enumerate(read_jsonl(path), start=1):
-        values = [record.get(name) for name in ("id", "client", "user")]
-        if not all(isinstance(value, str) and value for value in values[:2]) or values[2] is None:
-            raise DataError(
-                f"{path}:{number}", "id, client and user", str(record)[:60], "make anew"
-            )
-        turns.append(Turn(*map(str, values)))
+        *names, user = (record.get(name) for name in ("id", "client", "user"))
+        if not all(isinstance(name, str) and name for name in names) or user is None:
+            found = str(record)[:60]
+            raise DataError(f"{path}:{number}", "id, client and user", found, "run prepare_fmp")
+        turns.append(Turn(*names, str(user)))
     return turns

@@ -151,9 +151,8 @@ def _follow(
             train_log = TrainLog(folder, finished.number, writes=process.leads)
         if not config.claims:  # otherwise private: no guarantee covers them
             train_log.step(state, **finished.figures)
-        if process.leads and (
-            done == config.rounds or (config.eval_every and done % config.eval_every == 0)
-        ):
+        due = done == config.rounds or (config.eval_every and done % config.eval_every == 0)
+        if process.leads and due:
             scalars = {} if finished.stand.clip is None else {"clip": finished.stand.clip}
             if dev:
                 federation.trainer.load(finished.stand.server.weights)

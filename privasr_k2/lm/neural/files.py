@@ -64,7 +64,7 @@ def continue_lm(
     wanted, known = set(words) - NO_WORDS, set(vocabulary.words)
     if differing := sorted(wanted ^ known):
         expected = f"the {len(wanted)} words of the lang folder"
-        found = f"{len(known)}; {len(differing)} are in one of them only, as {differing[0]!r}"
+        found = f"{len(known)}; {len(differing)} are in one of them only, {differing[0]!r} first"
         raise DataError(folder / WORDS, expected, found, "train both with one lang folder")
     return model, vocabulary, spec
 
@@ -86,6 +86,7 @@ def _filled(folder: Path, spec: Spec, *, unties: bool = False) -> tuple[NeuralLm
     model = KINDS[spec.kind].make(spec, vocabulary)
     if unties:
         copies = [name for name in model.state_dict() if name.startswith("vectors.")]
-        weights |= {name: weights[name.replace("vectors.", "output.", 1)] for name in copies}
+        sources = {name: name.replace("vectors.", "output.", 1) for name in copies}
+        weights |= {name: weights[own] for name, own in sources.items() if own in weights}
     fill(model, weights, folder / WEIGHTS)
     return model, vocabulary

@@ -40,10 +40,8 @@ def join(states: Sequence[State]) -> State:
     joined = []
     for parts in zip(*(state.tensors for state in states)):
         longest = max(part.size(1) for part in parts)
-        filled = parts[0].new_zeros(sum(map(len, parts)), longest, *parts[0].shape[2:])
-        for rows, part in zip(filled.split([len(part) for part in parts]), parts):
-            rows[:, : part.size(1)] = part
-        joined.append(filled)
+        padding = (p.new_zeros(len(p), longest - p.size(1), *p.shape[2:]) for p in parts)
+        joined.append(torch.cat([torch.cat(pair, dim=1) for pair in zip(parts, padding)]))
     return State(tuple(joined))
 
 
