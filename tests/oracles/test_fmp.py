@@ -45,13 +45,12 @@ def slow_utterance(
     lists: NbestLists, name: str, kernel_bandwidth: float, normalized: bool
 ) -> Counts:
     """sum_s K(s) c_s(w) of one utterance."""
-    one = next(one for one in lists.lists if one.id == name)
-    kernel = {
-        hyp.rank: math.exp(-((hyp.rank - 1) ** 2) / (2 * kernel_bandwidth**2)) for hyp in one.hyps
-    }
+    nbest = next(nbest for nbest in lists.lists if nbest.id == name)
+    ranks, divisor = [hyp.rank for hyp in nbest.hyps], 2 * kernel_bandwidth**2
+    kernel = {rank: math.exp(-((rank - 1) ** 2) / divisor) for rank in ranks}
     total = sum(kernel.values()) if normalized else 1.0
     found: Counts = defaultdict(float)
-    for hyp in one.hyps:
+    for hyp in nbest.hyps:
         for word in hyp.words.split():
             found[word] += kernel[hyp.rank] / total
     return found
@@ -164,9 +163,8 @@ class TableLm:
             for hyp in nbest:
                 history = 0
                 for word in [*(NUMBERS.ids[word] for word in hyp), 0]:
-                    found.append(
-                        np.log(self.probs[history, word]) + table[:, word] - log_z[history]
-                    )
+                    log_prob = np.log(self.probs[history, word])
+                    found.append(log_prob + table[:, word] - log_z[history])
                     history = word
         return np.array(found)
 
@@ -205,9 +203,8 @@ def test_normalized_scores_and_perplexities(seed: int, changes: dict[str, object
     for client, name in enumerate(spoken.client_names):
         for number in range(config.rounds + 1):
             assert abs(perplexities.nats[client, number] - nats[name, number]) < 1e-9
-    assert perplexities.tokens.sum() == sum(
-        len(one.hyps[0].words.split()) + 1 for one in lists.lists if one.hyps
-    )
+    lengths = [len(one.hyps[0].words.split()) + 1 for one in lists.lists if one.hyps]
+    assert perplexities.tokens.sum() == sum(lengths)
 
 
 @pytest.mark.parametrize("unit", ["utterance", "user", "meeting"])

@@ -25,18 +25,15 @@ PREDICTED = ["</s>", "<unk>", *VOCABULARY]
 def model(
     seed: int, order: int, discounting: str, limit: int = 10**9, words: list[str] = VOCABULARY
 ) -> Arpa:
-    found = estimate(
-        count_ngrams(sentences(seed, 150, words=words), words, order=order), discounting
-    )
-    return prune_to(found, limit)[0]
+    counts = count_ngrams(sentences(seed, 150, words=words), words, order=order)
+    return prune_to(estimate(counts, discounting), limit)[0]
 
 
 def histories(count: int) -> list[tuple[str, ...]]:
     """Seen and unseen ones, of 0 to 3 words, some from a sentence's beginning."""
     generator = stream(7, "histories")
-    made = [
-        tuple(s[:n]) for s, n in zip(sentences(8, count), generator.integers(0, 4, count).tolist())
-    ]
+    lengths = generator.integers(0, 4, count).tolist()
+    made = [tuple(s[:n]) for s, n in zip(sentences(8, count), lengths)]
     return [("<s>", *h) if n % 3 == 0 else h for n, h in enumerate(made)]
 
 
@@ -116,9 +113,8 @@ def test_dynamic_interpolation_is_the_mixture_of_probabilities(tmp_path: Path) -
         padded = ["<s>", *sentence, "</s>"]
         for place in range(1, len(padded)):
             history = tuple(padded[max(0, place - 2) : place])
-            expected.append(
-                sum(w * slow_prob(t, history, padded[place]) for w, t in zip([0.2, 0.8], tables))
-            )
+            probs = [slow_prob(part, history, padded[place]) for part in tables]
+            expected.append(np.dot([0.2, 0.8], probs))
     mixture = Interpolated(lms, [0.2, 0.8])
     np.testing.assert_allclose(mixture.token_log_probs(test), np.log(expected), atol=1e-5)
     np.testing.assert_array_equal(

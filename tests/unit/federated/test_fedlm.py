@@ -137,9 +137,8 @@ def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive:
     secrets = Drawn("cohorts", 2)
     done = run(config, secrets, fail=lambda number, name: "gone")
     clips = [0.5, *(one.stand.clip for one in done[:-1])]
-    noise = [
-        one.delta.numpy() * 6 / (clip * config.privacy.sum_noise) for one, clip in zip(done, clips)
-    ]
+    sizes = [clip * config.privacy.sum_noise / 6 for clip in clips]
+    noise = [one.delta.numpy() / size for one, size in zip(done, sizes)]
     made = config.strategy_for(12)
     drawn = []
     for row in made.encode:
@@ -260,10 +259,9 @@ def test_a_release_from_beginning_to_end(
     def dies(*args, **kwargs):
         raise Killed
 
+    target = (release.Release, "finish") if before_finish else (train, "save_lm")
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(
-            *((release.Release, "finish") if before_finish else (train, "save_lm")), dies
-        )
+        patched.setattr(*target, dies)
         attempt()
     attempt()
     weights = load_tensors(tmp_path / "out" / "model.safetensors")

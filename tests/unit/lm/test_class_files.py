@@ -38,9 +38,8 @@ def settings(*more: str) -> ClassLmConfig:
 
 @pytest.fixture
 def lm() -> ClassLm:
-    return train_class_lm(
-        TEXT, WORDS, {"PER": {("bob",): 1.0}}, settings("list_weight=0.5", "cut_history=true")
-    )
+    config = settings("list_weight=0.5", "cut_history=true")
+    return train_class_lm(TEXT, WORDS, {"PER": {("bob",): 1.0}}, config)
 
 
 def test_names_of_text_and_lists(lm: ClassLm, caplog: pytest.LogCaptureFixture) -> None:

@@ -72,9 +72,7 @@ def test_smoothed_unigrams_by_hand() -> None:
     found = smoothed_unigrams([["a", "x"]], model, 4.0)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert found.sum() == pytest.approx(1)
-    rounded = Arpa(
-        model.words, model.counts, model.keys, model.log10_probs - 0.01, model.log10_backoffs
-    )
+    rounded = replace(model, log10_probs=model.log10_probs - 0.01)
     np.testing.assert_allclose(smoothed_unigrams([["a", "x"]], rounded, 4.0), expected, atol=1e-12)
     kinds = smoothed_unigrams([["a", "x"]], model, 0.0)
     np.testing.assert_allclose(kinds, (expected * 7 - prior) / 6, atol=1e-12)

@@ -52,9 +52,8 @@ def test_text_that_is_not_there() -> None:
 def _cut_of_train(folder: Path, text: str) -> None:
     times = {"id": "1", "start": 0.0, "duration": 1.0, "channel": 0}
     said = {**times, "recording_id": "1", "text": text}
-    write_jsonl(
-        folder / "cuts_train.jsonl.gz", [{**times, "supervisions": [said], "type": "MonoCut"}]
-    )
+    cut = {**times, "supervisions": [said], "type": "MonoCut"}
+    write_jsonl(folder / "cuts_train.jsonl.gz", [cut])
 
 
 def test_text_of_files(tmp_path: Path) -> None:

@@ -26,9 +26,8 @@ def test_what_is_written_is_read(kind: str, tmp_path: Path) -> None:
     read, vocabulary = load_lm(tmp_path)
     assert vocabulary.symbols == tiny(kind)[1].symbols
     assert not read.training
-    torch.testing.assert_close(
-        read.log_probs(random_words(2, 5)), model.log_probs(random_words(2, 5))
-    )
+    words = random_words(2, 5)
+    torch.testing.assert_close(read.log_probs(words), model.log_probs(words))
 
 
 @pytest.mark.parametrize("name", ["model.yaml", "model.safetensors", "words.txt"])

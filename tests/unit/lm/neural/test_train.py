@@ -70,9 +70,8 @@ def test_a_model_is_trained_further(tmp_path: Path) -> None:
 
 
 def test_a_model_of_another_form_or_other_words_is_not_trained_further(tmp_path: Path) -> None:
-    train_lm(
-        TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", settings("lstm", "full", True, *QUICK), ALONE
-    )
+    config = settings("lstm", "full", True, *QUICK)
+    train_lm(TRAIN, DEV, GRAMMAR_WORDS, tmp_path / "first", config, ALONE)
     wider = settings("lstm", "full", True, *QUICK, "network.dim=48")
     other = settings("transformer", "full", True, *QUICK)
     same = settings("lstm", "full", True, *QUICK)

@@ -118,10 +118,8 @@ def test_untying_changes_no_probability(kind: str, softmax: str, tmp_path: Path)
     for model in (untied.eval(), load_lm(tmp_path / "untied")[0]):
         for words in (random_words(5, 9), random_words(1, 1), random_words(40, 3)):
             assert same(model.log_probs(words).detach(), tied.log_probs(words).detach())
-        steps = [
-            m.step(torch.tensor([3, 20, 9]), m.initial_state(3))[0].detach() for m in (model, tied)
-        ]
-        assert same(*steps)
+        words = torch.tensor([3, 20, 9])
+        assert same(*(m.step(words, m.initial_state(3))[0].detach() for m in (model, tied)))
     # And they are two sets of weights: what is predicted no longer changes what is read.
     every = torch.arange(24)
     before = untied.embed(every).detach().clone()
@@ -142,9 +140,8 @@ def test_an_untied_model_is_trained_as_a_whole(kind: str, softmax: str, tmp_path
     before, after = load_tensors(init / WEIGHTS), load_tensors(tmp_path / "untied" / WEIGHTS)
     assert [name for name in before if same(before[name], after[name])] == []
     copies = [name for name in after if name.startswith("vectors.")]
-    assert copies and not any(
-        same(after[n], after[n.replace("vectors.", "output.")]) for n in copies
-    )
+    outputs = [name.replace("vectors.", "output.") for name in copies]
+    assert copies and not any(same(after[a], after[b]) for a, b in zip(copies, outputs))
 
 
 def test_nothing_is_derived_below_the_outputs(
