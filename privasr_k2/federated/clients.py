@@ -64,9 +64,8 @@ def zipf_labels(count: int, config: DeviceConfig) -> list[str]:
     ['device-1', 'device-1', 'device-1']
     """
     shares = np.arange(1, config.devices + 1, dtype=np.float64) ** -config.exponent
-    drawn = stream(config.seed, "devices").choice(
-        config.devices, size=count, p=shares / shares.sum()
-    )
+    generator, shares = stream(config.seed, "devices"), shares / shares.sum()
+    drawn = generator.choice(config.devices, size=count, p=shares)
     width = len(str(config.devices))
     return [f"device-{number + 1:0{width}}" for number in drawn.tolist()]
 
@@ -80,9 +79,7 @@ def clients_of(lists: Sequence[NbestList], config: DeviceConfig) -> list[ClientT
     ordered = sorted(lists, key=lambda utterance: utterance.id)
     speakers = [utterance.speaker for utterance in ordered]
     names = zipf_labels(len(ordered), config) if config.client == "zipf" else speakers
-    return group(
-        (name, _transcript(utterance, config.text)) for name, utterance in zip(names, ordered)
-    )
+    return group(zip(names, (_transcript(utterance, config.text) for utterance in ordered)))
 
 
 def group(utterances: Iterable[tuple[str, Utterance]]) -> list[ClientText]:

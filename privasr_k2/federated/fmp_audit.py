@@ -29,12 +29,9 @@ BROKEN = 0.1
 
 @dataclass(frozen=True)
 class FmpAudit:
-    """The result of an attack on one release.
+    """An attack on one release: its epsilon, bounds on it, and the verdict.
 
-    Attributes:
-        claimed: epsilon of the release.
-        sound, broken, noise_free: bounds on the release, with a tenth of its noise, with none.
-        verdict: whether the audit counts, and its result.
+    ``broken`` is the bound with a tenth of the noise, ``noise_free`` that without any.
     """
 
     claimed: float
@@ -100,15 +97,12 @@ def rarest_word(spoken: Spoken, mechanism: FmpMechanism) -> tuple[int, np.ndarra
 def audit_release(
     mechanism: FmpMechanism, said: np.ndarray, *, trials: int, confidence: float
 ) -> FmpAudit:
-    """Attack the release of one word's counts.
+    """Attack the release of one word's counts ``said``, (T,) int64 steps, all by the unit.
 
-    Args:
-        said: (T,) int64 steps of the word, all by the unit.
-        trials: runs with the unit, and as many without; at least 2.
-        confidence: of the bounds, between 0 and 1.
+    There are ``trials`` runs with the unit, and as many without.
 
     Raises:
-        PrivacyError: counts beyond the mechanism's bound, or fewer trials.
+        PrivacyError: counts beyond the mechanism's bound, or fewer than 2 trials.
     """
     checks.whole("trials", trials, at_least=2)
     wrong_shape = said.shape != (mechanism.config.rounds,)

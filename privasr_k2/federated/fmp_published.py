@@ -60,7 +60,7 @@ def published_marginals(sums: np.ndarray, epsilon: float, begun: Release) -> np.
 
     Args:
         sums: (T, V) of :func:`published_sums`.
-        begun: a release of :func:`published_spending`.
+        begun: a release of :func:`spending_of`.
 
     Raises:
         PrivacyError: epsilon 0, or noisy totals of 0 or less.
@@ -124,9 +124,8 @@ def moves_of_units(spoken: Spoken, config: CacheConfig, unit: str) -> np.ndarray
     of_parts.eliminate_zeros()
     words = np.asarray(of_parts.sum(axis=1)).reshape(-1)
     of_clients = np.bincount(client_of, words)[client_of]
-    kinds = np.where(
-        words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0
-    )  # nothing is left to move
+    # A part that is all of its client leaves nothing to move.
+    kinds = np.where(words < of_clients * (1 - 1e-12), np.diff(of_parts.indptr), 0)
     moves = np.bincount(unit_of, largest_move(words, kinds, config.prior_words), minlength=number)
     return moves[moves > 0]
 

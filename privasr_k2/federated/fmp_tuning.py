@@ -45,9 +45,7 @@ def word_errors(
     for column in scores.T:
         logs[name] = column  # the candidates look at this dictionary
         totals = candidates.lm_totals(lambdas, interpolation=interpolation)
-        best = candidates.best(
-            totals, np.array([point.lm_weight]), np.array([point.insertion_penalty])
-        )
+        best = candidates.best(totals, *np.array([[point.lm_weight], [point.insertion_penalty]]))
         found_errors.append(float(candidates.errors[best[0]].sum()))
     return found_errors
 

@@ -31,10 +31,6 @@ from privasr_k2.federated.fmp_spoken import Spoken, WordNumbers
 def rank_kernel(ranks: ArrayLike, kernel_bandwidth: float) -> np.ndarray:
     """K(s) of hypotheses by rank [eq. 3]: 0 counts the best one alone, infinity all alike.
 
-    Args:
-        ranks: from 1, any shape.
-        kernel_bandwidth: 0 to infinity, both included.
-
     >>> rank_kernel([1, 2, 3], 1.0).round(3), rank_kernel([1, 2], 0.0), rank_kernel([1, 2], np.inf)
     (array([1.   , 0.607, 0.135]), array([1., 0.]), array([1., 1.]))
     """
@@ -65,12 +61,7 @@ def utterance_counts(spoken: Spoken, kernel_bandwidth: float, *, normalized: boo
 
 
 def background_share(totals: ArrayLike, kinds: ArrayLike, prior_words: float) -> np.ndarray:
-    """m / (c + m) of eq. 4: 1 where nothing was counted.
-
-    Args:
-        totals: c, at least 0.
-        kinds: number of different counted words.
-        prior_words: m; 0: as many as ``kinds``.
+    """m / (c + m) of eq. 4, 1 where nothing was counted; ``prior_words`` (m) 0 is ``kinds``.
 
     >>> background_share([0.0, 30.0], [0, 10], 0.0)
     array([1.  , 0.25])

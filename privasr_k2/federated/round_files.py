@@ -53,9 +53,7 @@ class RoundFiles:
         mine = [p for p in self._rounds() if read_header(p)["fingerprint"] == self._fingerprint]
         if header is not None and header["fingerprint"] == self._fingerprint:
             tensors = load_tensors(latest)
-            server = ServerState(
-                tensors["weights"], tensors["first"], tensors["second"], header["steps"]
-            )
+            server = ServerState(**tensors, steps=header["steps"])
             log.info("continuing after round %d", header["round"])
             return Stand(header["round"], server, header["clip"])
         if self._folder.is_dir() and not mine:

@@ -59,8 +59,8 @@ def approximate(
     With the average ``p(hw)`` of the model's probabilities at the occurrences of an n-gram and T(h)
     different words after c(h) occurrences of h [Witten & Bell 1991],
 
-        P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h'),   g(h) = T(h) / (c(h) +
-        T(h)).
+        P(w|h) = (1 - g(h)) p(hw) / sum over w' of p(hw') + g(h) P(w|h')
+        g(h) = T(h) / (c(h) + T(h))
 
     P(w) is smoothed alike by the uniform distribution.
 

@@ -152,9 +152,8 @@ class Arpa:
     def _histories(self, tokens: np.ndarray, sentence_of: np.ndarray) -> np.ndarray:
         """(M,) the node of the longest history of each position."""
         histories = np.zeros(len(tokens), dtype=np.int64)
-        nodes = np.zeros(
-            len(tokens), dtype=np.int64
-        )  # of the window of growing length that starts at a position
+        # Of the window of growing length that starts at a position.
+        nodes = np.zeros(len(tokens), dtype=np.int64)
         for length in range(1, self.order):
             if len(tokens) <= length:
                 break
@@ -226,9 +225,7 @@ def read_arpa(path: Path) -> Arpa:
     counts = _read_counts(path, lines)
     word_ids: dict[str, int] = {}
     keys, probs, backoffs = (np.zeros(0, dtype=t) for t in (np.int64, np.float64, np.float64))
-    bare, bare_lines = (
-        np.zeros(0, dtype=np.int64) for _ in range(2)
-    )  # nodes without a back-off weight
+    bare, bare_lines = [np.zeros(0, dtype=np.int64)] * 2  # nodes without a back-off weight
     for order, expected in enumerate(counts, start=1):
         section = _read_section(
             path, lines, order, expected, word_ids, highest=order == len(counts)

@@ -173,9 +173,8 @@ class ClassLm:
             if first == last:
                 continue
             words = tree.edge_words[first:last]
-            probs, after = self.read(
-                hidden, tree.edge_nodes[first:last] - tree.starts[level], words
-            )
+            owners = tree.edge_nodes[first:last] - tree.starts[level]
+            probs, after = self.read(hidden, owners, words)
             blocks.append(probs)
             hidden = after.select(np.flatnonzero(words != BOUNDARY))
         return np.concatenate(blocks)

@@ -158,11 +158,7 @@ class Interpolated:
 
 
 def mixed_log_probs(log_probs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(M,) ln of the mixture's probabilities [turan2022, eq. 3].
-
-    Args:
-        log_probs: (M, I) ln P of every word by each model.
-        weights: (I,).
+    """(M,) ln of the mixture's probabilities [turan2022, eq. 3], from those of I models (M, I).
 
     >>> np.exp(mixed_log_probs(np.log([[0.5, 0.1]]), np.array([0.25, 0.75]))).round(3).tolist()
     [0.2]
@@ -226,9 +222,7 @@ def interpolate(models: Sequence[Arpa], weights: Sequence[float]) -> Arpa:
     for numbers, back in zip(to_union, from_union):
         back[numbers] = np.arange(len(numbers))
     keys, counts, probs = [], [], []
-    places = [
-        np.zeros(1, dtype=np.int64) for _ in models
-    ]  # of each model's nodes of one order, in the union
+    places = [np.zeros(1, dtype=np.int64) for _ in models]  # each model's nodes in the union
     nodes = [np.zeros(1, dtype=np.int64) for _ in models]  # of the union's histories, in each model
     before, first = 0, 0  # rows of the union so far; the first of the histories
     for level in range(max(model.order for model in models)):

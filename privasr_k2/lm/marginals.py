@@ -160,9 +160,8 @@ def history_normalizers(model: Arpa, factors: np.ndarray, power: float) -> np.nd
 
 def history_sums(model: Arpa, factors: np.ndarray | None = None) -> np.ndarray:
     """(n + 1,) the sum of ``factors(w) P(w|h)`` over all words for every node; by default of P."""
-    return history_normalizers(
-        model, np.ones(len(model.words)) if factors is None else factors, 1.0
-    )
+    factors = np.ones(len(model.words)) if factors is None else factors
+    return history_normalizers(model, factors, 1.0)
 
 
 @dataclass(frozen=True)

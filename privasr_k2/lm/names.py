@@ -134,12 +134,9 @@ def _words(names: Sequence[str], normalize: Callable[[str], str]) -> list[Name]:
 def check_spoken(
     kind: str, names: Mapping[Name, float], spoken: Collection[str], places: Mapping[Name, str]
 ) -> None:
-    """Log the names of a class with words outside the lexicon.
+    """Log the names, with probabilities, of a class with words outside the lexicon ``spoken``.
 
-    Args:
-        names: and their probabilities.
-        spoken: the words of the lexicon.
-        places: file and line of names, which also order them.
+    ``places`` (file and line of names) also orders them.
 
     Raises:
         DataError: no name is left; with file and line of the first.

@@ -118,9 +118,8 @@ def make_sub_lm(
     return _by_source(words, arcs, ends)
 
 
-_Arcs = tuple[
-    np.ndarray, np.ndarray, np.ndarray, np.ndarray
-]  # sources, labels, targets, probabilities
+#: Sources, labels, targets and probabilities.
+_Arcs = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _relative_frequencies(
@@ -296,31 +295,28 @@ def read_sub_lm(path: Path, *, tolerance: float = 1e-5) -> SubLm:
         last_line[state] = number
         if len(fields) == 2:
             if state == 0 or state in finals:
-                raise _wrong(
-                    path, number, "one end for each state but the start (no empty name)", repr(line)
-                )
+                expected = "one end for each state but the start (no empty name)"
+                raise _wrong(path, number, expected, repr(line))
             finals[state] = value
             continue
         word = fields[2]
         if word in (BOS, EOS) or (word.startswith("<") and word.endswith(">") and word != UNK):
             raise _wrong(path, number, "words (sub-models are not nested)", word)
         if (state, word) in arcs:
-            raise _wrong(
-                path, number, "one arc for each state and word", f"a second {state} {word}"
-            )
+            found = f"a second one of {state} {word}"
+            raise _wrong(path, number, "one arc for each state and word", found)
         arcs[state, word] = (int(fields[1]), value)
     if not arcs:
         raise _wrong(path, 1, "arcs", "an empty class")
-    num_states = 1 + max(
-        *finals, *(key[0] for key in arcs), *(target for target, _ in arcs.values())
-    )
+    targets = [target for target, _ in arcs.values()]
+    num_states = 1 + max(*finals, *targets, *(state for state, _ in arcs))
     words = tuple(sorted({word for _, word in arcs}, key=lambda word: (word == UNK, word)))
     numbers = {word: number for number, word in enumerate(words)}
     ends = np.exp([finals.get(state, -math.inf) for state in range(num_states)])
     columns = (
         np.array([state for state, _ in arcs]),
         np.array([numbers[word] for _, word in arcs]),
-        np.array([target for target, _ in arcs.values()]),
+        np.array(targets),
         np.exp([value for _, value in arcs.values()]),
     )
     sub = _by_source(words, columns, ends)

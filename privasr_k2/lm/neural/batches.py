@@ -65,9 +65,8 @@ def group_by_length(lengths: np.ndarray, max_words: int, order: np.ndarray) -> l
     groups, start = [], 0
     while start < len(order):
         window = ascending[start : start + max(1, max_words // int(ascending[start]))]
-        fitting = int(
-            np.searchsorted(window * np.arange(1, len(window) + 1), max_words, side="right")
-        )
+        positions = window * np.arange(1, len(window) + 1)
+        fitting = int(np.searchsorted(positions, max_words, side="right"))
         groups.append(order[start : start + max(1, fitting)])
         start += len(groups[-1])
     return groups
@@ -101,20 +100,15 @@ class Batches:
             groups = group_by_length(self.text.lengths, self._max_words, order)
         else:
             generator = stream(self._seed, "sentences", number)
-            shuffled = group_by_length(
-                self.text.lengths, self._max_words, generator.permutation(order)
-            )
+            order = generator.permutation(order)
+            shuffled = group_by_length(self.text.lengths, self._max_words, order)
             groups = [shuffled[index] for index in generator.permutation(len(shuffled))]
         missing = -len(groups) % self._world_size
         return groups + [groups[index % len(groups)] for index in range(missing)]
 
 
 def choose_sentences(lengths: np.ndarray, limit: int, seed: int) -> np.ndarray:
-    """Random sentences of at most ``limit`` words together, in their own order.
-
-    Args:
-        lengths: (S,) words of each sentence.
-        limit: 0 = all sentences.
+    """Random sentences of at most ``limit`` words together, in their own order; 0 = all.
 
     >>> choose_sentences(np.array([2, 2, 2, 2]), 5, seed=1).size
     2

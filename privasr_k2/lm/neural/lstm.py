@@ -58,18 +58,16 @@ class Recurrent(nn.Module):
         They are half of a layer's work, and the same wherever a word is read.
         """
         hiddens, cells = [], []
-        for layer, (hidden, cell) in enumerate(
-            zip(*(tensor.unbind(1) for tensor in state.tensors))
-        ):
+        before = zip(*(tensor.unbind(1) for tensor in state.tensors))
+        for layer, (hidden, cell) in enumerate(before):
             if layer:
                 gates = self.input_gates(hiddens[-1], layer)
             gates = torch.addmm(gates, hidden, getattr(self.lstm, f"weight_hh_l{layer}").t())
             enter, keep, new, leave = gates.chunk(4, dim=1)
             cells.append(keep.sigmoid() * cell + enter.sigmoid() * new.tanh())
             hiddens.append(leave.sigmoid() * cells[-1].tanh())
-        return self.dropout(hiddens[-1]), State(
-            (torch.stack(hiddens, dim=1), torch.stack(cells, dim=1))
-        )
+        state = State((torch.stack(hiddens, dim=1), torch.stack(cells, dim=1)))
+        return self.dropout(hiddens[-1]), state
 
 
 class RecurrentLm(NeuralLm):

@@ -107,9 +107,8 @@ class NeuralLm(nn.Module, abc.ABC):
         """
         hidden = self.hidden(inputs)
         if lengths is None:
-            return self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten()).view(
-                targets.shape
-            )
+            log_probs = self.output.target_log_probs(hidden.flatten(0, 1), targets.flatten())
+            return log_probs.view(targets.shape)
         positions = torch.arange(inputs.size(1), device=inputs.device)
         valid = positions < lengths.unsqueeze(1)  # (N, U)
         log_probs = self.output.target_log_probs(hidden[valid], targets[valid])

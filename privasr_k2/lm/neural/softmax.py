@@ -155,9 +155,8 @@ def _gathered(
 ) -> Tensor:
     """(E,) log-softmax of ``hidden @ weight.T + bias`` at (rows[e], words[e])."""
     if torch.is_grad_enabled() and rows is None:  # one fused operation and its gradient
-        return -functional.cross_entropy(
-            functional.linear(hidden, weight, bias).float(), words, reduction="none"
-        )
+        scores = functional.linear(hidden, weight, bias).float()
+        return -functional.cross_entropy(scores, words, reduction="none")
     parts = hidden.split(max(1, MAX_SCORES // max(1, len(weight))))
     scores = (functional.linear(part, weight, bias).float() for part in parts)
     normalizers = torch.cat([score.logsumexp(dim=1) for score in scores])

@@ -121,9 +121,8 @@ class TransformerLm(NeuralLm):
         places = torch.arange(size, device=inputs.device)
         positions = valid.sum(dim=1, keepdim=True) + places  # (N, U)
         ahead = places > places.unsqueeze(1)  # (U, U) true where a later place is not to be seen
-        hidden_from = torch.cat(
-            ((~valid).unsqueeze(1).expand(-1, size, -1), ahead.expand(n, -1, -1)), dim=2
-        )
+        missing = (~valid).unsqueeze(1).expand(-1, size, -1)
+        hidden_from = torch.cat((missing, ahead.expand(n, -1, -1)), dim=2)
         x = self.dropout(inputs + sinusoids(positions, self.dim).to(inputs.dtype))
         kept = []
         for block, cache in zip(self.blocks, caches):

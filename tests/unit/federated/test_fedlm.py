@@ -53,6 +53,14 @@ def run(
     return [*rounds(made, config, ALONE, secrets or Drawn("cohorts", 1), files)]
 
 
+EVERYONE = tuple(f"client-{number:02}" for number in range(12))
+
+
+def without(*names: str):
+    """A failure of these clients."""
+    return lambda number, name: "no power" if name in names else None
+
+
 def last(done: list[Round]) -> torch.Tensor:
     return done[-1].stand.server.weights
 
@@ -72,7 +80,7 @@ def test_a_round_goes_on_without_those_who_fail(
     more: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     config, gone = settings(*more, "sampling=everyone", "rounds=2"), ("client-01", "client-05")
-    failed = run(config, fail=lambda number, name: "no power" if name in gone else None)
+    failed = run(config, fail=without(*gone))
     assert [done.figures["failed"] for done in failed] == [2, 2]
     assert "client-05: no power" in caplog.text
     others = [client for client in clients_for(config) if client.name not in gone]
@@ -84,11 +92,11 @@ def test_nan_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
     config = settings("sampling=everyone", "rounds=1")
     size = len(trainer(config).vector)
     replaced = {"client-03": torch.full((size,), float("nan"))}
-    [one] = run(config, replaced=replaced)
-    assert torch.isfinite(one.stand.server.weights).all() and one.figures["failed"] == 1
+    done = run(config, replaced=replaced)
+    assert torch.isfinite(last(done)).all() and done[0].figures["failed"] == 1
     assert "client-03: values that are not finite" in caplog.text
-    [without] = run(config, fail=lambda number, name: "left" if name == "client-03" else None)
-    torch.testing.assert_close(last([one]), last([without]), atol=1e-5, rtol=0)
+    expected = run(config, fail=without("client-03"))
+    torch.testing.assert_close(last(done), last(expected), atol=1e-5, rtol=0)
 
 
 def test_a_client_that_takes_too_long_is_left_out() -> None:
@@ -99,7 +107,7 @@ def test_a_client_that_takes_too_long_is_left_out() -> None:
 
 
 def test_when_all_fail_nothing_moves() -> None:
-    done = run(settings("rounds=1"), fail=lambda number, name: "gone")
+    done = run(settings("rounds=1"), fail=without(*EVERYONE))
     assert torch.equal(last(done), trainer(settings()).vector) and done[0].delta is None
 
 
@@ -110,8 +118,7 @@ def test_under_a_claim_the_denominator_stays() -> None:
     unit[0] = 5.0
     replaced = {f"client-{n:02}": unit for n in range(12)}
     [whole] = run(config, replaced=replaced)
-    odd = lambda n, name: "gone" if int(name[-2:]) % 2 else None  # noqa: E731
-    [half] = run(config, replaced=replaced, fail=odd)
+    [half] = run(config, replaced=replaced, fail=without(*EVERYONE[::2]))
     assert [float(done.delta[0]) for done in (whole, half)] == pytest.approx([0.5, 0.25])
 
 
@@ -135,7 +142,7 @@ def test_noise_is_correlated_as_the_ledger_has_it(strategy: list[str], adaptive:
     """Nobody sends anything: the decoded release is the noise of the streams."""
     config = settings(*CORRELATED, *strategy, *adaptive, "rounds=7", "privacy.noise=3.0")
     secrets = Drawn("cohorts", 2)
-    done = run(config, secrets, fail=lambda number, name: "gone")
+    done = run(config, secrets, fail=without(*EVERYONE))
     clips = [0.5, *(one.stand.clip for one in done[:-1])]
     sizes = [clip * config.privacy.sum_noise / 6 for clip in clips]
     noise = [one.delta.numpy() / size for one, size in zip(done, sizes)]
@@ -170,9 +177,8 @@ def test_one_client_moves_the_measurements_by_what_is_claimed() -> None:
     long = torch.zeros(size)
     long[3] = 7.0
     released = []
-    for there in ("client-04", "nobody"):
-        fail = lambda n, name, there=there: None if name == there else "gone"  # noqa: E731
-        done = run(config, replaced={"client-04": long}, fail=fail)
+    for failing in (set(EVERYONE) - {"client-04"}, EVERYONE):
+        done = run(config, replaced={"client-04": long}, fail=without(*failing))
         released.append(np.array([each.delta.numpy() for each in done], dtype=np.float64) * 6)
     made = config.strategy_for(12)
     moved = np.linalg.norm(made.encode @ (released[0] - released[1]) / made.scale) / 0.5
