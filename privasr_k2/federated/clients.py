@@ -159,12 +159,12 @@ def table(clients: Sequence[ClientText]) -> dict[str, Any]:
     }
 
 
-def _transcript(one: NbestList, text: str) -> Utterance:
+def _transcript(nbest: NbestList, text: str) -> Utterance:
     if text == "ref":
-        return Utterance(one.id, tuple(one.ref.split()), None)
-    if not one.hyps:
-        return Utterance(one.id, (), None)
-    return Utterance(one.id, tuple(one.hyps[0].words.split()), one.hyps[0].confidences)
+        return Utterance(nbest.id, tuple(nbest.ref.split()), None)
+    if not nbest.hyps:
+        return Utterance(nbest.id, (), None)
+    return Utterance(nbest.id, tuple(nbest.hyps[0].words.split()), nbest.hyps[0].confidences)
 
 
 def _parsed(place: str, record: Mapping[str, Any]) -> tuple[str, Utterance]:

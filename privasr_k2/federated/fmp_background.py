@@ -39,11 +39,13 @@ def read_background(path: Path, numbers: WordNumbers) -> np.ndarray:
     Raises:
         DataError: another kind of file, or another numbering.
     """
-    what = "unigrams of make_background"
-    header, arrays = read_arrays(path, ["unigrams"], expected=what, way_out="make them")
+    expected = "unigrams of make_background"
+    header, arrays = read_arrays(path, ["unigrams"], expected=expected, way_out="make them")
     unigrams = arrays["unigrams"]
     if header.get("words") != numbers.digest:
         raise DataError(path, "unigrams of the words of --in-lm", "of others", "make their own")
     if unigrams.shape != (numbers.size,) or not (np.isfinite(unigrams) & (unigrams >= 0)).all():
-        raise DataError(path, what, "other numbers than probabilities of its words", "make them")
+        raise DataError(
+            path, expected, "other numbers than probabilities of its words", "make them"
+        )
     return unigrams

@@ -115,7 +115,7 @@ class FedLmConfig(Checked):
     sampling: Annotated[str, one_of(*SCHEMES)]
     cohort: Count
     client_fraction: PositiveShare | None
-    relation: Annotated[str, one_of(*(one.value for one in Relation))]
+    relation: Annotated[str, one_of(*(relation.value for relation in Relation))]
     client: ClientConfig
     confidences: Weighting
     server: ServerConfig

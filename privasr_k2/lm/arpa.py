@@ -317,8 +317,10 @@ def _read_section(
             if not fields:
                 continue
         if len(fields) != order + 1 and (highest or len(fields) != order + 2):
-            what = f"log10 P and {order} word(s)" + ("" if highest else ", maybe a back-off weight")
-            raise GraphError(f"{path}:{number}", what, repr(" ".join(fields)), way_out)
+            wanted = f"log10 P and {order} word(s)" + (
+                "" if highest else ", maybe a back-off weight"
+            )
+            raise GraphError(f"{path}:{number}", wanted, repr(" ".join(fields)), way_out)
         try:
             probs.append(float(fields[0]))
             backoffs.append(float(fields[order + 1]) if len(fields) > order + 1 else 0.0)
@@ -344,16 +346,16 @@ def _read_section(
             f"{path}:{number}", f"a line '{end}'", "the end of the file", "make it again"
         )
     if len(numbers) != expected:
-        what = f"{expected} {order}-grams as the header says"
-        raise GraphError(f"{path}:{number}", what, str(len(numbers)), "make it again")
+        wanted = f"{expected} {order}-grams as the header says"
+        raise GraphError(f"{path}:{number}", wanted, str(len(numbers)), "make it again")
     log10_probs, log10_backoffs = np.array(probs), np.array(backoffs)
-    for values, good, what in (
+    for values, good, wanted in (
         (log10_probs, log10_probs <= 1e-6, "log10 P at most 0"),
         (log10_backoffs, np.abs(log10_backoffs) < _LOG10_MOST, "a finite back-off weight"),
     ):
         if not good.all():
             row = int(np.argmin(good))
-            raise GraphError(f"{path}:{numbers[row]}", what, f"{values[row]:g}", way_out)
+            raise GraphError(f"{path}:{numbers[row]}", wanted, f"{values[row]:g}", way_out)
     words_of_rows = np.array(ids, dtype=np.int64).reshape(-1, order)
     return _Section(
         numbers, bare, words_of_rows, np.maximum(log10_probs, LOG10_ZERO), log10_backoffs

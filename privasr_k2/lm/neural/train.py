@@ -69,10 +69,10 @@ def train_lm(
     if config.trained == "output" and init is None:
         way_out = "give it by --in-init, or choose trained=all"
         raise ConfigError("trained=output", "a trained model to train further", "none", way_out)
-    for what, given in (("training", sentences), ("dev", dev)):
+    for role, given in (("training", sentences), ("dev", dev)):
         if not any(given):
             raise DataError(
-                f"the {what} text", "sentences", "none", "prepare it again, or give text"
+                f"the {role} text", "sentences", "none", "prepare it again, or give text"
             )
     # As in any perplexity: a reference without words is no sentence.
     dev = [sentence for sentence in dev if sentence]
