@@ -140,7 +140,9 @@ def read_clients(path: Path) -> list[ClientText]:
     for client, utterances in by_client.items():
         if not any(utterance.words for utterance in utterances):
             place, found = places[utterances[0].id], f"{len(utterances)} transcripts without words"
-            raise DataError(f"{place}: client {client!r}", "a word", found, "leave the client out")
+            raise DataError(
+                f"{place}: client {client!r}", "at least one word", found, "leave it out"
+            )
     return group((name, utterance) for name in by_client for utterance in by_client[name])
 
 
