@@ -97,7 +97,7 @@ def _clipped(args: argparse.Namespace) -> _Prepared:
 
 
 def _published(args: argparse.Namespace) -> _Prepared:
-    from privasr_k2.federated.fmp_published_release import spending_of, write_published
+    from privasr_k2.federated.fmp_published import spending_of, write_published
     from privasr_k2.federated.fmp_scores import numbers_of_lm, read_world
     from privasr_k2.federated.fmp_settings import PublishedConfig
 

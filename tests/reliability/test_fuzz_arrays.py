@@ -24,7 +24,7 @@ from privasr_k2.decoding.lattice_files import read_lattices, write_lattices
 from privasr_k2.decoding.lattices import Lattice
 from privasr_k2.decoding.lm_scores import read_lm_scores, write_lm_scores
 from privasr_k2.federated.fmp_background import read_background, write_background
-from privasr_k2.federated.fmp_published_release import is_published, read_published
+from privasr_k2.federated.fmp_published import is_published, read_published
 from privasr_k2.federated.fmp_release import FmpReleaseConfig, read_release
 from privasr_k2.federated.fmp_settings import PublishedConfig
 from privasr_k2.federated.fmp_spoken import WordNumbers
